@@ -21,7 +21,7 @@ import numpy as np
 import cgraph as cg
 import nn
 from cgraph.engine.cuda.engine import CudaEngine
-from cgraph.engine.cuda.gpu import described
+from cgraph.engine.cuda.gpu import describe_gpus
 from cgraph.errors import EngineError
 from nn import models
 
@@ -166,7 +166,7 @@ def torch_on_gpu() -> Any:
 
 def main() -> None:
     try:
-        gpu = described()[0]
+        gpu = describe_gpus()[0]
     except EngineError as error:
         print(f"nothing is measured: {error}")
         return

@@ -31,7 +31,7 @@ from benchmarks.weights import network
 from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads
 from cgraph.engine.cpu.code import Piece
-from cgraph.engine.cpu.ring import placed
+from cgraph.engine.cpu.ring import place_pieces
 from cgraph.engine.cpu.ring_timing import waits_of
 from cgraph.kernels.control import FREED, HALT, READ
 from cgraph.kernels.interpret.emit import ANY, FUTEX_WAKE
@@ -197,7 +197,7 @@ def paper_ways(function: Any, t: Times, before: float, whole: float) -> Iterator
         elif name == "sync":
             held, second = tuple(replace(p, at=i % 2 * largest) for i, p in enumerate(pieces)), 2 * largest
         else:
-            held, second = placed(pieces, ring), ring
+            held, second = place_pieces(pieces, ring), ring
         made, delay = with_ring(function, held, second), before + delay_of(mode, t, ring) - whole
         read, times = readers.get(name, (None, 0))
         first = times * ring if read else 0

@@ -17,7 +17,7 @@ from cgraph.kernels.conv.calls import conv_calls, conv_nbytes
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import host_target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias, pack_conv
 from cgraph.kernels.views.window import Window
@@ -65,11 +65,11 @@ LAYERS = {
 }
 
 
-def laned_of(n: int, c: int, h: int, w: int, lanes: int, halo: int) -> Laned:
-    value = Laned(Pointer(None), n, c, h, w, lanes, (halo,) * 4)
+def laned_of(n: int, c: int, h: int, w: int, lanes: int, halo: int) -> BlockedView:
+    value = BlockedView(Pointer(None), n, c, h, w, lanes, (halo,) * 4)
     array = aligned(value.nbytes).view("f4")
     array[:] = np.random.default_rng(0).standard_normal(array.size, "f4")
-    return Laned(Pointer(array), n, c, h, w, lanes, (halo,) * 4)
+    return BlockedView(Pointer(array), n, c, h, w, lanes, (halo,) * 4)
 
 
 def operands(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

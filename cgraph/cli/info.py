@@ -9,7 +9,7 @@ from typing import Any
 
 from cgraph.engine.cpu.cores import GROUPS, MOUNT, cores, quota_of
 from cgraph.engine.cpu.engine import cpu_name
-from cgraph.engine.cuda.gpu import described
+from cgraph.engine.cuda.gpu import describe_gpus
 from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.cache import CacheFolder
 from cgraph.kernels.store import store
@@ -76,7 +76,7 @@ def gather() -> dict[str, Any]:
 def found_gpus() -> tuple[list[str], str | None]:
     """A line for each GPU, or why there is none."""
     try:
-        return described(), None
+        return describe_gpus(), None
     except EngineError as error:
         return [], str(error)
 

@@ -15,7 +15,7 @@ from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.paper import paper_lines
 from cgraph.cli.precisions import precision_lines
 from cgraph.cli.stream import add_stream, stream_options
-from cgraph.engine.cpu.ring import stays_in_memory
+from cgraph.engine.cpu.ring import resident_constants
 from cgraph.errors import BudgetError, FormatError, bytes_text
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
@@ -134,7 +134,7 @@ def stream(args: argparse.Namespace) -> int:
     if args.json:
         say(found.json())
         return 0
-    held = sum(x.nbytes for x in stays_in_memory(function.program.code))
+    held = sum(x.nbytes for x in resident_constants(function.program.code))
     whole = function.nbytes + found.weights.ring + held
     say(
         f"arena {bytes_text(function.nbytes)}, ring {bytes_text(found.weights.ring)}, constants in memory "

@@ -19,7 +19,7 @@ from cgraph.kernels.gemm.contraction import Contraction
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.window_views import reordered, repeated, split_axis
+from cgraph.kernels.views.window_views import reorder_axes, repeat_axes, split_axis
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -136,8 +136,8 @@ class Conv(Op):
         axes = len(results)
         k = filters.shape[1]
         order = (0, 1, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
-        windows = repeated(reordered(windows, order), 2, k)  # [n, g, k, p.., c, r..]
-        filters = repeated(repeated(filters, 2, *results), 0, x.shape[0])
+        windows = repeat_axes(reorder_axes(windows, order), 2, k)  # [n, g, k, p.., c, r..]
+        filters = repeat_axes(repeat_axes(filters, 2, *results), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
         return Contraction(target, split_axis(out, 1, self.groups), windows, filters, over)
 
@@ -214,9 +214,9 @@ class ConvTranspose(Conv):
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
         filters = reverse_axes(filters, range(3, 3 + axes))
         order = (0, 1, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
-        windows = repeated(reordered(windows, order), 2, f.shape[1])  # [n, g, c, i.., k, r..]
-        filters = reordered(filters, (0, 2, 1, *range(3, 3 + axes)))
-        filters = repeated(repeated(filters, 2, *self.shape), 0, x.shape[0])
+        windows = repeat_axes(reorder_axes(windows, order), 2, f.shape[1])  # [n, g, c, i.., k, r..]
+        filters = reorder_axes(filters, (0, 2, 1, *range(3, 3 + axes)))
+        filters = repeat_axes(repeat_axes(filters, 2, *self.shape), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
         return Contraction(target, split_axis(out, 1, self.groups), windows, filters, over)
 
@@ -277,9 +277,9 @@ class ConvFilters(Conv):
         windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         axes = len(results)
         order = (1, 2, *range(3 + axes, 3 + 2 * axes), 0, *range(3, 3 + axes))
-        windows = repeated(reordered(windows, order), 1, g.shape[1] // self.groups)  # [g, k, c, r.., n, p..]
-        gradients = reordered(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
-        gradients = repeated(gradients, 2, x.shape[1] // self.groups, *self.window)
+        windows = repeat_axes(reorder_axes(windows, order), 1, g.shape[1] // self.groups)  # [g, k, c, r.., n, p..]
+        gradients = reorder_axes(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
+        gradients = repeat_axes(gradients, 2, x.shape[1] // self.groups, *self.window)
         over = tuple(range(3 + axes, 4 + 2 * axes))
         return Contraction(target, split_axis(out, 0, self.groups), windows, gradients, over)
 

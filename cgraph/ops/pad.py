@@ -10,7 +10,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.move.calls import around, copy_calls, fill_calls
+from cgraph.kernels.move.calls import boxes_around, copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
@@ -49,7 +49,7 @@ class Pad(Op):
         place = self.place(x)
 
         def calls(out: View, x: View) -> list[Call]:
-            sides = around(out, place.starts, place.lengths)
+            sides = boxes_around(out, place.starts, place.lengths)
             filled = [call for side in sides for call in fill_calls(target, side, self.value)]
             return filled + copy_calls(target, place.alias(out), x)
 

@@ -17,11 +17,11 @@ from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, View, rooms
 from cgraph.kernels.pool.calls import max_pool_calls
-from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
-from cgraph.kernels.views.window_views import PLACE, repeated, select_matches, window_places
+from cgraph.kernels.views.window_views import PLACE, repeat_axes, select_matches, window_places
 from cgraph.ops.family import real_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -193,7 +193,7 @@ class TakeAtIndices(Pool):
         program = select_matches(code_of(x.dtype))
 
         def calls(out: View, places: View, x: View, workspace: View | None = None) -> list[Call]:
-            indices = repeated(places, len(places.shape), *self.window)
+            indices = repeat_axes(places, len(places.shape), *self.window)
             return self.reduced(target, program, out, x, indices, window_places(self.window), workspace=workspace)
 
         return replace(super().work(target, x), calls=calls)

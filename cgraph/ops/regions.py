@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import STOP, Pointer, View
-from cgraph.kernels.regions.calls import Boxes, Grid, align_calls, spread_calls
+from cgraph.kernels.regions.calls import Boxes, SampleGrid, align_calls, spread_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.image_views import Images
 from cgraph.ops.arithmetic import astype
@@ -48,7 +48,7 @@ class RoiAlign(Op):
     """
 
     shape: tuple[int, int]
-    grid: Grid
+    grid: SampleGrid
     can_fail = True
 
     def infer(self, boxes: Spec, batch: Spec, level: Spec, *levels: Spec) -> Spec:
@@ -101,7 +101,7 @@ class RoiAlignGrad(Op):
 
     which: int
     images: tuple[int, int, int]
-    grid: Grid
+    grid: SampleGrid
 
     def infer(self, boxes: Spec, batch: Spec, level: Spec, g: Spec) -> Spec:
         check_boxes(self.grid, boxes, batch, level)
@@ -126,12 +126,12 @@ class RoiAlignGrad(Op):
     def grad(self, node, g):
         boxes, batch, level, cells = node.operands
         here = equal(level, self.which)
-        one = Grid(self.grid.kind, self.grid.samples, (self.grid.scales[self.which],))
+        one = SampleGrid(self.grid.kind, self.grid.samples, (self.grid.scales[self.which],))
         to_cells = apply(RoiAlign(cells.shape[2:], one), boxes, batch, zeros_like(level), g)
         return None, None, None, where(reshape(here, (-1, 1, 1, 1)), to_cells, zeros_like(to_cells))
 
 
-def check_boxes(grid: Grid, boxes: Spec, batch: Spec, level: Spec) -> None:
+def check_boxes(grid: SampleGrid, boxes: Spec, batch: Spec, level: Spec) -> None:
     """ShapeError or DTypeError when boxes, their images and their sizes do not fit together."""
     if boxes.ndim != 2 or boxes.shape[1] != 4 or batch.shape != boxes.shape[:1] or level.shape != boxes.shape[:1]:
         raise ShapeError("boxes must be [k, 4], batch and level [k]")
@@ -142,7 +142,7 @@ def check_boxes(grid: Grid, boxes: Spec, batch: Spec, level: Spec) -> None:
 
 
 def matrices(
-    grid: Grid, box: np.ndarray, scale: float, cells: tuple[int, int], image: tuple[int, int]
+    grid: SampleGrid, box: np.ndarray, scale: float, cells: tuple[int, int], image: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """How much of each pixel is in each cell of a box: by rows ``[p, h]`` and by columns ``[q, w]``."""
     corners = box * np.asarray(scale, box.dtype)
@@ -150,7 +150,7 @@ def matrices(
     return down, across
 
 
-def matrix(grid: Grid, span: np.ndarray, cells: int, n: int) -> np.ndarray:
+def matrix(grid: SampleGrid, span: np.ndarray, cells: int, n: int) -> np.ndarray:
     """The same along one axis of `n` pixels: ``[cells, n]``."""
     (low, high), one = span, span.dtype.type(1)
     i = np.arange(cells * grid.samples, dtype=span.dtype)
@@ -208,5 +208,5 @@ def roi_align_levels(
     """
     boxes, *images = floats(boxes, *levels)
     batch, level = (astype(as_node(x), PLACES) for x in (batch, level))
-    how = Grid(grid, int(samples), tuple(float(s) for s in scales))
+    how = SampleGrid(grid, int(samples), tuple(float(s) for s in scales))
     return apply(RoiAlign((int(shape[0]), int(shape[1])), how), stop_gradient(boxes), batch, level, *images)

@@ -10,7 +10,7 @@ from cgraph.cli import main
 from cgraph.cli.info import gather, kernel_files
 from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cuda import driver, gpu
-from cgraph.engine.cuda.driver import initialised
+from cgraph.engine.cuda.driver import open_driver
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
@@ -47,7 +47,7 @@ def test_text_names_processor_threads_and_kernels(capsys):
 
 
 def test_a_gpu_is_described(monkeypatch):
-    monkeypatch.setattr(gpu, "driver", lambda: initialised(StandIn()))
+    monkeypatch.setattr(gpu, "driver", lambda: open_driver(StandIn()))
     assert gather()["cuda"] == ["stand-in, capability 9.0, 1 GiB, driver of CUDA 12.8"]
 
 

@@ -15,7 +15,7 @@ from cgraph.cli.curve import curve_lines, curve_of
 from cgraph.cli.model import load_model, python_object
 from cgraph.cli.paper import row
 from cgraph.cli.pictures import scaled
-from cgraph.engine.cpu.ring import stays_in_memory
+from cgraph.engine.cpu.ring import resident_constants
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import save
 from cgraph.memory.bounds import block_lower_bound, lower_bound
@@ -150,7 +150,7 @@ def test_a_streamed_plan_says_arena_ring_and_constants_in_memory_and_in_all_thei
     assert main(["plan", "net.onnx", "--stream", "w", "--budget", "1MiB"]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     code = seen[0].program.code
-    parts = seen[0].nbytes, code.ring.nbytes, sum(x.nbytes for x in stays_in_memory(code))
+    parts = seen[0].nbytes, code.ring.nbytes, sum(x.nbytes for x in resident_constants(code))
     assert len({*parts}) == 3 and min(parts) > 0
     (arena, ring, held), whole = map(bytes_text, parts), sum(parts)
     start = f"arena {arena}, ring {ring}, constants in memory {held}: {bytes_text(whole)} ({whole} bytes) in all"

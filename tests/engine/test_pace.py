@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.engine.cpu.code import Piece
-from cgraph.engine.cpu.ring import controlled, placed
+from cgraph.engine.cpu.ring import place_pieces, with_control_rows
 from cgraph.engine.cpu.ring_timing import read_acts, row_acts, waits_of
 from cgraph.engine.cpu.threads import aligned_words, native, run_table
 from cgraph.errors import BudgetError
@@ -38,11 +38,11 @@ def rows_of(drawn, words, address=0):
     """Rows that are Python functions, among those that wait; None where the ring is too small."""
     pieces, ring, kernels, _ = drawn
     try:
-        held = placed(pieces, ring)
+        held = place_pieces(pieces, ring)
     except BudgetError:
         return None
     table = np.array([(0, 0, i, 1) for i in range(len(kernels))], np.int64)
-    return controlled(table, np.arange(len(kernels)), held, words.ctypes.data, address)
+    return with_control_rows(table, np.arange(len(kernels)), held, words.ctypes.data, address)
 
 
 class Clock:
@@ -170,9 +170,9 @@ def test_the_native_reader_is_as_far_ahead_as_is_predicted_of_one_that_takes_no_
 
 
 def test_waits_are_told_by_piece():
-    pieces = placed([Piece(i, PAGE * i, PAGE, i, i) for i in range(3)], 2 * PAGE)
+    pieces = place_pieces([Piece(i, PAGE * i, PAGE, i, i) for i in range(3)], 2 * PAGE)
     words = aligned_words(STALLED + 3)
-    rows = controlled(np.zeros((3, 4), np.int64), np.arange(3), pieces, words.ctypes.data, 0)
+    rows = with_control_rows(np.zeros((3, 4), np.int64), np.arange(3), pieces, words.ctypes.data, 0)
     waits, whole = waits_of(rows, np.full(3, 5.0), [2.0, 9.0, 1.0])
     assert waits.tolist() == [2.0, 4.0, 0.0]
     assert whole == 21.0

@@ -61,7 +61,7 @@ def test_a_team_grows_for_one_run_at_a_time(monkeypatch):
     check_alone(entered, team._turns, lambda: team.grow(2))
 
 
-KERNEL = Kernel("laned_copy.fill_halo", ("f4", 4))
+KERNEL = Kernel("blocked_copy.fill_halo", ("f4", 4))
 
 
 def test_a_store_compiles_for_one_caller_at_a_time(monkeypatch):

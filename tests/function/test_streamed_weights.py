@@ -23,7 +23,7 @@ from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.code import Piece
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.ring import controlled, least_ring, placed, stays_in_memory
+from cgraph.engine.cpu.ring import least_ring, place_pieces, resident_constants, with_control_rows
 from cgraph.errors import BudgetError, GraphError, WeightsError
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.passes import weights_on_disk
@@ -216,12 +216,12 @@ def test_every_row_finds_its_weights_and_none_waits_for_ever(drawn, rng):
     """A reader and a run take turns at random; what a reader brings is what the ring holds."""
     pieces, chosen, nbytes = drawn
     try:
-        pieces = placed(pieces, nbytes)
+        pieces = place_pieces(pieces, nbytes)
     except BudgetError:
         return
     last = max(p.last for p in pieces) + 4
     table = np.array([(100 + i, 0, 1, 1) for i in range(last)], np.int64)
-    rows = controlled(table, np.array(chosen, np.int64), pieces, 7, 0)
+    rows = with_control_rows(table, np.array(chosen, np.int64), pieces, 7, 0)
     kernels = [int(f) - 100 for f, *_ in rows.table if f >= 100]
     assert kernels == chosen
     ring: dict[int, int] = {}  # page -> which piece of the file
@@ -253,7 +253,7 @@ def needed(function):
     code = function.program.code
     through = {p.constant for p in code.ring.pieces}
     kept = sum(x.nbytes for i, x in enumerate(code.constants) if i not in through)
-    assert kept == sum(x.nbytes for x in stays_in_memory(code))
+    assert kept == sum(x.nbytes for x in resident_constants(code))
     return function.nbytes + code.ring.nbytes + kept
 
 
@@ -303,10 +303,10 @@ def test_without_a_ring_or_a_budget_the_ring_has_three_slices(tmp_path):
 def test_the_ring_that_is_named_as_the_least_holds_the_pieces(drawn):
     pieces, _, _ = drawn
     least = least_ring(pieces)
-    assert len(placed(pieces, least)) == len(pieces)
+    assert len(place_pieces(pieces, least)) == len(pieces)
     assert least >= max(p.nbytes for p in pieces)
     with pytest.raises(BudgetError, match="it needs"):
-        placed(pieces, PAGE - 1)
+        place_pieces(pieces, PAGE - 1)
 
 
 GROWTH = """

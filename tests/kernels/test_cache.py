@@ -34,7 +34,7 @@ from cgraph.system import file_ownership
 from cgraph.system.file_ownership import open_folder
 
 HOST, SOMEBODY = host_target(), 12345
-KERNEL, OTHER = Kernel("laned_copy.fill_halo", ("f4", 4)), Kernel("laned_copy.fill_halo", ("f8", 4))
+KERNEL, OTHER = Kernel("blocked_copy.fill_halo", ("f4", 4)), Kernel("blocked_copy.fill_halo", ("f8", 4))
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 on_linux = pytest.mark.skipif(not host().triple.startswith("x86_64"), reason="LLVM places the code")
 
@@ -251,7 +251,7 @@ def test_another_system_or_compiler_gives_another_name(monkeypatch, field):
 
 
 @pytest.mark.parametrize(
-    "kernel", [OTHER, Kernel("laned_copy.fill_halo", ("f4", 8)), Kernel("laned_copy.copy", ("f4", 4))]
+    "kernel", [OTHER, Kernel("blocked_copy.fill_halo", ("f4", 8)), Kernel("blocked_copy.copy", ("f4", 4))]
 )
 def test_another_kernel_has_another_name(kernel):
     assert symbol_of(kernel, HOST) != symbol_of(KERNEL, HOST)

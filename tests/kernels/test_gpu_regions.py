@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.kernel import STOP, Pointer
-from cgraph.kernels.regions.calls import Grid, align_calls, spread_calls
+from cgraph.kernels.regions.calls import SampleGrid, align_calls, spread_calls
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from tests.kernels.test_regions import GRIDS, SCALES, drawn, views
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
@@ -26,7 +26,7 @@ def in_both(calls, shape):
 @pytest.mark.parametrize(("kind", "samples"), GRIDS)
 def test_cells(kind, samples):
     boxes, batch, level, images = drawn(11, 12)
-    grid, given = Grid(kind, samples, SCALES), views(boxes, batch, level)
+    grid, given = SampleGrid(kind, samples, SCALES), views(boxes, batch, level)
     with np.errstate(invalid="ignore"):
         want = RoiAlign((3, 4), grid).meaning(boxes, batch, level, *images)
     got = in_both(lambda target, out: align_calls(target, out, given, [view_of(x) for x in images], grid), want.shape)
@@ -37,7 +37,7 @@ def test_cells(kind, samples):
 def test_gradients(kind, samples):
     boxes, batch, level, images = drawn(9, 12)
     g = np.random.default_rng(3).standard_normal((12, 9, 3, 4)).astype("f4")
-    grid, given, numbers = Grid(kind, samples, SCALES), views(boxes, batch, level), boxes.copy()
+    grid, given, numbers = SampleGrid(kind, samples, SCALES), views(boxes, batch, level), boxes.copy()
     numbers[3] = 1  # what a box of no number adds is zero; of the others each box adds its own
     for which, x in enumerate(images):
         got = in_both(lambda target, out: spread_calls(target, out, given, view_of(g), which, grid), x.shape)  # noqa: B023
@@ -53,7 +53,9 @@ def test_an_image_that_is_not_there_is_said():
     STOP_WORD[:] = 0
     sources = [view_of(x) for x in images]
     run_on_gpu(
-        align_calls(BLOCKS, view_of(out), views(boxes, batch, level), sources, Grid("cells", 2, SCALES), Pointer(STOP))
+        align_calls(
+            BLOCKS, view_of(out), views(boxes, batch, level), sources, SampleGrid("cells", 2, SCALES), Pointer(STOP)
+        )
     )
     assert STOP_WORD.any() and np.isfinite(out[2]).all()
     STOP_WORD[:] = 0

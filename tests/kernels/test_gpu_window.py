@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
-from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.resize.calls import linear_calls, nearest_calls
 from tests.kernels import test_depthwise, test_pool, test_resize
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu

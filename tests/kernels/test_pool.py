@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
-from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.window import Window
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows

@@ -5,18 +5,18 @@ from functools import partial
 import numpy as np
 import pytest
 
+from cgraph.kernels.blocked_copy.calls import concat_calls, copy_channels_calls
 from cgraph.kernels.conv.calls import conv_calls
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls
 from cgraph.kernels.depthwise.calls import depthwise_calls
 from cgraph.kernels.gemm.matmul_calls import matmul_calls
 from cgraph.kernels.index.calls import scatter_calls
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.laned_copy.calls import concat_calls, copy_channels_calls
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.random.calls import random_calls
 from cgraph.kernels.resize.calls import rounded_positions
 from cgraph.kernels.target import target_named
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
 from tests.support.kernels import view_of
@@ -30,23 +30,25 @@ DEPTHWISE = ConvShape(8, 6, 6, 8, TARGET, AROUND, 8)
 TRANSPOSED = TransposedShape(8, 6, 6, 8, TARGET, AROUND)
 
 
-def laned(n: int = 2, c: int = 8, h: int = 6, w: int = 6, halo: int = 1, **more: int) -> Laned:
-    return Laned(AT, n, c, h, w, more.pop("lanes", 8), (halo,) * 4, more.pop("first", 0), more.pop("channels", 0), "f4")
+def laned(n: int = 2, c: int = 8, h: int = 6, w: int = 6, halo: int = 1, **more: int) -> BlockedView:
+    return BlockedView(
+        AT, n, c, h, w, more.pop("lanes", 8), (halo,) * 4, more.pop("first", 0), more.pop("channels", 0), "f4"
+    )
 
 
 def view(*shape: int, dtype: str = "f4"):
     return view_of(np.zeros(shape, dtype))
 
 
-def convolve(x: Laned, out: Laned | None = None):
+def convolve(x: BlockedView, out: BlockedView | None = None):
     return conv_calls(SHAPE, out or laned(halo=0), x, AT, None)
 
 
-def each_channel(x: Laned, shape: ConvShape = DEPTHWISE):
+def each_channel(x: BlockedView, shape: ConvShape = DEPTHWISE):
     return depthwise_calls(shape, laned(halo=0), x, AT, None)
 
 
-def transpose(x: Laned, out: Laned | None = None):
+def transpose(x: BlockedView, out: BlockedView | None = None):
     return conv_transpose_calls(TRANSPOSED, out or laned(halo=0), x, AT, None)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.regions.calls import Boxes, Grid, align_calls, spread_calls
+from cgraph.kernels.regions.calls import Boxes, SampleGrid, align_calls, spread_calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
@@ -35,7 +35,7 @@ def views(boxes, batch, level) -> Boxes:
 @pytest.mark.parametrize(("kind", "samples"), GRIDS)
 def test_cells_of_blocked_and_plain_images_are_the_meaning(kind, samples, order, target):
     boxes, batch, level, images = drawn(20)
-    grid = Grid(kind, samples, SCALES)
+    grid = SampleGrid(kind, samples, SCALES)
     with np.errstate(invalid="ignore"):
         want = RoiAlign((3, 4), grid).meaning(boxes, batch, level, *images)
     machine = target_named(target)
@@ -61,7 +61,7 @@ def test_gradients_of_blocked_and_plain_images_are_the_meaning(kind, samples, or
     boxes, batch, level, images = drawn(20)
     boxes[3] = 1
     g = np.random.default_rng(3).standard_normal((len(boxes), 20, 3, 4)).astype("f4")
-    machine, grid = target_named(target), Grid(kind, samples, SCALES)
+    machine, grid = target_named(target), SampleGrid(kind, samples, SCALES)
     lanes = machine.lanes_of("f4")
     for which, x in enumerate(images):
         want = RoiAlignGrad(which, (2, *x.shape[2:]), grid).meaning(boxes, batch, level, g)
@@ -83,6 +83,6 @@ def test_an_image_or_a_size_that_is_not_there_sets_the_error(batch, level):
     error, out = np.zeros(1, np.int64), np.zeros((4, 3, 1, 1), "f4")
     places = np.array([0, batch, 0, 0]), np.array([0, level, 0, 0])
     sources = [view_of(x) for x in images]
-    grid = Grid("cells", 2, SCALES)
+    grid = SampleGrid("cells", 2, SCALES)
     run_calls(align_calls(target_named("host"), view_of(out), views(boxes, *places), sources, grid, Pointer(error)))
     assert error[0] == 1 and np.isfinite(out[2]).all()

@@ -41,7 +41,7 @@ from cgraph.kernels.target import host_target, new_target_machine
 from tests.support.patience import PATIENCE
 
 ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
-KERNEL, HOST = Kernel("laned_copy.fill_halo", ("f4", 4)), host_target()
+KERNEL, HOST = Kernel("blocked_copy.fill_halo", ("f4", 4)), host_target()
 NAME = f"{symbol_of(KERNEL, HOST)}.o"
 
 
@@ -286,9 +286,9 @@ def test_the_key_holds_every_text_that_shapes_the_code():
 
 def test_a_kernel_has_another_name_when_the_text_of_its_emitter_changes(monkeypatch):
     before = symbol_of(KERNEL, HOST)
-    for changed in ("pointwise", "laned_copy"):
+    for changed in ("pointwise", "blocked_copy"):
         monkeypatch.setattr(store_module, "emitter_hash", lambda x, y=changed: "new" if x == y else emitter_hash(x))
-        assert (symbol_of(KERNEL, HOST) != before) is (changed == "laned_copy")
+        assert (symbol_of(KERNEL, HOST) != before) is (changed == "blocked_copy")
 
 
 def test_two_processes_may_compile_at_once(tmp_path):
@@ -341,7 +341,7 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
     store = KernelStore(None)
     first = store.address(KERNEL, HOST)
     engine = store._engine(host_target())
-    second = store.address(Kernel("laned_copy.fill_halo", ("f8", 4)), HOST)
+    second = store.address(Kernel("blocked_copy.fill_halo", ("f8", 4)), HOST)
     assert store._engine(host_target()) is engine
     assert engine.get_function_address(symbol_of(KERNEL, HOST)) == first != second
 
@@ -607,7 +607,7 @@ def test_a_missing_folder_is_not_pruned(folder):
 
 def test_kernels_that_are_known_are_made_once():
     store = KernelStore(None)
-    other = Kernel("laned_copy.fill_halo", ("f8", 4))
+    other = Kernel("blocked_copy.fill_halo", ("f8", 4))
     store.load([KERNEL], HOST)
     store.load([KERNEL, other], HOST)
     store.load([KERNEL, other], HOST)

@@ -12,7 +12,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import Target, host_target, target_named
 from cgraph.kernels.views.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.views.gemm_tile import evenly, gemm_tile, spans
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.matrices import Operand
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.winograd.rule import winograd_rule

@@ -7,7 +7,7 @@ import cgraph as cg
 from cgraph import DTypeError, ShapeError
 from cgraph.autodiff import hessian_vector_product, jvp
 from cgraph.ir.graph import apply
-from cgraph.kernels.regions.calls import Grid
+from cgraph.kernels.regions.calls import SampleGrid
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.compare import Where
 from cgraph.ops.fourier import InverseRealFourier as INVERSE
@@ -25,7 +25,7 @@ FOUR, BOXES, ZERO = cg.Var((4,), "float64", "four"), cg.Var((7, 4), "float64", "
 
 BYTES, BYTE = cg.Var((3, 4), "int8", "bytes"), np.dtype("int8")
 HALF = cg.Var((3,), "complex64", "half")
-SEVEN, ZERO_NODE, ROI = cg.Var((7,)), cg.Const(ZERO), RoiAlign((2, 2), Grid("cells", 2, (1.0,)))
+SEVEN, ZERO_NODE, ROI = cg.Var((7,)), cg.Const(ZERO), RoiAlign((2, 2), SampleGrid("cells", 2, (1.0,)))
 
 
 def roi_align(boxes, batch, level, samples=2):

@@ -4,7 +4,7 @@ import numpy as np
 
 from cgraph.kernels.activation.calls import Activation
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.window import Window
 
 
@@ -22,15 +22,15 @@ def workspace(nbytes: int) -> View:
     return contiguous(Pointer(bytes_), (nbytes,), "u1")
 
 
-def empty_laned(shape, lanes, halo=(0, 0, 0, 0), dtype="f4", channels=0, channel_offset=0) -> Laned:
+def empty_laned(shape, lanes, halo=(0, 0, 0, 0), dtype="f4", channels=0, channel_offset=0) -> BlockedView:
     """A value in lanes of NaN in a zero halo."""
-    x = Laned(Pointer(np.empty(0)), *shape, lanes, halo, channel_offset, channels, dtype)
-    made = Laned(Pointer(aligned(x.nbytes).view(dtype)), *shape, lanes, halo, channel_offset, channels, dtype)
+    x = BlockedView(Pointer(np.empty(0)), *shape, lanes, halo, channel_offset, channels, dtype)
+    made = BlockedView(Pointer(aligned(x.nbytes).view(dtype)), *shape, lanes, halo, channel_offset, channels, dtype)
     interior(made)[...] = np.nan if dtype[0] == "f" else 99
     return made
 
 
-def laned(x: np.ndarray, lanes: int, halo=(0, 0, 0, 0)) -> Laned:
+def laned(x: np.ndarray, lanes: int, halo=(0, 0, 0, 0)) -> BlockedView:
     """Plain images ``[n, c, h, w]`` as a value in lanes."""
     n, c, h, w = x.shape
     made = empty_laned(x.shape, lanes, halo, f"{x.dtype.kind}{x.dtype.itemsize}")
@@ -40,24 +40,24 @@ def laned(x: np.ndarray, lanes: int, halo=(0, 0, 0, 0)) -> Laned:
     return made
 
 
-def buffer(x: Laned) -> np.ndarray:
+def buffer(x: BlockedView) -> np.ndarray:
     """The whole buffer ``[n, blocks, rows, columns, lanes]``."""
     top, left, bottom, right = x.halo
     return x.at.base.reshape(x.n, x.buffer_blocks, x.h + top + bottom, x.w + left + right, x.lanes)
 
 
-def interior(x: Laned) -> np.ndarray:
+def interior(x: BlockedView) -> np.ndarray:
     top, left = x.halo[:2]
     return buffer(x)[:, :, top : top + x.h, left : left + x.w]
 
 
-def plain(x: Laned) -> np.ndarray:
+def plain(x: BlockedView) -> np.ndarray:
     """The value as ``[n, c, h, w]``."""
     channels = interior(x).transpose(0, 1, 4, 2, 3).reshape(x.n, -1, x.h, x.w)
     return channels[:, x.channel_offset : x.channel_offset + x.c]
 
 
-def assert_zero_frame(x: Laned) -> None:
+def assert_zero_frame(x: BlockedView) -> None:
     """The halo and the unused lanes are zero."""
     assert not np.isnan(buffer(x)).any()
     frame = buffer(x).copy()

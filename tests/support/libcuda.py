@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cuda.driver import CALLS
-from cgraph.engine.cuda.simulator.launch import Loaded, Simulator
+from cgraph.engine.cuda.simulator.launch import SimulatedKernel, Simulator
 from cgraph.engine.cuda.simulator.text import Fault
 
-Launch = tuple[Loaded, int, np.ndarray, int]  # kernel, blocks, arguments, tasks
+Launch = tuple[SimulatedKernel, int, np.ndarray, int]  # kernel, blocks, arguments, tasks
 ILLEGAL_ADDRESS, NOT_READY = 700, 600
 ATTRIBUTES = {75: "major", 76: "minor"}
 
@@ -42,7 +42,7 @@ class StandIn:
         self.pinned: list[np.ndarray] = []
         self.followed = 0
         self.modules: list[bytes] = []
-        self.functions: list[Loaded] = []
+        self.functions: list[SimulatedKernel] = []
         for name, types in CALLS.items():
             given = [c_void_p if t is ctypes.c_char_p and name == "cuDeviceGetName" else t for t in types]
             setattr(self, name, CFUNCTYPE(c_int, *given)(self._entry(name)))

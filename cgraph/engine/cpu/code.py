@@ -78,7 +78,7 @@ class Ring(Record, eq=False):
     sums: "Mapping[int, Sum]" = field(default_factory=dict)
 
 
-class Again(Record):
+class RowLoop(Record):
     """Rows ``first..last`` of a table, the last one excluded, that run ``times`` times."""
 
     first: int
@@ -134,7 +134,7 @@ class Code(Record, eq=False):
     labels: tuple[str, ...]
     label_of: np.ndarray
     ring: Ring | None = None
-    again: Again | None = None
+    again: RowLoop | None = None
 
     @property
     def compiled_kernels(self) -> list[Kernel]:

@@ -14,7 +14,7 @@ from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.ring import ring_of
-from cgraph.engine.cpu.split import streamed
+from cgraph.engine.cpu.split import plan_streamed
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
@@ -65,7 +65,7 @@ class CpuEngine(Record):
         if options.weights is None:
             compiled = planned(request, target, self.alignment, options)
         else:
-            compiled = streamed(
+            compiled = plan_streamed(
                 request,
                 options,
                 lambda cut, trial_options: planned(cut, target, self.alignment, trial_options, is_wish=True),

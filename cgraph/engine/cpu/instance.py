@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
-from cgraph.engine.cpu.rows import Rows
+from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
 from cgraph.engine.instance import Share
 from cgraph.errors import PositionError
@@ -84,7 +84,7 @@ class CpuInstance:
         self._shows_vars = any(not isinstance(view.at.base, str | np.ndarray) for view in code.views.values())
         self._written = code.written
         self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
-        self._rows: Bounded[tuple[tuple[int, ...] | None, bool], Rows] = Bounded(most_of(len(self.table)))
+        self._rows: Bounded[tuple[tuple[int, ...] | None, bool], TableRows] = Bounded(most_of(len(self.table)))
         self._bound: dict[Relocation, int] = {}
         relocations = {r.symbol: r for r in code.relocations}
         self._variables = {x: relocations[Symbol("variable", i)] for i, x in enumerate(code.variables)}
@@ -186,23 +186,23 @@ class CpuInstance:
         self._run_all(recorder.rows)
         return recorder.shares(self.code.first_row)
 
-    def _run_all(self, rows: Rows) -> None:
+    def _run_all(self, rows: TableRows) -> None:
         self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
         if self._calls_blas:
             import_module("cgraph.engine.cpu.blas").with_one_thread(lambda: self._run(rows))
         else:
             self._run(rows)
 
-    def _run(self, rows: Rows) -> None:
+    def _run(self, rows: TableRows) -> None:
         self._run_first(rows)
         if rows.rest:
             run_rows(rows.second, rows.rest, self.threads, whole=True)
 
-    def _run_first(self, rows: Rows) -> None:
+    def _run_first(self, rows: TableRows) -> None:
         """The rows of the first part."""
         self._run_some(rows, 0, rows.count)
 
-    def _run_some(self, rows: Rows, first: int, last: int) -> None:
+    def _run_some(self, rows: TableRows, first: int, last: int) -> None:
         """Some rows, the last one excluded."""
         self.stop[0] = 0
         address = rows.first + first * rows.table.strides[0]
@@ -211,12 +211,12 @@ class CpuInstance:
         if self.stop[0]:
             raise self._stopped(first + ran, rows)
 
-    def _stopped(self, ran: int, rows: Rows) -> Exception:
+    def _stopped(self, ran: int, rows: TableRows) -> Exception:
         """Why a row has ended the run."""
         row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
         return PositionError(f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis")
 
-    def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> Rows:
+    def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> TableRows:
         """The rows of these steps, and of those that write update edges."""
         rows = self._rows.get((steps, write))
         if rows is None:
@@ -227,9 +227,9 @@ class CpuInstance:
             rows = self._rows.keep((steps, write), self._rows_among(numbers, split))
         return rows
 
-    def _rows_among(self, numbers: np.ndarray | None, split: int) -> Rows:
+    def _rows_among(self, numbers: np.ndarray | None, split: int) -> TableRows:
         """Some rows of the table, or all; those from `split` on write update edges."""
-        return Rows(self.table if numbers is None else np.ascontiguousarray(self.table[numbers]), split, numbers)
+        return TableRows(self.table if numbers is None else np.ascontiguousarray(self.table[numbers]), split, numbers)
 
     def _numbers(self, steps: Iterable[int]) -> np.ndarray:
         """The rows of some steps in the whole table."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cpu.code import DONE, SINGLE, Again, Code, Relocation, Symbol
+from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, RowLoop, Symbol
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.bound import word_of
 from cgraph.kernels.kernel import Call, Pointer, Slot, View, contiguous
 from cgraph.kernels.move.calls import copy_calls, fill_calls
-from cgraph.kernels.target import Target as Machine
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.planning.plan import Compiled
 from cgraph.record import Record, replace
@@ -20,7 +20,7 @@ from cgraph.record import Record, replace
 Places = tuple[array, array]  # positions among the arguments, bytes from the beginning of some memory
 
 
-class Target(Record, eq=False):
+class UpdateTarget(Record, eq=False):
     """The base of what takes a Var's new value; the Var itself is that of the value which is read."""
 
     variable: Var
@@ -38,19 +38,19 @@ def code_of(parts_by_step: Iterable[Sequence[Part]], compiled: Compiled) -> Code
     return maker.code(np.array(first_row), next(writes, len(steps)), compiled)
 
 
-def update_calls(machine: Machine, compiled: Compiled) -> list[Call]:
+def update_calls(target: Target, compiled: Compiled) -> list[Call]:
     """Copy what no kernel has written into its Var, then say that all is done."""
     calls: list[Call] = []
     for x, source in zip(compiled.updated, compiled.sources):
         view = compiled.views[source]
         if not (source.op.writes and view.at.base is x):
-            calls += copy_calls(machine, contiguous(Pointer(Target(x)), view.shape, view.dtype), view)
+            calls += copy_calls(target, contiguous(Pointer(UpdateTarget(x)), view.shape, view.dtype), view)
     if compiled.updated:
-        calls += fill_calls(machine, contiguous(Pointer(DONE), (1,), "i8"), 1)
+        calls += fill_calls(target, contiguous(Pointer(DONE), (1,), "i8"), 1)
     return calls
 
 
-class Rows(Record, eq=False):
+class CallWords(Record, eq=False):
     """Some calls as words.
 
     Fields
@@ -78,8 +78,8 @@ class _Maker:
         self.places: dict[Symbol, Places] = {}
         self.places_of: dict[int, tuple[Any, Places]] = {}
         self.labels: dict[str, int] = {}
-        self.shared: dict[int, Rows] = {}
-        self.again: Again | None = None
+        self.shared: dict[int, CallWords] = {}
+        self.again: RowLoop | None = None
 
     def add(self, part: Part) -> None:
         if not part.calls:
@@ -98,9 +98,9 @@ class _Maker:
             positions.append(first + position)
             offsets.append(offset)
         if part.times > 1:
-            self.again = Again(self.again.first if self.again else before, len(self.label_of), part.times)
+            self.again = RowLoop(self.again.first if self.again else before, len(self.label_of), part.times)
 
-    def rows_of(self, part: Part) -> Rows:
+    def rows_of(self, part: Part) -> CallWords:
         """The calls as words; those that steps share once."""
         rows = self.shared.get(id(part.calls))
         if rows is None:
@@ -109,7 +109,7 @@ class _Maker:
                 self.shared[id(part.calls)] = rows  # which keeps the calls, so the number stays theirs
         return rows
 
-    def new_rows(self, calls: list[Call]) -> Rows:
+    def new_rows(self, calls: list[Call]) -> CallWords:
         table, words, addresses = [], array("q"), []
         for call in calls:
             number = self.kernels.setdefault(call.kernel, len(self.kernels))
@@ -118,7 +118,7 @@ class _Maker:
                 if isinstance(arg, Pointer):
                     addresses.append((len(words), arg.base, arg.offset))
                 words.append(0 if isinstance(arg, Pointer) else word_of(arg))
-        return Rows(calls, table, words, addresses)
+        return CallWords(calls, table, words, addresses)
 
     def places_from(self, base: Any) -> Places:
         """Where addresses into the memory of this base stand, and how far behind its beginning they are."""
@@ -135,7 +135,7 @@ class _Maker:
         if isinstance(base, Var):
             self.variables.append(base)
             return Symbol("variable", len(self.variables) - 1)
-        if isinstance(base, Target):
+        if isinstance(base, UpdateTarget):
             self.targets.append(base.variable)
             return Symbol("target", len(self.targets) - 1)
         self.constants.append(memory_of(base))

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from cgraph.engine.cpu.code import Ring
-from cgraph.engine.cpu.ring import Controlled
+from cgraph.engine.cpu.ring import ControlledTable
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
@@ -51,8 +51,8 @@ class Reader:
     def _forget(self) -> None:
         """There is no thread and nothing is read: true of a new one, and in a forked child."""
         self.process = os.getpid()
-        self._ready: Controlled | None = None
-        self._work = Work(self.words, self.file, self.memory, self.ring.sums)
+        self._ready: ControlledTable | None = None
+        self._work = ReaderThread(self.words, self.file, self.memory, self.ring.sums)
         self._close = weakref.finalize(self, self._work.close)
 
     @property
@@ -70,7 +70,7 @@ class Reader:
         if entry is not None and not entry.fits(array.data.cast("B")):
             raise damaged(self.ring.path, f"{array.nbytes} bytes at {offset}")
 
-    def begin(self, rows: Controlled) -> None:
+    def begin(self, rows: ControlledTable) -> None:
         """Read what these rows need, unless that is what has been begun."""
         if os.getpid() != self.process:
             self._close.detach()
@@ -79,7 +79,7 @@ class Reader:
             self.order(rows)
         self._ready = None  # while it is used
 
-    def order(self, rows: Controlled) -> None:
+    def order(self, rows: ControlledTable) -> None:
         """Read what a run of these rows needs, as far as the ring takes it."""
         self._ready = None
         self._work.order(rows.orders)
@@ -104,7 +104,7 @@ class Reader:
         return WeightsError(f"{path}: {piece} of the weights cannot be read: {why}")
 
 
-class Work:
+class ReaderThread:
     """What the thread knows; it keeps no Reader alive. Changes: orders come and go.
 
     Parameters

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cgraph.engine.cpu.rows import Rows
+from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.instance import Share
 from cgraph.kernels.control import PASSED
 from cgraph.kernels.kernel import Kernel
@@ -28,7 +28,7 @@ class Recorder:
         rows: to run instead of those that were given
     """
 
-    def __init__(self, rows: Rows, functions: Sequence[Callable[[int], None]], target: Target) -> None:
+    def __init__(self, rows: TableRows, functions: Sequence[Callable[[int], None]], target: Target) -> None:
         table = rows.table.copy()
         called = np.flatnonzero(table[:, 0] > PASSED)
         shares = -(-table[called, 2] // np.maximum(table[called, 3], 1))

@@ -17,7 +17,7 @@ from cgraph.record import Record, replace
 from cgraph.storage.weight_file import PAGE, pages, place_of
 
 
-class Controlled(Record, eq=False):
+class ControlledTable(Record, eq=False):
     """Rows among which some wait for pieces.
 
     Fields
@@ -44,7 +44,7 @@ def ring_of(code: Code) -> Ring | None:
     if file is None:
         return None
     weights, nbytes = file.weights, pages(file.weights.ring or 0)
-    pieces = placed(pieces_of(code, place_in_file), nbytes)
+    pieces = place_pieces(pieces_of(code, place_in_file), nbytes)
     return Ring(weights.path, file.stamp, nbytes, pieces, file.sums if weights.verify else {})
 
 
@@ -59,10 +59,10 @@ def pieces_of(code: Code, place: Callable[[np.ndarray], int | None]) -> list[Pie
 
     `place`: where in the file an array lies, or would lie; None if it stays in memory.
     """
-    return in_turn(sorted(large_pieces(code, place), key=lambda p: p.first))
+    return sequential_pieces(sorted(large_pieces(code, place), key=lambda p: p.first))
 
 
-def stays_in_memory(code: Code, pieces: Sequence[Piece] | None = None) -> list[np.ndarray]:
+def resident_constants(code: Code, pieces: Sequence[Piece] | None = None) -> list[np.ndarray]:
     """The constants that no ring takes; `pieces`: those that go through it, by default those of the code's own."""
     streamed_pieces = code.ring.pieces if pieces is None and code.ring else pieces or ()
     through = {p.constant for p in streamed_pieces}
@@ -85,7 +85,7 @@ def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Itera
             yield Piece(number, offset, pages(array.nbytes), int(rows.min()), int(rows.max()))
 
 
-def in_turn(pieces: Sequence[Piece]) -> list[Piece]:
+def sequential_pieces(pieces: Sequence[Piece]) -> list[Piece]:
     """Those that are read, used and not needed any more before the next one is; the others stay in memory."""
     sequence: list[Piece] = []
     for i, piece in enumerate(pieces):
@@ -94,13 +94,13 @@ def in_turn(pieces: Sequence[Piece]) -> list[Piece]:
     return sequence
 
 
-def placed(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
+def place_pieces(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
     """The pieces with their places in the ring.
 
     Raises
         BudgetError: it is too small for them; which size is not, is said
     """
-    placement = places_in(pieces, nbytes)
+    placement = placement_in(pieces, nbytes)
     if placement is None:
         raise BudgetError(
             f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
@@ -118,12 +118,12 @@ def least_ring(pieces: Sequence[Piece]) -> int:
         together += 1
         sums.append(sum(p.nbytes for p in pieces[i - together + 1 : i + 1]))
     nbytes = max(sums)
-    while places_in(pieces, nbytes) is None:  # two that are read together, and the second begins anew over the first
+    while placement_in(pieces, nbytes) is None:  # two that are read together, and the second begins anew over the first
         nbytes += PAGE
     return nbytes
 
 
-def places_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | None:
+def placement_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | None:
     """The pieces with their places in a ring; None where two that are needed together would lie over one another."""
     placement: list[Piece] = []
     at = 0
@@ -138,7 +138,9 @@ def places_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | None:
     return tuple(placement)
 
 
-def controlled(table: np.ndarray, numbers: np.ndarray, pieces: Sequence[Piece], words: int, ring: int) -> Controlled:
+def with_control_rows(
+    table: np.ndarray, numbers: np.ndarray, pieces: Sequence[Piece], words: int, ring: int
+) -> ControlledTable:
     """Some rows of a program, with those that wait for the pieces that they read and say what they are done with.
 
     Parameters
@@ -158,7 +160,7 @@ def controlled(table: np.ndarray, numbers: np.ndarray, pieces: Sequence[Piece], 
     at = np.array(places, np.int64)[order]
     own = table[numbers]
     following = np.append(numbers, numbers[-1:])[at] if len(numbers) else at
-    return Controlled(
+    return ControlledTable(
         np.insert(own, at, np.array(rows, np.int64).reshape(-1, 4)[order], axis=0),
         np.insert(numbers, at, following),
         np.array(orders, np.int64).reshape(-1, 5),

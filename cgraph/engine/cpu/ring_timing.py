@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.engine.cpu.ring import Controlled
+from cgraph.engine.cpu.ring import ControlledTable
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.memory.pipeline_model import Act, Tell, Wait, Work, ends_of
 
 READ, FREED = "read", "freed"
 
 
-def waits_of(rows: Controlled, kernels: np.ndarray, reads: Sequence[float]) -> tuple[np.ndarray, float]:
+def waits_of(rows: ControlledTable, kernels: np.ndarray, reads: Sequence[float]) -> tuple[np.ndarray, float]:
     """Seconds that a run waits for each piece, in the order of reading; and those from its beginning to its end.
 
     Nothing has been read ahead: so it is when runs follow one another without a pause.
@@ -30,7 +30,7 @@ def waits_of(rows: Controlled, kernels: np.ndarray, reads: Sequence[float]) -> t
     return waits, ends[-1] if ends else 0.0
 
 
-def read_acts(rows: Controlled, seconds: Sequence[float]) -> list[Act]:
+def read_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
     """What the reader does: wait until there is room, read, say so."""
     acts: list[Act] = []
     for (_, _, _, freed, number), time in zip(rows.orders.tolist(), seconds, strict=True):
@@ -38,7 +38,7 @@ def read_acts(rows: Controlled, seconds: Sequence[float]) -> list[Act]:
     return acts
 
 
-def row_acts(rows: Controlled, seconds: Sequence[float]) -> list[Act]:
+def row_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
     """What the interpreter does with the rows."""
     acts: list[Act] = []
     for kind, number, count in zip(rows.table[:, 0].tolist(), rows.numbers.tolist(), rows.table[:, 2].tolist()):

@@ -6,7 +6,7 @@ from copy import copy
 import numpy as np
 
 
-class Rows:
+class TableRows:
     """Rows of a table in two parts: the second writes into Vars, and is one call that goes on to its end.
 
     Fields
@@ -23,9 +23,9 @@ class Rows:
         self.first, self.count = table.ctypes.data, split
         self.second, self.rest = self.first + split * table.strides[0], len(table) - split
 
-    def calling(self, table: np.ndarray, functions: Sequence[Callable[[int], None]]) -> "Rows":
+    def calling(self, table: np.ndarray, functions: Sequence[Callable[[int], None]]) -> "TableRows":
         """The same rows with other calls."""
         rows = copy(self)
-        Rows.__init__(rows, table, self.count, self.numbers)
+        TableRows.__init__(rows, table, self.count, self.numbers)
         rows.functions = functions
         return rows

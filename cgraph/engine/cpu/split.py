@@ -14,7 +14,7 @@ from functools import partial
 
 from cgraph.budget.limits import recompute_nbytes
 from cgraph.engine.cpu.code import Code, Piece
-from cgraph.engine.cpu.ring import least_ring, pieces_of, placed, places_in, stays_in_memory
+from cgraph.engine.cpu.ring import least_ring, pieces_of, place_pieces, placement_in, resident_constants
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.mapped import Keep
 from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_nbytes, sliced, weights_on_disk
@@ -50,12 +50,12 @@ class Split(Record):
         """The largest ring of so many bytes at most; the least that there is, where that is more."""
         nbytes = min(room // PAGE * PAGE, sum(p.nbytes for p in self.pieces))
         least = least_ring(self.pieces)
-        while nbytes > least and places_in(self.pieces, nbytes) is None:
+        while nbytes > least and placement_in(self.pieces, nbytes) is None:
             nbytes -= PAGE
         return max(nbytes, least, PAGE)
 
 
-def streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode, keep: Keep) -> Compiled:
+def plan_streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode, keep: Keep) -> Compiled:
     """The plan of a graph whose large constants lie in the file of its weights.
 
     Parameters
@@ -68,7 +68,7 @@ def streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode
     weights = options.weights
     assert weights is not None
     split = partial(split_of, request, options, plan, make_code, keep)
-    best, ring = shared_out(weights, options.budget, split)
+    best, ring = share_budget(weights, options.budget, split)
     compiled, most = best.compiled, recompute_nbytes(options.recompute)
     if most is not None and compiled.nbytes > most:
         raise BudgetError(f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}")
@@ -88,25 +88,25 @@ def split_of(
     code = make_code(compiled)
     large = {id(x.op.array) for x in large_constants(cut.roots)}  # type: ignore[attr-defined]
     pieces = pieces_of(code, lambda array: 0 if id(array) in large else None)
-    return Split(compiled, pieces, sum(x.nbytes for x in stays_in_memory(code, pieces)))
+    return Split(compiled, pieces, sum(x.nbytes for x in resident_constants(code, pieces)))
 
 
-def shared_out(
+def share_budget(
     weights: StreamedWeights, budget: int | None, split: Callable[[int, int | None], Split]
 ) -> tuple[Split, int]:
     """A plan, and the bytes of the ring beside it."""
     ring_nbytes = pages(weights.ring or SLICES * (weights.slice or SLICE))
     candidate = split(ring_nbytes, None)
     if weights.ring is not None:
-        placed(candidate.pieces, ring_nbytes)
+        place_pieces(candidate.pieces, ring_nbytes)
     if budget is None:
         return candidate, ring_nbytes if weights.ring else max(ring_nbytes, candidate.ring(ring_nbytes))
     if candidate.nbytes + ring_nbytes > budget:
-        candidate = made_to_fit(weights, budget, ring_nbytes, split)
+        candidate = shrink_to_fit(weights, budget, ring_nbytes, split)
     return candidate, ring_nbytes if weights.ring else candidate.ring(budget - candidate.nbytes)
 
 
-def made_to_fit(
+def shrink_to_fit(
     weights: StreamedWeights, budget: int, ring_nbytes: int, split: Callable[[int, int | None], Split]
 ) -> Split:
     """A plan with a smaller arena, or for a smaller ring."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
-from cgraph.engine.cpu.rows import Rows
+from cgraph.engine.cpu.rows import TableRows
 from cgraph.kernels.callback import array_at
 from cgraph.kernels.kernel import Callback
 from cgraph.storage.cell import Value
@@ -34,13 +34,13 @@ class RowsInstance(CpuInstance):
         (address,) = (ctypes.c_int64 * 1).from_address(args)
         self._ports[callback.port](array_at(address, callback.views[0], bool(callback.results)))
 
-    def _run(self, rows: Rows) -> None:
+    def _run(self, rows: TableRows) -> None:
         try:
             super()._run(rows)
         finally:
             self._ports = {}
 
-    def _run_first(self, rows: Rows) -> None:
+    def _run_first(self, rows: TableRows) -> None:
         """The rows, those that come again as often as they do."""
         again = self.code.again
         if again is None:

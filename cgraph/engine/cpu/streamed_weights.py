@@ -8,17 +8,17 @@ import numpy as np
 from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.instance import CpuInstance, LoadedCode, address_of
 from cgraph.engine.cpu.reader import Reader
-from cgraph.engine.cpu.ring import Controlled, controlled
-from cgraph.engine.cpu.rows import Rows
+from cgraph.engine.cpu.ring import ControlledTable, with_control_rows
+from cgraph.engine.cpu.rows import TableRows
 from cgraph.kernels.control import READ_FAILED
 from cgraph.storage.cell import Value
 from cgraph.storage.weight_file import place_of
 
 
-class StreamedRows(Rows):
+class StreamedRows(TableRows):
     """Rows of which the first part waits for weights."""
 
-    def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray, first: Controlled) -> None:
+    def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray, first: ControlledTable) -> None:
         super().__init__(table, split, numbers)
         self.waiting = first
 
@@ -39,7 +39,7 @@ class StreamedInstance(CpuInstance):
         super().__init__(program)
 
     @property
-    def whole(self) -> Controlled:
+    def whole(self) -> ControlledTable:
         """The rows of a whole run, but for those that write update edges, with what they wait for."""
         return self._whole.waiting
 
@@ -71,22 +71,22 @@ class StreamedInstance(CpuInstance):
     def _rows_among(self, numbers: np.ndarray | None, split: int) -> StreamedRows:
         numbers = np.arange(len(self.table)) if numbers is None else numbers
         words, pieces = self.reader.words.ctypes.data, tuple(self.pieces.values())
-        first = controlled(self.table, numbers[:split], pieces, words, self.reader.address)
+        first = with_control_rows(self.table, numbers[:split], pieces, words, self.reader.address)
         table = np.concatenate([first.table, self.table[numbers[split:]]])
         return StreamedRows(table, len(first.table), np.concatenate([first.numbers, numbers[split:]]), first)
 
-    def _run(self, rows: Rows) -> None:
+    def _run(self, rows: TableRows) -> None:
         assert isinstance(rows, StreamedRows)
         self.reader.begin(rows.waiting)
         super()._run(rows)
         self.reader.order(self._whole.waiting)  # read ahead for the next run
 
-    def _run_first(self, rows: Rows) -> None:
+    def _run_first(self, rows: TableRows) -> None:
         """The rows of the first part; no Var is written yet where the file has changed meanwhile."""
         super()._run_first(rows)
         self.reader.check_file()
 
-    def _stopped(self, ran: int, rows: Rows) -> Exception:
+    def _stopped(self, ran: int, rows: TableRows) -> Exception:
         if self.stop[0] == READ_FAILED:
             return self.reader.problem()
         self.reader.check_file()  # other numbers may be why

@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.device import Device
-from cgraph.engine.cuda.dlpack import Shown, capsule_of, read_capsule
+from cgraph.engine.cuda.dlpack import SharedArray, capsule_of, read_capsule
 from cgraph.engine.cuda.host import extent
 from cgraph.errors import InputError
 from cgraph.ir.half import dtype_of_code
@@ -70,10 +70,10 @@ class DeviceArray:
     def __dlpack__(self, stream: int | None = None, **more: Any) -> Any:
         """A capsule for another library; the values are there already."""
         strides = tuple(s // self.view.itemsize for s in self.view.strides)
-        return capsule_of(Shown(self.address, self.shape, strides, self.dtype, self.__dlpack_device__(), self))
+        return capsule_of(SharedArray(self.address, self.shape, strides, self.dtype, self.__dlpack_device__(), self))
 
 
-def on_device(device: Device, value: Any) -> DeviceArray | None:
+def device_array(device: Device, value: Any) -> DeviceArray | None:
     """An array that lies in this device's memory already; None for one that does not.
 
     Raises
@@ -88,7 +88,7 @@ def on_device(device: Device, value: Any) -> DeviceArray | None:
         strides = tuple(s * x.dtype.itemsize for s in x.strides)
         array = DeviceArray(device, x.address, View(Pointer(x), x.shape, strides, code_of(x.dtype)), x.owner, LEGACY)
     elif device.number is not None and hasattr(value, "__cuda_array_interface__"):
-        array = by_interface(device, value)
+        array = interface_array(device, value)
     else:
         array = None
     if array is not None and not array.view.is_contiguous:
@@ -96,7 +96,7 @@ def on_device(device: Device, value: Any) -> DeviceArray | None:
     return array
 
 
-def by_interface(device: Device, value: Any) -> DeviceArray:
+def interface_array(device: Device, value: Any) -> DeviceArray:
     """An array by the CUDA Array Interface, version 2 or 3."""
     said = value.__cuda_array_interface__
     dtype, shape = np.dtype(said["typestr"]), tuple(said["shape"])

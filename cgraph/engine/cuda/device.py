@@ -19,7 +19,7 @@ class LaunchError(EngineError):
         self.row = row
 
 
-class Loaded(Record):
+class LoadedKernel(Record):
     """A kernel on a device.
 
     Fields
@@ -89,7 +89,7 @@ class Device(Protocol):
     def free(self, address: int) -> None:
         """Give memory back."""
 
-    def load(self, symbol: str, text: bytes) -> Loaded:
+    def load(self, symbol: str, text: bytes) -> LoadedKernel:
         """A kernel of a PTX module."""
 
     @property

@@ -17,7 +17,7 @@ LETTERS = {number: letter for letter, number in KINDS.items()}
 FRESH, TAKEN = b"dltensor", b"used_dltensor"
 
 
-class Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     """DLTensor; strides are in elements."""
 
     _fields_ = [
@@ -27,10 +27,10 @@ class Tensor(ctypes.Structure):
     ]  # fmt: skip
 
 
-class Managed(ctypes.Structure):
+class DLManagedTensor(ctypes.Structure):
     """DLManagedTensor."""
 
-    _fields_ = [("tensor", Tensor), ("context", c_void_p), ("deleter", c_void_p)]
+    _fields_ = [("tensor", DLTensor), ("context", c_void_p), ("deleter", c_void_p)]
 
 
 new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", pythonapi))
@@ -41,7 +41,7 @@ hold = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", pythonapi))
 release = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", pythonapi))
 
 
-class Shown(Record, eq=False):
+class SharedArray(Record, eq=False):
     """What lies at an address, in elements' strides; `owner` keeps it there."""
 
     address: int
@@ -55,21 +55,21 @@ class Shown(Record, eq=False):
 class _Context:
     """What a capsule's receiver needs as long as it uses the memory."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: SharedArray) -> None:
         n, kind = len(shown.shape), shown.dtype.kind
         self.owner = shown.owner
         self.extents, self.steps = (c_int64 * n)(*shown.shape), (c_int64 * n)(*shown.strides)
-        tensor = Tensor(
+        tensor = DLTensor(
             shown.address, *shown.device, n, KINDS[kind], 8 * shown.dtype.itemsize, 1,
             ctypes.cast(self.extents, POINTER(c_int64)), ctypes.cast(self.steps, POINTER(c_int64)), 0,
         )  # fmt: skip
-        self.managed = Managed(tensor, id(self), ctypes.cast(DELETER, c_void_p).value)
+        self.managed = DLManagedTensor(tensor, id(self), ctypes.cast(DELETER, c_void_p).value)
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
 def DELETER(managed: int) -> None:
     """The receiver is done."""
-    release(ctypes.cast(Managed.from_address(managed).context, ctypes.py_object).value)
+    release(ctypes.cast(DLManagedTensor.from_address(managed).context, ctypes.py_object).value)
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
@@ -79,7 +79,7 @@ def DESTRUCTOR(capsule: int) -> None:
         DELETER(get_pointer(capsule, FRESH))
 
 
-def capsule_of(shown: Shown) -> Any:
+def capsule_of(shown: SharedArray) -> Any:
     """A capsule for one receiver."""
     context = _Context(shown)
     hold(context)
@@ -93,12 +93,12 @@ class _ForeignMemory:
         self.managed = managed
 
     def __del__(self) -> None:
-        deleter = Managed.from_address(self.managed).deleter
+        deleter = DLManagedTensor.from_address(self.managed).deleter
         if deleter:
             ctypes.CFUNCTYPE(None, c_void_p)(deleter)(self.managed)
 
 
-def read_capsule(capsule: Any) -> Shown:
+def read_capsule(capsule: Any) -> SharedArray:
     """What a capsule shows, which belongs to the receiver from now on.
 
     Raises
@@ -108,11 +108,11 @@ def read_capsule(capsule: Any) -> Shown:
         raise BufferError("no DLPack capsule, or one that was taken before")
     managed = get_pointer(id(capsule), FRESH)
     set_name(capsule, TAKEN)
-    owner, t = _ForeignMemory(managed), Managed.from_address(managed).tensor
+    owner, t = _ForeignMemory(managed), DLManagedTensor.from_address(managed).tensor
     if t.lanes != 1 or t.bits % 8 or t.kind not in LETTERS:
         raise BufferError(f"elements of DLPack's kind {t.kind} with {t.bits} bits")
     shape = tuple(t.shape[: t.ndim])
     steps = [int(np.prod(shape[i + 1 :])) for i in range(t.ndim)]
     strides = tuple(t.strides[: t.ndim] if t.strides else steps)
     dtype = np.dtype("?" if LETTERS[t.kind] == "b" else f"{LETTERS[t.kind]}{t.bits // 8}")
-    return Shown((t.data or 0) + t.first, shape, strides, dtype, (t.device_kind, t.device_number), owner)
+    return SharedArray((t.data or 0) + t.first, shape, strides, dtype, (t.device_kind, t.device_number), owner)

@@ -114,10 +114,10 @@ class Driver:
 @cache
 def driver() -> Driver:
     """libcuda. EngineError says why there is none, or no device."""
-    return initialised(library())
+    return open_driver(library())
 
 
-def initialised(library: Any) -> Driver:
+def open_driver(library: Any) -> Driver:
     """A driver that finds a device. EngineError where it finds none."""
     cuda = Driver(library)
     count = c_int()

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.engine.cpu.code import Code
 from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cuda.cells import DeviceCells
-from cgraph.engine.cuda.device import Allocation, Device, Loaded
+from cgraph.engine.cuda.device import Allocation, Device, LoadedKernel
 from cgraph.engine.cuda.gpu import Gpu
 from cgraph.engine.cuda.program import CudaProgram, round_words
 from cgraph.engine.cuda.simulated import SimulatedDevice
@@ -86,11 +86,11 @@ class CudaEngine(Record):
         """The code with its kernels and constants on the device."""
         device = self._opened()
         keys = keys_of(code)
-        kernels: dict[tuple[Kernel | Callback, int], Loaded] = {}
+        kernels: dict[tuple[Kernel | Callback, int], LoadedKernel] = {}
         for kernel, words in dict.fromkeys(keys):
             if isinstance(kernel, Kernel):
                 kernels[kernel, words] = device.load(*store().ptx(kernel, words, device.target))
-        constants = tuple(uploaded(device, array) for array in code.constants)
+        constants = tuple(upload_constant(device, array) for array in code.constants)
         loaded, poison = tuple(kernels.get(key) for key in keys), POISON if self.poison else None
         return CudaProgram(code, device, cells_of(self.device), loaded, constants, poison, self.check, self.graphs)
 
@@ -102,11 +102,11 @@ class CudaEngine(Record):
 
     def _opened(self) -> Device:
         """The device. EngineError says why there is none."""
-        return opened(self.device)
+        return open_device(self.device)
 
 
 @cache
-def opened(number: int) -> Device:
+def open_device(number: int) -> Device:
     """A device by its number, opened once."""
     version = tuple(map(int, llvmlite.__version__.split(".")[:2]))
     if version < LEAST_LLVMLITE:
@@ -124,7 +124,7 @@ def opened(number: int) -> Device:
 @cache
 def cells_of(number: int) -> DeviceCells:
     """The Vars that a device holds."""
-    return DeviceCells(opened(number))
+    return DeviceCells(open_device(number))
 
 
 def keys_of(code: Code) -> list[tuple[Kernel | Callback, int]]:
@@ -133,7 +133,7 @@ def keys_of(code: Code) -> list[tuple[Kernel | Callback, int]]:
     return [(code.kernels[n], round_words(c)) for n, c in zip(code.table[:, 0].tolist(), counts.tolist())]
 
 
-def uploaded(device: Device, array: np.ndarray) -> Allocation:
+def upload_constant(device: Device, array: np.ndarray) -> Allocation:
     """An array in the device's memory, for good."""
     memory, queue = Allocation(device, array.nbytes), device.queue()
     queue.upload(memory.address, np.ascontiguousarray(array))

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from cgraph.engine.cuda.device import LaunchError, Loaded
+from cgraph.engine.cuda.device import LaunchError, LoadedKernel
 from cgraph.engine.cuda.dlpack import CUDA
 from cgraph.engine.cuda.driver import Driver, driver
 from cgraph.engine.cuda.pinned import LEAST_PINNED, NO_TIMING, Pinned
@@ -49,7 +49,7 @@ class Gpu:
         self.target, self.number = gpu_target(*self.capability), (CUDA, index)
         self.pinned = Pinned(self.driver)
         self.nbytes = self.free_nbytes()
-        self._loaded: dict[str, Loaded] = {}
+        self._loaded: dict[str, LoadedKernel] = {}
 
     def use(self) -> None:
         """Make the context current, which it is for each thread on its own."""
@@ -64,13 +64,13 @@ class Gpu:
             self.use()
             self.driver.do("cuMemFree_v2", address)
 
-    def load(self, symbol: str, text: bytes) -> Loaded:
+    def load(self, symbol: str, text: bytes) -> LoadedKernel:
         if symbol not in self._loaded:
             self.use()
             module = self.driver.handle("cuModuleLoadData", text + b"\0")
             function = self.driver.handle("cuModuleGetFunction", module, symbol.encode())
             threads = int(re.search(rb"\.reqntid (\d+)", text)[1])  # type: ignore[index]
-            self._loaded[symbol] = Loaded(function, threads)
+            self._loaded[symbol] = LoadedKernel(function, threads)
         return self._loaded[symbol]
 
     @cached_property
@@ -88,7 +88,7 @@ class Gpu:
         return free.value
 
 
-def described() -> list[str]:
+def describe_gpus() -> list[str]:
     """A line for each GPU: name, capability, memory and driver. EngineError when there is none."""
     cuda = driver()
     version = cuda.number("cuDriverGetVersion")

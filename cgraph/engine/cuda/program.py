@@ -11,9 +11,9 @@ import numpy as np
 
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.instance import array_at
-from cgraph.engine.cuda.arrays import DeviceArray, on_device
+from cgraph.engine.cuda.arrays import DeviceArray, device_array
 from cgraph.engine.cuda.cells import Copy, DeviceCells
-from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, Loaded, Queue
+from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, LoadedKernel, Queue
 from cgraph.engine.cuda.graphs import Graphs
 from cgraph.engine.cuda.host import moved_nbytes, run_on_host
 from cgraph.engine.cuda.segments import Segment, label_of, segments
@@ -45,7 +45,7 @@ class CudaProgram(Record, eq=False):
     code: Code
     device: Device
     cells: DeviceCells
-    loaded: tuple[Loaded | None, ...]
+    loaded: tuple[LoadedKernel | None, ...]
     constants: tuple[Allocation, ...]
     poison: int | None = None
     check: bool = False
@@ -60,7 +60,7 @@ class CudaProgram(Record, eq=False):
 
     def own_array(self, value: Any) -> DeviceArray | None:
         """An array that lies in the device's memory already; None for any other one."""
-        return on_device(self.device, value)
+        return device_array(self.device, value)
 
     def instance(self, memory: np.ndarray | None = None) -> "CudaInstance":
         """A program with an arena of its own."""

@@ -32,16 +32,16 @@ def segments(code: Code, rows: np.ndarray, steps: Sequence[int], most: int) -> I
         number, first, tasks, _ = code.table[row].tolist()
         kernel = code.kernels[number]
         if isinstance(kernel, Callback) or len(waiting) >= most:
-            yield from queued(rows, waiting)
+            yield from launch_segments(rows, waiting)
             waiting = []
         if isinstance(kernel, Callback):
             yield Segment(rows[:0], kernel, slice(first, first + len(kernel.views)))
         elif tasks:
             waiting.append(row)
-    yield from queued(rows, waiting)
+    yield from launch_segments(rows, waiting)
 
 
-def queued(rows: np.ndarray, waiting: Sequence[int]) -> Iterator[Segment]:
+def launch_segments(rows: np.ndarray, waiting: Sequence[int]) -> Iterator[Segment]:
     if waiting:
         yield Segment(np.ascontiguousarray(rows[waiting]), rows=tuple(waiting))
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.engine.cuda.device import LaunchError, Loaded
+from cgraph.engine.cuda.device import LaunchError, LoadedKernel
 from cgraph.engine.cuda.simulator import launch
 from cgraph.engine.cuda.simulator.text import Fault
 from cgraph.kernels.target import gpu_target
@@ -20,7 +20,7 @@ class SimulatedDevice:
 
     def __init__(self) -> None:
         self.simulator = launch.Simulator()
-        self.kernels: list[launch.Loaded] = []
+        self.kernels: list[launch.SimulatedKernel] = []
         self._numbers: dict[str, int] = {}
 
     def take(self, nbytes: int, watched: bool = True) -> int:
@@ -29,12 +29,12 @@ class SimulatedDevice:
     def free(self, address: int) -> None:
         self.simulator.memory.free(address)
 
-    def load(self, symbol: str, text: bytes) -> Loaded:
+    def load(self, symbol: str, text: bytes) -> LoadedKernel:
         if symbol not in self._numbers:
             self._numbers[symbol] = len(self.kernels)
             self.kernels.append(self.simulator.load(text.decode(), symbol))
         number = self._numbers[symbol]
-        return Loaded(number, self.kernels[number].kernel.threads)
+        return LoadedKernel(number, self.kernels[number].kernel.threads)
 
     @cached_property
     def side_queue(self) -> "SimulatedQueue":

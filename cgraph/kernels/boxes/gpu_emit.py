@@ -2,14 +2,14 @@
 
 from cgraph.kernels.boxes.emit import arrays_of, overlap
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
-from cgraph.kernels.team.gpu_emit import Team
+from cgraph.kernels.team.gpu_emit import BlockTeam
 from cgraph.kernels.team.gpu_signature import THREADS
 
 
 @block(THREADS)
 def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
     """As `cgraph.kernels.boxes.emit.suppress`."""
-    a, own, picture = k.args(), Team(k, THREADS), k.block()
+    a, own, picture = k.args(), BlockTeam(k, THREADS), k.block()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     boxes, places, scores, order, groups = arrays_of(k, a, picture)
     chosen = k.slot(0, "i8")

@@ -10,9 +10,9 @@ from cgraph.kernels.conv.signature import TILE
 from cgraph.kernels.kernel import Pointer, View, rooms
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
-from cgraph.kernels.views.blocked_views import Laned, require_first_lane, require_whole_blocks
+from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape, pixels_for
-from cgraph.kernels.views.lowered import Lowered, chunk_of, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.row_bands import BANDS
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
@@ -27,15 +27,15 @@ SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misse
 
 def conv_calls(
     shape: ConvShape,
-    out: Laned,
-    x: Laned | View,
+    out: BlockedView,
+    x: BlockedView | View,
     weights: Pointer,
     bias: Pointer | None = None,
-    residual: Laned | None = None,
+    residual: BlockedView | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
     held: str | None = None,
-) -> Lowered:
+) -> KernelCalls:
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
@@ -49,12 +49,12 @@ def conv_calls(
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
     check_result(shape, out, residual)
-    before = Lowered()
+    before = KernelCalls()
     first, parts = rooms(workspace, *conv_rooms(shape, out.n))
     if isinstance(x, View):
         if first is not None:
             padded = padded_plain(x, shape.window.pad, first)
-            before = Lowered(tuple(pad_plain_calls(padded, x, shape.window.pad)))
+            before = KernelCalls(tuple(pad_plain_calls(padded, x, shape.window.pad)))
             x = padded
         source = plain_source(shape, x)
     else:
@@ -68,7 +68,7 @@ def conv_calls(
     return before + tile_calls(conv, held=held, workspace=parts)
 
 
-def grid_of(shape: ConvShape, source: Source, *laned: Laned | None) -> Grid:
+def grid_of(shape: ConvShape, source: Source, *laned: BlockedView | None) -> Grid:
     """The pixels of the result: one row where the window is a point and no image has a frame around its rows."""
     grid = Grid(*shape.result)
     flat = source.is_flat and shape.window.is_point and all(x is None or x.is_flat for x in laned)
@@ -96,12 +96,12 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
     return columns % shape.pixels(columns) == 0
 
 
-def laned_place(x: Laned) -> Place:
+def laned_place(x: BlockedView) -> Place:
     """All pixels of a value in lanes."""
     return Place(x.origin, x.image, x.plane, x.row, x.lanes)
 
 
-def laned_source(shape: ConvShape, x: Laned) -> Source:
+def laned_source(shape: ConvShape, x: BlockedView) -> Source:
     """A value in lanes as operand of `shape`."""
     require_first_lane(x)
     window = shape.window
@@ -136,7 +136,9 @@ def plain_source(shape: ConvShape, x: View) -> Source:
     return Source(x.at, x.shape[0], image, row * shape.window.stride[0], shape.window.stride[1], offsets, panels)
 
 
-def tile_calls(conv: Direct, weights_step: int = 0, held: str | None = None, workspace: View | None = None) -> Lowered:
+def tile_calls(
+    conv: Direct, weights_step: int = 0, held: str | None = None, workspace: View | None = None
+) -> KernelCalls:
     """One call of the register-tiled kernel over all tiles, panels and images.
 
     Parameters
@@ -145,7 +147,7 @@ def tile_calls(conv: Direct, weights_step: int = 0, held: str | None = None, wor
     """
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
-        return Lowered()
+        return KernelCalls()
     blocks = in_blocks(shape.target, gpu_conv.conv_calls, conv, workspace) if not weights_step else None
     if blocks is not None:
         return blocks
@@ -173,7 +175,7 @@ def tile_calls(conv: Direct, weights_step: int = 0, held: str | None = None, wor
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=turns, by_block=by_block, **conv.activation.args,
     )  # fmt: skip
-    return Lowered((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
+    return KernelCalls((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
 
 
 class Tiling(Record):
@@ -222,7 +224,7 @@ def lines_ahead(tiles: int) -> int:
     return 0 if tiles >= 200 else 2 if tiles >= 7 else 4 if tiles >= 4 else 8
 
 
-def check_result(shape: ConvShape, out: Laned, residual: Laned | None) -> None:
+def check_result(shape: ConvShape, out: BlockedView, residual: BlockedView | None) -> None:
     """ValueError when a value is not the result of `shape`, or shares a block of channels with another."""
     require_whole_blocks(out, residual)
     for y in (out, residual or out):

@@ -9,13 +9,13 @@ from cgraph.kernels.gemm.gpu_calls import Blocks, blocks_of
 from cgraph.kernels.gemm.gpu_signature import THREADS
 from cgraph.kernels.kernel import Call, Pointer, View, room
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.lowered import Lowered
+from cgraph.kernels.views.kernel_calls import KernelCalls
 from cgraph.record import replace
 
 FARTHEST = np.iinfo(np.int32).max  # elements from a pixel to a tap; also pixels of a result
 
 
-def conv_calls(conv: Direct, workspace: View | None) -> Lowered | None:
+def conv_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:
     """As `cgraph.kernels.conv.calls.tile_calls`; None for more pixels, or taps further apart, than 32 bits can count.
 
     `workspace`: of `parts_nbytes`; without one sums are not cut.
@@ -27,13 +27,13 @@ def conv_calls(conv: Direct, workspace: View | None) -> Lowered | None:
     cut = cut_of(conv.shape, pixels)
     if workspace is None or cut.parts == 1:
         whole = replace(cut, parts=1, each=len(offsets))
-        return Lowered((tile_call(conv, offsets, whole, 0),), (offsets, source.panel_offsets))
+        return KernelCalls((tile_call(conv, offsets, whole, 0),), (offsets, source.panel_offsets))
     size, columns = conv.shape.k * pixels, conv.grid.columns
     image = conv.grid.rows * columns
     parts = Place(room(workspace, parts_nbytes(conv.shape, source.n)), image, pixels, columns, 1)
     sums = replace(conv, out=parts, bias=None, residual=None, activation=NONE)
     calls = tile_call(sums, offsets, cut, size), join_call(conv, parts.at, cut.parts, size, pixels)
-    return Lowered(calls, (offsets, source.panel_offsets))
+    return KernelCalls(calls, (offsets, source.panel_offsets))
 
 
 def parts_nbytes(shape: ConvShape, n: int) -> int:

@@ -15,9 +15,9 @@ from cgraph.kernels.conv.calls import tile_calls
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import forget
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned, require_first_lane, require_whole_blocks
+from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.lowered import Lowered, joined, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, join_calls, table
 from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window import Window
 from cgraph.record import Record, replace
@@ -146,12 +146,12 @@ class Phase(Record):
 
 def conv_transpose_calls(
     shape: TransposedShape,
-    out: Laned,
-    x: Laned,
+    out: BlockedView,
+    x: BlockedView,
     weights: Pointer,
     bias: Pointer | None = None,
     activation: Activation = NONE,
-) -> Lowered:
+) -> KernelCalls:
     """``out = activation(transposed convolution of x + bias)``
 
     Operands
@@ -174,10 +174,10 @@ def conv_transpose_calls(
         place = Place(at, out.image, out.plane, out.row * down, out.lanes * across)
         source, start = phase_source(phase, x), weights + phase.start
         parts.append(tile_calls(Direct(phase.shape, phase.grid, source, start, place, bias, activation=activation)))
-    return joined(parts)
+    return join_calls(parts)
 
 
-def phase_source(phase: Phase, x: Laned) -> Source:
+def phase_source(phase: Phase, x: BlockedView) -> Source:
     shape = phase.shape
     c, _, tap = np.array(shape.steps).T
     shifts = np.array([(r, s) for (_, r), (_, s) in phase.taps])[tap]

@@ -8,9 +8,9 @@ import numpy as np
 from cgraph.kernels.conv.calls import NEAR_BYTES, grid_of, laned_source, tiling_of
 from cgraph.kernels.conv8.signature import TILE
 from cgraph.kernels.kernel import LINE, Pointer
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.pack import spread_groups
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import Record
@@ -112,15 +112,15 @@ SHARED = Sides()
 
 def conv8_calls(
     shape: ByteShape,
-    out: Laned | Rows,
-    x: Laned,
+    out: BlockedView | Rows,
+    x: BlockedView,
     weights: Pointer,
     bias: Pointer,
     scale: Pointer,
     result: Result,
-    residual: Laned | None = None,
+    residual: BlockedView | None = None,
     sides: Sides = SHARED,
-) -> Lowered:
+) -> KernelCalls:
     """``result(sums of x * weights + bias)``
 
     Operands
@@ -138,14 +138,14 @@ def conv8_calls(
     if is_rows and grid.rows > 1:
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
-        return Lowered()
+        return KernelCalls()
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
     blocks = -(-t.tiles // t.block)
     tasks = source.n * blocks * t.block * shape.panels
     groups = len(shape.steps) * shape.unroll // GROUP
     chunk = chunk_of(tasks, tile_ns(shape.target, t.pixels * shape.vectors * groups))
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
-    places = out_args(out) if isinstance(out, Laned) else row_args(shape, out)
+    places = out_args(out) if isinstance(out, BlockedView) else row_args(shape, out)
     call = TILE.call(
         (
             t.pixels, shape.vectors, shape.unroll, source.step, result.dtype, result.fixed, result.join is not None,
@@ -159,7 +159,7 @@ def conv8_calls(
         channels=shape.k, columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=blocks, by_block=0, **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip
-    return Lowered((call,), (source.offsets, source.panel_offsets))
+    return KernelCalls((call,), (source.offsets, source.panel_offsets))
 
 
 def lines_ahead(shape: ByteShape, tiles: int) -> int:
@@ -168,7 +168,7 @@ def lines_ahead(shape: ByteShape, tiles: int) -> int:
     return 0 if tiles >= MANY_TILES else -(-lines // tiles)
 
 
-def out_args(out: Laned) -> dict[str, Any]:
+def out_args(out: BlockedView) -> dict[str, Any]:
     """Where pixels in lanes are written."""
     return {"out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row, "o_step": out.lanes}
 
@@ -193,7 +193,7 @@ def join_args(result: Result) -> dict[str, Any]:
     return {"zero": result.zero, "low": result.low, "high": result.high, **bounds, **scales}
 
 
-def residual_args(x: Laned | None) -> dict[str, Any]:
+def residual_args(x: BlockedView | None) -> dict[str, Any]:
     """Where a residual is read."""
     if x is None:
         return {"residual": None, "r_image": 0, "r_plane": 0, "r_row": 0}

@@ -7,9 +7,9 @@ from cgraph.kernels.conv.calls import check_result
 from cgraph.kernels.depthwise.signature import SMALL, TAPS
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned, require_whole_blocks
+from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.pack import runs_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -26,12 +26,12 @@ def is_depthwise(shape: ConvShape) -> bool:
 
 def depthwise_calls(
     shape: ConvShape,
-    out: Laned,
-    x: Laned,
+    out: BlockedView,
+    x: BlockedView,
     weights: Pointer,
     bias: Pointer | None = None,
     activation: Activation = NONE,
-) -> Lowered:
+) -> KernelCalls:
     """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
 
     Operands
@@ -66,7 +66,7 @@ def depthwise_calls(
         out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
         rows=out.h, columns=out.w, blocks=out.blocks, band=band, **activation.args,
     )  # fmt: skip
-    return Lowered((call,) if tasks else (), () if bias else (zeros,))
+    return KernelCalls((call,) if tasks else (), () if bias else (zeros,))
 
 
 def pixels_of(columns: int, target: Target) -> int:

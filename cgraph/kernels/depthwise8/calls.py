@@ -6,8 +6,8 @@ from cgraph.kernels.conv8.calls import GROUP, ByteShape, Result, join_args, out_
 from cgraph.kernels.depthwise.calls import is_depthwise, pixels_of
 from cgraph.kernels.depthwise8.signature import ROWS
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.views.blocked_views import Laned
-from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.blocked_views import BlockedView
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.views.window import Window
@@ -28,14 +28,14 @@ def halo8(shape: ByteShape, window: Window) -> Halo:
 
 def depthwise8_calls(
     shape: ByteShape,
-    out: Laned,
-    x: Laned,
+    out: BlockedView,
+    x: BlockedView,
     weights: Pointer,
     bias: Pointer,
     scale: Pointer,
     result: Result,
-    residual: Laned | None = None,
-) -> Lowered:
+    residual: BlockedView | None = None,
+) -> KernelCalls:
     """As `conv8_calls`, with weights as `pack_depthwise8` writes them and a frame of `halo8`.
 
     Raises
@@ -57,7 +57,7 @@ def depthwise8_calls(
         rows=out.h, columns=out.w, blocks=out.blocks, band=band,
         **out_args(out), **join_args(result), **residual_args(residual),
     )  # fmt: skip
-    return Lowered((call,) if tasks else ())
+    return KernelCalls((call,) if tasks else ())
 
 
 def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:

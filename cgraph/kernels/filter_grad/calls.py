@@ -18,9 +18,9 @@ from cgraph.kernels.filter_grad.signature import TILE
 from cgraph.kernels.kernel import Call, Pointer, View, rooms
 from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
-from cgraph.kernels.views.blocked_views import Laned, require_whole_blocks
+from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape, sums
-from cgraph.kernels.views.lowered import Lowered, chunk_of, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import Record
@@ -99,7 +99,9 @@ class FilterGrad(Record):
         return sum(map(aligned, self.rooms))
 
 
-def filter_grad_calls(plan: FilterGrad, out: View, x: Laned | View, g: Laned, workspace: View) -> Lowered:
+def filter_grad_calls(
+    plan: FilterGrad, out: View, x: BlockedView | View, g: BlockedView, workspace: View
+) -> KernelCalls:
     """``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient `g`.
 
     Operands
@@ -121,12 +123,12 @@ def filter_grad_calls(plan: FilterGrad, out: View, x: Laned | View, g: Laned, wo
     cut = plan.parts, plan.images, plan.part_size
     made = in_blocks(s.target, gpu_filter_grad.filter_grad_calls, s, plan.n, cut, source, g, totals.at)
     if made is None:
-        made = Lowered((tile_call(plan, source, g, totals.at),), (source.tiles,))
+        made = KernelCalls((tile_call(plan, source, g, totals.at),), (source.tiles,))
     m = Trace()
     program = m.program(m.load(0, s.dtype))
     parts = parts_view(plan, totals.at)
     joining = reduce_calls(s.target, "sum", program, out, parts, axes=(0,), workspace=rest)
-    return Lowered((*before, *made.calls, *joining), made.constants)
+    return KernelCalls((*before, *made.calls, *joining), made.constants)
 
 
 def plain_source(plan: FilterGrad, x: View) -> Images:
@@ -136,13 +138,13 @@ def plain_source(plan: FilterGrad, x: View) -> Images:
     return Images(x.at, tiles, image, row, 1, plane, plane)
 
 
-def laned_source(plan: FilterGrad, x: Laned) -> Images:
+def laned_source(plan: FilterGrad, x: BlockedView) -> Images:
     top, left, _, _ = plan.shape.window.pad
     tiles = table([c // x.lanes * x.plane + c % x.lanes for c in range(0, x.c, plan.tile[2])])
     return Images(x.pixel(-top, -left), tiles, x.image, x.row, x.lanes, 1, x.plane)
 
 
-def tile_call(plan: FilterGrad, x: Images, g: Laned, out: Pointer) -> Call:
+def tile_call(plan: FilterGrad, x: Images, g: BlockedView, out: Pointer) -> Call:
     """The sums of every part, filter and channel."""
     s, (rows, taps, channels, vectors) = plan.shape, plan.tile
     (down, across), (tall, wide), (r, columns) = s.window.stride, s.window.dilation, s.window.kernel
@@ -169,7 +171,7 @@ def parts_view(plan: FilterGrad, at: Pointer) -> View:
     return View(at, (plan.parts, s.k, s.c, rows, taps), tuple(n * plan.itemsize for n in steps), s.dtype)
 
 
-def check_shapes(plan: FilterGrad, out: View, x: Laned | View, g: Laned) -> None:
+def check_shapes(plan: FilterGrad, out: View, x: BlockedView | View, g: BlockedView) -> None:
     s = plan.shape
     require_whole_blocks(g)
     images = x.shape if isinstance(x, View) else (x.n, x.c, x.h, x.w)
@@ -179,7 +181,7 @@ def check_shapes(plan: FilterGrad, out: View, x: Laned | View, g: Laned) -> None
         raise ValueError(f"images {images} and filters {out.shape} are not those of {s}")
     if (g.n, g.c, g.h, g.w) != (plan.n, s.k, *s.result):
         raise ValueError(f"a gradient [{g.n}, {g.c}, {g.h}, {g.w}] is not that of the result of {s}")
-    if isinstance(x, Laned):
+    if isinstance(x, BlockedView):
         require_whole_blocks(x)
         if not x.covers(s.window.halo(x.h, x.w)):
             raise ValueError(f"a halo of {x.halo} is narrower than {s.window.halo(x.h, x.w)}, which the filter reads")

@@ -7,14 +7,14 @@ from cgraph.kernels.conv.gpu_calls import FARTHEST
 from cgraph.kernels.filter_grad.gpu_signature import TILE
 from cgraph.kernels.gemm.gpu_calls import lines_of
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.lowered import Lowered, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, table
 
 
 def filter_grad_calls(
-    shape: ConvShape, n: int, sums: tuple[int, int, int], x: Images, g: Laned, out: Pointer
-) -> Lowered | None:
+    shape: ConvShape, n: int, sums: tuple[int, int, int], x: Images, g: BlockedView, out: Pointer
+) -> KernelCalls | None:
     """The sums of every part, tap and filter; None where pixels lie too far apart.
 
     `sums`: parts, images of a part, elements of its sums.
@@ -36,7 +36,7 @@ def filter_grad_calls(
         x=x.at, x_image=x.image, x_taps=Pointer(x_taps), x_pixels=Pointer(x_pixels),
         g=g.origin, g_image=g.image, g_plane=g.plane, g_pixels=Pointer(g_pixels), out=out, o_part=part_size,
     )  # fmt: skip
-    return Lowered((call,), (x_taps, x_pixels, g_pixels))
+    return KernelCalls((call,), (x_taps, x_pixels, g_pixels))
 
 
 def places(*axes: tuple[int, int]) -> np.ndarray:

@@ -15,7 +15,7 @@ from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, roo
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.window_views import reordered
+from cgraph.kernels.views.window_views import reorder_axes
 from cgraph.record import Record, replace
 from cgraph.system.alignment import aligned
 
@@ -193,7 +193,7 @@ class Contraction(Record):
             return v, [], at
         batch = tuple(i for i in range(len(v.shape)) if i not in rows and i not in columns)
         order = tuple(i for i in (*batch, *rows, *columns) if v.strides[i] or v.shape[i] == 1)
-        thin = reordered(v, order)
+        thin = reorder_axes(v, order)
         made = contiguous(at, thin.shape, v.dtype)
         strides = [0] * len(v.shape)
         for i, step in zip(order, made.strides):

@@ -17,8 +17,8 @@ from cgraph.kernels.gemm.portions import PackedB, Portions
 from cgraph.kernels.kernel import Call, Pointer, View, room
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile, evenly, is_near, spans
-from cgraph.kernels.views.lowered import chunk_of
-from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices, oriented
+from cgraph.kernels.views.kernel_calls import chunk_of
+from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices, orient
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import Record
@@ -104,7 +104,7 @@ def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> li
     if bias is not None and bias.shape != out.shape:
         raise ValueError(f"bias has shape {bias.shape}, the product {out.shape}")
     products = each_matrices(out, a, b, bias)
-    return list(products) if is_packed else [oriented(x) for x in products]
+    return list(products) if is_packed else [orient(x) for x in products]
 
 
 def takes_bias(out: View, a: View, b: View | PackedB, bias: View) -> bool:

@@ -11,7 +11,7 @@ from cgraph.kernels.index.gpu_calls import Axis
 from cgraph.kernels.index.gpu_calls import scatter_nbytes as gpu_nbytes
 from cgraph.kernels.index.signature import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE
 from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
-from cgraph.kernels.move.calls import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.move.calls import TASK_BYTES, constant, copy_calls, fill_calls, memory_order, run_call
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, without, without_axis
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -58,7 +58,7 @@ def gather_calls(
     """``out[p] = source[p]`` moved by ``indices[p]`` elements along `axis` of `x`; three views of one shape."""
     if x.shape[axis] == 0:
         raise ValueError(f"take from an axis of 0 elements: x {x.shape}, axis {axis}")
-    out, source, indices = ordered(out, source, indices)
+    out, source, indices = memory_order(out, source, indices)
     blocks = in_blocks(
         target, gpu_index.gather_calls, out, source, indices, Axis(x.shape[axis], x.strides[axis], error)
     )
@@ -80,7 +80,7 @@ def inside_calls(indices: View, extent: int, error: Pointer | None) -> list[Call
     """Set the word at `error` if a position lies outside an axis of which nothing is read or written."""
     if error is None or not indices.size:
         return []
-    (indices,) = ordered(indices)
+    (indices,) = memory_order(indices)
     arrays = {"indices": indices}
     return [run_call(INSIDE, (indices.dtype,), arrays, GATHER_BLOCK, GATHER_BLOCK, extent=extent, error=error)]
 
@@ -110,7 +110,7 @@ def put_along_axis_calls(
     indices, updates = broadcast(indices, shape), broadcast(updates, shape)
     n = shape[axis]
     off = tuple(without(v, axis) for v in (out, updates, indices))
-    places, changes, positions = ordered(*off)
+    places, changes, positions = memory_order(*off)
     dtype = f"u{out.itemsize}" if how == "set" else out.dtype
     along, steps = Axis(out.shape[axis], out.strides[axis], error), (updates.strides[axis], indices.strides[axis])
     blocks = in_blocks(

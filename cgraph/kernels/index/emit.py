@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.indexing import combined, complain
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.move.emit import UNROLL, Run, copy_items, each_run
+from cgraph.kernels.move.emit import UNROLL, RowSpan, copy_items, each_run
 
 
 def gather(k: Builder, itemsize: int, index: str, how: str):
@@ -19,7 +19,7 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
     """
     dtype = f"u{itemsize}"
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         bad = k.slot(0, "b1")
 
         def offset(column) -> Val:
@@ -55,7 +55,7 @@ def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
     """
     lanes = k.target.lanes_of(dtype)
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         def put(i: Val, n: int, j: Val, at: Val) -> None:
             place = run.item(0, dtype, i).plus_bytes(at * a.stride)
             update = run.item(1, dtype, i).plus_bytes(j * a.updates_n).load(0, n, align=1)
@@ -84,7 +84,7 @@ def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
 def inside(k: Builder, index: str):
     """Complain of positions outside their axis. Task: some rows, one block of columns."""
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         bad = k.slot(0, "b1")
         with k.loop(0, run.count) as i:
             _, outside = placed(k, run.item(0, index, i).load(align=1), a.extent)
@@ -101,7 +101,7 @@ def triangle(k: Builder, itemsize: int, upper: bool):
     """
     dtype = f"u{itemsize}"
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         edge = run.row % a.height + a.diagonal + (0 if upper else 1) - run.low
         edge = k.smaller(k.larger(edge, 0), run.count)
         zero = k.const(0, dtype)

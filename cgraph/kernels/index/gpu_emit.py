@@ -8,7 +8,7 @@ from cgraph.kernels.index.emit import coordinates, placed
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.indexing import combined, complain
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.team.gpu_emit import compacted, own_element
+from cgraph.kernels.team.gpu_emit import compact, own_element
 from cgraph.kernels.team.gpu_signature import ELEMENTS, THREADS
 
 
@@ -86,6 +86,6 @@ def nonzero(k: GpuBuilder, dtype: str) -> None:
         with k.if_(number < a.most):
             coordinates(k, a, i, number)
 
-    found = compacted(k, a.size, lambda i: a.x.load(i) != 0, put)
+    found = compact(k, a.size, lambda i: a.x.load(i) != 0, put)
     with k.if_(k.thread() == 0):
         a.count.store(found)

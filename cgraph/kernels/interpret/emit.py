@@ -70,7 +70,7 @@ def alone(k: Builder, clock: int, futex: int):
             entry = table + row.value * 4
             w.until(entry.load(0) == 0)
             tasks = k.slot(entry.load(2))
-            w.until(~ran(k, t, entry, tasks, stop, deadline))
+            w.until(~run_row(k, t, entry, tasks, stop, deadline))
             row.value = row.value + 1
             credit.value = credit.value + tasks.value
             over = k.slot(0, "b1")
@@ -216,7 +216,7 @@ def advance(k: Builder, t: SimpleNamespace) -> None:
                 t.at.store(x, place)
         w.until(shares.value > 1)
         shares.value = 0
-        w.until(~ran(k, t, entry, tasks, stop, deadline))
+        w.until(~run_row(k, t, entry, tasks, stop, deadline))
         row.value = row.value + 1
         credit.value = credit.value + tasks.value
     t.at.store(row.value, ROW)
@@ -229,7 +229,7 @@ def is_control(k: Builder, entry: Ptr) -> Val:
     return entry.load(0) <= PASSED
 
 
-def ran(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadline: Val) -> Val:
+def run_row(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadline: Val) -> Val:
     """Run a row as a whole; false if what it waits for did not come. Of a control row `tasks` becomes 1."""
     passed = k.slot(1, "b1")
     with k.if_else(is_control(k, entry)) as (told, called):

@@ -15,7 +15,7 @@ from cgraph.kernels.move import gpu_calls as gpu_move
 from cgraph.kernels.move.signature import BACKWARD, FILLS, RUNS, STRIDED, TILES
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.layout import axis_table, broadcast, merged, outer_table, permuted, unflipped
+from cgraph.kernels.views.layout import ascending, axis_table, broadcast, merge_axes, outer_table, permute_axes
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import replace
 
@@ -38,7 +38,7 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
         raise ValueError(f"items of {out.itemsize} and {x.itemsize} bytes; a copy converts nothing")
     if out.size == 0:
         return []
-    out, x = widened(*ordered(out, broadcast(x, out.shape)))
+    out, x = widen_items(*memory_order(out, broadcast(x, out.shape)))
     blocks = in_blocks(target, gpu_move.copy_calls, out, x)
     if blocks is not None:
         return blocks
@@ -68,7 +68,7 @@ def constant(value: int | float | bool, dtype: str) -> View:
     return View(Pointer(item), (), (), dtype)
 
 
-def around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[View]:
+def boxes_around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[View]:
     """What lies around a box of `x`, in pieces: before and behind it along the first axes, of which it has places."""
     boxes = []
     for axis, (start, length) in enumerate(zip(starts, lengths)):
@@ -85,21 +85,21 @@ def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
     return replace(x.moved(start * x.strides[axis]), shape=shape, strides=strides)
 
 
-def flipped(x: View, axes: tuple[int, ...]) -> View:
+def flip(x: View, axes: tuple[int, ...]) -> View:
     """`x` backwards along some axes."""
     for axis in axes:
         x = part(x, axis, max(x.shape[axis] - 1, 0), x.shape[axis], -1)
     return x
 
 
-def ordered(*views: View) -> tuple[View, ...]:
+def memory_order(*views: View) -> tuple[View, ...]:
     """Views with axes in the order of the memory of the first, which ascends, merged, at least two of them."""
-    views = unflipped(views, 0)
+    views = ascending(views, 0)
     order = sorted(range(len(views[0].shape)), key=lambda axis: tuple(-abs(v.strides[axis]) for v in views))
-    return merged(permuted(views, order))
+    return merge_axes(permute_axes(views, order))
 
 
-def widened(out: View, x: View) -> tuple[View, View]:
+def widen_items(out: View, x: View) -> tuple[View, View]:
     """A short last axis that is contiguous in both becomes one wider item."""
     size = out.itemsize * out.shape[-1]
     if (
@@ -109,7 +109,7 @@ def widened(out: View, x: View) -> tuple[View, View]:
     ):
         return out, x
     wide = (replace(v, shape=v.shape[:-1], strides=v.strides[:-1], dtype=f"u{size}") for v in (out, x))
-    return merged(tuple(wide))  # type: ignore[return-value]
+    return merge_axes(tuple(wide))  # type: ignore[return-value]
 
 
 def longest_last(out: View, x: View) -> tuple[View, View]:
@@ -118,7 +118,7 @@ def longest_last(out: View, x: View) -> tuple[View, View]:
     longest = max(range(len(shape)), key=lambda axis: shape[axis])
     if shape[-1] >= min(16, shape[longest]):
         return out, x
-    return permuted((out, x), [*(a for a in range(len(shape)) if a != longest), longest])  # type: ignore[return-value]
+    return permute_axes((out, x), [*(a for a in range(len(shape)) if a != longest), longest])  # type: ignore[return-value]
 
 
 def streams(out: View) -> bool:
@@ -176,7 +176,7 @@ def transposed_axis(out: View, x: View, lanes: int) -> int | None:
 def tile_call(out: View, x: View, axis: int, lanes: int) -> Call:
     """Transposes of the last axis and `axis`."""
     if x.strides[axis] < 0:
-        out, x = part(out, axis, out.shape[axis] - 1, out.shape[axis], -1), flipped(x, (axis,))
+        out, x = part(out, axis, out.shape[axis] - 1, out.shape[axis], -1), flip(x, (axis,))
     ni, nj, itemsize = out.shape[-1], out.shape[axis], out.itemsize
     side = max(lanes, TILE_BYTES // itemsize)
     (block_i, blocks_i), (block_j, blocks_j) = cut_axis(ni, side), cut_axis(nj, side)

@@ -20,7 +20,7 @@ SHORT_RUN = 32  # bytes; shorter runs are copied without a call
 UNROLL = 4
 
 
-class Run(Record):
+class RowSpan(Record):
     """Part of one row of a walk: `count` items from column `low` on.
 
     Fields
@@ -48,7 +48,7 @@ def runs(k: Builder, itemsize: int, stream: bool):
     """Copy runs of items that follow one another in both arrays. Task: some rows, one block of columns."""
     dtype = f"u{itemsize}"
 
-    def body(run: Run, _: SimpleNamespace) -> None:
+    def body(run: RowSpan, _: SimpleNamespace) -> None:
         out, x = (run.at[i].as_dtype(dtype) + run.low for i in range(2))
         if stream:
             stream_run(k, out, run.count, lambda i, lanes: x.load(i, lanes, align=1))
@@ -65,7 +65,7 @@ def fills(k: Builder, itemsize: int, stream: bool):
     dtype = f"u{itemsize}"
     lanes = k.target.lanes_of(dtype)
 
-    def body(run: Run, _: SimpleNamespace) -> None:
+    def body(run: RowSpan, _: SimpleNamespace) -> None:
         out = run.at[0].as_dtype(dtype) + run.low
         item = run.at[1].as_dtype(dtype).load(align=1)
         vector = k.splat(item, lanes)
@@ -85,7 +85,7 @@ def backward(k: Builder, itemsize: int):
     lanes = k.target.lanes_of(dtype)
     order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes - 1, -1, -1)))
 
-    def body(run: Run, _: SimpleNamespace) -> None:
+    def body(run: RowSpan, _: SimpleNamespace) -> None:
         out, x = run.items(0, dtype), run.items(1, dtype)
 
         def step(i: Val, n: int) -> None:
@@ -103,7 +103,7 @@ def strided(k: Builder, itemsize: int):
     """Copy runs item by item, with any step on either side. Task: some rows, one block of columns."""
     dtype = f"u{itemsize}"
 
-    def body(run: Run, _: SimpleNamespace) -> None:
+    def body(run: RowSpan, _: SimpleNamespace) -> None:
         def step(i: Val, n: int) -> None:
             places = [i + j for j in range(max(n, 1))]
             items = [run.item(1, dtype, p).load(align=1) for p in places]
@@ -152,7 +152,7 @@ def tiles(k: Builder, itemsize: int, lanes: int):
         walk(k, a.axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), matrix)
 
 
-def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[Run, SimpleNamespace], None]) -> None:
+def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[RowSpan, SimpleNamespace], None]) -> None:
     """``body(run, args)`` for each row and block of columns of this call's tasks; the signature is made by `run`."""
     a = k.args()
     first, last = k.tasks()
@@ -162,7 +162,7 @@ def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[Run, SimpleNam
 
         def run(position: Val, offsets: list[Val]) -> None:
             at = [getattr(a, name).plus_bytes(offset) for name, offset in zip(arrays, offsets)]
-            body(Run(at, [getattr(a, f"{name}_step") for name in arrays], position, low, high - low), a)
+            body(RowSpan(at, [getattr(a, f"{name}_step") for name in arrays], position, low, high - low), a)
 
         walk(k, a.axes, a.rank, len(arrays), row, k.smaller(row + a.each, a.rows), run)
 

@@ -6,7 +6,7 @@ from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.gpu_signature import SIDE, TRANSPOSED
 from cgraph.kernels.pointwise.gpu_calls import walk_call
 from cgraph.kernels.team.gpu_calls import extents, fits, table
-from cgraph.kernels.views.layout import permuted
+from cgraph.kernels.views.layout import permute_axes
 from cgraph.record import replace
 
 
@@ -32,7 +32,7 @@ def turned_axis(out: View, x: View) -> int | None:
 def transposed_call(out: View, x: View, axis: int) -> Call:
     """Tiles of the last axis and `axis`."""
     ni, nj, outer = out.shape[-1], out.shape[axis], [a for a in range(len(out.shape) - 1) if a != axis]
-    others = permuted((out, x), outer) if outer else tuple(replace(v, shape=(1,), strides=(0,)) for v in (out, x))
+    others = permute_axes((out, x), outer) if outer else tuple(replace(v, shape=(1,), strides=(0,)) for v in (out, x))
     tiles_i, tiles_j = -(-ni // SIDE), -(-nj // SIDE)
     return TRANSPOSED.call(
         (out.itemsize, len(extents(others[0]))), prod(others[0].shape) * tiles_i * tiles_j,

@@ -6,7 +6,7 @@ from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.nibbles.signature import FLOATS, TILE
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import spans
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.system.alignment import aligned
 
@@ -38,7 +38,7 @@ def floats_of(at: Pointer, m: int, n: int, k: int) -> tuple[View, View, View]:
     count = portion_of(n, k)
     right = contiguous(at + left_nbytes(m, k), (count, k), "f4")
     out = columns_of(contiguous(Pointer(None), (m, n), "f4"), 0, count)
-    return out, contiguous(at, (m, k), "f4"), turned(right)
+    return out, contiguous(at, (m, k), "f4"), transpose(right)
 
 
 def nibbles_calls(
@@ -92,7 +92,7 @@ def product_calls(
                 zeros=zeros.at + first * zeros.strides[0], out=columns.at,
             )
         )  # fmt: skip
-        part = turned(contiguous(columns.at, (count, k), "f4"))
+        part = transpose(contiguous(columns.at, (count, k), "f4"))
         rest = contiguous(left.at + begun, (workspace.size * workspace.itemsize - begun,), "u1")
         calls += matmul_calls(target, columns_of(out, first, count), left, part, workspace=rest)
     return calls
@@ -103,7 +103,7 @@ def lanes_of(target: Target, half: int) -> int:
     return min(target.lanes_of("f4"), half)
 
 
-def turned(x: View) -> View:
+def transpose(x: View) -> View:
     """A matrix transposed."""
     return View(x.at, x.shape[::-1], x.strides[::-1], x.dtype)
 

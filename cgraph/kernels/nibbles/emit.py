@@ -52,13 +52,13 @@ def block_sums(k: Builder, lefts: list[Ptr], y: Ptr, zero: Val, half: Val, vecto
     lanes = zero.lanes
     parts = [k.const(0, "f4", lanes)] * len(lefts)
     for u in range(vectors):
-        for offset, numbers in zip((0, half), widened(k, y + u * lanes, zero)):
+        for offset, numbers in zip((0, half), widen(k, y + u * lanes, zero)):
             at = [(x + offset + u * lanes).load(lanes=lanes) for x in lefts]
             parts = [k.fma(x, numbers, part) for x, part in zip(at, parts)]
     return parts
 
 
-def widened(k: Builder, y: Ptr, zero: Val) -> tuple[Val, Val]:
+def widen(k: Builder, y: Ptr, zero: Val) -> tuple[Val, Val]:
     """The even and the odd numbers of a vector of bytes, less their zero point."""
     pairs = k.cast(y.load(lanes=zero.lanes), "i4")
     return k.cast(pairs & 15, "f4") - zero, k.cast(pairs >> 4, "f4") - zero
@@ -75,5 +75,5 @@ def floats(k: Builder, block: int, lanes: int) -> None:
         zero, scale = (k.splat(k.cast(x.load(at), "f4"), lanes) for x in (a.zeros, a.scales))
         even = a.out + (column * a.blocks * block + i * half)
         for u in range(0, half, lanes):
-            for side, numbers in zip((even, even + a.blocks * half), widened(k, a.y + (at * half + u), zero)):
+            for side, numbers in zip((even, even + a.blocks * half), widen(k, a.y + (at * half + u), zero)):
                 (side + u).store(numbers * scale)

@@ -12,7 +12,7 @@ from cgraph.kernels.llvm.accumulate import Reduction, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vpow import pow_
-from cgraph.kernels.pointwise.emit import Stream, streams_of
+from cgraph.kernels.pointwise.emit import RowStream, streams_of
 from cgraph.kernels.pointwise.rowwise import each
 from cgraph.record import Record
 
@@ -38,15 +38,15 @@ def rows(k: Builder, dtype: str, scales: str) -> None:
                 scale, shift = (k.pointer(x, dtype).load(at) for x in (a.scale, a.shift))
                 here = [x + s * length * a.x_step for x in starts]
                 factor = inverse * scale
-                each(k, streams, here, length, lanes, (0,), (1,), normalised(mean, factor, shift))
+                each(k, streams, here, length, lanes, (0,), (1,), normalise(mean, factor, shift))
         else:
             all_starts = [*starts, a.scale, a.shift]
             reads = (0, 2, 3) if scales == "element" else (0,)
-            body = normalised(mean, inverse, None, scales == "element")
+            body = normalise(mean, inverse, None, scales == "element")
             each(k, streams, all_starts, segments * length, lanes, reads, (1,), body)
 
 
-def normalised(mean: Val, factor: Val, shift: Val | None, by_element: bool = False) -> Callable:
+def normalise(mean: Val, factor: Val, shift: Val | None, by_element: bool = False) -> Callable:
     """``out = (x - mean) * factor``, then scale and shift."""
 
     def body(load, store, _) -> None:
@@ -61,7 +61,7 @@ def normalised(mean: Val, factor: Val, shift: Val | None, by_element: bool = Fal
 class Moments:
     """Emits mean and variance of a row. Changes: its slots."""
 
-    def __init__(self, k: Builder, streams: list[Stream], count: Val, lanes: int) -> None:
+    def __init__(self, k: Builder, streams: list[RowStream], count: Val, lanes: int) -> None:
         self.k, self.streams, self.count, self.lanes = k, streams, count, lanes
         self.sum = Reduction(k, "sum", streams[0].dtype)
         self.total = [k.slot(x) for x in self.sum.total_start(lanes)]

@@ -6,14 +6,14 @@ from cgraph.kernels.llvm.accumulate import Reduction
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.normalise.emit import Response
-from cgraph.kernels.team.gpu_emit import Team
+from cgraph.kernels.team.gpu_emit import BlockTeam
 from cgraph.kernels.team.gpu_signature import ELEMENTS, THREADS
 
 
 @block(THREADS)
 def teams(k: GpuBuilder, dtype: str, scales: str, team: int) -> None:
     """The variance is taken in a second pass about the mean. `out` may be `x`."""
-    a, own = k.args(), Team(k, team)
+    a, own = k.args(), BlockTeam(k, team)
     row = k.block() * own.teams + own.number
     size = a.segments * a.length
     start = k.smaller(row, a.rows - 1) * size

@@ -3,17 +3,17 @@
 from cgraph.kernels.conv8.calls import GROUP, ByteShape
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.pack8.signature import ACROSS, ALONG_K, ROWS
-from cgraph.kernels.views.blocked_views import Laned
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.blocked_views import BlockedView
+from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.matrices import Operand
 
 
-def pack_rows_calls(out: Laned, x: View) -> list[Call]:
+def pack_rows_calls(out: BlockedView, x: View) -> list[Call]:
     """``out``, an image of one row, = the rows of `x` ``[..., k]`` in one piece."""
     return pack_matrices_calls(out, Operand(x.at, 0, x.shape[-1], 1, x.dtype))
 
 
-def pack_matrices_calls(out: Laned, x: Operand, terms: Pointer | None = None, factor: int = 0) -> list[Call]:
+def pack_matrices_calls(out: BlockedView, x: Operand, terms: Pointer | None = None, factor: int = 0) -> list[Call]:
     """``out``, images of one row each, = the rows of as many matrices; `terms`: for each row its sum times `factor`."""
     tasks = out.n * out.w
     call = ROWS.call(

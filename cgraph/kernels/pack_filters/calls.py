@@ -6,10 +6,10 @@ from cgraph.kernels.conv.transpose_calls import TransposedShape
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.pack_filters.signature import PACK
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.lowered import Lowered, chunk_of, joined, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, join_calls, table
 
 
-def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> Lowered:
+def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> KernelCalls:
     """What `pack_conv` does, on a view ``[k, c / groups, r, s]``, into ``shape.weights_nbytes`` bytes."""
     if filters.shape != (shape.k, shape.c // shape.groups, *shape.window.kernel):
         raise ValueError(f"filters {filters.shape} are not those of {shape}")
@@ -19,7 +19,7 @@ def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> Lowered:
     return pack_call(shape, out, filters.at, c, i * row + j * column, (group, k_step, c_step))
 
 
-def pack_transposed_calls(shape: TransposedShape, out: Pointer, filters: View) -> Lowered:
+def pack_transposed_calls(shape: TransposedShape, out: Pointer, filters: View) -> KernelCalls:
     """What `pack_transposed` does, on a view ``[c, k / groups, r, s]``, into ``shape.weights_nbytes`` bytes.
 
     The gradient of a convolution with respect to its images is the transposed convolution with its own filters.
@@ -35,7 +35,7 @@ def pack_transposed_calls(shape: TransposedShape, out: Pointer, filters: View) -
         # a phase without taps reads no channel: its tap of zeros
         channels = c + (shape.c if phase.is_empty else 0)
         parts.append(pack_call(phase.shape, out + phase.start, filters.at, channels, places, (group, k_step, c_step)))
-    return joined(parts)
+    return join_calls(parts)
 
 
 def pack_call(
@@ -45,7 +45,7 @@ def pack_call(
     channels: np.ndarray,
     taps: np.ndarray,
     steps: tuple[int, int, int],
-) -> Lowered:
+) -> KernelCalls:
     tables = table(channels), table(taps), table([first * shape.lanes for first in shape.panel_blocks[0]])
     group, k_step, c_step = steps
     tasks = shape.panels * len(shape.steps)
@@ -56,4 +56,4 @@ def pack_call(
         panel_channels=Pointer(tables[2]), f=filters, group=group, k_step=k_step, c_step=c_step,
         k=shape.k, k_per_group=shape.k // shape.groups, c_per_group=shape.c // shape.groups, out=out,
     )  # fmt: skip
-    return Lowered((call,), tables)
+    return KernelCalls((call,), tables)

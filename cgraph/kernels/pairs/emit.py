@@ -32,7 +32,7 @@ class Bfloat(ir.Type):
 def add_pairs(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
     """``sums[q, v] + pairs[q] . weights[v]``: a pair for all lanes, and one of each lane."""
     if k.target.bf16:
-        return by_instruction(k, sums, pairs, weights)
+        return dot_instruction(k, sums, pairs, weights)
     for part in (lower, upper):
         sums = multiply_add(k, sums, [part(k, x) for x in pairs], [part(k, w) for w in weights])
     return sums
@@ -48,7 +48,7 @@ def upper(k: Builder, x: Val) -> Val:
     return k.bits(x & UPPER, "f4")
 
 
-def by_instruction(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
+def dot_instruction(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
     """vdpbf16ps."""
     lanes, totals = weights[0].lanes, []
     kind, halves = vector_type("f4", lanes), ir.VectorType(Bfloat(), 2 * lanes)

@@ -4,7 +4,7 @@ from math import prod
 
 from cgraph.kernels.kernel import Call, View, contiguous, room
 from cgraph.kernels.plain.signature import PAD_ROWS
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.kernel_calls import chunk_of
 
 
 def padded_plain(x: View, pad: tuple[int, int, int, int], workspace: View | None) -> View:

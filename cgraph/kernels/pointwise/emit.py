@@ -26,7 +26,7 @@ from cgraph.record import Record, replace
 LONG_ROW = 8  # vectors; only such a row is worth aligning
 
 
-class Stream(Record):
+class RowStream(Record):
     """One operand or output of a kernel.
 
     Fields
@@ -54,7 +54,7 @@ def pointwise(
     lanes = lanes_for(k, program) * registers
     dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
     a = k.args()
-    streams = streams_of(k, listed(a.streams, len(dtypes)), dtypes, ins + outs, lanes)
+    streams = streams_of(k, stream_list(a.streams, len(dtypes)), dtypes, ins + outs, lanes)
     row_kernel = Row(k, program, results, streams, len(ins), lanes, past_cache)
     apart = k.const(not past_cache, "b1")
     for x, out in product(streams[: len(ins)], streams[len(ins) :]):
@@ -83,20 +83,20 @@ def operand_dtypes(program: Program, count: int) -> list[str]:
 
 def streams_of(
     k: Builder, places: Iterable[tuple[Val, Val]], dtypes: list[str], accesses: str, room: int
-) -> list[Stream]:
+) -> list[RowStream]:
     """Operands and outputs with these addresses and column strides, and with buffers for `room` elements."""
     return [
-        Stream(d, access, base, stride, filled_buffer(k, d, room))
+        RowStream(d, access, base, stride, buffer_of_ones(k, d, room))
         for (base, stride), d, access in zip(places, dtypes, accesses)
     ]
 
 
-def listed(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
+def stream_list(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
     """Address and column stride of each array in the list `streams` of the arguments."""
     return ((streams.load(2 * i), streams.load(2 * i + 1)) for i in range(count))
 
 
-def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:
+def buffer_of_ones(k: Builder, dtype: str, count: int) -> Ptr:
     """An array on the stack, all ones, so that lanes past the end of a row compute something harmless."""
     memory = k.stack_ptr("u1" if dtype == "b1" else dtype, count)
     kind = "f4" if dtype in half.HALVES else memory.dtype
@@ -104,7 +104,7 @@ def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:
     return memory.as_dtype(dtype)
 
 
-def load_vector(k: Builder, s: Stream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
+def load_vector(k: Builder, s: RowStream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
     """`lanes` elements of a stream from `column` on; `at` is the address of column 0."""
     if s.access == "v" or in_buffer:
         return (k.pointer(at, s.dtype) + column).load(0, lanes)
@@ -117,7 +117,7 @@ class Row(Record):
     k: Builder
     program: Program
     results: tuple[int, ...]
-    streams: list[Stream]
+    streams: list[RowStream]
     operands: int
     lanes: int
     past_cache: bool
@@ -157,11 +157,11 @@ class Row(Record):
             with k.if_(buffered):
                 self.copy(here, left, into_buffers=False)
 
-    def step(self, s: Stream) -> Val | int:
+    def step(self, s: RowStream) -> Val | int:
         """Bytes from one column to the next, known already where columns follow one another."""
         return nbytes_of(s.dtype) if s.access == "v" else s.stride
 
-    def repeated(self, s: Stream, address: Val) -> Val:
+    def repeated(self, s: RowStream, address: Val) -> Val:
         """The vector that an operand holds along a whole row: one value in all lanes, or one register's vector."""
         at = self.k.pointer(address, s.dtype)
         if s.access == "s":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.pointwise.emit import Stream, load_vector
+from cgraph.kernels.pointwise.emit import RowStream, load_vector
 from cgraph.kernels.walk.emit import store_strided
 
 # load stream i; store to stream i; lanes that lie past the end of the row (None: none do)
@@ -13,7 +13,7 @@ Body = Callable[[Callable[[int], Val], Callable[[int, Val], None], Val | None], 
 
 def each(
     k: Builder,
-    streams: list[Stream],
+    streams: list[RowStream],
     starts: list[Val],
     count: Val,
     lanes: int,
@@ -45,7 +45,13 @@ def each(
 
 
 def move(
-    k: Builder, streams: list[Stream], starts: list[Val], whole: Val, rest: Val, indices: Collection[int], inwards: bool
+    k: Builder,
+    streams: list[RowStream],
+    starts: list[Val],
+    whole: Val,
+    rest: Val,
+    indices: Collection[int],
+    inwards: bool,
 ) -> None:
     """Copy the last columns into the buffers, or out of them."""
     for i in indices:

@@ -5,16 +5,16 @@ import numpy as np
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.pool.signature import WINDOW
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, same_planes
-from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.window import gpu_calls as gpu_window
 
 
-def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> Lowered:
+def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
     """The largest value of each window; padding never wins, a NaN always does.
 
     `out` and `x` are both laned, or both plain views of any dtype and strides. A result larger than
@@ -26,12 +26,14 @@ def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> Lo
 
 def average_pool_calls(
     target: Target, out: Images, x: Images, window: Window, count_include_pad: bool = False
-) -> Lowered:
+) -> KernelCalls:
     """The mean of each window over the pixels inside the image, or with `count_include_pad` inside its padding."""
     return pool_calls(target, out, x, window, "mean", count_include_pad)
 
 
-def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str, count_include_pad: bool) -> Lowered:
+def pool_calls(
+    target: Target, out: Images, x: Images, window: Window, kind: str, count_include_pad: bool
+) -> KernelCalls:
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window, count_include_pad)
     if any((table[:, 0] >= table[:, 1]).any() for table in tables):
@@ -47,14 +49,14 @@ def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str
     tasks = banded_tasks(to.n, to.count, to.rows, band)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))
     call = WINDOW.call(
-        (x.dtype, isinstance(x, Laned), kind), tasks, chunk,
+        (x.dtype, isinstance(x, BlockedView), kind), tasks, chunk,
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
         x=source.at, x_image=source.image, x_plane=source.plane,
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
         out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
         rows=to.rows, columns=to.columns, planes=to.count, band=band,
     )  # fmt: skip
-    return Lowered((call,) if tasks else (), tables)
+    return KernelCalls((call,) if tasks else (), tables)
 
 
 def tables_of(to: Planes, source: Planes, window: Window, padded: bool = False) -> tuple[np.ndarray, np.ndarray]:

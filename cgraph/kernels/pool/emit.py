@@ -11,13 +11,13 @@ from cgraph.kernels.llvm.windows import larger, least
 
 
 @final
-def window(k: Builder, dtype: str, is_laned: bool, kind: str) -> None:
+def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
     """`kind`: ``max`` (a NaN wins) or ``mean``.
 
     Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
     a = k.args()
-    lanes = k.target.channels_of(dtype) if is_laned else 0
+    lanes = k.target.channels_of(dtype) if is_blocked else 0
     empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
     with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):
         r = [(a.row_table + row * 4).load(i) for i in range(4)]

@@ -5,7 +5,7 @@ from cgraph.kernels.kernel import LINE, Call, Pointer, View, contiguous, rooms
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.pack8.calls import pack_columns_calls, pack_matrices_calls
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.gemm_tile import spans
 from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices
 from cgraph.record import Record, replace
@@ -16,7 +16,7 @@ FAR = 1024  # blocks of columns begin a line further, counted in these bytes
 MIDDLE = 128  # what right sides are less by, in panels
 
 
-class Some(Record):
+class ProductBatch(Record):
     """Products of matrices of equal sizes that are packed at once, one stride apart.
 
     Fields
@@ -29,12 +29,12 @@ class Some(Record):
     has_terms: bool
 
     @property
-    def rows(self) -> Laned:
+    def rows(self) -> BlockedView:
         """The left sides: images of one row, blocks so that their lines share no place in a cache."""
         shape = self.shape
         apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
         halo = (0, 0, 0, apart)
-        return Laned(Pointer(None), self.count, shape.c, 1, shape.w, shape.lanes, halo, dtype="u1")
+        return BlockedView(Pointer(None), self.count, shape.c, 1, shape.w, shape.lanes, halo, dtype="u1")
 
     @property
     def columns(self) -> int:
@@ -52,15 +52,15 @@ class Some(Record):
         return sum(map(aligned, self.parts))
 
     @staticmethod
-    def of(x: Matrices, target: Target, zeros: tuple[int, int]) -> "Some":
+    def of(x: Matrices, target: Target, zeros: tuple[int, int]) -> "ProductBatch":
         """As many of these products as lie near."""
-        one = Some(1, ByteShape(x.k, 1, x.m, x.n, target), zeros[1] != MIDDLE)
+        one = ProductBatch(1, ByteShape(x.k, 1, x.m, x.n, target), zeros[1] != MIDDLE)
         return replace(one, count=min(x.count, max(1, NEAR // max(one.nbytes, 1))))
 
 
 def product8_nbytes(target: Target, out: View, x: View, y: View, zeros: tuple[int, int]) -> int:
     """Bytes of workspace that `product8_calls` needs."""
-    return max((Some.of(some, target, zeros).nbytes for some in each_matrices(out, x, y, None)), default=0)
+    return max((ProductBatch.of(some, target, zeros).nbytes for some in each_matrices(out, x, y, None)), default=0)
 
 
 def product8_calls(
@@ -75,7 +75,7 @@ def product8_calls(
     """
     calls: list[Call] = []
     for some in each_matrices(out, x, y, None):
-        each = Some.of(some, target, zeros)
+        each = ProductBatch.of(some, target, zeros)
         for first, count in spans(some.count, each.count):
             to, left, right = (z.moved(first) for z in (some.out, some.a, some.b))
             calls += some_calls(replace(each, count=count), to, left, right, zeros, scale, result, workspace)
@@ -83,7 +83,14 @@ def product8_calls(
 
 
 def some_calls(
-    some: Some, out: Operand, x: Operand, y: Operand, zeros: tuple[int, int], scale: float, result: Result, room: View
+    some: ProductBatch,
+    out: Operand,
+    x: Operand,
+    y: Operand,
+    zeros: tuple[int, int],
+    scale: float,
+    result: Result,
+    room: View,
 ) -> list[Call]:
     """Both sides packed, then multiplied: ``sum x * (y - 128)``, and what zero points add to it."""
     left, right, starts, scales, terms = rooms(room, *some.parts)

@@ -14,7 +14,15 @@ from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
 from cgraph.kernels.reduce import gpu_calls as gpu_reduce
 from cgraph.kernels.reduce.signature import ACROSS, ALONG, MOST_COLUMNS
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.layout import TASK_ELEMENTS, access_of, broadcast, merged, outer_table, permuted, streams
+from cgraph.kernels.views.layout import (
+    TASK_ELEMENTS,
+    access_of,
+    broadcast,
+    merge_axes,
+    outer_table,
+    permute_axes,
+    streams,
+)
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import Record, replace
 from cgraph.system.alignment import round_up
@@ -59,7 +67,7 @@ def reduce_calls(
     expected = tuple(n for axis, n in enumerate(shape) if axis not in axes)
     if out.shape != expected:
         raise ValueError(f"{kind} of {shape} over {axes} has shape {expected}, the output has {out.shape}")
-    work = Work(kind, program, (len(program) - 1,), views, axes, target)
+    work = ReductionJob(kind, program, (len(program) - 1,), views, axes, target)
     if whole and out.size:
         return [split_call(work, (out,), 1)[0]]
     return work_calls(work, out, workspace)
@@ -85,7 +93,7 @@ def most_parts(size: int, outputs: int) -> int:
     return max(1, min(size // TASK_ELEMENTS, MOST_PARTIALS // outputs))
 
 
-class Work(Record):
+class ReductionJob(Record):
     """What is computed: the arguments that all the functions below share."""
 
     kind: str
@@ -109,7 +117,7 @@ class Work(Record):
         return min(self.target.lanes_of(instruction[1]) for instruction in self.program)
 
 
-def work_calls(work: Work, out: View, workspace: View | None) -> list[Call]:
+def work_calls(work: ReductionJob, out: View, workspace: View | None) -> list[Call]:
     """One call, or one for the parts and those that join them."""
     outputs = out.size
     if outputs == 0:
@@ -128,7 +136,7 @@ def work_calls(work: Work, out: View, workspace: View | None) -> list[Call]:
     return [split_call(work, (out,), 1)[0]]
 
 
-def joining_calls(work: Work, partials: tuple[View, ...], parts: int, out: View) -> list[Call]:
+def joining_calls(work: ReductionJob, partials: tuple[View, ...], parts: int, out: View) -> list[Call]:
     """Reduce the results of the parts."""
     xs = tuple(contiguous(p.at, (parts, *p.shape), p.dtype) for p in partials)
     loads: Program = tuple(("load", x.dtype, i) for i, x in enumerate(xs))
@@ -136,7 +144,7 @@ def joining_calls(work: Work, partials: tuple[View, ...], parts: int, out: View)
     return [split_call(again, (out,), 1)[0]]
 
 
-def split_call(work: Work, outs: tuple[View, ...], most: int) -> tuple[Call, int]:
+def split_call(work: ReductionJob, outs: tuple[View, ...], most: int) -> tuple[Call, int]:
     """The call that reduces in at most `most` parts, and their number."""
     over_kept, reduced = split_axes(work, outs)
     size = reduced[0].size
@@ -149,7 +157,7 @@ def split_call(work: Work, outs: tuple[View, ...], most: int) -> tuple[Call, int
     return (across_call if goes_across(work, over_kept, reduced) else along_call)(work, over_kept, reduced, most)
 
 
-def split_axes(work: Work, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tuple[View, ...]]:
+def split_axes(work: ReductionJob, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tuple[View, ...]]:
     """Operands and outputs over the kept axes, operands over the reduced ones; both merged, two axes or more.
 
     Axes are sorted by stride; reduced ones stay in order when positions along them are asked for.
@@ -164,11 +172,11 @@ def split_axes(work: Work, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tu
     places = sorted(range(len(kept_axes)), key=lambda i: stride_first(kept_axes[i]))
     if not work.finds_index:
         reduced.sort(key=stride_first)
-    over_kept = permuted(permuted(xs, kept_axes), places) + permuted(outs, places)
-    return merged(over_kept), merged(permuted(xs, reduced))
+    over_kept = permute_axes(permute_axes(xs, kept_axes), places) + permute_axes(outs, places)
+    return merge_axes(over_kept), merge_axes(permute_axes(xs, reduced))
 
 
-def goes_across(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...]) -> bool:
+def goes_across(work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...]) -> bool:
     """Do vectors hold neighbouring outputs? Else they hold elements of one output."""
     columns = over_kept[0].shape[-1]
     if columns < work.lanes:
@@ -178,7 +186,9 @@ def goes_across(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ..
     return "v" not in map(access_of, reduced) and "v" in map(access_of, over_kept[: len(reduced)])
 
 
-def along_call(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
+def along_call(
+    work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int
+) -> tuple[Call, int]:
     columns, rows, outputs = reduced[0].shape[-1], prod(reduced[0].shape[:-1]), over_kept[0].size
     if most == 1 or outputs >= MANY_OUTPUTS:
         block, rows_each = columns, rows
@@ -204,7 +214,9 @@ def along_call(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...
     return call, parts
 
 
-def across_call(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
+def across_call(
+    work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int
+) -> tuple[Call, int]:
     columns, rows = over_kept[0].shape[-1], reduced[0].size
     kept_rows, block = prod(over_kept[0].shape[:-1]), block_of(columns, work.target)
     blocks = -(-columns // block)
@@ -249,4 +261,4 @@ def without_axes(out: View, rank: int, axes: tuple[int, ...]) -> View:
         return out
     if len(out.shape) != rank or any(out.shape[a] != 1 for a in axes):
         raise ValueError(f"an output of shape {out.shape} does not fit {rank} axes reduced over {axes}")
-    return permuted((out,), [a for a in range(rank) if a not in axes])[0]
+    return permute_axes((out,), [a for a in range(rank) if a not in axes])[0]

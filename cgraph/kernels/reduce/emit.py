@@ -15,7 +15,7 @@ from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Slot, Val
 from cgraph.kernels.llvm.vmath import evaluate
-from cgraph.kernels.pointwise.emit import Stream, lanes_for, listed, load_vector, operand_dtypes, streams_of
+from cgraph.kernels.pointwise.emit import RowStream, lanes_for, load_vector, operand_dtypes, stream_list, streams_of
 from cgraph.kernels.reduce.signature import MOST_COLUMNS
 from cgraph.kernels.walk.emit import store_strided, walk, walk_groups
 
@@ -28,7 +28,7 @@ class Arrays:
         self.steps = [self.args.part_steps.load(i) for i in range(len(outs))]
         operands = len(accesses) - len(outs)
         dtypes = operand_dtypes(program, operands) + list(outs)
-        streams = streams_of(k, listed(self.args.streams, self.count), dtypes, accesses, lanes)
+        streams = streams_of(k, stream_list(self.args.streams, self.count), dtypes, accesses, lanes)
         self.operands, self.outs = streams[:operands], streams[operands:]
 
     def walk_kept(self, low: Val, high: Val, body: Callable[[Val, list[Val]], None]) -> None:
@@ -74,7 +74,7 @@ class Along:
     reduction: Reduction
     program: Program
     results: tuple[int, ...]
-    streams: list[Stream]
+    streams: list[RowStream]
     lanes: int
 
     def __post_init__(self) -> None:
@@ -200,7 +200,7 @@ class Across:
         reduction: Reduction,
         program: Program,
         results: tuple[int, ...],
-        streams: list[Stream],
+        streams: list[RowStream],
         lanes: int,
     ) -> None:
         self.k, self.reduction, self.program, self.results = k, reduction, program, results
@@ -267,7 +267,7 @@ class Across:
             self.store(self.total, at, total)
             self.store(self.state, at, self.reduction.start(self.lanes))
 
-    def finish(self, width: Val, targets: list[tuple[Stream, Val]]) -> None:
+    def finish(self, width: Val, targets: list[tuple[RowStream, Val]]) -> None:
         """Write the results; each target is an output and the address of its first column."""
         k = self.k
         self.flush(width)

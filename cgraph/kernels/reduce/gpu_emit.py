@@ -6,7 +6,7 @@ from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.pointwise.emit import operand_dtypes
-from cgraph.kernels.team.gpu_emit import Team, offsets
+from cgraph.kernels.team.gpu_emit import BlockTeam, offsets
 from cgraph.kernels.team.gpu_signature import THREADS
 
 
@@ -23,7 +23,7 @@ def teams(
     team: int,
     across: bool,
 ) -> None:
-    a, own = k.args(), Team(k, team, across)
+    a, own = k.args(), BlockTeam(k, team, across)
     reduction, dtypes = Reduction(k, kind, program[results[0]][1], len(results) > 1), operand_dtypes(program, operands)
     number, part = k.block_digits(a.parts)
     output = number * own.teams + own.number

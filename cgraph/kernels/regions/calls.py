@@ -9,14 +9,14 @@ from cgraph.kernels.kernel import Call, Param, Pointer, View
 from cgraph.kernels.regions import gpu_calls as gpu_regions
 from cgraph.kernels.regions.signature import ALIGN, IMAGES, SPREAD
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, planes_of
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import Record
 
 
-class Grid(Record):
+class SampleGrid(Record):
     """Where the samples of a box lie; see `cgraph.ops.regions.RoiAlign`.
 
     Fields
@@ -48,14 +48,14 @@ def align_calls(
     out: Images,
     boxes: Boxes,
     levels: Sequence[Images],
-    grid: Grid,
+    grid: SampleGrid,
     error: Pointer | None = None,
 ) -> list[Call]:
     """The cells of every box; an image or a size that is not there sets the word at `error`, and reads the first."""
     cells, images = planes_of(out), planes_of(levels[0])
     if not cells.n:
         return []
-    is_apart = isinstance(levels[0], Laned) and not isinstance(out, Laned)
+    is_apart = isinstance(levels[0], BlockedView) and not isinstance(out, BlockedView)
     call = ALIGN.call(
         (*params_of(levels[0], grid), is_apart),
         cells.n, chunk_of(cells.n, images.count * cells.rows * cells.columns * grid.samples**2),
@@ -68,7 +68,7 @@ def align_calls(
     return in_blocks(target, gpu_regions.align_calls, call, places, images.count) or [call]
 
 
-def spread_calls(target: Target, out: Images, boxes: Boxes, cells: Images, which: int, grid: Grid) -> list[Call]:
+def spread_calls(target: Target, out: Images, boxes: Boxes, cells: Images, which: int, grid: SampleGrid) -> list[Call]:
     """The sum of all cells of the boxes of one size, each spread over the pixels it was read from."""
     to = planes_of(out)
     tasks = to.n * to.count
@@ -84,8 +84,8 @@ def spread_calls(target: Target, out: Images, boxes: Boxes, cells: Images, which
     return in_blocks(target, gpu_regions.spread_calls, call, to.n, to.rows * to.columns, to.count) or [call]
 
 
-def params_of(x: Images, grid: Grid) -> tuple[Param, ...]:
-    return x.dtype, grid.samples, grid.kind, isinstance(x, Laned)
+def params_of(x: Images, grid: SampleGrid) -> tuple[Param, ...]:
+    return x.dtype, grid.samples, grid.kind, isinstance(x, BlockedView)
 
 
 def cells_args(x: Planes) -> dict[str, int | Pointer]:

@@ -22,12 +22,12 @@ Pair = list[tuple[Val, Val]]
 """The two pixels around a sample along one axis, and their weights."""
 
 
-def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool, is_apart: bool) -> None:
+def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool, is_apart: bool) -> None:
     """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box.
 
     `is_apart`: images lie in lanes, but each channel of the cells has a plane of its own.
     """
-    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as box:
@@ -59,9 +59,9 @@ def store_apart(k: Builder, at: Ptr, step: Val, x: Val, first: Val, count: Val) 
             at.store(k.lane(x, i), (first + i) * step)
 
 
-def spread(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> None:
+def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
     """Add up every cell at its samples in the images of one size. Task: one plane of one image, all boxes."""
-    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     x = images_at(a.images)
     first, last = k.tasks()
@@ -98,7 +98,7 @@ def each_cell(
     with k.loop(0, a.rows) as p, k.loop(0, a.columns) as q:
         rows = axis_taps(k, down, p, a.rows, x.rows, samples, grid)
         columns = axis_taps(k, across, q, a.columns, x.columns, samples, grid)
-        taps = [(row * x.row + column * x.column, weight) for row, column, weight in joined(rows, columns)]
+        taps = [(row * x.row + column * x.column, weight) for row, column, weight in weighted_pixels(rows, columns)]
         yield a.cells + (box * a.box + p * a.row + q * a.column), taps
 
 
@@ -115,7 +115,7 @@ def axis_taps(k: Builder, box: Span, cell: Val, cells: Val, n: Val, samples: int
     return [pixels(k, box, (cell * samples + i, cells * samples), n, grid) for i in range(samples)]
 
 
-def joined(rows: list[Pair], columns: list[Pair]) -> Iterator[tuple[Val, Val, Val]]:
+def weighted_pixels(rows: list[Pair], columns: list[Pair]) -> Iterator[tuple[Val, Val, Val]]:
     """Row, column and weight of every pixel that a cell reads."""
     for pair in rows:
         for row, share in pair:

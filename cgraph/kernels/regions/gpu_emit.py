@@ -10,7 +10,16 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Slot, Val
-from cgraph.kernels.regions.emit import Pair, Span, add_weighted, axis_taps, images_at, joined, source_of, spans_of
+from cgraph.kernels.regions.emit import (
+    Pair,
+    Span,
+    add_weighted,
+    axis_taps,
+    images_at,
+    source_of,
+    spans_of,
+    weighted_pixels,
+)
 from cgraph.kernels.regions.gpu_signature import EACH
 from cgraph.kernels.team.gpu_signature import ELEMENTS
 
@@ -18,7 +27,7 @@ REACH = 2.0  # pixels beyond a box's ends that its samples may still weigh
 
 
 @block(ELEMENTS)
-def align(k: GpuBuilder, dtype: str, samples: int, grid: str, is_laned: bool, is_apart: bool) -> None:
+def align(k: GpuBuilder, dtype: str, samples: int, grid: str, is_blocked: bool, is_apart: bool) -> None:
     """A thread: one cell of a box, and `EACH` planes of it; each plane is one channel."""
     a = k.args()
     groups = (a.planes + (EACH - 1)) // EACH
@@ -28,7 +37,7 @@ def align(k: GpuBuilder, dtype: str, samples: int, grid: str, is_laned: bool, is
         down, across = spans_of(k, a, x, box, grid)
         rows = axis_taps(k, down, p, a.rows, x.rows, samples, grid)
         columns = axis_taps(k, across, q, a.columns, x.columns, samples, grid)
-        taps = [(row * x.row + column * x.column, weight) for row, column, weight in joined(rows, columns)]
+        taps = [(row * x.row + column * x.column, weight) for row, column, weight in weighted_pixels(rows, columns)]
         cell = a.cells + (box * a.box + p * a.row + q * a.column)
         with k.loop(group * EACH, k.smaller(group * EACH + EACH, a.planes)) as plane:
             total, here = k.slot(k.const(0, dtype)), source + plane * x.plane
@@ -38,7 +47,7 @@ def align(k: GpuBuilder, dtype: str, samples: int, grid: str, is_laned: bool, is
 
 
 @block(ELEMENTS)
-def spread(k: GpuBuilder, dtype: str, samples: int, grid: str, is_laned: bool) -> None:
+def spread(k: GpuBuilder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
     """A thread: one pixel of an image, and `EACH` planes of it."""
     a = k.args()
     x = images_at(a.images)
@@ -71,7 +80,7 @@ def add_box(
             with k.if_(has(columns, column)):
                 cell = a.cells + (box * a.box + p * a.row + q * a.column)
                 gradients = [cell.load(plane) for plane in planes]
-                for i, j, weight in joined(rows, columns):
+                for i, j, weight in weighted_pixels(rows, columns):
                     with k.if_((i == row) & (j == column)):
                         for total, g in zip(totals, gradients):
                             total.value = add_weighted(k, g, weight, total.value)

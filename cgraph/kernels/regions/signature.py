@@ -8,7 +8,7 @@ IMAGES = {
     "scale": "f8",
 }  # fmt: skip
 
-PARAMS = ("dtype", "samples", "grid", "is_laned")  # of the images, and of the cells as well unless `is_apart`
+PARAMS = ("dtype", "samples", "grid", "is_blocked")  # of the images, and of the cells as well unless `is_apart`
 BOXES: Args = {
     # corners [count, 4]; the image and the size of images of each
     "boxes": "dtype*", "batch": "i8*", "level": "i8*", "count": "i8",

@@ -10,9 +10,9 @@ import numpy as np
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.resize.signature import LINEAR, NEAREST
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, is_plane_by_plane, same_planes
-from cgraph.kernels.views.lowered import Lowered, chunk_of, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.window import gpu_calls as gpu_window
 from cgraph.record import Record
@@ -43,7 +43,7 @@ def nearest_calls(
     rounding: str = "round_prefer_floor",
     scales: tuple[float, float] | None = None,
     strip: Strip | None = None,
-) -> Lowered:
+) -> KernelCalls:
     """Each pixel of `out` is the nearest one of `x`; `scales` (result / image, per axis) default to the sizes'."""
     picked = [nearest(*axis, coordinates, rounding) for axis in axes(out, x, scales, strip)]
     return resize_calls(target, out, x, picked, strip=strip)
@@ -56,7 +56,7 @@ def linear_calls(
     coordinates: str = "half_pixel",
     scales: tuple[float, float] | None = None,
     strip: Strip | None = None,
-) -> Lowered:
+) -> KernelCalls:
     """Each pixel of `out` is the mean of four of `x`, weighted by distance; floats only."""
     pairs = [neighbours(*axis, coordinates) for axis in axes(out, x, scales, strip)]
     return resize_calls(target, out, x, [p for p, _ in pairs], [w.astype(x.dtype) for _, w in pairs], strip)
@@ -119,7 +119,7 @@ def resize_calls(
     picked: Sequence[np.ndarray],
     weights: Sequence[np.ndarray] = (),
     strip: Strip | None = None,
-) -> Lowered:
+) -> KernelCalls:
     """One call that reads the rows and columns `picked`; two of each where there are weights."""
     to, source = same_planes(out, x)
     if strip:
@@ -136,11 +136,11 @@ def resize_calls(
         return blocks
     tasks = to.n * to.count * to.rows
     call = (LINEAR if weights else NEAREST).call(
-        (x.dtype, isinstance(x, Laned)), tasks, chunk_of(tasks, to.columns * 2.0),
+        (x.dtype, isinstance(x, BlockedView)), tasks, chunk_of(tasks, to.columns * 2.0),
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
         **dict(zip(("row_weights", "column_weights"), map(Pointer, weights))),
         x=source.at, x_image=source.image, x_plane=source.plane,
         out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
         rows=to.rows, columns=to.columns, planes=to.count,
     )  # fmt: skip
-    return Lowered((call,) if tasks else (), (*tables, *weights))
+    return KernelCalls((call,) if tasks else (), (*tables, *weights))

@@ -8,9 +8,9 @@ from cgraph.kernels.llvm.windows import between
 
 
 @final
-def nearest(k: Builder, dtype: str, is_laned: bool) -> None:
+def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
     """``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
-    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -21,9 +21,9 @@ def nearest(k: Builder, dtype: str, is_laned: bool) -> None:
 
 
 @final
-def linear(k: Builder, dtype: str, is_laned: bool) -> None:
+def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
     """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
-    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:

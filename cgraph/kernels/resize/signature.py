@@ -8,9 +8,9 @@ ARGS = {
     "rows": "i8", "columns": "i8", "planes": "i8",
 }  # fmt: skip
 # tables hold element offsets: of the row (column) to read, for `linear` two of them; weights those of the second
-NEAREST = Signature("resize.nearest", ("dtype", "is_laned"), {"row_table": "i8*", "column_table": "i8*", **ARGS})
+NEAREST = Signature("resize.nearest", ("dtype", "is_blocked"), {"row_table": "i8*", "column_table": "i8*", **ARGS})
 LINEAR = Signature(
     "resize.linear",
-    ("dtype", "is_laned"),
+    ("dtype", "is_blocked"),
     {"row_table": "i8*", "column_table": "i8*", "row_weights": "dtype*", "column_weights": "dtype*", **ARGS},
 )

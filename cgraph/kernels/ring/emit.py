@@ -30,9 +30,9 @@ def read(k: Builder, clock: int, futex: int):
     with k.loop_while() as w:
         w.until(done.value >= count)
         order = start + done.value * 5
-        await_room(k, t, order.load(3))
+        await_freed(k, t, order.load(3))
         w.until(load(k, t.words + HALT) != 0)
-        w.until(~whole(k, t, order.load(0), order.load(1), order.load(2)))
+        w.until(~read_whole(k, t, order.load(0), order.load(1), order.load(2)))
         store(k, t.words + READ, order.load(4))
         wake(k, t, t.words + READ)
         done.value = done.value + 1
@@ -48,7 +48,7 @@ def halt(k: Builder, clock: int, futex: int):
     k.b.ret(k.const(0, "i8").v)
 
 
-def await_room(k: Builder, t: SimpleNamespace, count: Val) -> None:
+def await_freed(k: Builder, t: SimpleNamespace, count: Val) -> None:
     """Sleep until so many pieces are freed, or HALT."""
     with k.loop_while() as w:
         freed = load(k, t.words + FREED)
@@ -56,7 +56,7 @@ def await_room(k: Builder, t: SimpleNamespace, count: Val) -> None:
         nap(k, t, t.words + FREED, freed)
 
 
-def whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address: Val) -> Val:
+def read_whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address: Val) -> Val:
     """Read all bytes of a piece; false, and FAILED says why, when that cannot be.
 
     At once: whoever returns from a read waits for a core, some milliseconds while kernels have them all. Reads of 1 MiB

@@ -7,7 +7,7 @@ from cgraph.kernels.rows import gpu_calls as gpu_rows
 from cgraph.kernels.rows.signature import SET
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.thread_blocks import in_blocks
 
 

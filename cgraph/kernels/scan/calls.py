@@ -1,7 +1,7 @@
 """Running sums, products, minima and maxima along one axis."""
 
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.move.calls import TASK_BYTES, ordered, run_call
+from cgraph.kernels.move.calls import TASK_BYTES, memory_order, run_call
 from cgraph.kernels.scan import gpu_calls as gpu_scan
 from cgraph.kernels.scan.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
@@ -16,7 +16,7 @@ def scan_calls(target: Target, out: View, x: View, axis: int, how: str = "add") 
     if out.size == 0:
         return []
     n = out.shape[axis]
-    places, items = ordered(without(out, axis), without(x, axis))
+    places, items = memory_order(without(out, axis), without(x, axis))
     blocks = in_blocks(target, gpu_scan.scan_calls, places, items, (out.strides[axis], x.strides[axis]), n, how)
     if blocks is not None:
         return blocks

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.indexing import combined
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.move.emit import Run, each_run
+from cgraph.kernels.move.emit import RowSpan, each_run
 
 
 def along(k: Builder, dtype: str, how: str):
@@ -14,7 +14,7 @@ def along(k: Builder, dtype: str, how: str):
     Columns that lie apart are walked one by one, with the running value in a register.
     """
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         with k.loop(0, run.count) as i:
             out, x = run.item(0, dtype, i), run.item(1, dtype, i)
             value = k.slot(x.load(align=1))
@@ -30,7 +30,7 @@ def across(k: Builder, dtype: str, how: str):
     """The same for columns that lie side by side: a vector of them at a time. Task: some rows, one block of columns."""
     lanes = k.target.lanes_of(dtype)
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         def columns(i: Val, n: int) -> None:
             out, x = run.items(0, dtype) + i, run.items(1, dtype) + i
             value = k.slot(x.load(0, n, align=1))

@@ -8,7 +8,7 @@ is read before it is written, so `out` may be `x`.
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.indexing import combined
 from cgraph.kernels.scan.gpu_signature import THREADS
-from cgraph.kernels.team.gpu_emit import doubled, offsets
+from cgraph.kernels.team.gpu_emit import offsets, scan_block
 
 
 @block(THREADS)
@@ -21,7 +21,7 @@ def along(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
         at = first + lane
         with k.if_(at < a.n):
             prefix.value = k.pointer(source + at * a.x_n, dtype).load()
-        last = doubled(k, rooms, prefix, lambda x, y: combined(k, how, x, y))
+        last = scan_block(k, rooms, prefix, lambda x, y: combined(k, how, x, y))
         here = k.select(first == 0, prefix.value, combined(k, how, before.value, prefix.value))
         with k.if_(at < a.n):
             k.pointer(to + at * a.out_n, dtype).store(here)

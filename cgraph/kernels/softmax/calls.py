@@ -6,7 +6,7 @@ from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.softmax import gpu_calls as gpu_softmax
 from cgraph.kernels.softmax.signature import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.layout import access_of, merged, outer_table, permuted
+from cgraph.kernels.views.layout import access_of, merge_axes, outer_table, permute_axes
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import replace
 
@@ -28,7 +28,7 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
         return []
     kept_axes = [a for a in range(len(x.shape)) if a != axis]
     kept_axes.sort(key=lambda a: -abs(x.strides[a]))
-    over_kept = merged(permuted((x, out), kept_axes))
+    over_kept = merge_axes(permute_axes((x, out), kept_axes))
     blocks = in_blocks(
         target, gpu_softmax.softmax_calls, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis]
     )
@@ -43,7 +43,7 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
 def with_axis(out: View, x: View, axis: int) -> View:
     """`out` seen with the shape of `x`: all elements along `axis` are one."""
     if len(out.shape) == len(x.shape):
-        out = permuted((out,), [a for a in range(len(x.shape)) if a != axis])[0]
+        out = permute_axes((out,), [a for a in range(len(x.shape)) if a != axis])[0]
     shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis:])
     return replace(out, shape=shape, strides=(*out.strides[:axis], 0, *out.strides[axis:]))
 

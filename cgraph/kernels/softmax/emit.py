@@ -14,7 +14,7 @@ from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vfloat import magnitude, two_sum
 from cgraph.kernels.llvm.vlog import log
 from cgraph.kernels.llvm.vmath import largest
-from cgraph.kernels.pointwise.emit import Stream, load_vector, streams_of
+from cgraph.kernels.pointwise.emit import RowStream, load_vector, streams_of
 from cgraph.kernels.pointwise.rowwise import each
 from cgraph.kernels.softmax.signature import MOST_COLUMNS
 from cgraph.kernels.walk.emit import store_strided, walk
@@ -62,7 +62,7 @@ def finite_or_zero(k: Builder, x: Val) -> Val:
 class RowSum:
     """Emits the passes over one row; stream 0 is x, stream 1 is out. Changes: its slots."""
 
-    def __init__(self, k: Builder, streams: list[Stream], columns: Val, lanes: int) -> None:
+    def __init__(self, k: Builder, streams: list[RowStream], columns: Val, lanes: int) -> None:
         self.k, self.streams, self.columns, self.lanes = k, streams, columns, lanes
         dtype = streams[0].dtype
         self.largest, self.sum = Reduction(k, "max", dtype), Reduction(k, "sum", dtype)
@@ -140,7 +140,7 @@ class ColumnSums:
     """
 
     def __init__(
-        self, k: Builder, kind: str, streams: list[Stream], steps: tuple[Val, Val], length: Val, lanes: int
+        self, k: Builder, kind: str, streams: list[RowStream], steps: tuple[Val, Val], length: Val, lanes: int
     ) -> None:
         self.k, self.kind, self.streams, self.steps, self.length, self.lanes = k, kind, streams, steps, length, lanes
         self.sum = Reduction(k, "sum", streams[0].dtype)

@@ -10,13 +10,13 @@ from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vlog import log
 from cgraph.kernels.softmax.emit import finite_or_zero
-from cgraph.kernels.team.gpu_emit import Team, offsets
+from cgraph.kernels.team.gpu_emit import BlockTeam, offsets
 from cgraph.kernels.team.gpu_signature import THREADS
 
 
 @block(THREADS)
 def teams(k: GpuBuilder, kind: str, dtype: str, rank: int, team: int, across: bool) -> None:
-    a, own = k.args(), Team(k, team, across)
+    a, own = k.args(), BlockTeam(k, team, across)
     row = k.block() * own.teams + own.number
     there = offsets(k, a.axes, rank, 2, k.smaller(row, a.rows - 1))
     start, end = a.x + there[0], a.out + there[1]

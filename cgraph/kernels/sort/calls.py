@@ -6,7 +6,7 @@ Stable; NaN comes last in either direction. Rows are sorted at once on several t
 from math import prod
 
 from cgraph.kernels.kernel import Call, Param, View, contiguous, room, rooms
-from cgraph.kernels.move.calls import copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.move.calls import copy_calls, fill_calls, memory_order, run_call
 from cgraph.kernels.sort import gpu_calls as gpu_sort
 from cgraph.kernels.sort.gpu_calls import sort_nbytes as gpu_nbytes
 from cgraph.kernels.sort.signature import DISTINCT, LEADING_ROWS, ROWS, SEARCH
@@ -46,7 +46,7 @@ def sort_calls(
     n, most = x.shape[axis], out.shape[axis]
     index = places.dtype if places else ""
     few = selects(index, most, n)
-    lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
+    lines = memory_order(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
     steps = [v.strides[axis] for v in (values or x, places or x, x)]
     params = key_dtype(x), index, descending, values is not None
     blocks = in_blocks(target, gpu_sort.sort_calls, lines, steps, n, most, params, workspace)
@@ -101,7 +101,7 @@ def search_calls(target: Target, out: View, row: View, v: View, right: bool = Fa
     """``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
     if out.size == 0:
         return []
-    out, v = ordered(out, v)
+    out, v = memory_order(out, v)
     blocks = in_blocks(target, gpu_sort.search_calls, out, v, row, key_dtype(row), right)
     if blocks is not None:
         return blocks

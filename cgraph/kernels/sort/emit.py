@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Slot, Val
-from cgraph.kernels.move.emit import Run, each_run
+from cgraph.kernels.move.emit import RowSpan, each_run
 from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion
@@ -55,7 +55,7 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, wants_values: boo
     Every group of rows has `group_bytes` of scratch for two buffers of keys and two of places. Task: a group of rows.
     """
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         n, at = a.columns, run.row // a.each * a.group_bytes + a.scratch
         place_bytes, key_bytes = n * (int(index[1:]) if index else 0), n * int(dtype[1:])
 
@@ -88,7 +88,7 @@ def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
     """
     key = f"u{dtype[1:]}"
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         at, row = run.row // a.each * a.group_bytes + a.scratch, run.items(2, "u1")
         now, then = (
             Items(k, k.slot(at + a.most * 16 + a.most * int(key[1:]) * i), k.slot(at + a.most * 8 * i), key, "i8")
@@ -259,7 +259,7 @@ def before(k: Builder, x: Val, y: Val) -> Val:
 def search(k: Builder, dtype: str, right: bool):
     """Where each `v` is to be inserted into the ascending row at `row`. Task: some rows, one block of columns."""
 
-    def body(run: Run, a: SimpleNamespace) -> None:
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
         row = k.pointer(a.row, "u1")
         with k.loop(0, run.count) as i:
             v = run.item(1, dtype, i).load(align=1)

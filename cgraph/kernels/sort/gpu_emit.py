@@ -10,7 +10,7 @@ from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.sort.emit import before as ascends
 from cgraph.kernels.sort.emit import insertion_point
 from cgraph.kernels.sort.gpu_signature import THREADS
-from cgraph.kernels.team.gpu_emit import compacted, offsets, own_element
+from cgraph.kernels.team.gpu_emit import compact, offsets, own_element
 from cgraph.kernels.team.gpu_signature import ELEMENTS
 
 
@@ -107,7 +107,7 @@ def distinct(k: GpuBuilder, dtype: str) -> None:
         with k.if_(number < a.most):
             a.out.store(a.x.load(i), number)
 
-    count = compacted(k, a.n, is_new, put)
+    count = compact(k, a.n, is_new, put)
     with k.if_(k.thread() == 0):
         a.count.store(count)
 

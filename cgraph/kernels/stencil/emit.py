@@ -14,7 +14,7 @@ from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
-from cgraph.kernels.pointwise.emit import Row, lanes_for, listed, operand_dtypes, streams_of
+from cgraph.kernels.pointwise.emit import Row, lanes_for, operand_dtypes, stream_list, streams_of
 from cgraph.kernels.walk.emit import offsets_of
 from cgraph.record import Record
 
@@ -31,8 +31,8 @@ def sweep(k: Builder, program: Program, ins: str, registers: int, inner_rank: in
     """
     lanes = lanes_for(k, program) * registers
     dtypes = [*operand_dtypes(program, len(ins)), program[-1][1]]
-    bands = Bands(k, len(dtypes), inner_rank, int(dtypes[-1][1:]))
-    streams = streams_of(k, listed(bands.args.streams, len(dtypes)), dtypes, ins + "v", lanes)
+    bands = SweepBands(k, len(dtypes), inner_rank, int(dtypes[-1][1:]))
+    streams = streams_of(k, stream_list(bands.args.streams, len(dtypes)), dtypes, ins + "v", lanes)
     compute = Row(k, program, (len(program) - 1,), streams, len(ins), lanes, False)
     apart, ahead = k.const(1, "b1"), bands.down * bands.steps[-1] + AHEAD
     with bands.tasks() as band, k.loop(band.low, band.high) as i:
@@ -45,7 +45,7 @@ def sweep(k: Builder, program: Program, ins: str, registers: int, inner_rank: in
 
 def finish(k: Builder, itemsize: int, inner_rank: int):
     """The rows that `sweep` left in the slots go into the array, which is the only one here."""
-    bands = Bands(k, 1, inner_rank, itemsize)
+    bands = SweepBands(k, 1, inner_rank, itemsize)
     with bands.tasks() as band:
         middle = k.smaller(band.low + bands.down, band.high)
         with k.loop(band.low, middle) as i:
@@ -54,7 +54,7 @@ def finish(k: Builder, itemsize: int, inner_rank: int):
             bands.put(band, i)
 
 
-class Band(Record):
+class RowBand(Record):
     """A task: rows ``low .. high``, the address of its slots, and where its rows begin in each array."""
 
     low: Val
@@ -63,19 +63,19 @@ class Band(Record):
     at: list[Val]
 
 
-class Bands:
+class SweepBands:
     """The arguments of a call on `count` arrays, and the ways through memory that they describe."""
 
     def __init__(self, k: Builder, count: int, inner_rank: int, itemsize: int) -> None:
         self.k, self.itemsize, self.args = k, itemsize, k.args()
         self.up, self.down = self.args.up, self.args.down
-        self.bases = [base for base, _ in listed(self.args.streams, count)]
+        self.bases = [base for base, _ in stream_list(self.args.streams, count)]
         self.steps = [self.args.row_steps.load(i) for i in range(count)]
         inner = self.args.inner
         self.inner = [[inner.load(a * (count + 1) + i) for i in range(count + 1)] for a in range(inner_rank)]
 
     @contextmanager
-    def tasks(self) -> Iterator[Band]:
+    def tasks(self) -> Iterator[RowBand]:
         """Each band of this call's tasks."""
         k, a = self.k, self.args
         first, last = k.tasks()
@@ -84,13 +84,13 @@ class Bands:
             slots = a.slots + task * (self.up + self.down + 1) * a.slot_nbytes
             offsets = offsets_of(k, a.outer, a.outer_rank, len(self.bases), task // a.bands)
             at = [base + offset for base, offset in zip(self.bases, offsets)]
-            yield Band(low, k.smaller(low + a.each, a.rows), slots, at)
+            yield RowBand(low, k.smaller(low + a.each, a.rows), slots, at)
 
     def columns(self, i: Val) -> Val:
         return self.k.select(i == self.args.rows - 1, self.args.last_columns, self.args.columns)
 
     @contextmanager
-    def lines(self, band: Band, i: Val) -> Iterator[tuple[list[Val], Val]]:
+    def lines(self, band: RowBand, i: Val) -> Iterator[tuple[list[Val], Val]]:
         """Each line of row `i`: its address in every array, and in the row's slot.
 
         A line lies in its slot as it does in the array, seen from the beginning of a cache line.
@@ -105,7 +105,7 @@ class Bands:
                 at, line = [x + j * step for x, step in zip(at, steps)], line * extent + j
             yield at, slot + line * self.args.line_nbytes + (at[-1] & (LINE - 1))
 
-    def put(self, band: Band, i: Val) -> None:
+    def put(self, band: RowBand, i: Val) -> None:
         """Row `i` from its slot into the array, with the border before and behind each line."""
         k, a, dtype = self.k, self.args, f"u{self.itemsize}"
         columns, border = self.columns(i), k.pointer(a.border, dtype).load()

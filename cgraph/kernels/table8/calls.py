@@ -5,7 +5,7 @@ from itertools import product
 from cgraph.kernels.kernel import Call, View, collapse
 from cgraph.kernels.table8.signature import LOOK_UP
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.kernel_calls import chunk_of
 
 BLOCK = 1 << 15  # bytes of a task
 

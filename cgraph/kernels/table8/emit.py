@@ -25,14 +25,14 @@ def look_up(k: Builder, near: bool) -> None:
         if parts:
             whole = stop - (stop - start) % WIDE
             with k.loop(start, whole, WIDE) as i:
-                (out + i).store(picked(k, parts, (x + i).load(lanes=WIDE)))
+                (out + i).store(pick(k, parts, (x + i).load(lanes=WIDE)))
             start = whole
         with k.loop(start, stop) as i:
             byte = (x + i * a.x_step).load()
             (out + i * a.o_step).store((a.table + k.cast(byte, "i8")).load())
 
 
-def picked(k: Builder, parts: Sequence[Val], x: Val) -> Val:
+def pick(k: Builder, parts: Sequence[Val], x: Val) -> Val:
     """Bytes of a table in four vectors: seven bits of `x` choose among two of them."""
     low, high = (machine(k, "avx512.vpermi2var.qi.512", "u1", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
     return k.select(x < 128, low, high)

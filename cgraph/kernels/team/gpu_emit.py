@@ -15,7 +15,7 @@ from cgraph.kernels.llvm.values import Ptr, Slot, Val
 from cgraph.kernels.team.gpu_signature import THREADS
 
 
-class Team:
+class BlockTeam:
     """Where a thread stands.
 
     Fields
@@ -83,7 +83,7 @@ def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> I
         yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]
 
 
-def doubled(k: GpuBuilder, rooms: list[Ptr], prefix: Slot, join: Callable[[Val, Val], Val]) -> Val:
+def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: Slot, join: Callable[[Val, Val], Val]) -> Val:
     """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
     lane, (now, next_), step = k.thread(), rooms, 1
     while step < THREADS:
@@ -97,7 +97,7 @@ def doubled(k: GpuBuilder, rooms: list[Ptr], prefix: Slot, join: Callable[[Val, 
     return now.load(THREADS - 1)
 
 
-def compacted(k: GpuBuilder, n: Val, is_member: Callable[[Val], Val], put: Callable[[Val, Val], None]) -> Val:
+def compact(k: GpuBuilder, n: Val, is_member: Callable[[Val], Val], put: Callable[[Val, Val], None]) -> Val:
     """``put(i, number)`` for each `i` below `n` that is wanted, `number` of them before it; how many. By one block."""
     lane, rooms, total = k.thread(), [k.shared("i4", THREADS) for _ in range(2)], k.slot(0, "i8")
     with k.loop(0, n, THREADS) as first:
@@ -106,7 +106,7 @@ def compacted(k: GpuBuilder, n: Val, is_member: Callable[[Val], Val], put: Calla
         with k.if_(at < n):
             mine.value = k.cast(is_member(at), "i4")
         prefix = k.slot(mine.value)
-        last = doubled(k, rooms, prefix, lambda x, y: x + y)
+        last = scan_block(k, rooms, prefix, lambda x, y: x + y)
         with k.if_(mine.value != 0):
             put(at, total.value + k.cast(prefix.value, "i8") - 1)
         total.value = total.value + k.cast(last, "i8")

@@ -24,7 +24,7 @@ from cgraph.kernels.expression import code_of
 from cgraph.kernels.llvm.build import POINTER, Builder
 from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 from cgraph.kernels.llvm.vmath import FLOAT
-from cgraph.kernels.pointwise.emit import listed
+from cgraph.kernels.pointwise.emit import stream_list
 from cgraph.kernels.user_function import UserFunction, user_function
 from cgraph.kernels.walk.emit import walk
 
@@ -54,9 +54,9 @@ def each(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ins: str, 
     What computes no more than a few comparisons waits for memory, whose cache lines long vectors would straddle.
     """
     a = k.args()
-    compiled = Typed(k, function, [number_type(d) for d in dtypes[:-1]], own=True)
+    compiled = NumbaFunction(k, function, [number_type(d) for d in dtypes[:-1]], own=True)
     k.is_narrow = not compiled.has_mathematics
-    streams = list(zip(listed(a.streams, len(dtypes)), dtypes, ins + outs))
+    streams = list(zip(stream_list(a.streams, len(dtypes)), dtypes, ins + outs))
     apart = scopes(k)
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -100,7 +100,7 @@ def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tu
     """The function itself goes through arrays, of which it writes the first alone. Task: a call of it."""
     a = k.args()
     kinds = [argument_type(d, rank, is_result=i == 0) for i, (d, rank) in enumerate(zip(dtypes, ranks))]
-    compiled = Typed(k, function, [types.int64, *kinds], own=k.target.is_gpu)
+    compiled = NumbaFunction(k, function, [types.int64, *kinds], own=k.target.is_gpu)
     words: list[ir.Value] = []
     for i, (kind, dtype, rank) in enumerate(zip(kinds, dtypes, ranks)):
         at = k.pointer((a.arrays + i).load(), dtype)
@@ -161,7 +161,7 @@ def require_scipy() -> None:
         raise ImportError("SciPy is not installed")
 
 
-class Typed:
+class NumbaFunction:
     """A function that Numba has compiled for arguments of some types, linked to the kernel under construction.
 
     Call it with values in its arguments' places; `result` is then what it has returned.
@@ -183,7 +183,7 @@ class Typed:
         for sign, what in REFUSED.items():
             if re.search(sign, text):
                 raise NoKernelError(f"{refused} {what}")
-        text = retargeted(text)
+        text = strip_target(text)
         text = own_mathematics(k, with_calls_of_fmod(text)) if own else text
         k.linked[refused], self.has_mathematics = text, OWN_PREFIX in text
         self.k, self.refused, self.returns = k, refused, overload.signature.return_type
@@ -205,7 +205,7 @@ def number_type(dtype: str) -> types.Type:
     return from_dtype(numpy_dtype("?" if dtype == "b1" else dtype))
 
 
-def retargeted(text: str) -> str:
+def strip_target(text: str) -> str:
     """Numba's text without the machine it was made for."""
     text = re.sub(r"^(target datalayout|target triple).*$", "", text, flags=re.M)
     return re.sub(r"^attributes (#\d+) = \{.*?\}$", r"attributes \1 = { nounwind }", text, flags=re.M)

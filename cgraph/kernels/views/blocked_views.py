@@ -10,7 +10,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.record import Record, replace
 
 
-class Laned(Record):
+class BlockedView(Record):
     """Where a value in lanes lives: a whole buffer, or some of the channels of one.
 
     Fields
@@ -112,13 +112,13 @@ class Laned(Record):
         """The frame of zeros is at least `halo` wide on every side."""
         return all(have >= need for have, need in zip(self.halo, halo))
 
-    def part(self, first: int, count: int) -> "Laned":
+    def part(self, first: int, count: int) -> "BlockedView":
         """Some of the channels of this value."""
         whole = self.channels or self.channel_offset + self.c
         return replace(self, c=count, channel_offset=self.channel_offset + first, channels=whole)
 
 
-def require_whole_blocks(*values: Laned | None) -> None:
+def require_whole_blocks(*values: BlockedView | None) -> None:
     """ValueError when a value shares a block with another: its channels need `copy_channels_calls` first."""
     for x in values:
         if x is not None and not (x.starts_a_block and x.ends_a_block):
@@ -126,7 +126,7 @@ def require_whole_blocks(*values: Laned | None) -> None:
             raise ValueError(f"channels {x.channel_offset} to {end} do not fill whole blocks of {x.lanes}")
 
 
-def require_first_lane(x: Laned) -> None:
+def require_first_lane(x: BlockedView) -> None:
     """ValueError when a value starts inside a block. A last block may be shared where filters are zero beyond `c`."""
     if not x.starts_a_block:
         raise ValueError(f"channel offset {x.channel_offset} is no multiple of {x.lanes} lanes")

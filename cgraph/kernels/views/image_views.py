@@ -1,10 +1,10 @@
 """Images of either layout, in lanes or plain ``[n, c, h, w]``, as kernels that treat planes alike see them."""
 
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.views.blocked_views import Laned, require_whole_blocks
+from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
 from cgraph.record import Record
 
-Images = Laned | View
+Images = BlockedView | View
 
 
 class Planes(Record):
@@ -23,7 +23,7 @@ class Planes(Record):
 
 def planes_of(x: Images) -> Planes:
     """The planes of images in lanes or of a plain view. ValueError when a value shares a block of channels."""
-    if isinstance(x, Laned):
+    if isinstance(x, BlockedView):
         require_whole_blocks(x)
         return Planes(x.n, x.blocks, x.h, x.w, x.origin, x.image, x.plane, x.row, x.lanes)
     image, plane, row, column = (s // x.itemsize for s in x.strides)
@@ -33,13 +33,13 @@ def planes_of(x: Images) -> Planes:
 
 def is_plane_by_plane(x: Images) -> bool:
     """Every plane is one channel, as in plain images."""
-    return not isinstance(x, Laned) or x.lanes == 1
+    return not isinstance(x, BlockedView) or x.lanes == 1
 
 
 def same_planes(out: Images, x: Images) -> tuple[Planes, Planes]:
     """The planes of a result and of its operand. ValueError when layout, images or channels differ."""
     planes = planes_of(out), planes_of(x)
-    if isinstance(out, Laned) != isinstance(x, Laned):
+    if isinstance(out, BlockedView) != isinstance(x, BlockedView):
         raise ValueError("no change of layout here: both values laned, or both plain")
     if (planes[0].n, planes[0].count) != (planes[1].n, planes[1].count):
         raise ValueError(f"images and planes differ: {planes[0]} and {planes[1]}")

@@ -67,7 +67,7 @@ def outer_table(views: tuple[View, ...], rank: int) -> list[int]:
     return axis_table(views, range(rank - 1, -1, -1))
 
 
-def merged(views: tuple[View, ...]) -> tuple[View, ...]:
+def merge_axes(views: tuple[View, ...]) -> tuple[View, ...]:
     """The views with neighbouring axes merged where all of them allow it, and with at least two axes."""
     shape, strides = collapse(views[0].shape, *(v.strides for v in views))
     missing = max(0, 2 - len(shape))
@@ -76,7 +76,7 @@ def merged(views: tuple[View, ...]) -> tuple[View, ...]:
     return tuple(replace(v, shape=(1,) * missing + shape, strides=s) for v, s in zip(views, strides))
 
 
-def unflipped(views: tuple[View, ...], leader: int) -> tuple[View, ...]:
+def ascending(views: tuple[View, ...], leader: int) -> tuple[View, ...]:
     """Walk every axis in the direction in which the view `leader` ascends."""
     for axis, (n, step) in enumerate(zip(views[leader].shape, views[leader].strides)):
         if step < 0:
@@ -91,7 +91,7 @@ def with_item(items: tuple[int, ...], i: int, value: int) -> tuple[int, ...]:
     return (*items[:i], value, *items[i + 1 :])
 
 
-def permuted(views: tuple[View, ...], order: list[int]) -> tuple[View, ...]:
+def permute_axes(views: tuple[View, ...], order: list[int]) -> tuple[View, ...]:
     """Every view with its axes in another order."""
     return tuple(
         replace(v, shape=tuple(v.shape[i] for i in order), strides=tuple(v.strides[i] for i in order)) for v in views
@@ -102,7 +102,7 @@ def by_rows(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
     """A view of images ``[n, c, h, ...]`` whose rows lie one behind the other: all planes of one, then of the next."""
     n, planes, count, *row = shape
     rows = contiguous(at, (count, n, planes, *row), dtype)
-    return permuted((rows,), [1, 2, 0, *range(3, len(shape))])[0]
+    return permute_axes((rows,), [1, 2, 0, *range(3, len(shape))])[0]
 
 
 def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
@@ -110,21 +110,21 @@ def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
 
     A last axis shorter than a vector gives way to the longest one, when that fills vectors.
     """
-    views = unflipped(views, leader)
+    views = ascending(views, leader)
 
     def stride_first(axis: int) -> tuple[int, ...]:
         return tuple(-abs(v.strides[axis]) for v in (views[leader], *views))
 
-    views = merged(permuted(views, sorted(range(len(views[0].shape)), key=stride_first)))
+    views = merge_axes(permute_axes(views, sorted(range(len(views[0].shape)), key=stride_first)))
     shape = views[0].shape
     longest = max(range(len(shape)), key=lambda axis: shape[axis])
     if shape[-1] < lanes <= shape[longest]:
         others = [axis for axis in range(len(shape)) if axis != longest]
-        views = permuted(views, [*others, longest])
-    return with_vectors_repeated(views, leader, lanes)
+        views = permute_axes(views, [*others, longest])
+    return repeat_vectors(views, leader, lanes)
 
 
-def with_vectors_repeated(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
+def repeat_vectors(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
     """Rows of one vector joined to longer ones: some operands go on through memory, others repeat the vector.
 
     So lie images in lanes beside values of their channels.
@@ -143,7 +143,7 @@ def with_vectors_repeated(views: tuple[View, ...], leader: int, lanes: int) -> W
         replace(v, shape=shape, strides=(*v.strides[:-2], 0 if again else v.strides[-1]))
         for v, again in zip(views, stays)
     ]
-    return Walk(merged(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again))
+    return Walk(merge_axes(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again))
 
 
 def access_of(view: View) -> str:
@@ -157,7 +157,7 @@ def streams(views: Iterable[View]) -> list[int | Pointer]:
     return [word for view in views for word in (view.at, view.strides[-1])]
 
 
-class Cut(Record):
+class TaskGrid(Record):
     """Rows and columns cut into tasks; it depends on the shape alone.
 
     Fields
@@ -173,15 +173,15 @@ class Cut(Record):
     tasks: int
 
 
-def cut(rows: int, columns: int, elements: int) -> Cut:
+def cut(rows: int, columns: int, elements: int) -> TaskGrid:
     """Tasks of about `elements` elements; blocks of columns are multiples of 64."""
     if columns >= 2 * elements:
         blocks = -(-columns // elements)
         block = -(-columns // blocks // 64) * 64
         blocks = -(-columns // block)
-        return Cut(block, blocks, 1, rows * blocks)
+        return TaskGrid(block, blocks, 1, rows * blocks)
     rows_each = max(1, elements // max(columns, 1))
-    return Cut(columns, 1, rows_each, -(-rows // rows_each))
+    return TaskGrid(columns, 1, rows_each, -(-rows // rows_each))
 
 
 def without(x: View, axis: int) -> View:

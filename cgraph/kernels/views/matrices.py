@@ -61,7 +61,7 @@ def each_matrices(out: View, a: View, b: View, bias: View | None) -> Iterator[Ma
     (m, n), k = out.shape[-2:], a.shape[-1]
     for index in product(*map(range, shape[:-1])):
         x, y, z, *rest = (operand(v, index, steps) for v, steps in zip(views, strides))
-        yield tall(Matrices(out.dtype, count, m, n, k, x, y, z, rest[0] if rest else None))
+        yield merge_batch(Matrices(out.dtype, count, m, n, k, x, y, z, rest[0] if rest else None))
 
 
 def operand(v: View, index: tuple[int, ...], steps: tuple[int, ...]) -> Operand:
@@ -71,7 +71,7 @@ def operand(v: View, index: tuple[int, ...], steps: tuple[int, ...]) -> Operand:
     return Operand(at, batch, row, column, v.dtype)
 
 
-def tall(x: Matrices) -> Matrices:
+def merge_batch(x: Matrices) -> Matrices:
     """Matrices that share `b` and follow one another are one tall matrix."""
     rows = [x.a, x.out, *([x.bias] if x.bias else [])]
     if x.count == 1 or x.b.batch or (x.m > 1 and any(y.batch != x.m * y.row for y in rows)):
@@ -80,7 +80,7 @@ def tall(x: Matrices) -> Matrices:
     return replace(x, count=1, m=x.count * x.m, a=a, out=out, bias=bias[0] if bias else None)
 
 
-def oriented(x: Matrices) -> Matrices:
+def orient(x: Matrices) -> Matrices:
     """Rows of the result side by side where possible; one row against rows of `b` is a column of dot products."""
     if x.m == 1 and x.n > 1:
         as_dot = x.b.row == 1 and x.b.column != 1 and x.a.column == 1

@@ -30,12 +30,12 @@ def split_axis(x: View, axis: int, groups: int) -> View:
     return View(x.at, shape, (*x.strides[:axis], n * step, step, *x.strides[axis + 1 :]), x.dtype)
 
 
-def reordered(x: View, order: tuple[int, ...]) -> View:
+def reorder_axes(x: View, order: tuple[int, ...]) -> View:
     """The view with its axes in another order."""
     return View(x.at, tuple(x.shape[i] for i in order), tuple(x.strides[i] for i in order), x.dtype)
 
 
-def repeated(x: View, axis: int, *lengths: int) -> View:
+def repeat_axes(x: View, axis: int, *lengths: int) -> View:
     """New axes from `axis` on, along which the view repeats."""
     shape = (*x.shape[:axis], *lengths, *x.shape[axis:])
     return View(x.at, shape, (*x.strides[:axis], *(0 for _ in lengths), *x.strides[axis:]), x.dtype)

@@ -7,12 +7,12 @@ import numpy as np
 from cgraph.kernels.activation.calls import Activation
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.image_views import Planes, planes_of
-from cgraph.kernels.views.lowered import Lowered
+from cgraph.kernels.views.kernel_calls import KernelCalls
 from cgraph.kernels.views.window import Window
-from cgraph.kernels.window.gpu_signature import DEPTHWISE, LINEAR, NEAREST, PLACES, POOL, SPREAD, THREADS
+from cgraph.kernels.window.gpu_signature import DEPTHWISE, INDICES, LINEAR, NEAREST, POOL, SPREAD, THREADS
 
 
 def result(to: Planes) -> dict[str, int | Pointer]:
@@ -29,7 +29,7 @@ def pixels(to: Planes) -> int:
 
 def pool_calls(
     dtype: str, to: Planes, source: Planes, window: Window, kind: str, tables: list[np.ndarray]
-) -> Lowered | None:
+) -> KernelCalls | None:
     """As `cgraph.kernels.pool.calls.pool_calls`, with its tables; None for more pixels than threads can count."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
@@ -40,26 +40,26 @@ def pool_calls(
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
         **result(to),
     )  # fmt: skip
-    return Lowered((call,) if call.tasks else (), tuple(tables))
+    return KernelCalls((call,) if call.tasks else (), tuple(tables))
 
 
 def place_calls(
     dtype: str, to: Planes, source: Planes, window: Window, tables: tuple[np.ndarray, np.ndarray]
-) -> Lowered | None:
-    """As `pool_places.place_calls`, with its tables; None for more pixels than threads can count."""
+) -> KernelCalls | None:
+    """As `pool_indices.place_calls`, with its tables; None for more pixels than threads can count."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
-    call = PLACES.call(
+    call = INDICES.call(
         (dtype,), -(-pixels(to) // THREADS),
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]), taps=window.kernel[1],
         x=source.at, x_image=source.image, x_plane=source.plane,
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
         **result(to),
     )  # fmt: skip
-    return Lowered((call,) if call.tasks else (), tables)
+    return KernelCalls((call,) if call.tasks else (), tables)
 
 
-def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Window) -> Lowered | None:
+def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Window) -> KernelCalls | None:
     """``to`` = the elements `g` added up at their places; None for more pixels than threads can count."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
@@ -71,12 +71,12 @@ def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Wind
         p_rows=places.rows, p_columns=places.columns, r=r, s=s, down=down, across=across,
         top=window.pad[0], left=window.pad[1], tall=tall, wide=wide, **result(to),
     )  # fmt: skip
-    return Lowered((call,) if call.tasks else ())
+    return KernelCalls((call,) if call.tasks else ())
 
 
 def resize_calls(
     dtype: str, to: Planes, source: Planes, tables: tuple[np.ndarray, np.ndarray], weights: Sequence[np.ndarray]
-) -> Lowered | None:
+) -> KernelCalls | None:
     """As `cgraph.kernels.resize.calls.resize_calls`; None for more pixels than threads can count."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
@@ -86,12 +86,12 @@ def resize_calls(
         x=source.at, x_image=source.image, x_plane=source.plane,
         **dict(zip(("row_weights", "column_weights"), map(Pointer, weights))), **result(to),
     )  # fmt: skip
-    return Lowered((call,) if call.tasks else (), (*tables, *weights))
+    return KernelCalls((call,) if call.tasks else (), (*tables, *weights))
 
 
 def depthwise_calls(
-    shape: ConvShape, out: Laned, x: Laned, weights: Pointer, bias: Pointer | None, activation: Activation
-) -> Lowered | None:
+    shape: ConvShape, out: BlockedView, x: BlockedView, weights: Pointer, bias: Pointer | None, activation: Activation
+) -> KernelCalls | None:
     """As `cgraph.kernels.depthwise.calls.depthwise_calls`; None for more pixels than threads can count."""
     to, window = planes_of(out), shape.window
     if pixels(to) >= MOST_ELEMENTS:
@@ -103,4 +103,4 @@ def depthwise_calls(
         x_row=x.row * down, x_column=x.lanes * across, tap_row=x.row * tall, tap_column=x.lanes * wide,
         w=weights, bias=bias or weights, kernel_rows=r, kernel_columns=s, **result(to), **activation.args,
     )  # fmt: skip
-    return Lowered((call,) if call.tasks else ())
+    return KernelCalls((call,) if call.tasks else ())

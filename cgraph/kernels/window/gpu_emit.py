@@ -39,8 +39,8 @@ def depthwise(k: GpuBuilder, dtype: str, biased: bool) -> None:
 
 
 @block(THREADS)
-def places(k: GpuBuilder, dtype: str) -> None:
-    """As `cgraph.kernels.pool_places.emit.places`."""
+def indices(k: GpuBuilder, dtype: str) -> None:
+    """As `cgraph.kernels.pool_indices.emit.indices`."""
     a = k.args()
     with own_pixel(k, a) as (image, plane, row, column, out):
         r, s, x = own_window(a, image, plane, row, column)

@@ -32,9 +32,9 @@ DEPTHWISE = Signature(
     },
 )  # fmt: skip
 
-# places of largest elements: tables and `taps` as in `pool_places`
-PLACES = Signature(
-    "window.gpu.places",
+# places of largest elements: tables and `taps` as in `pool_indices`
+INDICES = Signature(
+    "window.gpu.indices",
     ("dtype",),
     {
         "row_table": "i8*", "column_table": "i8*", "taps": "i8",

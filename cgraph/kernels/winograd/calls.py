@@ -13,10 +13,10 @@ from cgraph.kernels.conv.addresses import Direct, Grid, Place, Source
 from cgraph.kernels.conv.calls import check_result, tile_calls, tiling_of
 from cgraph.kernels.kernel import Call, Pointer, View, room
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
-from cgraph.kernels.views.blocked_views import Laned, require_first_lane
+from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.gemm_tile import evenly, spans
-from cgraph.kernels.views.lowered import Lowered, chunk_of, joined, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, join_calls, table
 from cgraph.kernels.views.pack import runs_of
 from cgraph.kernels.views.row_bands import banded_tasks
 from cgraph.kernels.views.timing import tile_ns
@@ -126,15 +126,15 @@ def is_winograd(shape: ConvShape) -> bool:
 
 def winograd_calls(
     plan: Winograd,
-    out: Laned,
-    x: Laned,
+    out: BlockedView,
+    x: BlockedView,
     weights: Pointer,
     bias: Pointer | None = None,
-    residual: Laned | None = None,
+    residual: BlockedView | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
     is_transformed: bool = False,
-) -> Lowered:
+) -> KernelCalls:
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
@@ -153,18 +153,20 @@ def winograd_calls(
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {plan}")
     inside = room(workspace, plan.nbytes)
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
-    parts = [Lowered((), (biases,))]
+    parts = [KernelCalls((), (biases,))]
     for first, count in spans(plan.tiles, plan.block):
         tiles = {"first": first, "count": count, "across": plan.across, "per_image": plan.per_image}
         tiles["band"] = plan.band(count)
         if not is_transformed:
-            parts.append(Lowered((input_call(plan, tiles, x, inside),)))
+            parts.append(KernelCalls((input_call(plan, tiles, x, inside),)))
         parts.append(product_calls(plan, count, weights, inside))
-        parts.append(Lowered((output_call(plan, tiles, bias or Pointer(biases), residual, out, activation, inside),)))
-    return joined(parts)
+        parts.append(
+            KernelCalls((output_call(plan, tiles, bias or Pointer(biases), residual, out, activation, inside),))
+        )
+    return join_calls(parts)
 
 
-def input_call(plan: Winograd, tiles: dict[str, int], x: Laned, v: Pointer) -> Call:
+def input_call(plan: Winograd, tiles: dict[str, int], x: BlockedView, v: Pointer) -> Call:
     top, left = plan.shape.window.pad[:2]
     above, before, below, after = x.halo
     tasks = banded_tasks(1, plan.in_blocks, tiles["count"], tiles["band"])
@@ -177,7 +179,7 @@ def input_call(plan: Winograd, tiles: dict[str, int], x: Laned, v: Pointer) -> C
     )  # fmt: skip
 
 
-def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer) -> Lowered:
+def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer) -> KernelCalls:
     """M = U V for every point: images of `conv.tile` are points here, pixels are tiles."""
     shape = plan.product
     plane = plan.block * shape.lanes
@@ -194,8 +196,8 @@ def output_call(
     plan: Winograd,
     tiles: dict[str, int],
     bias: Pointer,
-    residual: Laned | None,
-    out: Laned,
+    residual: BlockedView | None,
+    out: BlockedView,
     activation: Activation,
     inside: Pointer,
 ) -> Call:

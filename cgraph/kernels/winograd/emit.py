@@ -111,21 +111,21 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, o
 
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:
     """``matrix @ xs`` with few operations: columns that differ in signs share a sum and a difference, so do rows."""
-    matrix, xs = paired_columns(matrix, xs)
+    matrix, xs = pair_columns(matrix, xs)
     sums: list[Val] = []
     while len(sums) < len(matrix):
         row = matrix[len(sums)]
         twin = matrix[len(sums) + 1] if len(sums) + 1 < len(matrix) else None
         if twin is not None and are_twins(row, twin):
-            same = combined(k, np.where(row == twin, row, 0.0), xs)
-            other = combined(k, np.where(row == twin, 0.0, row), xs)
+            same = combine(k, np.where(row == twin, row, 0.0), xs)
+            other = combine(k, np.where(row == twin, 0.0, row), xs)
             sums += [same + other, same - other]
         else:
-            sums.append(combined(k, row, xs))
+            sums.append(combine(k, row, xs))
     return sums
 
 
-def paired_columns(matrix: np.ndarray, xs: list[Val]) -> tuple[np.ndarray, list[Val]]:
+def pair_columns(matrix: np.ndarray, xs: list[Val]) -> tuple[np.ndarray, list[Val]]:
     """Neighbouring columns of equal size become those of the sum and the difference of their values."""
     columns, values = list(matrix.T), list(xs)
     for j in range(len(columns) - 1):
@@ -142,7 +142,7 @@ def are_twins(x: np.ndarray, y: np.ndarray) -> bool:
     return np.array_equal(np.abs(x), np.abs(y)) and len(set(np.sign(x[used] * y[used]))) == 2
 
 
-def combined(k: Builder, row: np.ndarray, xs: list[Val]) -> Val:
+def combine(k: Builder, row: np.ndarray, xs: list[Val]) -> Val:
     """``sum of row[j] * xs[j]``; factors of 1 and -1 cost no multiplication."""
     terms = sorted(((c, x) for c, x in zip(row, xs) if c), key=lambda term: term[0] != 1)
     (factor, x), *rest = terms

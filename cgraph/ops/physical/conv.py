@@ -12,10 +12,10 @@ from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Call, View, contiguous, room
-from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.pairs.calls import HALF, pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target

@@ -9,9 +9,9 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue

@@ -4,7 +4,7 @@ import numpy as np
 
 from cgraph.ir.spec import Spec
 from cgraph.kernels.kernel import View
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.record import Record, replace
 
 Halo = tuple[int, int, int, int]
@@ -44,12 +44,12 @@ class Form(Record):
     def spec(self) -> Spec:
         return Spec(self.shape, np.dtype(self.dtype))
 
-    def at(self, view: View) -> Laned:
+    def at(self, view: View) -> BlockedView:
         """The value where a view shows it, as kernels take it, wherever its images, blocks and rows begin."""
         image, plane, row = (step // view.itemsize for step in view.strides[:3])
         steps = image, plane, row
         at = view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo
-        return Laned(*at, dtype=self.dtype, steps=steps, fill=self.fill)
+        return BlockedView(*at, dtype=self.dtype, steps=steps, fill=self.fill)
 
     def rows(self, first: int, stop: int) -> "Form":
         """The form of some rows of the array, counted with the frame, of which these keep their part."""

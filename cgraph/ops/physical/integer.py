@@ -13,12 +13,12 @@ from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
+from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_overwrites_residual
 from cgraph.kernels.conv8.calls import ByteShape, Result, Rows, conv8_calls, pack_conv8
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, is_depthwise8, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import LINE, Call, View, contiguous, room
-from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.pack8.calls import pack_rows_calls
 from cgraph.kernels.reduce.calls import reduce_calls
 from cgraph.kernels.target import Target

@@ -11,15 +11,15 @@ from cgraph.ir.cut import ROWS, Cut, index_array, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
+from cgraph.kernels.blocked_copy.calls import concat_calls, fill_halo_calls, to_blocked_calls, to_plain_calls
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.laned_copy.calls import concat_calls, fill_halo_calls, to_lanes_calls, to_plain_calls
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.pool.calls import pool_calls
-from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.reduce.calls import reduce_calls
 from cgraph.kernels.resize.calls import Strip
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.window import Window
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.physical.form import Form
@@ -56,7 +56,7 @@ class ToBlocked(Op):
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             to = self.form.at(out)
-            return [*fill_halo_calls(to), *to_lanes_calls(target, to, x)]
+            return [*fill_halo_calls(to), *to_blocked_calls(target, to, x)]
 
         return Work(calls)
 
@@ -177,7 +177,7 @@ class BlockedOp(Op):
 
         return Work(calls)
 
-    def pixels(self, target: Target, out: Laned, *xs: Any) -> Sequence[Call]:
+    def pixels(self, target: Target, out: BlockedView, *xs: Any) -> Sequence[Call]:
         """Calls that fill the result but for its frame."""
         raise NotImplementedError
 
@@ -185,7 +185,7 @@ class BlockedOp(Op):
 class BlockedPool(BlockedOp):
     """The largest element of each window, or their mean."""
 
-    def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: BlockedView, x: BlockedView) -> Sequence[Call]:
         kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
         return pool_calls(target, out, x, window_of(self.op), kind, include).calls
 
@@ -206,14 +206,14 @@ class BlockedPool(BlockedOp):
 class BlockedPoolIndices(BlockedOp):
     """The position of the largest element in each window: int32, as many channels side by side as of the images."""
 
-    def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: BlockedView, x: BlockedView) -> Sequence[Call]:
         return place_calls(target, out, x, window_of(self.op)).calls
 
 
 class BlockedScatter(BlockedOp):
     """Elements added up at their places: the gradient of max pooling."""
 
-    def pixels(self, target: Target, out: Laned, places: Laned, g: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: BlockedView, places: BlockedView, g: BlockedView) -> Sequence[Call]:
         return spread_calls(target, out, places, g, window_of(self.op)).calls
 
 
@@ -227,7 +227,7 @@ class BlockedResize(BlockedOp):
     op: Resize
     strip: Strip | None = None
 
-    def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: BlockedView, x: BlockedView) -> Sequence[Call]:
         return self.op.calls(target, out, x, self.strip)
 
     def cut(self, x: Spec) -> Cut:
@@ -252,7 +252,7 @@ class BlockedRoiAlign(BlockedOp):
     op: RoiAlign
 
     def pixels(
-        self, target: Target, out: Laned, boxes: View, batch: View, level: View, *levels: Laned
+        self, target: Target, out: BlockedView, boxes: View, batch: View, level: View, *levels: BlockedView
     ) -> Sequence[Call]:
         return self.op.calls(target, out, boxes, batch, level, levels)
 
@@ -297,14 +297,16 @@ class BlockedRoiAlignGrad(BlockedOp):
 
     op: RoiAlignGrad
 
-    def pixels(self, target: Target, out: Laned, boxes: View, batch: View, level: View, g: Laned) -> Sequence[Call]:
+    def pixels(
+        self, target: Target, out: BlockedView, boxes: View, batch: View, level: View, g: BlockedView
+    ) -> Sequence[Call]:
         return self.op.calls(target, out, boxes, batch, level, g)
 
 
 class BlockedConcat(BlockedOp):
     """Channels one after the other, when they do not all start with the first lane."""
 
-    def pixels(self, target: Target, out: Laned, *xs: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: BlockedView, *xs: BlockedView) -> Sequence[Call]:
         return concat_calls(out, list(xs))
 
     def cut(self, *specs: Spec) -> Cut:

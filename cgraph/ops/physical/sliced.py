@@ -10,10 +10,10 @@ import numpy as np
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
+from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls
 from cgraph.kernels.gemm.portions import joined_panels
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.winograd.calls import Winograd, winograd_calls
 from cgraph.ops.physical.conv import BlockedConv, panel_of

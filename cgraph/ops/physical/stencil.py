@@ -9,7 +9,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.move.calls import around, copy_calls, fill_calls
+from cgraph.kernels.move.calls import boxes_around, copy_calls, fill_calls
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.stencil.calls import Sweep, stencil_calls, sweep_of
 from cgraph.kernels.target import Target
@@ -106,7 +106,7 @@ class Stencil(Op):
         """Calls that fill what lies around the elements along the first `axes`."""
 
         def sides(x: View) -> list[View]:
-            return around(x, self.place.starts[:axes], self.place.lengths[:axes])
+            return boxes_around(x, self.place.starts[:axes], self.place.lengths[:axes])
 
         if self.border is not None:
             return [call for side in sides(out) for call in fill_calls(target, side, self.border)]

@@ -4,7 +4,7 @@ import pytest
 
 from cgraph.engine.cuda import engine as engine_module
 from cgraph.engine.cuda import gpu as gpu_module
-from cgraph.engine.cuda.driver import initialised
+from cgraph.engine.cuda.driver import open_driver
 from tests.support.libcuda import StandIn
 
 
@@ -13,11 +13,11 @@ def library(monkeypatch):
     """A stand-in that the engine ``cuda`` finds."""
     found = StandIn()
     forget()
-    monkeypatch.setattr(gpu_module, "driver", lambda: initialised(found))
+    monkeypatch.setattr(gpu_module, "driver", lambda: open_driver(found))
     yield found
     forget()
 
 
 def forget():
-    engine_module.opened.cache_clear()
+    engine_module.open_device.cache_clear()
     engine_module.cells_of.cache_clear()

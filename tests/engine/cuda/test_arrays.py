@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cuda import pinned
 from cgraph.engine.cuda.arrays import DeviceArray
-from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of, read_capsule
+from cgraph.engine.cuda.dlpack import CUDA, SharedArray, capsule_of, read_capsule
 from cgraph.errors import InputError
 from tests.support.tolerance import assert_near
 
@@ -114,7 +114,7 @@ def test_a_simulated_device_shares_no_memory():
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64", "complex64", "complex128"])
 def test_numpy_reads_our_capsules_and_we_read_its(dtype):
     x = (np.arange(24).reshape(2, 3, 4) % 3).astype(dtype)
-    shown = Shown(x.ctypes.data, (2, 3, 4), (12, 4, 1), x.dtype, (1, 0), x)
+    shown = SharedArray(x.ctypes.data, (2, 3, 4), (12, 4, 1), x.dtype, (1, 0), x)
 
     class Exporter:
         def __dlpack_device__(self):

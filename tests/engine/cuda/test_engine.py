@@ -212,11 +212,11 @@ def test_a_fault_of_a_kernel_names_the_step():
 def test_an_old_llvmlite_is_refused(monkeypatch):
     from cgraph.engine.cuda import engine
 
-    engine.opened.cache_clear()
+    engine.open_device.cache_clear()
     monkeypatch.setattr(engine.llvmlite, "__version__", "0.44.0")
     with pytest.raises(EngineError, match="needs llvmlite 0.50 or newer; 0.44.0 is installed"):
         counter()
-    engine.opened.cache_clear()
+    engine.open_device.cache_clear()
     engine.cells_of.cache_clear()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.engine.cuda.engine import CudaEngine, opened
+from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.engine.reference import evaluate
 from cgraph.errors import EngineError
 from nn import models
@@ -23,7 +23,7 @@ RUNS = 10_000
 @pytest.fixture(scope="module", autouse=True)
 def gpu():
     try:
-        return opened(0)
+        return open_device(0)
     except EngineError as error:
         pytest.skip(str(error))
 

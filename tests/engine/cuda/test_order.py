@@ -8,10 +8,10 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cuda import gpu as gpu_module
 from cgraph.engine.cuda import pinned
-from cgraph.engine.cuda.arrays import LEGACY, DeviceArray, on_device
-from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of
-from cgraph.engine.cuda.driver import initialised
-from cgraph.engine.cuda.engine import CudaEngine, opened
+from cgraph.engine.cuda.arrays import LEGACY, DeviceArray, device_array
+from cgraph.engine.cuda.dlpack import CUDA, SharedArray, capsule_of
+from cgraph.engine.cuda.driver import open_driver
+from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.errors import PositionError
 from tests.engine.cuda.conftest import forget
 from tests.support.late_cuda import LateStandIn, fill_later
@@ -26,7 +26,7 @@ def late(monkeypatch):
     """A driver that works as late as it may."""
     found = LateStandIn()
     forget()
-    monkeypatch.setattr(gpu_module, "driver", lambda: initialised(found))
+    monkeypatch.setattr(gpu_module, "driver", lambda: open_driver(found))
     yield found
     gc.collect()
     forget()
@@ -67,7 +67,7 @@ def test_large_arrays_go_up_and_come_down_whole(late, small_pieces, count):
 
 def test_a_buffer_is_filled_again_only_behind_its_last_copy(late, small_pieces):
     """Of two uploads in two streams, neither of which anybody waits for, too."""
-    device = opened(0)
+    device = open_device(0)
     arrays = [np.arange(80, dtype="float32") + 100 * i for i in range(4)]
     queues = [device.queue(), device.queue()]
     places = [device.take(x.nbytes) for x in arrays]
@@ -124,7 +124,7 @@ class Foreign:
     """An array that another library's stream is yet to write."""
 
     def __init__(self, late, kind):
-        self.address, self.late = opened(0).take(VALUE.nbytes), late
+        self.address, self.late = open_device(0).take(VALUE.nbytes), late
         late.simulator.memory.bytes_at(self.address, VALUE.nbytes)[:] = 0
         self.stream = LEGACY if kind in ("dlpack", "version 2") else OTHER
         fill_later(late, self.stream, self.address, VALUE)
@@ -139,7 +139,7 @@ class Foreign:
 
     def capsule(self, stream=None):
         assert stream == LEGACY
-        return capsule_of(Shown(self.address, (3, 4), (4, 1), np.dtype("f4"), (CUDA, 0), self))
+        return capsule_of(SharedArray(self.address, (3, 4), (4, 1), np.dtype("f4"), (CUDA, 0), self))
 
 
 PROTOCOLS = ["dlpack", "version 2", "version 3"]
@@ -148,7 +148,7 @@ PROTOCOLS = ["dlpack", "version 2", "version 3"]
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_an_array_of_another_stream_is_read_when_that_streams_work_is_done(late, kind):
     given = Foreign(late, kind)
-    found = on_device(opened(0), given)
+    found = device_array(open_device(0), given)
     assert isinstance(found, DeviceArray) and found.stream == given.stream
     np.testing.assert_array_equal(np.asarray(found), VALUE)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cuda.simulator import meaning
-from cgraph.engine.cuda.simulator.text import Fault, Instruction, Kernel, constant_of, dtype_of, parts_of
+from cgraph.engine.cuda.simulator.text import Fault, Instruction, PtxKernel, constant_of, dtype_of, parts_of
 from cgraph.kernels.bound import Bound
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.simulate.signature import FMA
@@ -20,7 +20,7 @@ Do = Callable[[Any], None]
 U4, U8, PREDICATE = np.dtype("u4"), np.dtype("u8"), np.dtype(bool)
 
 
-def decoded(i: Instruction, kernel: Kernel) -> Do:
+def decode(i: Instruction, kernel: PtxKernel) -> Do:
     """What an instruction that is no branch does to a run. Fault for one that is not known."""
     if i.guard:
         raise Fault(f"a guard before another instruction than a branch: {i.line}")
@@ -33,7 +33,7 @@ def decoded(i: Instruction, kernel: Kernel) -> Do:
     raise Fault(f"an instruction that is not known: {i.line}")
 
 
-def one_ufunc(i: Instruction, kernel: Kernel) -> Do:
+def one_ufunc(i: Instruction, kernel: PtxKernel) -> Do:
     if "cc" in i.modifiers:
         return with_carry(i, kernel)
     if i.kind.endswith("x2"):
@@ -60,12 +60,12 @@ def on_pairs(i: Instruction) -> Do:
     return do
 
 
-def one_function(i: Instruction, kernel: Kernel) -> Do:
+def one_function(i: Instruction, kernel: PtxKernel) -> Do:
     f, dtype = meaning.FUNCTIONS[i.name], dtype_of(i.kind)
-    return applied(i.operands[0], f, [(x, dtype) for x in i.operands[1:]])
+    return apply(i.operands[0], f, [(x, dtype) for x in i.operands[1:]])
 
 
-def applied(out: str, f: Callable, xs: list[tuple[str, np.dtype]]) -> Do:
+def apply(out: str, f: Callable, xs: list[tuple[str, np.dtype]]) -> Do:
     """``out = f(*xs)``, whatever dtype `f` gives."""
 
     def do(run: Any) -> None:
@@ -74,7 +74,7 @@ def applied(out: str, f: Callable, xs: list[tuple[str, np.dtype]]) -> Do:
     return do
 
 
-def with_carry(i: Instruction, kernel: Kernel) -> Do:
+def with_carry(i: Instruction, kernel: PtxKernel) -> Do:
     """Sums and differences of long integers, word by word."""
     out, *xs = i.operands
     dtype = np.dtype(f"u{int(i.kind[1:]) // 8}")
@@ -92,7 +92,7 @@ def with_carry(i: Instruction, kernel: Kernel) -> Do:
     return do
 
 
-def move(i: Instruction, kernel: Kernel) -> Do:
+def move(i: Instruction, kernel: PtxKernel) -> Do:
     """Also from and to the parts of a wide register."""
     out, x = i.operands
     dtype = dtype_of(i.kind)
@@ -116,45 +116,45 @@ def move(i: Instruction, kernel: Kernel) -> Do:
             run.put(out, np.stack(parts, 1).view(dtype).reshape(-1))
 
         return join
-    return applied(out, lambda value: value, [(x, dtype)])
+    return apply(out, lambda value: value, [(x, dtype)])
 
 
-def compare(i: Instruction, kernel: Kernel) -> Do:
+def compare(i: Instruction, kernel: PtxKernel) -> Do:
     if len(i.modifiers) > 2 or "|" in i.operands[0]:
         raise Fault(f"a comparison that is not simulated: {i.line}")
     dtype = dtype_of(i.kind)
-    return applied(i.operands[0], meaning.COMPARE[i.modifiers[0]], [(x, dtype) for x in i.operands[1:]])
+    return apply(i.operands[0], meaning.COMPARE[i.modifiers[0]], [(x, dtype) for x in i.operands[1:]])
 
 
-def select(i: Instruction, kernel: Kernel) -> Do:
+def select(i: Instruction, kernel: PtxKernel) -> Do:
     out, x, y, condition = i.operands
     dtype = dtype_of(i.kind)
-    return applied(out, lambda c, a, b: np.where(c, a, b), [(condition, PREDICATE), (x, dtype), (y, dtype)])
+    return apply(out, lambda c, a, b: np.where(c, a, b), [(condition, PREDICATE), (x, dtype), (y, dtype)])
 
 
-def convert(i: Instruction, kernel: Kernel) -> Do:
+def convert(i: Instruction, kernel: PtxKernel) -> Do:
     to, source = (dtype_of(kind) for kind in i.modifiers[-2:])
     how = i.modifiers[0] if len(i.modifiers) > 2 else ""
-    return applied(i.operands[0], lambda x: meaning.converted(x, to, how), [(i.operands[1], source)])
+    return apply(i.operands[0], lambda x: meaning.convert(x, to, how), [(i.operands[1], source)])
 
 
-def shift(i: Instruction, kernel: Kernel) -> Do:
+def shift(i: Instruction, kernel: PtxKernel) -> Do:
     out, x, by = i.operands
-    return applied(out, meaning.SHIFT[i.name], [(x, dtype_of(i.kind)), (by, U4)])
+    return apply(out, meaning.SHIFT[i.name], [(x, dtype_of(i.kind)), (by, U4)])
 
 
-def product(i: Instruction, kernel: Kernel) -> Do:
+def product(i: Instruction, kernel: PtxKernel) -> Do:
     """``mul`` and ``mad``."""
     out, *xs = i.operands
     dtype = dtype_of(i.kind)
     f = meaning.PRODUCT[i.modifiers[0]]
     if len(xs) == 2:
-        return applied(out, f, [(x, dtype) for x in xs])
+        return apply(out, f, [(x, dtype) for x in xs])
     last = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}") if i.modifiers[0] == "wide" else dtype
-    return applied(out, lambda a, b, c: f(a, b) + c, [(xs[0], dtype), (xs[1], dtype), (xs[2], last)])
+    return apply(out, lambda a, b, c: f(a, b) + c, [(xs[0], dtype), (xs[1], dtype), (xs[2], last)])
 
 
-def fused(i: Instruction, kernel: Kernel) -> Do:
+def fused_multiply_add(i: Instruction, kernel: PtxKernel) -> Do:
     """``fma``: one rounding."""
     out, *xs = i.operands
     dtype = dtype_of(i.kind)
@@ -177,21 +177,21 @@ def fused(i: Instruction, kernel: Kernel) -> Do:
     return do
 
 
-def test_class(i: Instruction, kernel: Kernel) -> Do:
-    return applied(i.operands[0], meaning.CLASS[i.modifiers[0]], [(i.operands[1], dtype_of(i.kind))])
+def test_class(i: Instruction, kernel: PtxKernel) -> Do:
+    return apply(i.operands[0], meaning.CLASS[i.modifiers[0]], [(i.operands[1], dtype_of(i.kind))])
 
 
-def bit_field(i: Instruction, kernel: Kernel) -> Do:
+def bit_field(i: Instruction, kernel: PtxKernel) -> Do:
     out, x, at, count = i.operands
-    return applied(out, meaning.bit_field, [(x, dtype_of(i.kind)), (at, U4), (count, U4)])
+    return apply(out, meaning.bit_field, [(x, dtype_of(i.kind)), (at, U4), (count, U4)])
 
 
-def permute(i: Instruction, kernel: Kernel) -> Do:
+def permute(i: Instruction, kernel: PtxKernel) -> Do:
     out, *xs = i.operands
-    return applied(out, meaning.permuted, [(x, U4) for x in xs])
+    return apply(out, meaning.permute_bytes, [(x, U4) for x in xs])
 
 
-def shuffle(i: Instruction, kernel: Kernel) -> Do:
+def shuffle(i: Instruction, kernel: PtxKernel) -> Do:
     """``shfl.sync``: what another lane of the warp holds."""
     if i.modifiers[1] != "bfly":
         raise Fault(f"a shuffle that is not simulated: {i.line}")
@@ -215,7 +215,7 @@ def address(operand: str) -> tuple[tuple[str, np.dtype], int]:
     return (name, np.dtype("i8")), int(plus or 0)
 
 
-def load(i: Instruction, kernel: Kernel) -> Do:
+def load(i: Instruction, kernel: PtxKernel) -> Do:
     dtype, names = dtype_of(i.kind), parts_of(i.operands[0])
     base, plus = address(i.operands[1])
     nbytes = dtype.itemsize * len(names)
@@ -230,7 +230,7 @@ def load(i: Instruction, kernel: Kernel) -> Do:
     return do
 
 
-def parameter(i: Instruction, kernel: Kernel) -> Do:
+def parameter(i: Instruction, kernel: PtxKernel) -> Do:
     """A load whose address is known: the same value for all threads."""
     (name, _), plus = address(i.operands[1])
     if name not in kernel.symbols:
@@ -246,11 +246,11 @@ def parameter(i: Instruction, kernel: Kernel) -> Do:
     return do
 
 
-def load_any(i: Instruction, kernel: Kernel) -> Do:
+def load_any(i: Instruction, kernel: PtxKernel) -> Do:
     return parameter(i, kernel) if i.modifiers[0] == "param" else load(i, kernel)
 
 
-def store_any(i: Instruction, kernel: Kernel) -> Do:
+def store_any(i: Instruction, kernel: PtxKernel) -> Do:
     dtype, names = dtype_of(i.kind), parts_of(i.operands[1])
     base, plus = address(i.operands[0])
     nbytes = dtype.itemsize * len(names)
@@ -267,7 +267,9 @@ def store_any(i: Instruction, kernel: Kernel) -> Do:
 class Values(dict):
     """Registers, symbols and constants as arrays by (text, dtype). Changes: made when first asked for."""
 
-    def __init__(self, kernel: Kernel, threads: int, special: dict[str, np.ndarray], symbols: dict[str, int]) -> None:
+    def __init__(
+        self, kernel: PtxKernel, threads: int, special: dict[str, np.ndarray], symbols: dict[str, int]
+    ) -> None:
         self.kernel, self.threads, self.special, self.symbols = kernel, threads, special, symbols
         self.registers: dict[str, np.ndarray] = {}
 
@@ -296,8 +298,8 @@ class Values(dict):
         return self.registers[name]
 
 
-MAKERS: dict[str, Callable[[Instruction, Kernel], Do]] = {
+MAKERS: dict[str, Callable[[Instruction, PtxKernel], Do]] = {
     "mov": move, "cvta": move, "setp": compare, "selp": select, "cvt": convert, "shl": shift, "shr": shift,
-    "mul": product, "mad": product, "fma": fused, "testp": test_class, "bfe": bit_field, "prmt": permute,
+    "mul": product, "mad": product, "fma": fused_multiply_add, "testp": test_class, "bfe": bit_field, "prmt": permute,
     "shfl": shuffle, "ld": load_any, "st": store_any, "addc": with_carry, "subc": with_carry,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cuda.simulator.decode import Do, Values, decoded
+from cgraph.engine.cuda.simulator.decode import Do, Values, decode
 from cgraph.engine.cuda.simulator.memory import (
     BLOCK_AT,
     DEVICE,
@@ -27,7 +27,7 @@ MOST_THREADS = 1 << 14  # that run together
 ALL = slice(None)
 
 
-class Loaded:
+class SimulatedKernel:
     """A kernel that can be launched."""
 
     def __init__(self, text: str, symbol: str, memory: Memory) -> None:
@@ -41,7 +41,7 @@ class Loaded:
             memory.bytes_at(self.symbols[name], len(raw))[:] = np.frombuffer(raw, np.uint8)
 
     def _steps(self, block: tuple[Instruction, ...]) -> list[tuple[Do, str]]:
-        return [(decoded(i, self.kernel), i.line) for i in block if i.name not in BRANCHES]
+        return [(decode(i, self.kernel), i.line) for i in block if i.name not in BRANCHES]
 
 
 class Simulator:
@@ -51,11 +51,11 @@ class Simulator:
         self.memory = Memory()
         self.launches = 0
 
-    def load(self, text: str, symbol: str) -> Loaded:
+    def load(self, text: str, symbol: str) -> SimulatedKernel:
         """The kernel `symbol` of a PTX module."""
-        return Loaded(text, symbol, self.memory)
+        return SimulatedKernel(text, symbol, self.memory)
 
-    def launch(self, loaded: Loaded, blocks: int, words: np.ndarray, tasks: int) -> None:
+    def launch(self, loaded: SimulatedKernel, blocks: int, words: np.ndarray, tasks: int) -> None:
         """Run `blocks` blocks of a kernel: the int64 `words` by value, then the number of tasks."""
         kernel = loaded.kernel
         param = np.zeros(kernel.param_nbytes, np.uint8)
@@ -65,10 +65,10 @@ class Simulator:
         together = max(1, MOST_THREADS // kernel.threads)
         with np.errstate(all="ignore"):
             for first in range(0, blocks, together):
-                Run(self, loaded, range(first, min(blocks, first + together)), blocks, param).go()
+                BlockRun(self, loaded, range(first, min(blocks, first + together)), blocks, param).go()
 
 
-class Run:
+class BlockRun:
     """Some blocks of a launch under way. Changes: registers, arrays, and where each thread is.
 
     Fields
@@ -79,7 +79,9 @@ class Run:
         prepared: what instructions keep from one time to the next
     """
 
-    def __init__(self, device: Simulator, loaded: Loaded, numbers: range, grid: int, param: np.ndarray) -> None:
+    def __init__(
+        self, device: Simulator, loaded: SimulatedKernel, numbers: range, grid: int, param: np.ndarray
+    ) -> None:
         kernel = loaded.kernel
         self.memory, self.loaded, self.param = device.memory, loaded, param
         n = self.threads = len(numbers) * kernel.threads

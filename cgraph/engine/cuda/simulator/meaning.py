@@ -81,7 +81,7 @@ def leading_zeros(a):
     return count + (left == 0)
 
 
-def permuted(a, b, selector):
+def permute_bytes(a, b, selector):
     """Bytes picked from the eight of two words, by the digits of a selector."""
     if (selector & 0x8888).any():
         raise Fault("prmt that repeats signs is not simulated")
@@ -93,7 +93,7 @@ def permuted(a, b, selector):
     return word.astype(np.uint32)
 
 
-def converted(x, to: np.dtype, how: str):
+def convert(x, to: np.dtype, how: str):
     """`cvt`: floats to integers saturate, NaN gives 0."""
     x = ROUND[how](x) if how in ROUND and x.dtype.kind == "f" else x
     if x.dtype.kind != "f" or to.kind == "f":

@@ -51,7 +51,7 @@ class Instruction(Record, eq=False):
         return self.modifiers[-1] if self.modifiers else ""
 
 
-class Kernel(Record, eq=False):
+class PtxKernel(Record, eq=False):
     """A kernel's text.
 
     Fields
@@ -83,7 +83,7 @@ class Kernel(Record, eq=False):
         return self.widths[register.rstrip("0123456789")]
 
 
-def kernel_of(text: str, symbol: str) -> Kernel:
+def kernel_of(text: str, symbol: str) -> PtxKernel:
     """The kernel `symbol` of a module."""
     at = text.index(f".entry {symbol}(")
     start = text.index("{", at)
@@ -94,7 +94,7 @@ def kernel_of(text: str, symbol: str) -> Kernel:
     widths = {name: 0 if kind == "pred" else int(kind[1:]) // 8 for kind, name in REGISTERS.findall(body)}
     constants = {name: initial(values, int(count)) for name, count, values in CONSTANTS.findall(text)}
     threads = int(re.search(r"\.reqntid (\d+)", head)[1])  # type: ignore[index]
-    return Kernel(
+    return PtxKernel(
         symbol,
         threads,
         blocks,

@@ -8,11 +8,11 @@ CONVERT = {
     "x": "dtype*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
     "out": "dtype*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
 }  # fmt: skip
-TO_LANES = Signature("laned_copy.to_lanes", ("dtype", "lanes"), CONVERT)
-TO_PLAIN = Signature("laned_copy.to_plain", ("dtype", "lanes"), CONVERT)
+TO_BLOCKED = Signature("blocked_copy.to_blocked", ("dtype", "lanes"), CONVERT)
+TO_PLAIN = Signature("blocked_copy.to_plain", ("dtype", "lanes"), CONVERT)
 
 FILL_HALO = Signature(
-    "laned_copy.fill_halo",
+    "blocked_copy.fill_halo",
     ("dtype", "lanes"),
     {
         # sizes in pixels, `above` and `below` in rows; elements from one image, plane and row to the next
@@ -23,7 +23,7 @@ FILL_HALO = Signature(
 )  # fmt: skip
 
 CHANNELS = Signature(
-    "laned_copy.channels",
+    "blocked_copy.channels",
     ("dtype", "is_shifted"),
     {
         # shifts: the lane of the first channel, of its block, on either side

@@ -10,10 +10,10 @@ WINDOWS = {
     "p": "i4*", "p_image": "i8", "p_plane": "i8", "p_row": "i8", "p_column": "i8",
     "rows": "i8", "columns": "i8", "planes": "i8",
 }  # fmt: skip
-PLACES = Signature("pool_places.places", ("dtype", "is_laned"), WINDOWS)
+INDICES = Signature("pool_indices.indices", ("dtype", "is_blocked"), WINDOWS)
 
-SPREAD_LANED = Signature(
-    "pool_places.spread_laned",
+SPREAD_BLOCKED = Signature(
+    "pool_indices.spread_blocked",
     ("dtype",),
     {
         **WINDOWS,
@@ -23,7 +23,7 @@ SPREAD_LANED = Signature(
 )  # fmt: skip
 
 SPREAD = Signature(
-    "pool_places.spread",
+    "pool_indices.spread",
     ("dtype",),
     {
         # images h x w, windows rows x columns, a window's taps r x s

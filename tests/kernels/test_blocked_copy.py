@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.laned_copy.calls import (
+from cgraph.kernels.blocked_copy.calls import (
     concat_calls,
     copy_channels_calls,
     fill_halo_calls,
-    to_lanes_calls,
+    to_blocked_calls,
     to_plain_calls,
 )
+from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from tests.support.images import assert_zero_frame, buffer, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -34,7 +34,7 @@ def images(shape, dtype="f4"):
 def test_in_lanes_and_back(shape, dtype, target):
     target, x = target_named(target), images(shape, dtype)
     made = empty_laned(shape, target.lanes_of(dtype), (1, 2, 0, 1), dtype)
-    run_calls(to_lanes_calls(target, made, view_of(x)), target)
+    run_calls(to_blocked_calls(target, made, view_of(x)), target)
     assert_zero_frame(made)
     np.testing.assert_array_equal(plain(made), x)
     out = np.full(shape, np.nan, dtype)
@@ -46,7 +46,7 @@ def test_in_lanes_and_back(shape, dtype, target):
 def test_strided_views_become_blocked(order):
     x = images((2, 40, 9, 2, 18))[:, ::-1, ::2, 1]
     made = empty_laned(x.shape, LANES, (0, 0, 1, 0))
-    run_calls(to_lanes_calls(host_target(), made, view_of(x)), None, order)
+    run_calls(to_blocked_calls(host_target(), made, view_of(x)), None, order)
     np.testing.assert_array_equal(plain(made), x)
     wide = np.full((2, 50, 9, 18), np.nan, "f4")
     run_calls(to_plain_calls(host_target(), view_of(wide[:, 4:44, ::2]), made), None, order)
@@ -112,7 +112,7 @@ def test_concat_refuses_parts_that_do_not_fill():
 def test_a_buffer_has_blocks_for_every_channel_wherever_its_value_starts(c, offset, more, lanes):
     """`channels` left out means that the buffer ends with the value."""
     for channels in (0, offset + c + more):
-        x = Laned(Pointer(None), 2, c, 3, 5, lanes, (1, 0, 2, 3), offset, channels)
+        x = BlockedView(Pointer(None), 2, c, 3, 5, lanes, (1, 0, 2, 3), offset, channels)
         whole = channels or offset + c
         assert (x.buffer_blocks - 1) * lanes < whole <= x.buffer_blocks * lanes
         assert x.nbytes == 4 * 2 * x.buffer_blocks * (3 + 1 + 2) * (5 + 0 + 3) * lanes

@@ -10,19 +10,19 @@ from cgraph.record import Record
 CHUNK_NS = 4000.0  # a chunk lasts at least this long, so that handing it out (about 50 ns) costs little
 
 
-class Lowered(Record):
+class KernelCalls(Record):
     """Kernel calls, and the constant tables that their Pointers name as base: the engine keeps those alive."""
 
     calls: tuple[Call, ...] = ()
     constants: tuple[np.ndarray, ...] = ()
 
-    def __add__(self, other: "Lowered") -> "Lowered":
-        return Lowered(self.calls + other.calls, self.constants + other.constants)
+    def __add__(self, other: "KernelCalls") -> "KernelCalls":
+        return KernelCalls(self.calls + other.calls, self.constants + other.constants)
 
 
-def joined(parts: Sequence[Lowered]) -> Lowered:
+def join_calls(parts: Sequence[KernelCalls]) -> KernelCalls:
     """All calls in order, all constants."""
-    return Lowered(
+    return KernelCalls(
         tuple(c for p in parts for c in p.calls),
         tuple(a for p in parts for a in p.constants),
     )

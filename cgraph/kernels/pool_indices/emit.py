@@ -11,13 +11,13 @@ from cgraph.kernels.llvm.windows import kept_larger, least
 
 
 @final
-def places(k: Builder, dtype: str, is_laned: bool) -> None:
+def indices(k: Builder, dtype: str, is_blocked: bool) -> None:
     """The position of each window's largest element, in C order; the first of equal ones, the first NaN before all.
 
     Task: one row of windows of one plane.
     """
     a = k.args()
-    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
     first, last = k.tasks()
     with k.loop(first, last) as task:
         plane, row = divided(task, a.rows)
@@ -44,7 +44,7 @@ def numbered(k: Builder, tap: Val, lanes: int) -> Val:
 
 
 @final
-def spread_laned(k: Builder, dtype: str) -> None:
+def spread_blocked(k: Builder, dtype: str) -> None:
     """``x``: every window's element `g` added to its place `p`, zeros elsewhere. Task: one plane of an image."""
     a = k.args()
     lanes = k.target.lanes_of(dtype)

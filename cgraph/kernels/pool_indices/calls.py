@@ -4,17 +4,17 @@ import numpy as np
 
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.pool.calls import tables_of
-from cgraph.kernels.pool_places.signature import PLACES, SPREAD, SPREAD_LANED
+from cgraph.kernels.pool_indices.signature import INDICES, SPREAD, SPREAD_BLOCKED
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, planes_of, same_planes
-from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.window import gpu_calls as gpu_window
 
 
-def place_calls(target: Target, out: Images, x: Images, window: Window) -> Lowered:
+def place_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
     """``out`` (int32) = the position of the largest element in each window of `x`."""
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window)
@@ -25,11 +25,11 @@ def place_calls(target: Target, out: Images, x: Images, window: Window) -> Lower
         return blocks
     tasks = to.n * to.count * to.rows
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.8 + 5))
-    call = PLACES.call((x.dtype, isinstance(x, Laned)), tasks, chunk, **window_args(to, source, window, tables))
-    return Lowered((call,) if tasks * to.columns else (), tables)
+    call = INDICES.call((x.dtype, isinstance(x, BlockedView)), tasks, chunk, **window_args(to, source, window, tables))
+    return KernelCalls((call,) if tasks * to.columns else (), tables)
 
 
-def spread_calls(target: Target, out: Images, places: Images, g: Images, window: Window) -> Lowered:
+def spread_calls(target: Target, out: Images, places: Images, g: Images, window: Window) -> KernelCalls:
     """``out`` = the elements `g` added up at their places."""
     if is_plane_by_plane(out):
         planes = map(planes_of, (out, places, g))
@@ -38,18 +38,18 @@ def spread_calls(target: Target, out: Images, places: Images, g: Images, window:
             return blocks
     if isinstance(out, View):
         assert isinstance(places, View) and isinstance(g, View)
-        return Lowered(tuple(plain_spread_calls(out, places, g, window)))
+        return KernelCalls(tuple(plain_spread_calls(out, places, g, window)))
     to, source = same_planes(places, out)
     gradient = planes_of(g)
     tables = tables_of(to, source, window)
     tasks = to.n * to.count
-    call = SPREAD_LANED.call(
+    call = SPREAD_BLOCKED.call(
         (out.dtype,), tasks, chunk_of(tasks, to.rows * to.columns * window.taps * 1.0),
         **window_args(to, source, window, tables),
         g=gradient.at, g_image=gradient.image, g_plane=gradient.plane, g_row=gradient.row,
         height=source.rows, width=source.columns, x_row=source.row,
     )  # fmt: skip
-    return Lowered((call,), tables)
+    return KernelCalls((call,), tables)
 
 
 def window_args(

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
+from cgraph.kernels.blocked_copy.signature import CHANNELS, FILL_HALO, TO_BLOCKED, TO_PLAIN
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.laned_copy.signature import CHANNELS, FILL_HALO, TO_LANES, TO_PLAIN
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.blocked_views import Laned, require_whole_blocks
-from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
+from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 
 
-def to_lanes_calls(target: Target, out: Laned, x: View) -> list[Call]:
+def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
     """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
@@ -22,10 +22,10 @@ def to_lanes_calls(target: Target, out: Laned, x: View) -> list[Call]:
         "x": x.at, **dict(zip(("x_image", "x_plane", "x_row"), steps)),
         "out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row,
     }  # fmt: skip
-    return [row_call(TO_LANES, out, sides)]
+    return [row_call(TO_BLOCKED, out, sides)]
 
 
-def to_plain_calls(target: Target, out: View, x: Laned) -> list[Call]:
+def to_plain_calls(target: Target, out: View, x: BlockedView) -> list[Call]:
     """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a value in lanes."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
@@ -38,7 +38,7 @@ def to_plain_calls(target: Target, out: View, x: Laned) -> list[Call]:
     return [row_call(TO_PLAIN, x, sides)]
 
 
-def pixels(x: Laned) -> View:
+def pixels(x: BlockedView) -> View:
     """All pixels of a value whose blocks are channels."""
     steps = (x.image, x.plane, x.row, x.lanes)
     return View(x.origin, (x.n, x.c, x.h, x.w), tuple(s * x.itemsize for s in steps), x.dtype)
@@ -51,7 +51,7 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(s // x.itemsize for s in x.strides[:3])
 
 
-def row_call(family: Signature, x: Laned, sides: Mapping[str, object]) -> Call:
+def row_call(family: Signature, x: BlockedView, sides: Mapping[str, object]) -> Call:
     """A call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
     band = band_of(x.h, x.w)
     tasks = banded_tasks(x.n, x.blocks, x.h, band)
@@ -59,7 +59,7 @@ def row_call(family: Signature, x: Laned, sides: Mapping[str, object]) -> Call:
     return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
 
 
-def fill_halo_calls(x: Laned) -> list[Call]:
+def fill_halo_calls(x: BlockedView) -> list[Call]:
     """Fill the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
     top, left, bottom, right = x.halo
     if not x.has_halo:
@@ -75,7 +75,7 @@ def fill_halo_calls(x: Laned) -> list[Call]:
     return [call]
 
 
-def copy_channels_calls(out: Laned, x: Laned, fill: bool = False) -> list[Call]:
+def copy_channels_calls(out: BlockedView, x: BlockedView, fill: bool = False) -> list[Call]:
     """``out = x`` where either may start inside a block: a part of a concatenation, or a slice of channels.
 
     Other lanes of the blocks of `out` keep their values, but with `fill` those after its last channel become zero: the
@@ -97,7 +97,7 @@ def copy_channels_calls(out: Laned, x: Laned, fill: bool = False) -> list[Call]:
     return [call]
 
 
-def concat_calls(out: Laned, parts: Sequence[Laned]) -> list[Call]:
+def concat_calls(out: BlockedView, parts: Sequence[BlockedView]) -> list[Call]:
     """``out`` = the channels of `parts` one after the other."""
     if sum(p.c for p in parts) != out.c:
         raise ValueError(f"{[p.c for p in parts]} channels do not make {out.c}")
@@ -109,6 +109,6 @@ def concat_calls(out: Laned, parts: Sequence[Laned]) -> list[Call]:
     return calls
 
 
-def ends_buffer(x: Laned) -> bool:
+def ends_buffer(x: BlockedView) -> bool:
     """No channel of the buffer comes after those of `x`."""
     return x.channel_offset + x.c == (x.channels or x.channel_offset + x.c)

@@ -9,7 +9,7 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 
 @final
-def to_lanes(k: Builder, dtype: str, lanes: int) -> None:
+def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
     """Plain to lanes; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
     a = k.args()
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):

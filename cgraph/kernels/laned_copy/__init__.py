@@ -1,1 +1,0 @@
-"""The kernel family `laned_copy`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
