@@ -58,8 +58,8 @@ class CacheFolder:
             OSError: the process has closed all descriptors, and this number is another folder's, or nobody's; or the
                 folder was given away
         """
-        seen = os.fstat(self._handle)
-        if (seen.st_dev, seen.st_ino) != self._identity or not is_alone(seen):
+        status = os.fstat(self._handle)
+        if (status.st_dev, status.st_ino) != self._identity or not is_alone(status):
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self._handle
 
@@ -71,10 +71,10 @@ class CacheFolder:
         try:
             handle = os.open(name, READ, dir_fd=self.handle)
             with os.fdopen(handle, "rb") as file:
-                seen = os.fstat(handle)
-                raw = file.read() if is_own(seen) else b""
+                status = os.fstat(handle)
+                raw = file.read() if is_own(status) else b""
                 with suppress(OSError):  # a read-only folder serves as well
-                    if raw and time.time() - seen.st_mtime > DAY:
+                    if raw and time.time() - status.st_mtime > DAY:
                         os.utime(handle)
         except OSError:
             return None
@@ -119,14 +119,14 @@ class CacheFolder:
         with suppress(OSError):
             for name in os.listdir(self.handle):
                 with suppress(OSError):
-                    seen = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
-                    entries.append((seen.st_mtime, seen.st_size, name))
+                    status = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
+                    entries.append((status.st_mtime, status.st_size, name))
         return entries
 
 
 def identity_of(handle: int) -> Identity:
-    seen = os.fstat(handle)
-    return seen.st_dev, seen.st_ino
+    status = os.fstat(handle)
+    return status.st_dev, status.st_ino
 
 
 def close_folder(handle: int, identity: Identity) -> None:
@@ -136,9 +136,9 @@ def close_folder(handle: int, identity: Identity) -> None:
             os.close(handle)
 
 
-def is_alone(seen: os.stat_result) -> bool:
+def is_alone(status: os.stat_result) -> bool:
     """Return True if it is the user's, and nobody else can read or write there."""
-    return seen.st_uid == os.geteuid() and not seen.st_mode & OTHERS
+    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS
 
 
 def cache_folder(kind: str = "kernels") -> CacheFolder | None:
@@ -150,8 +150,8 @@ def cache_folder(kind: str = "kernels") -> CacheFolder | None:
         handle = open_folder(f"{os.path.realpath(base / 'cgraph')}/{kind}", make=True)
         if handle is None:
             return None
-        folder, seen = CacheFolder(base / "cgraph" / kind, handle), os.fstat(handle)
-        if seen.st_uid == os.geteuid() and not is_alone(seen):
+        folder, status = CacheFolder(base / "cgraph" / kind, handle), os.fstat(handle)
+        if status.st_uid == os.geteuid() and not is_alone(status):
             os.fchmod(handle, ALONE)
         return folder if is_alone(os.fstat(handle)) else None
     except OSError:
@@ -160,9 +160,9 @@ def cache_folder(kind: str = "kernels") -> CacheFolder | None:
 
 def cache_base() -> Path | None:
     """Where this user's caches are: as the XDG specification says, a relative path does not count."""
-    given = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    if given.is_absolute():
-        return given
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if base.is_absolute():
+        return base
     try:
         return Path.home() / ".cache"
     except RuntimeError:  # no HOME, and a user whom the system does not know

@@ -52,9 +52,9 @@ def placed(image: Image) -> tuple[np.ndarray, dict[str, int]]:
 @cache
 def c_library() -> ctypes.CDLL:
     """The C library, and what else this process was linked with."""
-    found = ctypes.CDLL(None)
-    found.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return found
+    library = ctypes.CDLL(None)
+    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return library
 
 
 def c_function(name: str) -> int:

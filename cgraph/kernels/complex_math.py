@@ -77,9 +77,9 @@ def before(strict: bool, turned: bool = False) -> Formula:
 
     def formula(m: Any, z: Any, w: Any) -> Any:
         z, w = (w, z) if turned else (z, w)
-        known = ~(m.is_nan(z.im) | m.is_nan(w.im))
+        is_ordered = ~(m.is_nan(z.im) | m.is_nan(w.im))
         last = z.im < w.im if strict else z.im <= w.im
-        return ((z.re < w.re) & known) | (m.eq(z.re, w.re) & last)
+        return ((z.re < w.re) & is_ordered) | (m.eq(z.re, w.re) & last)
 
     return formula
 
@@ -162,8 +162,8 @@ def turned(f: Formula) -> Formula:
     """``-i f(i z)``: of sinh it is sin, of tanh tan, of arsinh arcsin, and the other way round."""
 
     def formula(m: Any, z: Any) -> Any:
-        found = f(m, m.pair(-z.im, z.re))
-        return m.pair(found.im, -found.re)
+        value = f(m, m.pair(-z.im, z.re))
+        return m.pair(value.im, -value.re)
 
     return formula
 
@@ -214,8 +214,8 @@ def log1p(m: Any, z: Any) -> Any:
 
 def log_of_base(base: float) -> Formula:
     def formula(m: Any, z: Any) -> Any:
-        found = log(m, z)
-        return m.pair(found.re * (1 / ln(base)), found.im * (1 / ln(base)))
+        value = log(m, z)
+        return m.pair(value.re * (1 / ln(base)), value.im * (1 / ln(base)))
 
     return formula
 
@@ -233,12 +233,12 @@ def sqrt(m: Any, z: Any) -> Any:
 
 def power(m: Any, z: Any, w: Any) -> Any:
     """``exp(w log z)``; 1 for w = 0, and 0 ** w is 0 for a positive real part of w, else NaN."""
-    found = exp(m, mul(m, w, log(m, z)))
+    value = exp(m, mul(m, w, log(m, z)))
     empty = m.eq(z.re, 0.0) & m.eq(z.im, 0.0)
     at_zero = m.where(w.re > 0, m.const(0.0, z.re.dtype), nan)
     none = m.eq(w.re, 0.0) & m.eq(w.im, 0.0)
-    re = m.where(none, 1.0, m.where(empty, at_zero, found.re))
-    return m.pair(re, m.where(none, 0.0, m.where(empty, at_zero, found.im)))
+    re = m.where(none, 1.0, m.where(empty, at_zero, value.re))
+    return m.pair(re, m.where(none, 0.0, m.where(empty, at_zero, value.im)))
 
 
 # -- inverse functions ------------------------------------------------------------------------------------------------
@@ -273,8 +273,8 @@ def acos(m: Any, z: Any) -> Any:
 
 
 def acosh(m: Any, z: Any) -> Any:
-    found = acos(m, z)
-    return m.pair(m.abs(found.im), m.copysign(found.re, z.im))
+    angle = acos(m, z)
+    return m.pair(m.abs(angle.im), m.copysign(angle.re, z.im))
 
 
 def atanh(m: Any, z: Any) -> Any:

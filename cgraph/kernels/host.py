@@ -29,23 +29,23 @@ def host() -> Host:
     """This machine."""
     folder, key = cache_folder(), host_key()
     name = f"host_{key}" if folder and key else None
-    known = folder.read(name) if folder and name else None
-    if known is not None and (parts := read_parts(known)) is not None:
+    raw = folder.read(name) if folder and name else None
+    if raw is not None and (parts := read_parts(raw)) is not None:
         return Host(*parts)
-    found = asked()
+    answer = asked()
     if folder and name:
-        folder.write(name, json.dumps([getattr(found, field) for field in Host._fields]).encode())
-    return found
+        folder.write(name, json.dumps([getattr(answer, field) for field in Host._fields]).encode())
+    return answer
 
 
-def read_parts(known: bytes) -> list[str] | None:
+def read_parts(raw: bytes) -> list[str] | None:
     """What was written of a Host; None for anything else."""
     try:
-        found = json.loads(known)
+        fields = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    is_host = isinstance(found, list) and len(found) == len(Host._fields) and all(isinstance(x, str) for x in found)
-    return found if is_host else None
+    is_host = isinstance(fields, list) and len(fields) == len(Host._fields) and all(isinstance(x, str) for x in fields)
+    return fields if is_host else None
 
 
 def asked() -> Host:
@@ -68,11 +68,11 @@ def host_key() -> str | None:
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
             lines = file.read(1 << 14).decode().split("\n\n")[0].splitlines()
-        seen = library.stat()
+        status = library.stat()
     except OSError:
         return None
     processor = [line for line in lines if line.split("\t")[0] in DESCRIBED_BY]
     if len(processor) < len(DESCRIBED_BY):
         return None
-    parts = (Host._fields, processor, llvmlite.__version__, str(library), seen.st_size, seen.st_mtime_ns)
+    parts = (Host._fields, processor, llvmlite.__version__, str(library), status.st_size, status.st_mtime_ns)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

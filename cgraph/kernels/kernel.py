@@ -168,9 +168,9 @@ def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
 
 def room(workspace: View | None, nbytes: int) -> Pointer:
     """Where a workspace of at least `nbytes` bytes begins. ValueError where there is none, or a smaller one."""
-    given = 0 if workspace is None else workspace.size * workspace.itemsize
-    if workspace is None or given < nbytes:
-        raise ValueError(f"these calls need a workspace of {nbytes} bytes, not of {given}")
+    size = 0 if workspace is None else workspace.size * workspace.itemsize
+    if workspace is None or size < nbytes:
+        raise ValueError(f"these calls need a workspace of {nbytes} bytes, not of {size}")
     return workspace.at
 
 

@@ -86,9 +86,9 @@ def in_memory(x: np.ndarray) -> np.ndarray:
     """The array itself unless it lies in a mapped file; then a copy, which maps nothing around it when it is read."""
     if mapping_of(x) is None:
         return x
-    found = x.copy()
+    copy = x.copy()
     forget(x)
-    return found
+    return copy
 
 
 def in_place(x: np.ndarray) -> np.ndarray:

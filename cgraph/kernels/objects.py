@@ -92,12 +92,12 @@ class ObjectFile:
     def symbols(self) -> list[tuple[str, int]]:
         """Every symbol's name and offset in the image; OUTER for a C function, NOWHERE for what is not in memory."""
         table = next(s for s in self.sections if s.kind == SYMBOLS)
-        names, found = self.sections[table.link].start, []
+        names, symbols = self.sections[table.link].start, []
         for name_at, _, _, section, at, _ in self.rows(table, SYMBOL):
             name = self.code[names + name_at : self.code.index(0, names + name_at)].decode()
             elsewhere = OUTER if name and section == 0 else NOWHERE
-            found.append((name, self.places[section] + at if section in self.places else elsewhere))
-        return found
+            symbols.append((name, self.places[section] + at if section in self.places else elsewhere))
+        return symbols
 
     def rows(self, section: Section, kind: Struct) -> Iterator[tuple]:
         """A section that is a table."""

@@ -39,19 +39,19 @@ def words(key: np.ndarray, counters: np.ndarray) -> np.ndarray:
 def parts(key: np.ndarray, size: int, itemsize: int) -> np.ndarray:
     """The blocks that `size` elements need: ``[groups, 4, 16]``, the words of a group's blocks."""
     groups = -(-size // (LANES * 16 // itemsize))
-    found = words(np.asarray(key, np.uint32), np.arange(groups * LANES, dtype=np.uint64))
-    return np.moveaxis(found.reshape(4, groups, LANES), 0, 1)
+    blocks = words(np.asarray(key, np.uint32), np.arange(groups * LANES, dtype=np.uint64))
+    return np.moveaxis(blocks.reshape(4, groups, LANES), 0, 1)
 
 
 def bits(key: np.ndarray, size: int, itemsize: int) -> np.ndarray:
     """Uniform integers: uint32 or uint64 ``[size]``."""
-    found = parts(key, size, itemsize)
-    return (found if itemsize == 4 else joined(found)).reshape(-1)[:size]
+    blocks = parts(key, size, itemsize)
+    return (blocks if itemsize == 4 else joined(blocks)).reshape(-1)[:size]
 
 
-def joined(found: np.ndarray) -> np.ndarray:
+def joined(blocks: np.ndarray) -> np.ndarray:
     """Two 64-bit integers from the four words of each block."""
-    wide = found.astype(np.uint64)
+    wide = blocks.astype(np.uint64)
     return wide[:, 0::2] | wide[:, 1::2] << np.uint64(32)
 
 
@@ -67,9 +67,9 @@ def normal(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
     u: np.ndarray
     angle: np.ndarray
     if dtype == "f4":
-        found = parts(key, size, 4).astype("f4")
-        u = (found[:, 0::2] + np.float32(0.5)) * np.float32(2.0**-32)
-        angle = found[:, 1::2] * np.float32(2.0**-32 * 2 * pi)
+        blocks = parts(key, size, 4).astype("f4")
+        u = (blocks[:, 0::2] + np.float32(0.5)) * np.float32(2.0**-32)
+        angle = blocks[:, 1::2] * np.float32(2.0**-32 * 2 * pi)
     else:
         whole = joined(parts(key, size, 8)) >> np.uint64(11)
         u = (whole[:, 0:1].astype("f8") + 0.5) * 2.0**-53

@@ -36,9 +36,9 @@ class Words(Record, eq=False):
     kinds: tuple[str, ...]
     count: Callable[[SimpleNamespace], Any]
 
-    def size(self, known: SimpleNamespace) -> Any:
+    def size(self, scope: SimpleNamespace) -> Any:
         """Words of all items."""
-        return self.count(known) * len(self.kinds)
+        return self.count(scope) * len(self.kinds)
 
 
 Kind = str | Words
@@ -68,31 +68,31 @@ class Signature(Record, eq=False):
         """The arguments that are lists."""
         return tuple(name for name, kind in self.args.items() if isinstance(kind, Words))
 
-    def call(self, params: tuple[Param, ...], tasks: int, chunk: int = 1, /, **given: Any) -> Call:
+    def call(self, params: tuple[Param, ...], tasks: int, chunk: int = 1, /, **args: Any) -> Call:
         """A call of the kernel with these params.
 
         Raises
             TypeError: an argument is missing, unknown, of another type or, a list, of another length
         """
-        if given.keys() != self.args.keys() or len(params) != len(self.params):
-            raise TypeError(self.complaint(params, given))
-        values = list(map(given.__getitem__, self.args))
+        if args.keys() != self.args.keys() or len(params) != len(self.params):
+            raise TypeError(self.complaint(params, args))
+        values = list(map(args.__getitem__, self.args))
         if not all(map(isinstance, values, self.types)):
-            raise TypeError(self.complaint(params, given))
+            raise TypeError(self.complaint(params, args))
         if self.lists:
-            values = self.words(params, given)
+            values = self.words(params, args)
         return Call(Kernel(self.family, params), tuple(0 if x is None else x for x in values), tasks, chunk)
 
-    def words(self, params: tuple[Param, ...], given: Mapping[str, Any]) -> list[Any]:
+    def words(self, params: tuple[Param, ...], args: Mapping[str, Any]) -> list[Any]:
         """The words of all arguments, those of lists among them after a look at them."""
-        known, found = self.scope(params, given), []
+        scope, words = self.scope(params, args), []
         for name, kind in self.args.items():
             if isinstance(kind, Words):
-                self.check_list(name, kind, given[name], kind.size(known))
-                found += given[name]
+                self.check_list(name, kind, args[name], kind.size(scope))
+                words += args[name]
             else:
-                found.append(given[name])
-        return found
+                words.append(args[name])
+        return words
 
     def check_list(self, name: str, kind: Words, value: Sequence, size: int) -> None:
         """TypeError when a list is not `size` words of its kinds."""
@@ -103,17 +103,17 @@ class Signature(Record, eq=False):
             if not isinstance(word, types_of(expected)):
                 raise TypeError(f"{self.family}: argument {name}[{i}] is {word!r}, no {expected}")
 
-    def complaint(self, params: tuple[Param, ...], given: Mapping[str, Any]) -> str:
+    def complaint(self, params: tuple[Param, ...], args: Mapping[str, Any]) -> str:
         """What is wrong with the params, the names or the types of a call."""
         if len(params) != len(self.params):
             return f"{self.family} has the params {', '.join(self.params)}, not {params}"
-        missing, unknown = self.args.keys() - given.keys(), given.keys() - self.args.keys()
+        missing, unknown = self.args.keys() - args.keys(), args.keys() - self.args.keys()
         wrong = [f"needs {x}" for x in sorted(missing)] + [f"does not take {x}" for x in sorted(unknown)]
         if wrong:
             return f"{self.family}({', '.join(self.args)}) {', '.join(wrong)}"
-        name = next(name for name, types in zip(self.args, self.types) if not isinstance(given[name], types))
+        name = next(name for name, types in zip(self.args, self.types) if not isinstance(args[name], types))
         kind = "list" if isinstance(self.args[name], Words) else self.args[name]
-        return f"{self.family}: argument {name} is {given[name]!r}, no {kind}"
+        return f"{self.family}: argument {name} is {args[name]!r}, no {kind}"
 
     def scope(self, params: Sequence[Param], args: Mapping[str, Any] | None = None) -> SimpleNamespace:
         """A kernel's params and the arguments of a call by name."""
@@ -121,15 +121,15 @@ class Signature(Record, eq=False):
 
     def named(self, params: Sequence[Param], words: Sequence[Any]) -> dict[str, Any]:
         """The words of a call by the names of their arguments, lists as tuples: what `call` was given."""
-        known, at = self.scope(params), 0
-        found: dict[str, Any] = {}
+        scope, at = self.scope(params), 0
+        named: dict[str, Any] = {}
         for name, kind in self.args.items():
-            size = kind.size(known) if isinstance(kind, Words) else 1
+            size = kind.size(scope) if isinstance(kind, Words) else 1
             value: Any = tuple(words[at : at + size]) if isinstance(kind, Words) else words[at]
-            found[name] = None if kind == "address?" and value == 0 else value
-            setattr(known, name, value)
+            named[name] = None if kind == "address?" and value == 0 else value
+            setattr(scope, name, value)
             at += size
-        return found
+        return named
 
 
 @cache

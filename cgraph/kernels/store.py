@@ -57,14 +57,14 @@ class KernelStore:
 
     def load(self, kernels: Iterable[Kernel], target: Target) -> dict[Kernel, int]:
         """The addresses of many kernels; those that are missing are compiled first."""
-        wanted = list(dict.fromkeys(kernels))
-        if any((k, target) not in self._addresses for k in wanted):
-            self._turns.run(lambda: self._add(wanted, target))
-        return {k: self._addresses[k, target] for k in wanted}
+        requests = list(dict.fromkeys(kernels))
+        if any((k, target) not in self._addresses for k in requests):
+            self._turns.run(lambda: self._add(requests, target))
+        return {k: self._addresses[k, target] for k in requests}
 
-    def _add(self, wanted: list[Kernel], target: Target) -> None:
+    def _add(self, requests: list[Kernel], target: Target) -> None:
         is_warm = not self.misses
-        kernels = [k for k in wanted if (k, target) not in self._addresses]
+        kernels = [k for k in requests if (k, target) not in self._addresses]
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
         code, image = self._linked(symbols, target)
         try:
@@ -81,13 +81,13 @@ class KernelStore:
 
         What is kept and does not fit, because of its machine, its relocations or what it calls, is compiled anew.
         """
-        kept = {symbol: self._kept(f"{symbol}.o") for symbol in symbols.values()}
-        code = {symbol: kept[symbol] or self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        files = {symbol: self._kept(f"{symbol}.o") for symbol in symbols.values()}
+        code = {symbol: files[symbol] or self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
         try:
             return code, image_of(code)
         except UnknownCode:
             for kernel, symbol in symbols.items():
-                if kept[symbol] and not fits(symbol, code[symbol]):
+                if files[symbol] and not fits(symbol, code[symbol]):
                     code[symbol] = self._compiled(kernel, symbol, target)
         try:
             return code, image_of(code)
@@ -109,10 +109,10 @@ class KernelStore:
         for raw in code.values():
             engine.add_object_file(llvm.ObjectFileRef.from_data(raw))
         engine.finalize_object()
-        found = {symbol: engine.get_function_address(symbol) for symbol in code}
-        if not all(found.values()):
+        addresses = {symbol: engine.get_function_address(symbol) for symbol in code}
+        if not all(addresses.values()):
             raise MalformedCode("an object file lacks its function")
-        return found
+        return addresses
 
     def _engine(self, target: Target) -> Any:
         if target not in self._engines:
@@ -137,24 +137,24 @@ class KernelStore:
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
         """The symbol and the text of a kernel for a GPU that takes `words` arguments."""
         symbol = f"{symbol_of(kernel, target)}_{words}"
-        made = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
-        return symbol, self._turns.run(lambda: self._kept(f"{symbol}.ptx") or self._made(*made))
+        args = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
+        return symbol, self._turns.run(lambda: self._kept(f"{symbol}.ptx") or self._made(*args))
 
     def _compiled(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._made(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
 
     def _kept(self, file: str) -> bytes | None:
-        found = self.folder.read(file) if self.folder else None
-        self.hits += found is not None
-        return found
+        code = self.folder.read(file) if self.folder else None
+        self.hits += code is not None
+        return code
 
     def _made(self, file: str, compiler: str, *args: Any) -> bytes:
-        made, seconds = getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args)
+        code, seconds = getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args)
         self.misses += 1
         self.compile_seconds += seconds
         if self.folder:
-            self.folder.write(file, made)
-        return made
+            self.folder.write(file, code)
+        return code
 
     def pause(self) -> None:
         """Wait until nobody compiles, and let nobody begin: before a fork, so that the child's LLVM is whole."""
@@ -169,10 +169,10 @@ class KernelStore:
 @cache
 def store() -> KernelStore:
     """The store of this process."""
-    made = KernelStore(cache_folder())
+    new_store = KernelStore(cache_folder())
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=made.pause, after_in_parent=made.resume, after_in_child=made.resume)
-    return made
+        os.register_at_fork(before=new_store.pause, after_in_parent=new_store.resume, after_in_child=new_store.resume)
+    return new_store
 
 
 def symbol_of(kernel: Kernel, target: Target) -> str:

@@ -62,7 +62,7 @@ def user_function(function: Callable[..., Any]) -> UserFunction:
     return UserFunction(f"{python.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:24]}", python)
 
 
-def described(value: Any, seen: Seen) -> Any:
+def described(value: Any, visited: Seen) -> Any:
     """What a value is, as plain data."""
     if isinstance(value, PLAIN):
         return repr(value)
@@ -70,30 +70,30 @@ def described(value: Any, seen: Seen) -> Any:
         return value.__name__
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype.str, value.shape, value.tobytes()
-    if id(value) in seen:
-        return "seen", seen[id(value)][0]
-    seen[id(value)] = len(seen), value
+    if id(value) in visited:
+        return "seen", visited[id(value)][0]
+    visited[id(value)] = len(visited), value
     if isinstance(value, np.dtype):
         return value.str
     if isinstance(value, tuple | frozenset | list):
-        return type(value).__name__, [described(x, seen) for x in value]
+        return type(value).__name__, [described(x, visited) for x in value]
     if isinstance(value, CodeType):
-        return value.co_code, value.co_names, value.co_varnames, described(value.co_consts, seen)
+        return value.co_code, value.co_names, value.co_varnames, described(value.co_consts, visited)
     function = getattr(value, "py_func", value)  # of a function that Numba has compiled
     if isinstance(function, FunctionType):
-        return described_function(function, seen)
+        return described_function(function, visited)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     if module and name:
         return module, name
     return PROCESS, id(value)  # the function keeps it alive
 
 
-def described_function(function: FunctionType, seen: Seen) -> list:
+def described_function(function: FunctionType, visited: Seen) -> list:
     """Its code, and all values that the code reads from outside."""
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
     used = tuple(function.__globals__[name] for name in sorted(names_of(function.__code__) & set(function.__globals__)))
     parts = (function.__code__, function.__defaults__ or (), cells, used)
-    return [described(x, seen) for x in parts]
+    return [described(x, visited) for x in parts]
 
 
 def names_of(code: CodeType) -> set[str]:

@@ -99,7 +99,7 @@ def attention_calls(
     shape = band_shape(target, q.dtype, q.shape, groups, e)
     nbytes = attention_nbytes(target, q.dtype, q.shape, groups, e)
     scratch = room(workspace, nbytes) if nbytes else out.at
-    kind = "" if mask is None else "seen" if mask.dtype == "b1" else "added"
+    kind = "" if mask is None else "bool" if mask.dtype == "b1" else "added"
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
@@ -111,7 +111,7 @@ def attention_calls(
         groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,
         bands=shape.bands, units=shape.units, each=shape.each,
         scale=float(rule.scale), window=rule.window or WIDEST_WINDOW, cap=rule.softcap,
-        q=q.at, k=k.at, v=v.at, out=out.at, seen=mask.at if mask else None,
+        q=q.at, k=k.at, v=v.at, out=out.at, masks=mask.at if mask else None,
         **steps("q", q), **steps("k", k), **steps("v", v), **steps("o", out), **hidden,
         start=start.at if start else None, start_step=start.strides[0] // start.itemsize if start else 0,
         scratch=scratch, scratch_size=shape.size,

@@ -52,7 +52,7 @@ class Unit:
     def first_of(self, letter: str, batch: Val, head: Val) -> Ptr:
         """The first element of a head: of ``q k v``, ``o`` for the result or ``s`` for the mask."""
         a = self.a
-        masks = self.k.pointer(a.seen, "b1" if self.mask == "seen" else self.dtype)
+        masks = self.k.pointer(a.masks, "b1" if self.mask == "bool" else self.dtype)
         at = {"q": a.q, "k": a.k, "v": a.v, "o": a.out, "s": masks}[letter]
         return at + (batch * getattr(a, f"{letter}_batch") + head * getattr(a, f"{letter}_head"))
 
@@ -123,7 +123,7 @@ class Band(Unit):
         k, a = self.k, self.a
         last = a.queries - 1
         head, query = divided(k.smaller(row, last), a.m)
-        found = [(head, query)]
+        pairs = [(head, query)]
         for i in range(1, self.lanes):
             goes_on = row + i <= last
             wraps = query + 1 == a.m
@@ -131,8 +131,8 @@ class Band(Unit):
                 k.select(goes_on & wraps, head + 1, head),
                 k.select(goes_on, k.select(wraps, 0, query + 1), query),
             )
-            found.append((head, query))
-        return found
+            pairs.append((head, query))
+        return pairs
 
     def start(self, batch: Val, group: Val, row: Val) -> None:
         """The band's queries, scaled, with each number of theirs side by side; nothing is summed yet."""
@@ -192,7 +192,7 @@ class Band(Unit):
                     score = k.select((there <= position) & (there > position - reach), score, hidden)
                 if self.mask:
                     one = k.splat(base.load(step), self.lanes) if self.spread else joined(k, loaded(starts, step))
-                    score = k.select(one, score, hidden) if self.mask == "seen" else score + one
+                    score = k.select(one, score, hidden) if self.mask == "bool" else score + one
                 place.store(score)
 
     def weigh(self, count: Val) -> None:
@@ -232,10 +232,10 @@ class Band(Unit):
         whole = count - count % UNROLL
         for low, high, steps in ((0, whole, UNROLL), (whole, count, 1)):
             with fold(k, low, high, sums, steps) as s:
-                made = s.values
+                totals = s.values
                 for i in range(steps):
-                    made = multiply_add(k, made, scalars(s.i + i), vectors(s.i + i))
-                s.next = made
+                    totals = multiply_add(k, totals, scalars(s.i + i), vectors(s.i + i))
+                s.next = totals
             sums = s.values
         return sums
 

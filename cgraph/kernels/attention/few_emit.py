@@ -91,11 +91,11 @@ class Few(Unit):
         sums = [k.const(0, self.dtype, self.lanes) for _ in self.rows]
         whole = a.d - a.d % self.lanes
         with fold(k, 0, whole, sums, self.lanes) as s:
-            made = s.values
+            totals = s.values
             for j, column in enumerate(transposed(k, [(start + s.i).load(lanes=self.lanes) for start in starts])):
                 self.ask_for_key(early + s.i, s.i, j)
-                made = self.multiplied(made, column, s.i + j)
-            s.next = made
+                totals = self.multiplied(totals, column, s.i + j)
+            s.next = totals
         with fold(k, whole, a.d, s.values) as t:
             t.next = self.multiplied(t.values, joined(k, loaded(starts, t.i)), t.i)
         number = k.iota("i4", self.lanes) + k.splat(k.cast(key + i, "i4"), self.lanes)
@@ -132,7 +132,7 @@ class Few(Unit):
         if self.mask:
             start = self.place_of("s", batch, group, row)
             one = joined(k, [start.load(k.smaller(key + i, stop - 1) * a.s_step) for i in range(self.lanes)])
-            score = k.select(one, score, low) if self.mask == "seen" else score + one
+            score = k.select(one, score, low) if self.mask == "bool" else score + one
         return k.select(number < k.splat(k.cast(stop, "i4"), self.lanes), score, low)
 
     def weigh(self, row: int, count: Val) -> None:

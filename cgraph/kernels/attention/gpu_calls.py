@@ -13,11 +13,11 @@ def attention_calls(call: Call, batch: int) -> list[Call] | None:
     assert isinstance(call.kernel, Kernel)
     dtype, _, _, mask, _, causal, capped = call.kernel.params
     names = list(signature_of(call.kernel.family).args)
-    given: dict[str, Any] = dict(zip(names, call.args))
-    depth = next((n for n in DEPTHS if n >= max(given["d"], given["e"])), None)
+    args: dict[str, Any] = dict(zip(names, call.args))
+    depth = next((n for n in DEPTHS if n >= max(args["d"], args["e"])), None)
     if depth is None:
         return None
-    bands = -(-given["queries"] // ROWS)
-    given |= {"bands": bands, "units": batch * given["groups"] * bands, "each": 1}
+    bands = -(-args["queries"] // ROWS)
+    args |= {"bands": bands, "units": batch * args["groups"] * bands, "each": 1}
     kernel = Kernel(BAND.family, (dtype, depth, mask, causal, capped))
-    return [replace(call, kernel=kernel, args=tuple(given.values()), tasks=given["units"], chunk=1)]
+    return [replace(call, kernel=kernel, args=tuple(args.values()), tasks=args["units"], chunk=1)]

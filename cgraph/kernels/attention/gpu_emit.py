@@ -110,6 +110,6 @@ class Query(Unit):
             position = self.position_of_first(self.batch) + self.query
             score = k.select((key <= position) & (key > position - a.window), score, hidden)
         if self.mask:
-            seen = (self.first_of("s", self.batch, self.head) + self.query * a.s_row).load(key * a.s_step)
-            score = k.select(seen, score, hidden) if self.mask == "seen" else score + seen
+            mask = (self.first_of("s", self.batch, self.head) + self.query * a.s_row).load(key * a.s_step)
+            score = k.select(mask, score, hidden) if self.mask == "bool" else score + mask
         return score

@@ -12,11 +12,11 @@ ARGS: Args = {
     "k": "dtype*", "k_batch": "i8", "k_head": "i8", "k_row": "i8", "k_step": "i8",
     "v": "dtype*", "v_batch": "i8", "v_head": "i8", "v_row": "i8", "v_step": "i8",
     "out": "dtype*", "o_batch": "i8", "o_head": "i8", "o_row": "i8", "o_step": "i8",
-    "seen": "address?", "s_batch": "i8", "s_head": "i8", "s_row": "i8", "s_step": "i8",
+    "masks": "address?", "s_batch": "i8", "s_head": "i8", "s_row": "i8", "s_step": "i8",
     "start": "address?", "start_step": "i8",
     # of a task: queries, result and weights of a band with the queries side by side, and what softmax keeps
     "scratch": "dtype*", "scratch_size": "i8",
 }  # fmt: skip
 
-# mask: "" for none, "seen" for bool, "added" for numbers; spread: all queries have the same mask
+# mask: "" for none, "bool", or "added" for numbers; spread: all queries have the same mask
 BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "mask", "spread", "causal", "capped"), ARGS)

@@ -13,23 +13,23 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
     first, last = k.tasks()
     with k.loop(first, last) as picture:
         boxes, places, scores, order, groups = arrays_of(k, a, picture)
-        chosen = k.slot(0, "i8")
+        count = k.slot(0, "i8")
         with k.loop(0, a.n) as i:
             place = order.load(i)
-            with k.if_((scores.load(place) > least) & (chosen.value < a.most)):
+            with k.if_((scores.load(place) > least) & (count.value < a.most)):
                 covered = k.slot(0, "i8")
-                with k.loop(0, chosen.value) as j:
+                with k.loop(0, count.value) as j:
                     other = places.load(j)
                     hidden = overlap(k, boxes + place * 4, boxes + other * 4) > share
                     if grouped:
                         hidden = hidden & (groups.load(place) == groups.load(other))
                     covered.value = covered.value | k.cast(hidden, "i8")
                 with k.if_(covered.value == 0):
-                    places.store(place, chosen.value)
-                    chosen.value = chosen.value + 1
-        with k.loop(chosen.value, a.most) as j:
+                    places.store(place, count.value)
+                    count.value = count.value + 1
+        with k.loop(count.value, a.most) as j:
             places.store(-1, j)
-        a.counts.store(chosen.value, picture)
+        a.counts.store(count.value, picture)
 
 
 def arrays_of(k: Builder, a: SimpleNamespace, picture: Val) -> tuple[Ptr, Ptr, Ptr, Ptr, Ptr]:

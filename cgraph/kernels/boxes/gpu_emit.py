@@ -12,12 +12,12 @@ def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
     a, own, picture = k.args(), BlockTeam(k, THREADS), k.block()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     boxes, places, scores, order, groups = arrays_of(k, a, picture)
-    chosen = k.slot(0, "i8")
+    count = k.slot(0, "i8")
     with k.loop(0, a.n) as i:
         place = order.load(i)
-        with k.if_((scores.load(place) > least) & (chosen.value < a.most)):
+        with k.if_((scores.load(place) > least) & (count.value < a.most)):
             covered = k.slot(0, "i4")
-            with k.loop(own.lane, chosen.value, own.size) as j:
+            with k.loop(own.lane, count.value, own.size) as j:
                 other = places.load(j)
                 hidden = overlap(k, boxes + place * 4, boxes + other * 4) > share
                 if grouped:
@@ -26,10 +26,10 @@ def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
             (any_covers,) = own.joined([covered.value], lambda x, y: [x[0] | y[0]])
             with k.if_(any_covers == 0):
                 with k.if_(own.lane == 0):
-                    places.store(place, chosen.value)
-                chosen.value = chosen.value + 1
+                    places.store(place, count.value)
+                count.value = count.value + 1
             k.barrier()
-    with k.loop(chosen.value + own.lane, a.most, own.size) as j:
+    with k.loop(count.value + own.lane, a.most, own.size) as j:
         places.store(-1, j)
     with k.if_(own.lane == 0):
-        a.counts.store(chosen.value, picture)
+        a.counts.store(count.value, picture)

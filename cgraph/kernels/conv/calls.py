@@ -34,7 +34,7 @@ def conv_calls(
     residual: BlockedView | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
-    held: str | None = None,
+    weights_dtype: str | None = None,
 ) -> KernelCalls:
     """``out = activation(conv(x, weights) + bias + residual)``
 
@@ -44,7 +44,7 @@ def conv_calls(
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
         workspace: at least `conv_nbytes` bytes
-        held: as which dtype the weights lie in memory; that of the images by default. As pairs, images are in bfloat16
+        weights_dtype: of the weights in memory, by default that of the images; pairs need images in bfloat16
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
@@ -59,13 +59,13 @@ def conv_calls(
         source = plain_source(shape, x)
     else:
         source = laned_source(shape, x)
-        source = in_pairs(source) if held == PAIRS else source
+        source = in_pairs(source) if weights_dtype == PAIRS else source
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
     beside = laned_place(residual) if residual else None
     grid = grid_of(shape, source, out, residual)
     conv = Direct(shape, grid, source, weights, laned_place(out), bias, beside, activation)
-    return before + tile_calls(conv, held=held, workspace=parts)
+    return before + tile_calls(conv, weights_dtype=weights_dtype, workspace=parts)
 
 
 def grid_of(shape: ConvShape, source: Source, *laned: BlockedView | None) -> Grid:
@@ -137,7 +137,7 @@ def plain_source(shape: ConvShape, x: View) -> Source:
 
 
 def tile_calls(
-    conv: Direct, weights_step: int = 0, held: str | None = None, workspace: View | None = None
+    conv: Direct, weights_step: int = 0, weights_dtype: str | None = None, workspace: View | None = None
 ) -> KernelCalls:
     """One call of the register-tiled kernel over all tiles, panels and images.
 
@@ -151,9 +151,13 @@ def tile_calls(
     blocks = in_blocks(shape.target, gpu_conv.conv_calls, conv, workspace) if not weights_step else None
     if blocks is not None:
         return blocks
-    each = 2 if held == PAIRS else 1  # channels
+    each = 2 if weights_dtype == PAIRS else 1  # channels
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
-    t, held, unroll = tiling_of(shape, grid, source.n, weights_nbytes), held or shape.dtype, shape.unroll // each
+    t, weights_dtype, unroll = (
+        tiling_of(shape, grid, source.n, weights_nbytes),
+        weights_dtype or shape.dtype,
+        shape.unroll // each,
+    )
     pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
@@ -165,7 +169,7 @@ def tile_calls(
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, held),
+        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype),
         tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,

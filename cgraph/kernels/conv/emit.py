@@ -30,7 +30,7 @@ class Tile(Record):
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
         touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
         early: steps before a pixel is read that its line is asked for, 0 when it lies in L1
-        held: as which dtype the weights lie in memory; as pairs of bfloat16 numbers, so do the images
+        weights_dtype: of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
     """
 
     dtype: str
@@ -42,7 +42,7 @@ class Tile(Record):
     ahead: int
     touch: bool
     early: int
-    held: str
+    weights_dtype: str
 
     @property
     def line(self) -> int:
@@ -50,9 +50,9 @@ class Tile(Record):
         return 64 // int(self.dtype[1:])
 
     @property
-    def held_line(self) -> int:
+    def weights_line(self) -> int:
         """Weights in a cache line."""
-        return 64 // int(self.held[1:])
+        return 64 // int(self.weights_dtype[1:])
 
     @property
     def sums(self) -> list[tuple[int, int]]:
@@ -97,7 +97,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
     if p.touch:
         for q, v in p.sums:
             prefetch(k, residual + (a.r_plane * v + q * p.out_step))
-    beyond = w + next_panel_share(k, a, at.t, p.ahead * p.held_line) if p.ahead else w
+    beyond = w + next_panel_share(k, a, at.t, p.ahead * p.weights_line) if p.ahead else w
     sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
     with changed_if(k, a.residual != 0, sums) as s:
         terms = [(residual + (a.r_plane * v + q * p.out_step)).load(lanes=y.lanes) for y, (q, v) in zip(sums, p.sums)]
@@ -114,19 +114,19 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     """The sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes_of(p.dtype)
     bias = a.bias + panel * (p.vectors * lanes)
-    add = add_pairs if p.held == PAIRS else multiply_add
+    add = add_pairs if p.weights_dtype == PAIRS else multiply_add
     sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
-        at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
+        at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.weights_dtype == PAIRS else p.dtype)
         if p.early:
             ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
         for i in range(p.ahead):
-            prefetch(k, beyond + i * p.held_line)
+            prefetch(k, beyond + i * p.weights_line)
         for u in range(p.unroll):
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
-        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.held_line, *sums]
+        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.weights_line, *sums]
     return s.values[2:]
 
 

@@ -121,10 +121,10 @@ def joined(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> 
         k.splat(k.cast(getattr(a, name), "f4"), lanes)
         for name in ("first", "first_low", "first_high", "beside", "r_zero", "last", "inverse")
     )
-    made = [k.larger(k.smaller(rounded(k, y), first_high), first_low) * first for y in ys]
-    with changed_if(k, a.residual != 0, made) as s:
-        others = [k.cast(k.cast(residual.load(q * lanes, lanes), "i4"), "f4") for q in range(len(made))]
-        s.next = [y + (other - r_zero) * beside for y, other in zip(made, others)]
+    values = [k.larger(k.smaller(rounded(k, y), first_high), first_low) * first for y in ys]
+    with changed_if(k, a.residual != 0, values) as s:
+        others = [k.cast(k.cast(residual.load(q * lanes, lanes), "i4"), "f4") for q in range(len(values))]
+        s.next = [y + (other - r_zero) * beside for y, other in zip(values, others)]
     return [quotient(k, y, last, inverse) for y in s.values]
 
 
@@ -136,10 +136,10 @@ def quotient(k: Builder, x: Val, y: Val, inverse: Val) -> Val:
     """
     if not k.target.fma:
         return x / y
-    found = x * inverse
+    ratio = x * inverse
     for _ in range(2):
-        found = k.fma(k.fma(-found, y, x), inverse, found)
-    return found
+        ratio = k.fma(k.fma(-ratio, y, x), inverse, ratio)
+    return ratio
 
 
 def put(k: Builder, p: Any, a: SimpleNamespace, ys: Sequence[Val], out: Ptr, block: Val) -> None:

@@ -49,9 +49,9 @@ def depthwise_calls(
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
     if not x.covers(window.halo(x.h, x.w)):
         raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
-    found = in_blocks(shape.target, gpu_window.depthwise_calls, shape, out, x, weights, bias, activation)
-    if found is not None:
-        return found
+    blocks = in_blocks(shape.target, gpu_window.depthwise_calls, shape, out, x, weights, bias, activation)
+    if blocks is not None:
+        return blocks
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)

@@ -57,7 +57,7 @@ def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
     each_tile(k, dtype, pixels, stride, 0, sums)
 
 
-def each_tile(k: Builder, dtype: str, pixels: int, stride: int, held: int, sums) -> None:
+def each_tile(k: Builder, dtype: str, pixels: int, stride: int, weights_in_registers: int, sums) -> None:
     """Run over the tiles of each task's row; `held` weights are loaded once for the row."""
     lanes = k.target.lanes_of(dtype)
     a = k.args()
@@ -66,7 +66,7 @@ def each_tile(k: Builder, dtype: str, pixels: int, stride: int, held: int, sums)
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         w = a.w + block * a.kernel_rows * a.kernel_columns * lanes
-        weights = [w.load(i * lanes, lanes) for i in range(held)] if held else w
+        weights = [w.load(i * lanes, lanes) for i in range(weights_in_registers)] if weights_in_registers else w
         bias = a.bias.load(block * lanes, lanes)
         with k.loop(0, a.columns, pixels) as start:
             column = k.smaller(start, a.columns - pixels)

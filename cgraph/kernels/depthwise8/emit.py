@@ -58,13 +58,13 @@ def rows(k: Builder, *params) -> None:
     """
     p = Tile(*params)
     a = k.args()
-    lanes, held = k.target.lanes, p.r * p.windows * p.shifts
+    lanes, count = k.target.lanes, p.r * p.windows * p.shifts
     with banded_rows(k, a.blocks, a.rows, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         residual = k.pointer(a.residual, "u1") + (image * a.r_image + block * a.r_plane + row * a.r_row)
-        w = a.w + block * (held * GROUP * lanes)
-        weights = [w.load(i * GROUP * lanes, GROUP * lanes) for i in range(held)]
+        w = a.w + block * (count * GROUP * lanes)
+        weights = [w.load(i * GROUP * lanes, GROUP * lanes) for i in range(count)]
         bias = a.bias.load(block * lanes, lanes)
         with k.loop(0, a.columns, p.pixels) as start:
             column = k.smaller(start, a.columns - p.pixels)
@@ -77,15 +77,15 @@ def tile_sums(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, weights: list[Val
     lanes, sums = k.target.lanes, [bias] * p.pixels
     for i in range(p.r):
         row = x + a.tap_row * i
-        seen: dict[int, Val] = {}
+        bytes_at: dict[int, Val] = {}
         for q in range(0, p.pixels, p.shifts):
             for j in range(p.windows):
                 at = q * p.stride + GROUP * j
-                if at not in seen:
-                    seen[at] = four_pixels(k, row.load(at * lanes, GROUP * lanes))
+                if at not in bytes_at:
+                    bytes_at[at] = four_pixels(k, row.load(at * lanes, GROUP * lanes))
                 for d in range(min(p.shifts, p.pixels - q)):
                     weight = weights[(i * p.windows + j) * p.shifts + d]
-                    (sums[q + d],) = dots(k, [sums[q + d]], [seen[at]], [weight])
+                    (sums[q + d],) = dots(k, [sums[q + d]], [bytes_at[at]], [weight])
     return sums
 
 

@@ -121,14 +121,14 @@ def filter_grad_calls(
     assert totals is not None
     source = plain_source(plan, x) if isinstance(x, View) else laned_source(plan, x)
     cut = plan.parts, plan.images, plan.part_size
-    made = in_blocks(s.target, gpu_filter_grad.filter_grad_calls, s, plan.n, cut, source, g, totals.at)
-    if made is None:
-        made = KernelCalls((tile_call(plan, source, g, totals.at),), (source.tiles,))
+    tiles = in_blocks(s.target, gpu_filter_grad.filter_grad_calls, s, plan.n, cut, source, g, totals.at)
+    if tiles is None:
+        tiles = KernelCalls((tile_call(plan, source, g, totals.at),), (source.tiles,))
     m = Trace()
     program = m.program(m.load(0, s.dtype))
     parts = parts_view(plan, totals.at)
     joining = reduce_calls(s.target, "sum", program, out, parts, axes=(0,), workspace=rest)
-    return KernelCalls((*before, *made.calls, *joining), made.constants)
+    return KernelCalls((*before, *tiles.calls, *joining), tiles.constants)
 
 
 def plain_source(plan: FilterGrad, x: View) -> Images:

@@ -70,9 +70,9 @@ def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) 
     with fold(k, start, k.smaller(start + a.images, a.n), zeros) as images:
         with fold(k, 0, a.g_rows, images.values) as rows:
             source = x + (images.i * a.x_image + rows.i * a.x_row)
-            given = g + (images.i * a.g_image + rows.i * a.g_row)
+            gradient = g + (images.i * a.g_image + rows.i * a.g_row)
             with fold(k, 0, a.g_columns, rows.values) as s:
-                s.next = multiplied(k, p, a, source + s.i * p.x_step, given + s.i * lanes, s.values)
+                s.next = multiplied(k, p, a, source + s.i * p.x_step, gradient + s.i * lanes, s.values)
             rows.next = s.values
         images.next = rows.values
     return images.values
@@ -82,10 +82,10 @@ def multiplied(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, sums: li
     """The sums with one more pixel in them."""
     lanes = k.target.lanes_of(p.dtype)
     vectors = [(g + a.g_plane * v).load(0, lanes) for v in range(p.vectors)]
-    made: list[Val] = []
+    products: list[Val] = []
     for r, c in product(range(p.rows), range(p.channels)):
         at = x + (a.tap_row * r + a.x_channel * c) if p.is_plain else x + a.tap_row * r + c
         for s in range(p.taps):
             spread = k.splat(at.load(s * p.tap_step), lanes)
-            made += [k.fma(spread, v, sums[len(made) + i]) for i, v in enumerate(vectors)]
-    return made
+            products += [k.fma(spread, v, sums[len(products) + i]) for i, v in enumerate(vectors)]
+    return products

@@ -41,7 +41,7 @@ def filter_grad_calls(
 
 def places(*axes: tuple[int, int]) -> np.ndarray:
     """Where the elements of axes lie, each an extent and a step, the last one fastest."""
-    found = np.zeros(1, np.int64)
+    offsets = np.zeros(1, np.int64)
     for n, step in axes:
-        found = np.add.outer(found, np.arange(n) * step).ravel()
-    return table(found)
+        offsets = np.add.outer(offsets, np.arange(n) * step).ravel()
+    return table(offsets)

@@ -48,7 +48,7 @@ class Contraction(Record):
     axes: tuple[int, ...]
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def result_axes(self) -> tuple[int, ...]:
         return tuple(i for i in range(len(self.x.shape)) if i not in self.axes)
 
     @property
@@ -58,21 +58,21 @@ class Contraction(Record):
         def varies(v: View, i: int) -> bool:
             return v.strides[i] != 0 or v.shape[i] == 1
 
-        only_y = [i for i in self.kept if not varies(self.x, i)]
-        only_x = [i for i in self.kept if i not in only_y and not varies(self.y, i)]
+        only_y = [i for i in self.result_axes if not varies(self.x, i)]
+        only_x = [i for i in self.result_axes if i not in only_y and not varies(self.y, i)]
         m, n = self._even(only_y), self._even(only_x)
-        return Sides(self.axes, m, n, tuple(i for i in self.kept if i not in m and i not in n))
+        return Sides(self.axes, m, n, tuple(i for i in self.result_axes if i not in m and i not in n))
 
     def _even(self, axes: list[int]) -> tuple[int, ...]:
-        found: list[int] = []
+        even: list[int] = []
         for i in reversed(axes):
-            trial = [i, *found]
-            places = [self.kept.index(a) for a in trial]
+            trial = [i, *even]
+            places = [self.result_axes.index(a) for a in trial]
             merged, _ = collapse(tuple(self.out.shape[p] for p in places), tuple(self.out.strides[p] for p in places))
             if len(merged) > 1:
                 break
-            found = trial
-        return tuple(found)
+            even = trial
+        return tuple(even)
 
     @property
     def is_empty(self) -> bool:
@@ -165,7 +165,7 @@ class Contraction(Record):
             if axis in self.axes:
                 out = View(parts.at + i * parts.strides[0], self.out.shape, parts.strides[1:], parts.dtype)
             else:
-                out = part_of(self.out, self.kept.index(axis), first, last)
+                out = part_of(self.out, self.result_axes.index(axis), first, last)
             yield i, replace(self, out=out, x=x, y=y)
 
     def _whole(self, at: Pointer) -> list[Call]:
@@ -178,7 +178,7 @@ class Contraction(Record):
         s = self.sides
         x, copies_x, at = self._side(self.x, s.k, s.n, at)
         y, copies_y, at = self._side(self.y, s.k, s.m, at)
-        m, n, batch = (tuple(map(self.kept.index, axes)) for axes in (s.m, s.n, s.batch))
+        m, n, batch = (tuple(map(self.result_axes.index, axes)) for axes in (s.m, s.n, s.batch))
         out = merged(self.out, m, n, batch)
         b = merged(x, s.k, s.n, s.batch)
         a = merged(y, s.m, s.k, s.batch)
@@ -194,11 +194,11 @@ class Contraction(Record):
         batch = tuple(i for i in range(len(v.shape)) if i not in rows and i not in columns)
         order = tuple(i for i in (*batch, *rows, *columns) if v.strides[i] or v.shape[i] == 1)
         thin = reorder_axes(v, order)
-        made = contiguous(at, thin.shape, v.dtype)
+        copy = contiguous(at, thin.shape, v.dtype)
         strides = [0] * len(v.shape)
-        for i, step in zip(order, made.strides):
+        for i, step in zip(order, copy.strides):
             strides[i] = step
-        return View(at, v.shape, tuple(strides), v.dtype), copy_calls(self.target, made, thin), at + nbytes
+        return View(at, v.shape, tuple(strides), v.dtype), copy_calls(self.target, copy, thin), at + nbytes
 
 
 def is_even(v: View, axes: tuple[int, ...]) -> bool:

@@ -38,7 +38,7 @@ class Tile(Record):
         dtype: of all values
         rows, vectors: rows and vectors of sums
         a_is_packed: `a` lies in panels, else in rows
-        held: as what `b` lies in memory; as pairs of bfloat16 numbers, so does `a`, and k counts pairs
+        b_dtype: of `b` in memory; for pairs of bfloat16 numbers `a` has pairs as well, and k counts them
         ahead: cache lines of `b` asked for early in each round, 0 when it lies near
     """
 
@@ -46,7 +46,7 @@ class Tile(Record):
     rows: int
     vectors: int
     a_is_packed: bool
-    held: str
+    b_dtype: str
     ahead: int
 
     @property
@@ -62,7 +62,7 @@ class Tile(Record):
     @property
     def line(self) -> int:
         """Elements of `b` in a cache line of 64 bytes."""
-        return 64 // int(self.held[1:])
+        return 64 // int(self.b_dtype[1:])
 
 
 @final
@@ -78,7 +78,7 @@ def tile(k: Builder, *params) -> None:
         shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
         column = panel * width - shift
         b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
-        left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
+        left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.b_dtype == PAIRS else p.dtype)
         starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
         at = SimpleNamespace(
             rows=a.m - row,
@@ -114,7 +114,7 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], e
     `lefts`: the panel of `a`, or each of its rows. `early`: what is asked for meanwhile, if anything.
     """
     lanes = k.target.lanes_of(p.dtype)
-    add = add_pairs if p.held == PAIRS else multiply_add
+    add = add_pairs if p.b_dtype == PAIRS else multiply_add
     sums = [k.const(0, p.dtype, lanes)] * len(p.sums)
     moving = [b, *early, *(lefts if p.a_is_packed else [])]
     whole = a.k - a.k % p.unroll

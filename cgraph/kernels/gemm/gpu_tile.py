@@ -61,10 +61,10 @@ class Tile:
         with k.loop(low + rest, high, DEPTH) as first:
             here, there = stage.value, DEPTH * self.width - stage.value
             for half, side in enumerate(sides):  # one after the other: fewer elements are on their way
-                found = side.fetch(first)
+                values = side.fetch(first)
                 for depth in range(half * DEPTH // 2, (half + 1) * DEPTH // 2):
                     self.step(room[0] + here, room[1] + here, depth)
-                side.put(found, room[half] + there)
+                side.put(values, room[half] + there)
             k.barrier()
             stage.value = there
         with k.loop(0, DEPTH) as last:
@@ -112,11 +112,11 @@ class Side:
         """A thread's elements of the step that begins at `first`; where only so many products are `there`, then 0."""
         if there is None:
             return [at(first).load() for at in self.addresses]
-        found = [self.k.slot(0, self.tile.dtype) for _ in self.addresses]
-        for slot, at, depth in zip(found, self.addresses, self.depths):
+        slots = [self.k.slot(0, self.tile.dtype) for _ in self.addresses]
+        for slot, at, depth in zip(slots, self.addresses, self.depths):
             with self.k.if_(depth < there):
                 slot.value = at(first).load()
-        return [slot.value for slot in found]
+        return [slot.value for slot in slots]
 
     def put(self, values: list[Val], shared: Ptr) -> None:
         at = shared + self.own

@@ -11,14 +11,14 @@ def unroll(a_is_packed: bool) -> int:
 
 TILE = Signature(
     "gemm.tile",
-    # held: as which dtype b lies in memory; ahead: cache lines of it that are asked for early in a round
-    ("dtype", "rows", "vectors", "a_is_packed", "held", "ahead"),
+    # b_dtype: of b in memory; ahead: its cache lines that a round prefetches
+    ("dtype", "rows", "vectors", "a_is_packed", "b_dtype", "ahead"),
     {
         "m": "i8", "n": "i8", "k": "i8",
         # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
         "a": "dtype*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
         # early: elements from a panel of b to what its first tile asks for, a `share` in each round
-        "b": "held*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8", "early": "i8", "share": "i8",
+        "b": "b_dtype*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8", "early": "i8", "share": "i8",
         "bias": "address?", "bias_batch": "i8", "bias_row": "i8",
         "out": "dtype*", "o_batch": "i8", "o_row": "i8",
         # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some

@@ -119,13 +119,13 @@ def nonzero(k: Builder, dtype: str):
     `out` is int64 ``[rank, most]``; what is beyond the count is left as it is. One task.
     """
     a = k.args()
-    found = k.slot(0, "i8")
+    count = k.slot(0, "i8")
     with k.loop(0, a.size) as i, k.if_(a.x.load(i) != 0):
-        n = found.value
-        found.value = n + 1
+        n = count.value
+        count.value = n + 1
         with k.if_(n < a.most):
             coordinates(k, a, i, n)
-    a.count.store(found.value)
+    a.count.store(count.value)
 
 
 def coordinates(k: Builder, a: SimpleNamespace, i: Val, n: Val) -> None:

@@ -58,9 +58,9 @@ def sorted_calls(
     """Positions counted from the start, sorted, and what belongs to each place."""
     out, updates, indices = off
     lines = tuple(1 if step == 0 else m for m, step in zip(indices.shape, indices.strides))
-    found, order, rest = rooms(workspace, *scatter_rooms(n, View(out.at, lines, lines, "u1").size))
-    assert found is not None and order is not None
-    at, numbers = (contiguous(x.at, (*lines, n), "i4") for x in (found, order))
+    positions_at, order, rest = rooms(workspace, *scatter_rooms(n, View(out.at, lines, lines, "u1").size))
+    assert positions_at is not None and order is not None
+    at, numbers = (contiguous(x.at, (*lines, n), "i4") for x in (positions_at, order))
     positions = View(indices.at, (*lines, n), (*indices.strides, steps[1]), indices.dtype)
     placed = element_call(
         PLACES, (indices.dtype,), {"out": at, "indices": positions}, extent=axis.extent, error=axis.error

@@ -73,8 +73,8 @@ def triangle(k: GpuBuilder, itemsize: int, upper: bool, rank: int) -> None:
     with own_element(k, a, rank, "out", "x") as (at, (out, x)):
         _, row, column = k.digits(at, a.height, a.width)
         beyond = column - row - a.diagonal
-        kept = beyond >= 0 if upper else beyond <= 0
-        k.pointer(out, dtype).store(k.select(kept, k.pointer(x, dtype).load(), k.const(0, dtype)))
+        is_inside = beyond >= 0 if upper else beyond <= 0
+        k.pointer(out, dtype).store(k.select(is_inside, k.pointer(x, dtype).load(), k.const(0, dtype)))
 
 
 @block(THREADS)
@@ -86,6 +86,6 @@ def nonzero(k: GpuBuilder, dtype: str) -> None:
         with k.if_(number < a.most):
             coordinates(k, a, i, number)
 
-    found = compact(k, a.size, lambda i: a.x.load(i) != 0, put)
+    count = compact(k, a.size, lambda i: a.x.load(i) != 0, put)
     with k.if_(k.thread() == 0):
-        a.count.store(found)
+        a.count.store(count)

@@ -29,6 +29,6 @@ NONZERO = Signature(
     ("dtype",),
     {
         "out": "i8*", "count": "i8*", "x": "dtype*", "size": "i8", "most": "i8",
-        "rank": "i8", "extents": Words(("i8",), lambda known: known.rank),
+        "rank": "i8", "extents": Words(("i8",), lambda scope: scope.rank),
     },
 )  # fmt: skip

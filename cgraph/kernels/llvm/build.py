@@ -49,15 +49,15 @@ class Builder:
         """The arguments by the names of the family's signature; of a list, the address of its first word."""
         signature = signature_of(self.kernel.family)
         params = signature.scope(self.kernel.params)
-        known, found = SimpleNamespace(**vars(params)), SimpleNamespace()
+        scope, args = SimpleNamespace(**vars(params)), SimpleNamespace()
         words, at = Ptr(self, self.function.args[0], "i8"), 0
         for name, kind in signature.args.items():
             place = words + at
             value = place if isinstance(kind, Words) else self.word(place, kind, params)
-            at = at + (kind.size(known) if isinstance(kind, Words) else 1)
-            setattr(known, name, value)
-            setattr(found, name, value)
-        return found
+            at = at + (kind.size(scope) if isinstance(kind, Words) else 1)
+            setattr(scope, name, value)
+            setattr(args, name, value)
+        return args
 
     def word(self, place: Ptr, kind: str, params: SimpleNamespace) -> Val | Ptr:
         """The argument of this kind at `place`."""
@@ -241,8 +241,8 @@ class Builder:
 
     def declare(self, name: str, result: ir.Type, operands: list[ir.Type]) -> ir.Function:
         """A function of this module, of libc or of LLVM, by name."""
-        found = self.module.globals.get(name)
-        return found or ir.Function(self.module, ir.FunctionType(result, operands), name)
+        function = self.module.globals.get(name)
+        return function or ir.Function(self.module, ir.FunctionType(result, operands), name)
 
     def float_remainder(self, x: Val, y: Val) -> Val:
         """fmod, for which LLVM calls the C library."""
@@ -260,9 +260,9 @@ class Builder:
         if isinstance(init, Val):
             dtype, lanes = init.dtype, max(lanes, init.lanes)
         assert dtype is not None
-        made = Slot(self, self.stack(dtype, lanes), dtype, lanes)
-        made.value = init
-        return made
+        slot = Slot(self, self.stack(dtype, lanes), dtype, lanes)
+        slot.value = init
+        return slot
 
     def stack(self, dtype: str, lanes: int = 0, count: int = 1, align: int = 64) -> ir.Value:
         """Room for `count` values on the stack, made once per call of the kernel."""

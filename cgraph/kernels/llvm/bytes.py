@@ -45,19 +45,19 @@ def spread(k: Builder, group: Val, lanes: int) -> Val:
 
 def by_vnni(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
     """One instruction, which does not saturate between the four products."""
-    lanes, made = sums[0].lanes, []
+    lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     for q, group in enumerate(groups):
         x = spread(k, group, lanes)
         for v, w in enumerate(words):
             y = sums[q * len(words) + v]
-            made.append(machine(k, f"avx512.vpdpbusd.{32 * lanes}", "i4", lanes, y, x, w))
-    return made
+            totals.append(machine(k, f"avx512.vpdpbusd.{32 * lanes}", "i4", lanes, y, x, w))
+    return totals
 
 
 def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
     """Even and odd bytes as numbers of 16 bits: two products of one are 65,280 at most."""
-    lanes, made = sums[0].lanes, []
+    lanes, totals = sums[0].lanes, []
     wide = [as_vector(k, w, "i2", 2 * lanes) for w in weights]
     halves = [((w << 8) >> 8, w >> 8) for w in wide]
     for q, group in enumerate(groups):
@@ -66,8 +66,8 @@ def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Se
         odd = as_vector(k, as_vector(k, x, "u2", 2 * lanes) >> 8, "i2", 2 * lanes)
         for v, (w_even, w_odd) in enumerate(halves):
             y = sums[q * len(halves) + v]
-            made.append(y + pair_sums(k, even, w_even) + pair_sums(k, odd, w_odd))
-    return made
+            totals.append(y + pair_sums(k, even, w_even) + pair_sums(k, odd, w_odd))
+    return totals
 
 
 def pair_sums(k: Builder, x: Val, y: Val) -> Val:
@@ -78,7 +78,7 @@ def pair_sums(k: Builder, x: Val, y: Val) -> Val:
 
 def by_whole_numbers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
     """Byte by byte in int32, on processors whose instructions nothing here names."""
-    lanes, made = sums[0].lanes, []
+    lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     factors = [[(w << (24 - 8 * i)) >> 24 for i in range(GROUP)] for w in words]
     for q, group in enumerate(groups):
@@ -88,8 +88,8 @@ def by_whole_numbers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], wei
             y = sums[q * len(factors) + v]
             for part, factor in zip(parts, w):
                 y = y + part * factor
-            made.append(y)
-    return made
+            totals.append(y)
+    return totals
 
 
 DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_whole_numbers}
@@ -161,13 +161,13 @@ def to_int(k: Builder, x: Val) -> Val:
 
 def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
     """The same by arithmetic alone."""
-    made = []
+    quarters = []
     for x in four:
         near = k.larger(k.smaller(x, BEYOND), -BEYOND) + ROUNDING
         y = k.bits(near, "i4") - ROUNDING_BITS + k.splat(k.cast(zero, "i4"), x.lanes)
         y = k.larger(k.smaller(y, k.splat(k.cast(high, "i4"), x.lanes)), k.splat(k.cast(low, "i4"), x.lanes))
-        made.append(k.cast(y, "u1"))
-    return k.join(k.join(*made[:2]), k.join(*made[2:]))
+        quarters.append(k.cast(y, "u1"))
+    return k.join(k.join(*quarters[:2]), k.join(*quarters[2:]))
 
 
 def store_bytes(k: Builder, out: Ptr, pixels: Sequence[Val], *bounds: Val) -> None:

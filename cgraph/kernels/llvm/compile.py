@@ -115,9 +115,9 @@ def optimised(symbol: str, code: Emitted, machine: Any, vectors: bool = True) ->
 
 def hide(module: Any, symbol: str) -> None:
     """Make everything but the kernel its own affair, so that what is inlined everywhere disappears."""
-    for found in (*module.functions, *module.global_variables):
-        if not found.is_declaration and found.name != symbol:
-            found.linkage = "internal"
+    for item in (*module.functions, *module.global_variables):
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
     for function in module.functions:
         if not function.is_declaration and function.name != symbol:
             function.add_function_attribute("alwaysinline")

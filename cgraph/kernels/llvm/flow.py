@@ -67,9 +67,9 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
     outermost = k.slot(rest)
     with k.loop(first, last):
         values = [slot.value for slot, _ in slots]
-        found = [outermost.value, *values[::-1]]
+        digits = [outermost.value, *values[::-1]]
         count_up(k, [*slots, (outermost, None)])
-        yield found
+        yield digits
 
 
 def count_up(k: Builder, digits: Sequence[tuple[Slot, Val | None]]) -> None:

@@ -85,19 +85,19 @@ class GpuBuilder(Builder):
 
     def digits(self, x: Val, *sizes: Val) -> list[Val]:
         """A number below 2**32 as several digits, in the same way."""
-        rest, found = self.cast(x, "u4"), []
+        rest, digits = self.cast(x, "u4"), []
         for size in reversed(sizes):
             size = self.cast(size, "u4")
-            found.append(self.cast(rest % size, "i8"))
+            digits.append(self.cast(rest % size, "i8"))
             rest = rest // size
-        return [self.cast(rest, "i8"), *found[::-1]]
+        return [self.cast(rest, "i8"), *digits[::-1]]
 
     def vector(self, values: list[Val]) -> Val:
         """Values of one dtype side by side, for one access."""
-        made = self.const(0, values[0].dtype, len(values))
+        vector = self.const(0, values[0].dtype, len(values))
         for j, x in enumerate(values):
-            made = self.wrap(self.b.insert_element(made.v, x.v, self.const(j, "i4").v), x.dtype, len(values))
-        return made
+            vector = self.wrap(self.b.insert_element(vector.v, x.v, self.const(j, "i4").v), x.dtype, len(values))
+        return vector
 
     def special(self, name: str, anew: bool = False) -> Val:
         """A special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …
@@ -112,9 +112,9 @@ class GpuBuilder(Builder):
     def shared(self, dtype: str, count: int) -> Ptr:
         """An array that the threads of a block share, 16-byte aligned; undefined until written."""
         name = self.module.get_unique_name("shared")
-        made = ir.GlobalVariable(self.module, ir.ArrayType(scalar_type(dtype), count), name, SHARED)
-        made.linkage, made.initializer, made.align = "internal", ir.Constant(made.value_type, ir.Undefined), 16
-        return Ptr(self, self.b.addrspacecast(made, POINTER), dtype)
+        array = ir.GlobalVariable(self.module, ir.ArrayType(scalar_type(dtype), count), name, SHARED)
+        array.linkage, array.initializer, array.align = "internal", ir.Constant(array.value_type, ir.Undefined), 16
+        return Ptr(self, self.b.addrspacecast(array, POINTER), dtype)
 
     def barrier(self) -> None:
         """All threads of the block reach this line before any goes on; not in divergent code."""
@@ -130,5 +130,5 @@ class GpuBuilder(Builder):
             return self.bits(self.wrap(self.b.bitcast(halves, INDEX), "u8"), x.dtype)
         number = [ir.Constant(WORD, i) for i in (-1, mask, 31)]
         shuffle = self.declare("llvm.nvvm.shfl.sync.bfly.i32", WORD, [WORD] * 4)
-        found = self.b.call(shuffle, [number[0], self.bits(x, "u4").v, *number[1:]])
-        return self.bits(self.wrap(found, "u4"), x.dtype)
+        word = self.b.call(shuffle, [number[0], self.bits(x, "u4").v, *number[1:]])
+        return self.bits(self.wrap(word, "u4"), x.dtype)

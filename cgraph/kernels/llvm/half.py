@@ -44,10 +44,10 @@ def narrowed(k: Builder, x: Val, dtype: str) -> Val:
     # adding 1/2 leaves the bits of a number below the normal ones, rounded, at the end of the sum
     small = k.bits(k.bits(size, "f4") + 0.5, "u4") - (126 << 23)
     normal = (size - (112 << 23) + 0xFFF + ((size >> 13) & 1)) >> 13
-    found = k.select(size < (113 << 23), small, normal)
-    found = k.select(size >= (143 << 23), 0x7C00, found)
+    magnitude = k.select(size < (113 << 23), small, normal)
+    magnitude = k.select(size >= (143 << 23), 0x7C00, magnitude)
     nan = ((size >> 13) & 0x3FF) | 0x7E00
-    return k.cast(k.select(size > INFINITE, nan, found) | (sign >> 16), "u2")
+    return k.cast(k.select(size > INFINITE, nan, magnitude) | (sign >> 16), "u2")
 
 
 def rounded(k: Builder, x: Val, dtype: str) -> Val:

@@ -21,8 +21,8 @@ def first_sums(bias: Sequence[Val], pixels: int) -> Sums:
 
 def multiply_add(k: Builder, sums: Sums, scalars: Sequence[Val], weights: Sequence[Val]) -> Sums:
     """sums[q, v] + scalars[q] * weights[v]"""
-    made = []
+    totals = []
     for q, scalar in enumerate(scalars):
         spread = k.splat(scalar, weights[0].lanes)
-        made += [k.fma(spread, w, sums[q * len(weights) + v]) for v, w in enumerate(weights)]
-    return made
+        totals += [k.fma(spread, w, sums[q * len(weights) + v]) for v, w in enumerate(weights)]
+    return totals

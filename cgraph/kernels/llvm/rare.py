@@ -91,12 +91,12 @@ def shifted(k: Builder, low: Val, high: Val, by: Val) -> Val:
 
 def table(k: Builder) -> Ptr:
     """`ONE_BY_PI` in the module."""
-    found = k.module.globals.get("one_by_pi")
-    if found is None:
+    words = k.module.globals.get("one_by_pi")
+    if words is None:
         kind = ir.ArrayType(INDEX, len(ONE_BY_PI))
-        found = ir.GlobalVariable(k.module, kind, "one_by_pi", addrspace=1)
-        found.linkage, found.global_constant, found.initializer = "internal", True, ir.Constant(kind, ONE_BY_PI)
-    return Ptr(k, k.b.addrspacecast(found, POINTER), "u8")
+        words = ir.GlobalVariable(k.module, kind, "one_by_pi", addrspace=1)
+        words.linkage, words.global_constant, words.initializer = "internal", True, ir.Constant(kind, ONE_BY_PI)
+    return Ptr(k, k.b.addrspacecast(words, POINTER), "u8")
 
 
 def sine_of_turns(k: Builder, turns: Val) -> Val:
@@ -133,10 +133,10 @@ def gamma(k: Builder, x: Val) -> Val:
     root = pow_(k, z, (z - 0.5) * 0.5)
     half = exp(k, -z) * root * (2 * pi) ** 0.5 * exp(k, series(k, z))
     half, root = k.select(z < FAR, near, half), k.select(z < FAR, 1.0, root)
-    found = k.select(below, pi / sine_of_pi(k, x) / half / root, half * root)
+    value = k.select(below, pi / sine_of_pi(k, x) / half / root, half * root)
     whole = k.intrinsic("rint", x) == x
-    found = k.select(below & whole, nan, found)
-    return k.select(x == 0.0, k.intrinsic("copysign", k.const(inf, "f8"), x), found)
+    value = k.select(below & whole, nan, value)
+    return k.select(x == 0.0, k.intrinsic("copysign", k.const(inf, "f8"), x), value)
 
 
 def lgamma(k: Builder, x: Val) -> Val:
@@ -144,11 +144,11 @@ def lgamma(k: Builder, x: Val) -> Val:
     size = magnitude(k, x)
     far = (size - 0.5) * (log(k, size) - 1.0) + (0.5 * math.log(2 * pi) - 0.5) + series(k, size)
     logarithm, times, by = near_two(k, size)
-    found = k.select(size < FAR, logarithm + log(k, times) - log(k, by), far)
-    pole = math.log(pi) - log(k, magnitude(k, size * sine_of_pi(k, x))) - found
-    found = k.select(x < 0.0, pole, found)
-    found = k.select(size == inf, inf, found)
-    return k.select(k.is_nan(x), x, found)
+    value = k.select(size < FAR, logarithm + log(k, times) - log(k, by), far)
+    pole = math.log(pi) - log(k, magnitude(k, size * sine_of_pi(k, x))) - value
+    value = k.select(x < 0.0, pole, value)
+    value = k.select(size == inf, inf, value)
+    return k.select(k.is_nan(x), x, value)
 
 
 def near_two(k: Builder, x: Val) -> tuple[Val, Val, Val]:
@@ -196,10 +196,10 @@ def remainder(k: Builder, x: Val, y: Val) -> Val:
     exponent = b_exponent - zeros
     normal = ((rest << k.bits(zeros, "u8")) & MANTISSA) | (k.bits(exponent, "u8") << 52)
     denormal = (rest << k.bits(zeros, "u8")) >> k.bits(k.smaller(1 - exponent, 63), "u8")
-    found = k.select(rest == 0, 0.0, k.bits(k.select(exponent > 0, normal, denormal), "f8"))
-    found = k.select(magnitude(k, x) < magnitude(k, y), x, k.intrinsic("copysign", found, x))
+    rest_of_x = k.select(rest == 0, 0.0, k.bits(k.select(exponent > 0, normal, denormal), "f8"))
+    rest_of_x = k.select(magnitude(k, x) < magnitude(k, y), x, k.intrinsic("copysign", rest_of_x, x))
     undefined = (magnitude(k, x) == inf) | k.is_nan(x) | k.is_nan(y) | (y == 0.0)
-    return k.select(undefined, nan, found)
+    return k.select(undefined, nan, rest_of_x)
 
 
 def mantissa_and_exponent(k: Builder, x: Val) -> tuple[Val, Val]:

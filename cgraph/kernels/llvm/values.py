@@ -165,8 +165,8 @@ class Ptr:
         if self.dtype == "b1":
             value = self.k.cast(value, "u1")
         if past_cache:
-            made = self.k.b.store(value.v, at.v, align=nbytes_of(value.dtype) * value.lanes)
-            made.set_metadata("nontemporal", self.k.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+            instruction = self.k.b.store(value.v, at.v, align=nbytes_of(value.dtype) * value.lanes)
+            instruction.set_metadata("nontemporal", self.k.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
         else:
             self.k.b.store(value.v, at.v, align=align or alignment_of(self.dtype))
 

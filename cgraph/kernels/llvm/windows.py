@@ -8,8 +8,8 @@ from cgraph.kernels.llvm.values import Val, vector_type
 
 def larger(k: Builder, x: Val, y: Val) -> Val:
     """The larger one; a NaN when either is."""
-    found = k.larger(y, x)  # `x` when either is a NaN
-    return k.select(k.is_nan(y), y, found) if y.is_float else found
+    value = k.larger(y, x)  # `x` when either is a NaN
+    return k.select(k.is_nan(y), y, value) if y.is_float else value
 
 
 def least(k: Builder, dtype: str, lanes: int) -> Val:
@@ -24,8 +24,8 @@ def least(k: Builder, dtype: str, lanes: int) -> Val:
 
 def kept_larger(k: Builder, value: Val, tap: Val, best: Val, place: Val) -> list[Val]:
     """The larger of a value and the best so far, and its tap; a NaN is larger than any number."""
-    taken = (value > best) | (k.is_nan(value) & ~k.is_nan(best))
-    return [k.select(taken, value, best), k.select(taken, tap, place)]
+    is_larger = (value > best) | (k.is_nan(value) & ~k.is_nan(best))
+    return [k.select(is_larger, value, best), k.select(is_larger, tap, place)]
 
 
 def between(x: Val, y: Val, weight: Val) -> Val:

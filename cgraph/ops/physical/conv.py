@@ -177,7 +177,9 @@ class BlockedConv(Op):
         if self.pairs and self.source:
             halves = contiguous(room(workspace, self.halves_nbytes), self.source.shape, HALF)
             images = replace(self.source.at(halves), dtype=HALF)
-            lowered = conv_calls(self.shape, to, images, filters.at, bias.at, residual, self.activation, held=PAIRS)
+            lowered = conv_calls(
+                self.shape, to, images, filters.at, bias.at, residual, self.activation, weights_dtype=PAIRS
+            )
             return [*frame, *pair_calls(self.shape.target, halves, x), *lowered.calls]
         source: Any = x if self.source is None else self.source.at(x)
         places = to, source, filters.at, bias.at

@@ -92,7 +92,7 @@ class SlicedConv(Op):
                 plan, is_there = self.transformed[i], i > 0 and is_one_block
                 calls += winograd_calls(plan, *places, workspace, is_there).calls
             else:
-                calls += conv_calls(shape, *places, held=part.dtype).calls
+                calls += conv_calls(shape, *places, weights_dtype=part.dtype).calls
             first += shape.k
         return calls
 
