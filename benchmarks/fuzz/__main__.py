@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.fuzz.all_constructs import CONSTRUCTS
-from benchmarks.fuzz.amplify import HEAD, measured
+from benchmarks.fuzz.amplify import HEAD, measure_constructs
 from benchmarks.fuzz.campaign import run, table
 from benchmarks.fuzz.readers import READERS
 
@@ -42,7 +42,7 @@ def amplified(readers: list[str]) -> int:
     print(HEAD)
     flags = 0
     for reader in readers:
-        for row in measured(reader, CONSTRUCTS[reader]):
+        for row in measure_constructs(reader, CONSTRUCTS[reader]):
             print(row.text(), flush=True)
             flags += bool(row.flag)
     return int(bool(flags))

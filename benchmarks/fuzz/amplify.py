@@ -55,7 +55,7 @@ class Row(Record):
     measurements: tuple[Measurement, ...]
 
     @property
-    def dearest(self) -> Measurement:
+    def costliest(self) -> Measurement:
         """The file that took most time."""
         return max(self.measurements, key=lambda m: (m.outcome.is_trouble, round(m.outcome.seconds, 1), m.file_nbytes))
 
@@ -78,13 +78,13 @@ class Row(Record):
     @property
     def flag(self) -> str:
         """What is wrong; empty where nothing is."""
-        if self.dearest.outcome.is_trouble:
-            return f"{self.dearest.outcome.kind}: {self.dearest.outcome.text}"
+        if self.costliest.outcome.is_trouble:
+            return f"{self.costliest.outcome.kind}: {self.costliest.outcome.text}"
         return "steep" if self.order is not None and self.order > STEEP else ""
 
     def text(self) -> str:
         """One row of the table."""
-        m, order = self.dearest, self.order
+        m, order = self.costliest, self.order
         growth = "" if order is None else f"{order:.1f}"
         return (
             f"| {self.reader} | {self.construct} | {m.file_nbytes:,} | {m.outcome.kind} | {m.outcome.seconds:.1f} | "
@@ -92,13 +92,13 @@ class Row(Record):
         )
 
 
-def measured(reader: str, constructs: Sequence[Construct], largest: int = LARGEST) -> Iterator[Row]:
+def measure_constructs(reader: str, constructs: Sequence[Construct], largest: int = LARGEST) -> Iterator[Row]:
     """A row for each construct of a reader."""
     with tempfile.TemporaryDirectory() as folder, Child(reader) as child:
         path = Path(folder) / "input"
         for construct in constructs:
             rows = []
-            for contents in growing(construct, largest):
+            for contents in growing_files(construct, largest):
                 path.write_bytes(contents)
                 child.outcome(path)  # what is imported at first counts for nothing
                 rows.append(Measurement(len(contents), child.outcome(path)))
@@ -107,7 +107,7 @@ def measured(reader: str, constructs: Sequence[Construct], largest: int = LARGES
             yield Row(reader, construct.name, tuple(rows))
 
 
-def growing(construct: Construct, largest: int) -> Iterator[bytes]:
+def growing_files(construct: Construct, largest: int) -> Iterator[bytes]:
     """Files with ever more repetitions, up to the first one that has so many bytes."""
     count = FIRST
     while True:

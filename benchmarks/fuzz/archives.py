@@ -134,12 +134,12 @@ def changed_pickle(body: bytes, rng: Random) -> bytes:
     """Instructions dropped, repeated, swapped and added; numbers replaced."""
     pieces = instructions(body)
 
-    def made() -> bytes:
+    def random_instruction() -> bytes:
         n = number(rng)
         return rng.choice([rng.choice(CODES), b"\x8a\x08" + struct.pack("<q", (n + 2**63) % 2**64 - 2**63), b"K\7"])
 
     for _ in range(rng.randint(1, 4)):
-        pieces = changed_list(pieces, rng, made)
+        pieces = changed_list(pieces, rng, random_instruction)
     return b"".join(pieces)
 
 

@@ -119,7 +119,7 @@ def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
     lines = whole.decode().splitlines()
     others = [line for sample in samples for line in sample.decode().splitlines()]
 
-    def made() -> str:
+    def random_line() -> str:
         value = rng.choice(
             [str(number(rng)), str(rng.randint(1, 9)), f"{number(rng)},{number(rng)}", rng.choice(TEXTS)]
         )
@@ -129,9 +129,9 @@ def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
     for _ in range(rng.randint(1, 5)):
         at = rng.randrange(len(lines)) if lines else 0
         if rng.random() < 0.5 and lines and "=" in lines[at]:
-            lines[at] = f"{lines[at].partition('=')[0]}={made().partition('=')[2] or number(rng)}"
+            lines[at] = f"{lines[at].partition('=')[0]}={random_line().partition('=')[2] or number(rng)}"
         else:
-            lines = changed_list(lines, rng, made)
+            lines = changed_list(lines, rng, random_line)
     return "\n".join(lines).encode("utf-8", "replace")
 
 

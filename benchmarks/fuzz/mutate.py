@@ -80,7 +80,7 @@ def mutated(data: bytes, rng: Random) -> bytes:
     return bytes(found)
 
 
-def changed_list(items: list, rng: Random, made: Callable[[], Any]) -> list:
+def changed_list(items: list, rng: Random, random_item: Callable[[], Any]) -> list:
     """A list with an item dropped, repeated, swapped, replaced or added."""
     items = list(items)
     kind = rng.randrange(5)
@@ -93,20 +93,20 @@ def changed_list(items: list, rng: Random, made: Callable[[], Any]) -> list:
         other = rng.randrange(len(items))
         items[at], items[other] = items[other], items[at]
     elif kind == 3 and items:
-        items[at] = made()
+        items[at] = random_item()
     else:
-        items.insert(at, made())
+        items.insert(at, random_item())
     return items
 
 
 def changed_json(x: Any, rng: Random) -> Any:
     """A value with one place in it changed."""
 
-    def made() -> Any:
+    def random_value() -> Any:
         return rng.choice([number(rng), rng.random(), True, None, rng.choice(TEXTS), [], {}, [number(rng)], [[0]]])
 
     if rng.random() < 0.15:
-        return made()
+        return random_value()
     if isinstance(x, dict) and x:
         key = rng.choice(list(x))
         if rng.random() < 0.15:
@@ -116,9 +116,9 @@ def changed_json(x: Any, rng: Random) -> Any:
         return x | {key: changed_json(x[key], rng)}
     if isinstance(x, list) and x:
         if rng.random() < 0.3:
-            return changed_list(x, rng, made)
+            return changed_list(x, rng, random_value)
         at = rng.randrange(len(x))
         return [*x[:at], changed_json(x[at], rng), *x[at + 1 :]]
     if isinstance(x, int) and rng.random() < 0.5:
         return x + rng.randint(-2, 2)
-    return made()
+    return random_value()

@@ -133,14 +133,14 @@ def change_field(message: Any, rng: Random) -> None:
     elif many and not inner:
         items = list(value)
         at = rng.randrange(len(items) + 1)
-        items[at : at + rng.randint(0, 1)] = [made(field, rng) for _ in range(rng.randint(0, 2))]
+        items[at : at + rng.randint(0, 1)] = [random_value(field, rng) for _ in range(rng.randint(0, 2))]
         del value[:]
         value.extend(items)
     elif not inner:
-        setattr(message, field.name, made(field, rng))
+        setattr(message, field.name, random_value(field, rng))
 
 
-def made(field: Any, rng: Random) -> Any:
+def random_value(field: Any, rng: Random) -> Any:
     """A value of a field's type."""
     kind = field.cpp_type
     if kind == field.CPPTYPE_STRING:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.pictures import opened_picture
+from cgraph.formats.pictures import open_picture
 from cgraph.record import Record
 from cgraph.storage.cell import Variable
 
@@ -68,7 +68,7 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
 
 def brought_to(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
     """A picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
-    with opened_picture(path) as image:
+    with open_picture(path) as image:
         values = np.asarray(fitted(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
     return np.repeat(values, channels // values.shape[2], axis=2)
 

@@ -26,7 +26,7 @@ LINEAR = (Pointwise, ViewOp, Concat, Take, TakeAlongAxis, Full)
 
 
 @dataclass(eq=False)
-class Known:
+class Evaluator:
     """Values of inputs that are known while building. Changes: `used` grows, the allowance falls.
 
     Fields
@@ -45,11 +45,11 @@ class Known:
 
     def is_open(self, node: Node) -> bool:
         """The value depends on an input, or is another one each time. Every node is looked at once."""
-        return depends(node, lambda x: isinstance(x, Var) or not x.op.pure, self.opened)
+        return depends_on(node, lambda x: isinstance(x, Var) or not x.op.pure, self.opened)
 
     def lacks(self, node: Node) -> bool:
         """The value depends on an input of unknown value. Every node is looked at once."""
-        return depends(node, lambda x: isinstance(x, Var) and x.name not in self.values, self.lacking)
+        return depends_on(node, lambda x: isinstance(x, Var) and x.name not in self.values, self.lacking)
 
     def missing(self, node: Node) -> list[str]:
         """The inputs of unknown value that the value of a node depends on."""
@@ -79,7 +79,7 @@ class Known:
         return evaluate([node], values)[0]
 
 
-def depends(node: Node, holds: Callable[[Node], bool], answers: dict[Node, bool]) -> bool:
+def depends_on(node: Node, holds: Callable[[Node], bool], answers: dict[Node, bool]) -> bool:
     """Return True if `holds` is true of a node or of anything that it depends on; `answers` remembers all of them."""
     waiting = [node]
     while waiting:
@@ -110,7 +110,7 @@ def nbytes_of(node: Node) -> int:
     return 0 if isinstance(node.op, ConstOp | BroadcastTo | Transpose) else node.nbytes
 
 
-def folded(x: Any, operands: Sequence[Any], known: Known) -> Any:
+def fold(x: Any, operands: Sequence[Any], evaluator: Evaluator) -> Any:
     """A small result of constants as a Const, so that shape computations end here; quantized filters stay so.
 
     Values are Nodes, lists of them, or None.
@@ -119,9 +119,9 @@ def folded(x: Any, operands: Sequence[Any], known: Known) -> Any:
         return x
     if any(y is not None and not is_small_constant(y) for y in operands):
         return x
-    if known.is_open(x):
+    if evaluator.is_open(x):
         return x
-    return Const(np.array(known.computed(x, post_order([x]), {})))
+    return Const(np.array(evaluator.computed(x, post_order([x]), {})))
 
 
 def is_small_constant(x: Any) -> bool:

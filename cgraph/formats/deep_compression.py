@@ -32,10 +32,10 @@ def read_deep_compression(path: str | Path, shapes: Sequence[tuple[int, ...]]) -
     raw = map_file(path)
     reader = _Reader(raw, str(path))
     counts = reader.take(len(shapes), np.uint32)
-    found = [_layer(reader, shape, int(count)) for shape, count in zip(shapes, counts)]
+    layers = [_layer(reader, shape, int(count)) for shape, count in zip(shapes, counts)]
     if reader.at != len(raw):
         raise FormatError(f"{path}: {len(raw) - reader.at} bytes are left after the last of {len(shapes)} layers")
-    return found
+    return layers
 
 
 class _Reader:
@@ -48,9 +48,9 @@ class _Reader:
         nbytes = count * np.dtype(dtype).itemsize
         if self.at + nbytes > len(self.raw):
             raise FormatError(f"{self.path}: {nbytes} bytes wanted at {self.at}, the file has {len(self.raw)}")
-        found: np.ndarray = np.frombuffer(self.raw[self.at : self.at + nbytes], dtype)
+        values: np.ndarray = np.frombuffer(self.raw[self.at : self.at + nbytes], dtype)
         self.at += nbytes
-        return found
+        return values
 
 
 def _layer(reader: _Reader, shape: tuple[int, ...], count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -61,7 +61,7 @@ def read_chunks(path: str, dataset: Any, most_ratio: int, allowance: Allowance) 
         allowance.spend(f"a chunk of {path:.80}", work=WORK * each)
         check_place(path, dataset, chunk, each + each // 16 + 64)
         _, raw = dataset.id.read_direct_chunk(chunk.offset)
-        body = unfiltered(path, raw, filters, chunk.mask, each)
+        body = undo_filters(path, raw, filters, chunk.mask, each)
         place = tuple(slice(a, a + n) for a, n in zip(chunk.offset, dataset.chunks))
         inside = tuple(slice(n) for n in out[place].shape)
         out[place] = np.frombuffer(body, dataset.dtype).reshape(dataset.chunks)[inside]
@@ -100,23 +100,23 @@ def check_place(path: str, dataset: Any, chunk: Chunk, most: int) -> None:
         raise FormatError(f"{path:.80} stores {chunk.nbytes:,} bytes for a chunk at {chunk.offset}, which has fewer")
 
 
-def unfiltered(path: str, raw: bytes, filters: list[tuple[int, tuple[int, ...]]], mask: int, nbytes: int) -> bytes:
+def undo_filters(path: str, raw: bytes, filters: list[tuple[int, tuple[int, ...]]], mask: int, nbytes: int) -> bytes:
     """What a chunk was before its filters were applied, which must be so many bytes."""
     for i, (number, values) in reversed(list(enumerate(filters))):
         if mask >> i & 1:
             continue
         if number == DEFLATE:
-            raw = inflated(path, raw, nbytes + SUM)
+            raw = inflate(path, raw, nbytes + SUM)
         elif number == SHUFFLE:
-            raw = unshuffled(raw, values[0] if values else 1)
+            raw = unshuffle(raw, values[0] if values else 1)
         else:
-            raw = summed(path, raw)
+            raw = strip_checksum(path, raw)
     if len(raw) != nbytes:
         raise FormatError(f"{path:.80} has a chunk that unpacks to {len(raw)} bytes, not {nbytes}")
     return raw
 
 
-def inflated(path: str, raw: bytes, most: int) -> bytes:
+def inflate(path: str, raw: bytes, most: int) -> bytes:
     """Compressed bytes unpacked. FormatError when they are damaged, or are more than `most`."""
     machine = zlib.decompressobj()
     try:
@@ -128,14 +128,14 @@ def inflated(path: str, raw: bytes, most: int) -> bytes:
     return body
 
 
-def unshuffled(raw: bytes, size: int) -> bytes:
+def unshuffle(raw: bytes, size: int) -> bytes:
     """First all first bytes of the elements, then all second ones, and so on, in the elements' own order again."""
     count = len(raw) // size if size > 0 else 0
     words = np.frombuffer(raw, np.uint8, count * size).reshape(size if count else 0, count)
     return words.T.tobytes() + raw[count * max(size, 0) :]
 
 
-def summed(path: str, raw: bytes) -> bytes:
+def strip_checksum(path: str, raw: bytes) -> bytes:
     """A chunk without its checksum. FormatError when that is another one."""
     body, expected = raw[:-SUM], int.from_bytes(raw[-SUM:], "little")
     if len(raw) < SUM or fletcher32(body) != ((expected >> 16) % HALF, (expected & 0xFFFF) % HALF):

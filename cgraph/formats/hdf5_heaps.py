@@ -50,14 +50,14 @@ def objects(fd: int, at: int, end: int, most: int) -> int:
     return count
 
 
-def places(fd: int, wanted: bytes) -> Iterator[int]:
+def places(fd: int, pattern: bytes) -> Iterator[int]:
     """Where these bytes begin in a file."""
-    offset, kept = 0, b""
+    offset, tail = 0, b""
     while piece := os.pread(fd, PIECE, offset):
-        text = kept + piece
-        found = text.find(wanted)
-        while found >= 0:
-            yield offset - len(kept) + found
-            found = text.find(wanted, found + 1)
+        text = tail + piece
+        at = text.find(pattern)
+        while at >= 0:
+            yield offset - len(tail) + at
+            at = text.find(pattern, at + 1)
         offset += len(piece)
-        kept = text[1 - len(wanted) :]
+        tail = text[1 - len(pattern) :]

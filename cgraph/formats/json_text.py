@@ -20,14 +20,14 @@ def parse_json(raw: bytes, allowance: Allowance, what: str) -> dict[str, Any]:
     text = len(raw) * (2 if raw.isascii() else 8)  # as one text, and cut into pieces
     allowance.spend(what, nbytes=text + VALUE * values + OBJECT * raw.count(b"{"))
     try:
-        found = json.loads(raw, object_pairs_hook=unique)
+        value = json.loads(raw, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{what} is no JSON: {error}") from None
     except RepeatedName as error:
         raise FormatError(f"{what} has the name {str(error)!r:.80} twice") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise FormatError(f"{what} is no object")
-    return found
+    return value
 
 
 class RepeatedName(Exception):

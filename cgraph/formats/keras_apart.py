@@ -19,7 +19,7 @@ import numpy as np
 from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
-from cgraph.formats.keras_h5 import Contents, KerasFile, Stored, read_contents
+from cgraph.formats.keras_h5 import Contents, KerasFile, StoredArray, read_contents
 from cgraph.formats.mapped import map_file
 from cgraph.system.child_processes import run_module
 from cgraph.terminal import complain
@@ -47,7 +47,7 @@ def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
         if status:
             raise FormatError(f"{path}: {last_line(complaint)}")
         try:
-            return received(answer, Allowance(len(data))).file(data)
+            return receive(answer, Allowance(len(data))).file(data)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
 
@@ -63,37 +63,37 @@ def send(contents: Contents, out: IO[bytes]) -> None:
     """Write the length of a JSON text, the text, and the arrays that do not lie in the file as they are."""
     rows: list[list[Any]] = []
     for key, x in contents.arrays.items():
-        dtype, offset = (x.dtype, x.offset) if isinstance(x, Stored) else (x.dtype.str, None)
+        dtype, offset = (x.dtype, x.offset) if isinstance(x, StoredArray) else (x.dtype.str, None)
         rows.append([*key, dtype, list(x.shape), offset])
     text = json.dumps({"config": contents.config, "arrays": rows}).encode()
     out.write(len(text).to_bytes(8, "little") + text)
     for x in contents.arrays.values():
-        if not isinstance(x, Stored):
+        if not isinstance(x, StoredArray):
             out.write(np.ascontiguousarray(x).data)
 
 
-def received(file: IO[bytes], allowance: Allowance) -> Contents:
+def receive(file: IO[bytes], allowance: Allowance) -> Contents:
     """What the child has written, checked: it read a file that nobody vouches for."""
     file.seek(0)
     length = int.from_bytes(file.read(8), "little")
     if length > SENT + SENT_TIMES * allowance.file_nbytes:
         raise FormatError("the reader handed back too much")
-    found = parse_json(file.read(length), allowance, "its description")
-    arrays: dict[tuple[str, str], Stored | np.ndarray] = {}
+    description = parse_json(file.read(length), allowance, "its description")
+    arrays: dict[tuple[str, str], StoredArray | np.ndarray] = {}
     try:
-        for layer, name, code, shape, offset in found["arrays"]:
+        for layer, name, code, shape, offset in description["arrays"]:
             dtype = np.dtype(code)
             if dtype.kind not in NUMBERS or min(shape, default=0) < 0 or not isinstance(offset, int | None):
                 raise FormatError(f"the reader handed back {code!r:.40} {shape!r:.40}")
             if offset is not None:
-                arrays[layer, name] = Stored(offset, code, tuple(shape))
+                arrays[layer, name] = StoredArray(offset, code, tuple(shape))
                 continue
             allowance.spend("an array", nbytes=math.prod(shape) * dtype.itemsize)
             x = np.empty(shape, dtype)
             if file.readinto(x.reshape(-1).view(np.uint8)) != x.nbytes:  # type: ignore[attr-defined]
                 raise FormatError("the reader handed back too little")
             arrays[layer, name] = x
-        return Contents(found["config"], arrays)
+        return Contents(description["config"], arrays)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FormatError(f"the reader handed back something else: {error}") from error
 

@@ -59,17 +59,17 @@ def graph_of(file: KerasFile, n: int) -> KerasGraph:
     if file.config.get("class_name") not in ("Functional", "Model"):
         raise FormatError(f"{file.config.get('class_name')!r} is no functional network")
     allowance = Allowance(file.nbytes)
-    known: dict[str, Node] = {}
-    for layer, names in in_order(config["layers"]):
+    nodes: dict[str, Node] = {}
+    for layer, names in sort_layers(config["layers"]):
         allowance.spend(f"layer {layer['name']!r:.80}", nodes=NODES + len(names))
-        known[layer["name"]] = built(layer, file.weights, [known[name] for name in names], n)
-    inputs = [known[name] for name, *_ in entries(config["input_layers"])]
+        nodes[layer["name"]] = build_layer(layer, file.weights, [nodes[name] for name in names], n)
+    inputs = [nodes[name] for name, *_ in entries(config["input_layers"])]
     return KerasGraph(
-        [x for x in inputs if isinstance(x, Var)], [known[k] for k, *_ in entries(config["output_layers"])]
+        [x for x in inputs if isinstance(x, Var)], [nodes[k] for k, *_ in entries(config["output_layers"])]
     )
 
 
-def in_order(layers: list[dict]) -> Iterator[tuple[dict, list[str]]]:
+def sort_layers(layers: list[dict]) -> Iterator[tuple[dict, list[str]]]:
     """Every layer after those that it reads, with their names. Time in proportion to the layers and their operands.
 
     FormatError when they wait for each other, or two have one name.
@@ -112,7 +112,7 @@ def operand_names(layer: dict) -> list[str]:
     return [name for name, *_ in rows]
 
 
-def built(layer: dict, weights: dict[str, Weights], xs: list[Node], n: int) -> Node:
+def build_layer(layer: dict, weights: dict[str, Weights], xs: list[Node], n: int) -> Node:
     kind, config = layer["class_name"], layer["config"]
     if kind == "InputLayer":
         shape = config.get("batch_input_shape") or config["batch_shape"]
@@ -121,7 +121,7 @@ def built(layer: dict, weights: dict[str, Weights], xs: list[Node], n: int) -> N
         raise FormatError(f"layer {layer['name']} has channels first, which is not supported")
     if kind not in RULES:
         raise FormatError(f"layer {layer['name']} is a {kind}, which is not known here; known are {', '.join(RULES)}")
-    return activated(RULES[kind](config, weights.get(layer["name"], {}), xs), config.get("activation"))
+    return activate(RULES[kind](config, weights.get(layer["name"], {}), xs), config.get("activation"))
 
 
 def channels_first(shape: list[int]) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ def channels_last(x: Node) -> Node:
     return x.transpose((0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
 
 
-def activated(x: Node, name: str | None) -> Node:
+def activate(x: Node, name: str | None) -> Node:
     if name in (None, "linear"):
         return x
     if name not in ("relu", "relu6", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign"):
@@ -219,7 +219,7 @@ def reshape(config: dict, weights: Weights, xs: list[Node]) -> Node:
     return y.transpose((0, y.ndim - 1, *range(1, y.ndim - 1))) if y.ndim > 2 else y
 
 
-def joined(config: dict, weights: Weights, xs: list[Node]) -> Node:
+def concatenate(config: dict, weights: Weights, xs: list[Node]) -> Node:
     axis = config["axis"] % xs[0].ndim
     return concat(xs, axis=1 if axis == xs[0].ndim - 1 else axis + 1 if axis else 0)
 
@@ -242,20 +242,20 @@ def relu(config: dict, weights: Weights, xs: list[Node]) -> Node:
     return y if config.get("max_value") is None else minimum(y, config["max_value"])
 
 
-def passed(config: dict, weights: Weights, xs: list[Node]) -> Node:
+def pass_through(config: dict, weights: Weights, xs: list[Node]) -> Node:
     return xs[0]
 
 
 RULES: dict[str, Rule] = {
-    "Activation": passed,
+    "Activation": pass_through,
     "Add": add,
     "AveragePooling2D": pool("avg_pool2d"),
     "BatchNormalization": batch_norm,
-    "Concatenate": joined,
+    "Concatenate": concatenate,
     "Conv2D": conv2d,
     "Dense": dense,
     "DepthwiseConv2D": depthwise,
-    "Dropout": passed,
+    "Dropout": pass_through,
     "Flatten": flatten,
     "GlobalAveragePooling2D": whole("mean"),
     "GlobalMaxPooling2D": whole("max"),

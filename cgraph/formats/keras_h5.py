@@ -49,7 +49,7 @@ class KerasFile(Record):
     nbytes: int = 0
 
 
-class Stored(Record):
+class StoredArray(Record):
     """An array that lies in the file as it is.
 
     Fields
@@ -67,8 +67,8 @@ class Stored(Record):
         stop = self.offset + count * dtype.itemsize
         if not 0 <= self.offset <= stop <= len(data):
             raise FormatError(f"an array of {count} × {dtype} at byte {self.offset} lies outside the file")
-        found = aligned(np.frombuffer(data[self.offset : stop], dtype))
-        return found.astype(dtype.newbyteorder("="), copy=False).reshape(self.shape)
+        array = aligned(np.frombuffer(data[self.offset : stop], dtype))
+        return array.astype(dtype.newbyteorder("="), copy=False).reshape(self.shape)
 
 
 class Contents(Record):
@@ -80,12 +80,12 @@ class Contents(Record):
     """
 
     config: dict[str, Any]
-    arrays: dict[tuple[str, str], Stored | np.ndarray]
+    arrays: dict[tuple[str, str], StoredArray | np.ndarray]
 
     def file(self, data: memoryview) -> KerasFile:
         weights: dict[str, dict[str, np.ndarray]] = {}
         for (layer, name), x in self.arrays.items():
-            weights.setdefault(layer, {})[name] = x.array(data) if isinstance(x, Stored) else x
+            weights.setdefault(layer, {})[name] = x.array(data) if isinstance(x, StoredArray) else x
         return KerasFile(self.config, weights, len(data))
 
 
@@ -107,12 +107,12 @@ def read_contents(path: str | Path) -> Contents:
     import h5py
 
     try:
-        seen = os.stat(path)
-        if not stat.S_ISREG(seen.st_mode):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
             raise FormatError("it is no regular file")
-        allowance = Allowance(seen.st_size)
+        allowance = Allowance(status.st_size)
         with h5py.File(path, "r") as file:
-            text = description(file, seen.st_size)
+            text = description(file, status.st_size)
             root = file["model_weights"] if kind_of(file, "model_weights", h5py) else file
             arrays = arrays_of(root, file.userblock_size, allowance, h5py)
         return Contents({} if text is None else parse_json(text, allowance, "its text"), arrays)
@@ -162,13 +162,13 @@ def kind_of(group: Any, name: str, h5py: Any) -> Any:
 
 def arrays_of(
     root: Any, userblock: int, allowance: Allowance, h5py: Any
-) -> dict[tuple[str, str], "Stored | np.ndarray"]:
+) -> dict[tuple[str, str], "StoredArray | np.ndarray"]:
     """Arrays by layer and their last name, without Keras' ``:0``; by their whole path in the layer where several share
     that name, as in a network that is a layer of another."""
     paths = dict(datasets(root, allowance, h5py))
     keys = {path: path.partition(":")[0].partition("/")[::2] for path in paths}
     last = Counter((layer, name.rpartition("/")[2]) for layer, name in keys.values())
-    found: dict[tuple[str, str], Stored | np.ndarray] = {}
+    arrays: dict[tuple[str, str], StoredArray | np.ndarray] = {}
     for path, dataset in paths.items():
         check_stored(path, dataset, h5py)
         layer, name = keys[path]
@@ -176,10 +176,10 @@ def arrays_of(
         key = (layer, short if last[layer, short] == 1 else name)
         offset = None if userblock or dataset.chunks else dataset.id.get_offset()
         if offset is not None:
-            found[key] = Stored(offset, dataset.dtype.str, dataset.shape)
+            arrays[key] = StoredArray(offset, dataset.dtype.str, dataset.shape)
         else:
-            found[key] = unpacked(path, dataset, allowance)
-    return found
+            arrays[key] = read_dataset(path, dataset, allowance)
+    return arrays
 
 
 def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, Any]]:
@@ -218,11 +218,11 @@ def check_stored(path: str, dataset: Any, h5py: Any) -> None:
         raise FormatError(f"{path:.80} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
 
 
-def unpacked(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:
+def read_dataset(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:
     """The contents of a dataset that is kept in chunks, perhaps compressed, or behind a block of the user's."""
     if dataset.chunks is not None:
-        found = read_chunks(path, dataset, MOST_RATIO, allowance)
+        array = read_chunks(path, dataset, MOST_RATIO, allowance)
     else:
         allowance.spend(f"{path:.80}", nbytes=dataset.size * dataset.dtype.itemsize)
-        found = dataset[()]
-    return np.asarray(found, found.dtype.newbyteorder("="))
+        array = dataset[()]
+    return np.asarray(array, array.dtype.newbyteorder("="))

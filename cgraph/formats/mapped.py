@@ -25,7 +25,7 @@ def map_file(path: str | Path) -> memoryview:
     return map_descriptor(fd, str(path))
 
 
-def beside(folder: Path, location: str) -> memoryview:
+def map_external(folder: Path, location: str) -> memoryview:
     """A file that another file names, in `folder` or below. FormatError unless every rule above holds."""
     parts = [part for part in location.split("/") if part != "."]
     if not location or "\\" in location or "\0" in location or PurePosixPath(location).is_absolute():

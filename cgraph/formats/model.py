@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.trimmed_function import CutFunction
+from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
@@ -55,12 +55,12 @@ class Model:
         """A Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
         counts = list(dict.fromkeys(n for axes in self.counts.values() for n in axes.values()))
         outputs = [*self.outputs, *counts, *self.checks]
-        found = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
+        function = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
         if not self.is_open:
-            return found
+            return function
         place = {n: len(self.outputs) + i for i, n in enumerate(counts)}
         cuts = [{axis: place[n] for axis, n in self.counts.get(i, {}).items()} for i in range(len(self.outputs))]
-        return CutFunction.of(found, cuts, tuple(self.checks.values()))
+        return TrimmedFunction.of(function, cuts, tuple(self.checks.values()))
 
     def with_state(self, state: Mapping[str, str]) -> "Model":
         """The same with inputs that are kept from run to run: after a run each holds what the output of its name was.
@@ -77,22 +77,22 @@ class Model:
         if state and self.is_open:
             raise FormatError("state: lengths are known only when run, and what a run has kept cannot be taken back")
         inputs, outputs = {x.name: x for x in self.inputs}, dict(zip(self.names, self.outputs))
-        for names, known in ((state, list(inputs)), (state.values(), list(outputs))):
+        for names, available in ((state, list(inputs)), (state.values(), list(outputs))):
             for name in names:
-                if name not in known:
-                    raise FormatError(f"state: there is no {name!r}; there are {', '.join(known)}")
-        kept: dict[Var, Node] = {}
+                if name not in available:
+                    raise FormatError(f"state: there is no {name!r}; there are {', '.join(available)}")
+        replaced: dict[Var, Node] = {}
         for name, source in state.items():
             x, y = inputs[name], outputs[source]
             if x.spec != y.spec:
                 raise FormatError(f"state: {name} {x.spec} cannot hold {source} {y.spec}, which is another")
-            kept[x] = y
-        assign_all({x: np.zeros(x.shape, x.dtype) for x in kept if not x.is_assigned})
+            replaced[x] = y
+        assign_all({x: np.zeros(x.shape, x.dtype) for x in replaced if not x.is_assigned})
         shown = [name for name in self.names if name not in state.values()]
         return replace(
             self,
-            inputs=tuple(x for x in self.inputs if x not in kept),
+            inputs=tuple(x for x in self.inputs if x not in replaced),
             outputs=tuple(outputs[name] for name in shown),
             names=tuple(shown),
-            updates=self.updates | kept,
+            updates=self.updates | replaced,
         )

@@ -18,7 +18,7 @@ import numpy as np
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
-from cgraph.formats.zip_archive import STORED, Member, members_of, unpacked
+from cgraph.formats.zip_archive import STORED, Member, members_of, unpack
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
 from cgraph.system.files import replace_file
@@ -76,7 +76,7 @@ def read_npy(path: str | Path) -> np.ndarray:
     """
     data = map_file(path)
     try:
-        return array_in(data, "the file", Allowance(len(data)))
+        return parse_npy(data, "the file", Allowance(len(data)))
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
@@ -86,10 +86,10 @@ def member_array(data: memoryview, member: Member, allowance: Allowance) -> np.n
     label = f"member {member.name!r:.80}"
     if member.method != STORED:
         allowance.spend(f"{label} (largest= allows more)", nbytes=member.nbytes)
-    return array_in(unpacked(data, member), label, allowance)
+    return parse_npy(unpack(data, member), label, allowance)
 
 
-def array_in(body: memoryview, label: str, allowance: Allowance) -> np.ndarray:
+def parse_npy(body: memoryview, label: str, allowance: Allowance) -> np.ndarray:
     """The array of a .npy file's bytes, which errors call `label`."""
     shape, dtype, fortran, start = npy_header(body, label)
     need = prod(shape) * dtype.itemsize
@@ -112,14 +112,14 @@ def npy_header(body: memoryview, label: str) -> tuple[tuple[int, ...], np.dtype,
     if not width or not 0 < length <= min(LONGEST_HEADER, len(body) - start):
         raise FormatError(f"{label} has no header of a .npy file")
     text = str(body[start : start + length], "latin1")
-    found = HEADER.fullmatch(text)
-    if found is None:
+    match = HEADER.fullmatch(text)
+    if match is None:
         raise FormatError(f"{label} has the header {text!r:.120}; only numbers are read")
-    shape = tuple(int(n) for n in re.findall(NUMBER, found["shape"]))
-    return *checked(shape, found["dtype"], label), found["order"] == "True", start + length
+    shape = tuple(int(n) for n in re.findall(NUMBER, match["shape"]))
+    return *check_header(shape, match["dtype"], label), match["order"] == "True", start + length
 
 
-def checked(shape: tuple[int, ...], code: str, label: str) -> tuple[tuple[int, ...], np.dtype]:
+def check_header(shape: tuple[int, ...], code: str, label: str) -> tuple[tuple[int, ...], np.dtype]:
     """A shape and dtype that an array can have, or FormatError."""
     try:
         dtype = np.dtype(code)

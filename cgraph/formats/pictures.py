@@ -17,7 +17,7 @@ MOST_PIXELS = 1 << 28
 
 
 @contextmanager
-def opened_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[Any]:
+def open_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[Any]:
     """Open a picture, and let the caller's block decode it; as a context manager of a ``PIL.Image.Image``.
 
     Parameters
@@ -46,7 +46,7 @@ def opened_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[A
 
 def read_rgb(source: str | Path | IO[bytes], name: str = "") -> Any:
     """Read a picture into memory as a ``PIL.Image.Image`` of three bands. FormatError as `opened_picture`."""
-    with opened_picture(source, name) as image:
+    with open_picture(source, name) as image:
         return image.convert("RGB")
 
 

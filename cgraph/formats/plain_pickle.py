@@ -35,7 +35,7 @@ class Call(Record, eq=False):
     args: tuple
 
 
-class Stored(Record, eq=False):
+class PersistentId(Record, eq=False):
     """What a pickle says of an object that is kept outside it."""
 
     record: Any
@@ -56,7 +56,7 @@ TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 IGNORED = frozenset(("PROTO", "FRAME"))
 
 
-def described(x: Any) -> str:
+def describe(x: Any) -> str:
     """A value for a message: numbers and short text as they are, of anything else its kind and size alone."""
     if x is None or isinstance(x, bool | float):
         return repr(x)
@@ -71,7 +71,7 @@ def described(x: Any) -> str:
     return f"a {type(x).__name__}"
 
 
-class Stream:
+class ByteStream:
     """Bytes of a file, read from front to back. Changes: its position."""
 
     def __init__(self, data: memoryview) -> None:
@@ -81,24 +81,24 @@ class Stream:
         """The next bytes; fewer at the end."""
         if count > LONGEST_TEXT:
             raise FormatError(f"it has a text or number of {count} bytes; at most {LONGEST_TEXT} are read")
-        found = bytes(self.data[self.at : self.at + count])
-        self.at += len(found)
-        return found
+        data = bytes(self.data[self.at : self.at + count])
+        self.at += len(data)
+        return data
 
     def readline(self) -> bytes:
         """The next bytes up to a line's end."""
         head = bytes(self.data[self.at : self.at + LONGEST_LINE])
-        found = head[: head.find(b"\n") + 1]
-        if not found:
+        line = head[: head.find(b"\n") + 1]
+        if not line:
             raise FormatError(f"it has a line of over {len(head)} bytes")
-        self.at += len(found)
-        return found
+        self.at += len(line)
+        return line
 
     def tell(self) -> int:
         return self.at
 
 
-class Reader:
+class PickleReader:
     """A stack and a memo. Changes: with every instruction."""
 
     def __init__(self, allowed: frozenset[Global], allowance: Allowance) -> None:
@@ -143,7 +143,7 @@ class Reader:
             second, first = self.pop(), self.pop()
             self.stack.append(self.named(first, second))
         elif name == "BINPERSID":
-            self.stack.append(Stored(self.pop()))
+            self.stack.append(PersistentId(self.pop()))
         elif name == "REDUCE":
             args, function = self.pop(), self.pop()
             self.stack.append(self.called(function, args))
@@ -155,12 +155,12 @@ class Reader:
 
     def named(self, module: Any, name: Any) -> Global:
         if not isinstance(module, str) or not isinstance(name, str) or Global(module, name) not in self.allowed:
-            raise FormatError(f"it names {described(module)}.{described(name)}, which is not allowed")
+            raise FormatError(f"it names {describe(module)}.{describe(name)}, which is not allowed")
         return Global(module, name)
 
     def called(self, function: Any, args: Any) -> Any:
         if not isinstance(function, Global) or not isinstance(args, tuple):
-            raise FormatError(f"it calls {described(function)}")
+            raise FormatError(f"it calls {describe(function)}")
         if function != DICT:
             return Call(function, args)
         if args:
@@ -189,7 +189,7 @@ class Reader:
 
     def container(self, kind: type) -> Any:
         if type(self.top()) is not kind:
-            raise FormatError(f"{described(self.top())} is no {kind.__name__}")
+            raise FormatError(f"{describe(self.top())} is no {kind.__name__}")
         return self.top()
 
     def top(self) -> Any:
@@ -198,9 +198,9 @@ class Reader:
         return self.stack[-1]
 
     def pop(self) -> Any:
-        found = self.top()
+        value = self.top()
         self.stack.pop()
-        return found
+        return value
 
     def since_mark(self) -> list:
         """Everything above the last mark, which goes too."""
@@ -208,22 +208,22 @@ class Reader:
         if at is None:
             raise FormatError("it has no mark")
         self.allowance.spend("its description", nbytes=POINTER * (len(self.stack) - at))
-        found = self.stack[at + 1 :]
+        items = self.stack[at + 1 :]
         del self.stack[at:]
-        return found
+        return items
 
 
 def is_key(x: Any) -> bool:
     return isinstance(x, str) or (isinstance(x, int) and abs(x) < LARGEST_KEY)
 
 
-def read_pickle(stream: Stream, allowed: frozenset[Global], allowance: Allowance) -> Any:
+def read_pickle(stream: ByteStream, allowed: frozenset[Global], allowance: Allowance) -> Any:
     """The value of the next pickle in `stream`, which may name nothing but `allowed`.
 
     Raises
         FormatError: it is malformed, holds more than data, or takes too much memory
     """
-    reader = Reader(allowed, allowance)
+    reader = PickleReader(allowed, allowance)
     try:
         for opcode, arg, _ in pickletools.genops(stream):  # type: ignore[arg-type]
             if opcode.name == "STOP":

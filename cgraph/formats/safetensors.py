@@ -50,33 +50,33 @@ def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
     length = int.from_bytes(data[:8], "little")
     if length > min(LARGEST_HEADER, len(data) - 8):
         raise FormatError(f"a header of {length} bytes is declared, the file has {len(data)}")
-    header = parsed(bytes(data[8 : 8 + length]), Allowance(len(data)))
+    header = parse_header(bytes(data[8 : 8 + length]), Allowance(len(data)))
     header.pop("__metadata__", None)
     start = 8 + length
-    ranges = {name: checked(name, entry, len(data) - start) for name, entry in header.items()}
+    ranges = {name: check_entry(name, entry, len(data) - start) for name, entry in header.items()}
     check_contiguous(list(ranges.values()), len(data) - start)
-    found = {}
+    arrays = {}
     for name, span in ranges.items():
         span = range(start + span.start, start + span.stop)
-        found[name] = array_at(data, header[name], span)
-    return found
+        arrays[name] = array_at(data, header[name], span)
+    return arrays
 
 
-def parsed(raw: bytes, allowance: Allowance) -> dict[str, Any]:
+def parse_header(raw: bytes, allowance: Allowance) -> dict[str, Any]:
     """The header as a dictionary, or FormatError."""
     if not raw.startswith(b"{"):
         raise FormatError("the header does not begin with {")
     return parse_json(raw, allowance, "the header")
 
 
-def checked(name: str, entry: Any, nbytes: int) -> range:
+def check_entry(name: str, entry: Any, nbytes: int) -> range:
     """An array's range within the data, when shape, dtype and range agree; FormatError otherwise."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise FormatError(f"the entry of {name!r:.80} must have dtype, shape and data_offsets")
     shape, offsets, dtype = entry["shape"], entry["data_offsets"], entry["dtype"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise FormatError(f"{name!r:.80} has the dtype {dtype!r:.40}; supported are {', '.join(DTYPES)}")
-    if not is_whole_numbers(shape) or len(shape) > MOST_AXES or not is_whole_numbers(offsets) or len(offsets) != 2:
+    if not is_integers(shape) or len(shape) > MOST_AXES or not is_integers(offsets) or len(offsets) != 2:
         raise FormatError(f"{name!r:.80} has the shape {shape!r:.80} at {offsets!r:.80}")
     begin, end = offsets
     itemsize = np.dtype(DTYPES[dtype]).itemsize
@@ -88,7 +88,7 @@ def checked(name: str, entry: Any, nbytes: int) -> range:
     return range(begin, end)
 
 
-def is_whole_numbers(x: Any) -> bool:
+def is_integers(x: Any) -> bool:
     return isinstance(x, list) and all(type(n) is int and 0 <= n < 2**63 for n in x)
 
 
@@ -107,11 +107,11 @@ def array_at(data: memoryview, entry: dict[str, Any], span: range) -> np.ndarray
     """One array where it lies in the file; a copy where its elements do not lie aligned or are widened."""
     raw = np.frombuffer(data[span.start : span.stop], np.dtype(DTYPES[entry["dtype"]]))
     if entry["dtype"] == "BF16":
-        return widened(raw).reshape(entry["shape"])
+        return widen(raw).reshape(entry["shape"])
     return aligned(raw).reshape(entry["shape"])
 
 
-def widened(raw: np.ndarray) -> np.ndarray:
+def widen(raw: np.ndarray) -> np.ndarray:
     """bfloat16 as float32, of which it is the upper half."""
     out = np.zeros(raw.size, "<f4")
     copy_to(out.view("<u2")[1::2], raw)

@@ -17,7 +17,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
-from cgraph.formats.plain_pickle import Call, Global, Stored, Stream, described, read_pickle
+from cgraph.formats.plain_pickle import ByteStream, Call, Global, PersistentId, describe, read_pickle
 from cgraph.formats.zip_archive import STORED, members_of
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
@@ -73,16 +73,16 @@ def read_torch(path: str | Path) -> dict[str, np.ndarray]:
     data = map_file(path)
     allowance = Allowance(len(data))
     try:
-        tensors, places = (zipped if data[: len(ZIP)] == ZIP else legacy)(data, allowance)
+        tensors, places = (read_zipped if data[: len(ZIP)] == ZIP else read_legacy)(data, allowance)
         storages = {key: place.array(data) for key, place in places.items()}
         return {name: tensor(call, storages) for name, call in tensors.items()}
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-def legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
+def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
     """Five pickles one after another – magic, protocol, machine, tree, keys – and then the storages."""
-    stream = Stream(data)
+    stream = ByteStream(data)
 
     def plain() -> Any:
         return read_pickle(stream, frozenset(), allowance)
@@ -91,7 +91,7 @@ def legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dic
         raise FormatError("it does not begin like a torch file")
     protocol, machine = plain(), plain()
     if protocol != PROTOCOL or not isinstance(machine, dict) or machine.get("little_endian") is not True:
-        raise FormatError(f"protocol {described(protocol)} or byte order is not supported")
+        raise FormatError(f"protocol {describe(protocol)} or byte order is not supported")
     tensors = tensors_of(read_pickle(stream, ALLOWED, allowance), allowance)
     keys = plain()
     declared = storages_of(tensors)
@@ -102,12 +102,12 @@ def legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dic
         dtype, count = declared[key]
         if int.from_bytes(stream.read(8), "little") != count:
             raise FormatError(f"storage {key!r:.40} has another length than its tensors say")
-        places[key] = checked_place(key, stream.at, count, dtype, len(data))
+        places[key] = check_place(key, stream.at, count, dtype, len(data))
         stream.at += count * dtype.itemsize
     return tensors, places
 
 
-def zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
+def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
     """A zip archive of ``data.pkl`` and a stored, uncompressed member for each storage, all in one folder."""
     members = members_of(data, allowance)
     inner = {name.partition("/")[2]: member for name, member in members.items()}
@@ -121,17 +121,17 @@ def zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dic
 
     if "byteorder" in inner and body("byteorder") != b"little":
         raise FormatError("its byte order is not supported")
-    tensors = tensors_of(read_pickle(Stream(body("data.pkl")), ALLOWED, allowance), allowance)
+    tensors = tensors_of(read_pickle(ByteStream(body("data.pkl")), ALLOWED, allowance), allowance)
     places = {}
     for key, (dtype, count) in storages_of(tensors).items():
         member = inner.get(f"data/{key}")
         if member is None or member.nbytes != count * dtype.itemsize:
             raise FormatError(f"storage {key!r:.40} is missing or has another length than its tensors say")
-        places[key] = checked_place(key, member.place.start, count, dtype, len(data))
+        places[key] = check_place(key, member.place.start, count, dtype, len(data))
     return tensors, places
 
 
-def checked_place(key: str, offset: int, count: int, dtype: np.dtype, size: int) -> Place:
+def check_place(key: str, offset: int, count: int, dtype: np.dtype, size: int) -> Place:
     if offset + count * dtype.itemsize > size:
         raise FormatError(f"storage {key!r:.40} of {count} × {dtype} reaches beyond the {size} bytes of the file")
     return Place(offset, count, dtype)
@@ -139,22 +139,22 @@ def checked_place(key: str, offset: int, count: int, dtype: np.dtype, size: int)
 
 def storages_of(tensors: Mapping[str, Call]) -> Storages:
     """Every storage that a tensor names."""
-    found: Storages = {}
+    storages: Storages = {}
     for call in tensors.values():
         key, dtype, count = storage(call.args[0] if call.args else None)
-        if found.setdefault(key, (dtype, count)) != (dtype, count):
+        if storages.setdefault(key, (dtype, count)) != (dtype, count):
             raise FormatError(f"storage {key!r:.40} is described in two ways")
-    return found
+    return storages
 
 
-def storage(given: Any) -> tuple[str, np.dtype, int]:
+def storage(value: Any) -> tuple[str, np.dtype, int]:
     """Key, dtype and elements of ``("storage", type, key, device, elements)``."""
-    record = given.record if isinstance(given, Stored) else None
+    record = value.record if isinstance(value, PersistentId) else None
     if not isinstance(record, tuple) or len(record) not in (5, 6) or not is_text(record[0], "storage"):
-        raise FormatError(f"{described(given)} is no storage")
+        raise FormatError(f"{describe(value)} is no storage")
     kind, key, count = record[1], record[2], record[4]
     if not isinstance(kind, Global) or kind.name not in DTYPES or not isinstance(key, str) or not natural(count):
-        raise FormatError(f"{', '.join(map(described, record))} is no storage")
+        raise FormatError(f"{', '.join(map(describe, record))} is no storage")
     if len(record) == 6 and record[5] is not None:
         raise FormatError(f"storage {key!r:.40} is a view of another one, which is not supported")
     return key, np.dtype(DTYPES[kind.name]), count
@@ -170,7 +170,7 @@ def natural(x: Any) -> bool:
 
 def tensors_of(tree: Any, allowance: Allowance) -> dict[str, Call]:
     """Calls that describe tensors, by path; each dictionary is entered once."""
-    found: dict[str, Call] = {}
+    tensors: dict[str, Call] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]
     entered: set[int] = set()
     while waiting:
@@ -178,14 +178,14 @@ def tensors_of(tree: Any, allowance: Allowance) -> dict[str, Call]:
         if isinstance(value, Call) and value.function == PARAMETER and value.args:
             value = value.args[0]
         if isinstance(value, Call) and value.function in TENSORS:
-            found[path or "tensor"] = value
+            tensors[path or "tensor"] = value
         elif isinstance(value, Mapping) and id(value) not in entered:
             entered.add(id(value))
             for key in reversed(value):
                 width = 1 if path.isascii() and key.isascii() else 4
                 allowance.spend("the paths of its tensors", nbytes=PATH + width * (len(path) + len(key)))
                 waiting.append((f"{path}.{key}" if path else key, value[key]))
-    return found
+    return tensors
 
 
 def tensor(call: Call, storages: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -204,9 +204,9 @@ def tensor(call: Call, storages: Mapping[str, np.ndarray]) -> np.ndarray:
     if not prod(shape):
         return np.empty(shape, dtype)
     steps = tuple(step * dtype.itemsize for step in strides)
-    found: np.ndarray = np.ndarray(shape, dtype, storages[key], offset * dtype.itemsize, steps)
-    found.flags.writeable = False
-    return found
+    array: np.ndarray = np.ndarray(shape, dtype, storages[key], offset * dtype.itemsize, steps)
+    array.flags.writeable = False
+    return array
 
 
 def is_size(x: Any) -> bool:

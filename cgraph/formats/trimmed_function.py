@@ -12,7 +12,7 @@ from cgraph.function import Function
 Cuts = Sequence[Mapping[int, int]]
 
 
-class CutFunction(Function):
+class TrimmedFunction(Function):
     """A Function whose calls return the first elements along axes of open length, as many as were counted.
 
     Its graph's outputs are those of the model, at their greatest length, then counts, then what must hold.
@@ -28,23 +28,23 @@ class CutFunction(Function):
     @classmethod
     def of(cls, function: Function, cuts: Cuts, texts: Sequence[str]) -> Self:
         """The same Function, with what is cut of its outputs."""
-        made = cls.__new__(cls)
-        made.__dict__ |= {**function.__dict__, "cuts": cuts, "texts": texts}
-        return made
+        trimmed = cls.__new__(cls)
+        trimmed.__dict__ |= {**function.__dict__, "cuts": cuts, "texts": texts}
+        return trimmed
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
         """Refused: nobody knows how large the arrays must be."""
         if out is not None:
             raise InputError("out takes no arrays for results whose length is known only when they are there")
 
-    def _run(self, given: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
+    def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
         """A run. InputError when something that was to hold does not."""
-        found = super()._run(given, out, copy)
-        first = len(found) - len(self.texts)
-        for holds, text in zip(found[first:], self.texts):
+        results = super()._run(inputs, out, copy)
+        first = len(results) - len(self.texts)
+        for holds, text in zip(results[first:], self.texts):
             if not holds.item():
                 raise InputError(text)
-        return [self._cut(x, {a: found[i].item() for a, i in cut.items()}) for x, cut in zip(found, self.cuts)]
+        return [self._cut(x, {a: results[i].item() for a, i in cut.items()}) for x, cut in zip(results, self.cuts)]
 
     def _cut(self, x: Any, counts: Mapping[int, int]) -> Any:
         """The first elements along some axes."""

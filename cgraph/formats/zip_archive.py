@@ -57,7 +57,7 @@ def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
     """
     where, count = directory_of(data)
     allowance.spend("its table of members", nbytes=ENTRY * count)
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     spans = []
     at = where.start
     for _ in range(count):
@@ -65,16 +65,16 @@ def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
             raise FormatError(f"its table of members is cut off at byte {at}")
         allowance.spend("names of its members", nbytes=LETTER * name_length(data, at))
         member, begin, at = member_at(data, at, where)
-        if member.name in found:
+        if member.name in members:
             raise FormatError(f"two members have the name {member.name!r:.80}")
-        found[member.name] = member
+        members[member.name] = member
         spans.append((begin, member.place.stop, member.name))
     if at != where.stop:
         raise FormatError(f"its table of members ends at byte {at}, not {where.stop}")
     for (_, stop, _), (start, _, name) in zip(sorted(spans), sorted(spans)[1:]):
         if start < stop:
             raise FormatError(f"member {name!r:.80} shares bytes with another")
-    return found
+    return members
 
 
 def directory_of(data: memoryview) -> tuple[range, int]:
@@ -116,7 +116,7 @@ def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int
     name = raw.decode("utf-8" if flags & UTF8 else "cp437", "replace")
     if LARGE in (nbytes, stored, begin):
         field = field_of_64_bits(data[extra_at : extra_at + extra_length], name)
-        nbytes, stored, begin = in_64_bits(field, [nbytes, stored, begin], name)
+        nbytes, stored, begin = with_64_bit_fields(field, [nbytes, stored, begin], name)
     if flags & ENCRYPTED or method not in (STORED, DEFLATED):
         raise FormatError(f"member {name!r:.80} is encrypted, or compressed by an unknown method")
     if begin + LOCAL.size > where.start or data[begin : begin + 4] != b"PK\x03\x04":
@@ -146,7 +146,7 @@ def field_of_64_bits(extra: memoryview, name: str) -> memoryview:
     raise FormatError(f"member {name!r:.80} has its size in 64 bits behind {MOST_FIELDS} extra fields, or nowhere")
 
 
-def in_64_bits(field: memoryview, numbers: list[int], name: str) -> list[int]:
+def with_64_bit_fields(field: memoryview, numbers: list[int], name: str) -> list[int]:
     """Numbers that are too large for 32 bits, from the extra field for them."""
     wide = (int.from_bytes(field[i : i + 8], "little") for i in range(0, min(len(field), 8 * len(numbers)) - 7, 8))
     try:
@@ -155,7 +155,7 @@ def in_64_bits(field: memoryview, numbers: list[int], name: str) -> list[int]:
         raise FormatError(f"member {name!r:.80} lacks its size in 64 bits") from None
 
 
-def unpacked(data: memoryview, member: Member) -> memoryview:
+def unpack(data: memoryview, member: Member) -> memoryview:
     """A member's bytes, where they lie in the file when they are stored plain. FormatError when they are damaged."""
     if member.method == STORED:
         body = data[member.place.start : member.place.stop]
@@ -165,14 +165,14 @@ def unpacked(data: memoryview, member: Member) -> memoryview:
             crc = zlib.crc32(piece, crc)
             forget(np.frombuffer(piece, np.uint8))
     else:
-        body = inflated(data, member)
+        body = inflate(data, member)
         crc = zlib.crc32(body)
     if crc != member.crc:
         raise FormatError(f"member {member.name!r:.80} is damaged: its checksum is another one")
     return body
 
 
-def inflated(data: memoryview, member: Member) -> memoryview:
+def inflate(data: memoryview, member: Member) -> memoryview:
     """The bytes of a compressed member, which has declared how many they are; the caller has allowed so many."""
     out = np.empty(member.nbytes, np.uint8)
     at = 0

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.fuzz.all_constructs import CONSTRUCTS
-from benchmarks.fuzz.amplify import Construct, Measurement, Row, growing, measured
+from benchmarks.fuzz.amplify import Construct, Measurement, Row, growing_files, measure_constructs
 from benchmarks.fuzz.child import Outcome
 from benchmarks.fuzz.constructs import probed
 from benchmarks.fuzz.readers import READERS
@@ -30,9 +30,9 @@ def test_a_limit_that_is_exceeded_is_flagged_whatever_the_growth():
 
 
 def test_files_grow_up_to_the_first_one_that_is_large_enough():
-    sizes = [len(x) for x in growing(Construct("", bytes), 10_000)]
+    sizes = [len(x) for x in growing_files(Construct("", bytes), 10_000)]
     assert sizes == sorted(sizes) and sizes[-2] < 10_000 <= sizes[-1] < 50_000
-    assert [len(x) for x in growing(Construct("", bytes, most=100), 10_000)][-1] == 100
+    assert [len(x) for x in growing_files(Construct("", bytes, most=100), 10_000)][-1] == 100
 
 
 def test_a_look_up_of_numbers_that_collide_walks_through_all_of_them():
@@ -56,5 +56,5 @@ def test_every_reader_has_constructs():
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", [name for name in CONSTRUCTS if name != "h5_apart"])
 def test_no_construct_of_a_small_file_is_flagged(reader):
-    flags = {row.construct: row.flag for row in measured(reader, CONSTRUCTS[reader], SMALL) if row.flag}
+    flags = {row.construct: row.flag for row in measure_constructs(reader, CONSTRUCTS[reader], SMALL) if row.flag}
     assert not flags

@@ -248,9 +248,11 @@ def darknet_parameters(folder: Any, text: str) -> list[tuple[int, ...]]:
     (folder / "net.cfg").write_text(text)
     taken: list[tuple[int, ...]] = []
     with pytest.MonkeyPatch.context() as patched:
-        real = darknet.reader.Open.take
+        real = darknet.reader.FreeParameters.take
         patched.setattr(
-            darknet.reader.Open, "take", lambda self, shape, *rest: taken.append(shape) or real(self, shape, *rest)
+            darknet.reader.FreeParameters,
+            "take",
+            lambda self, shape, *rest: taken.append(shape) or real(self, shape, *rest),
         )
         darknet.load(folder / "net.cfg")
     return taken

@@ -14,9 +14,9 @@ import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats import keras_graph
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.keras_apart import read_keras_apart, received
-from cgraph.formats.keras_graph import graph_of, in_order, load_keras, window_pad
-from cgraph.formats.keras_h5 import KerasFile, Stored, read_keras
+from cgraph.formats.keras_apart import read_keras_apart, receive
+from cgraph.formats.keras_graph import graph_of, load_keras, sort_layers, window_pad
+from cgraph.formats.keras_h5 import KerasFile, StoredArray, read_keras
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
 from tests.support.data import shared
@@ -168,7 +168,7 @@ def test_arrays_of_any_dtype_come_back_in_this_machines_order(tmp_path, read, co
 def test_a_place_outside_the_file_is_refused():
     for offset, shape in ((-4, (2,)), (0, (3,)), (8, (1,)), (2**62, (1,))):
         with pytest.raises(FormatError, match="outside the file"):
-            Stored(offset, "<f4", shape).array(memoryview(bytes(8)))
+            StoredArray(offset, "<f4", shape).array(memoryview(bytes(8)))
 
 
 @pytest.mark.parametrize("rows", ["in", [7], ["in"], [[]], [[["in"], 0, 0]], {"in": 0}])
@@ -210,7 +210,7 @@ ROWS = {
 def test_what_a_broken_child_hands_back_is_refused(name):
     text = json.dumps(ROWS[name]).encode()
     with pytest.raises(FormatError, match="handed back|lies outside"):
-        received(io.BytesIO(len(text).to_bytes(8, "little") + text), Allowance(100)).file(memoryview(bytes(8)))
+        receive(io.BytesIO(len(text).to_bytes(8, "little") + text), Allowance(100)).file(memoryview(bytes(8)))
 
 
 @pytest.mark.parametrize("read", [read_keras, read_keras_apart])
@@ -343,7 +343,7 @@ def test_layers_of_any_number_in_any_order_take_time_in_proportion():
             return super().get(*args)
 
     for turned in (layers, layers[::-1]):
-        found = [layer["name"] for layer, _ in in_order([Counted(layer) for layer in turned])]
+        found = [layer["name"] for layer, _ in sort_layers([Counted(layer) for layer in turned])]
         assert found == [str(i) for i in range(count)]
     assert looks["all"] < 8 * count
 

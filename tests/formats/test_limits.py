@@ -19,7 +19,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet import config
 from cgraph.formats.keras_h5 import read_contents
 from cgraph.formats.npz import read_npz
-from cgraph.formats.plain_pickle import Stream, read_pickle
+from cgraph.formats.plain_pickle import ByteStream, read_pickle
 from cgraph.formats.safetensors import read_safetensors, write_safetensors
 from cgraph.formats.torch_file import read_torch
 from cgraph.formats.zip_archive import CENTRAL, END, END_64, LOCATOR_64, members_of
@@ -61,7 +61,7 @@ def pickled(value: Any) -> Callable[[Path], Any]:
 
 def plain(path: Path) -> Any:
     raw = path.read_bytes()
-    return read_pickle(Stream(memoryview(raw)), torch_file.ALLOWED, Allowance(len(raw)))
+    return read_pickle(ByteStream(memoryview(raw)), torch_file.ALLOWED, Allowance(len(raw)))
 
 
 def torch_of(rank: int) -> Callable[[Path], Any]:

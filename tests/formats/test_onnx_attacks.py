@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.split import split_model
-from cgraph.formats.onnx.wire import encoded
+from cgraph.formats.onnx.wire import encode_varint
 from tests.support.hostile import flipped, harmless, refused
 
 WEIGHTS = np.arange(8, dtype="float32")
@@ -201,10 +201,10 @@ def test_a_name_that_is_no_text_is_refused(name):
 def test_a_graph_in_itself_a_thousand_times_is_refused():
     inner = b""
     for _ in range(1000):  # a node with a sub-graph with a node …
-        attribute = b"\x0a\x01g\xa0\x01\x05" + b"\x32" + encoded(len(inner)) + inner
-        step = b"\x22\x02If" + b"\x2a" + encoded(len(attribute)) + attribute
-        inner = b"\x0a" + encoded(len(step)) + step
-    refused(load, b"\x3a" + encoded(len(inner)) + inner)
+        attribute = b"\x0a\x01g\xa0\x01\x05" + b"\x32" + encode_varint(len(inner)) + inner
+        step = b"\x22\x02If" + b"\x2a" + encode_varint(len(attribute)) + attribute
+        inner = b"\x0a" + encode_varint(len(step)) + step
+    refused(load, b"\x3a" + encode_varint(len(inner)) + inner)
 
 
 BOMBS = {

@@ -8,15 +8,15 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.dynamic.bounds import Limits, Size
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 
 MOST = 9
 
 
-def limits_of() -> Limits:
-    return Limits({}, Allowance(0))
+def limits_of() -> LengthBounds:
+    return LengthBounds({}, Allowance(0))
 
 
 def numbers(rng: np.random.Generator, x: Node) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from cgraph.cli.pictures import brought_to
 from cgraph.errors import FormatError
-from cgraph.formats.pictures import FORMATS, opened_picture, read_rgb
+from cgraph.formats.pictures import FORMATS, open_picture, read_rgb
 from nn.models.mask_rcnn.coco import Entry, picture_of
 from nn.models.mask_rcnn.frames import is_film, read_film
 
@@ -127,7 +127,7 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(tmp_path):
     raw = bytearray(encoded("BMP"))
     raw[18:26] = np.array([20_000, 14_000], "<i4").tobytes()
     (tmp_path / "x.bmp").write_bytes(raw)
-    with pytest.raises(FormatError, match=r"x\.bmp: "), opened_picture(tmp_path / "x.bmp"):
+    with pytest.raises(FormatError, match=r"x\.bmp: "), open_picture(tmp_path / "x.bmp"):
         raise AssertionError("it was opened")
 
 

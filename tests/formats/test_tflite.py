@@ -9,7 +9,7 @@ from cgraph.cli import main
 from cgraph.engine.reference import evaluate
 from cgraph.formats.tflite import load
 from cgraph.formats.tflite.context import OPERATORS
-from cgraph.formats.tflite.value import FIRST, LAST, turned
+from cgraph.formats.tflite.value import FIRST, LAST, permute
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
 from cgraph.ops.shape import Transpose, transpose
@@ -93,7 +93,7 @@ def test_a_transpose_undoes_no_other_one_than_its_inverse(order, axes):
     """Of all 24 orders of four axes of different sizes."""
     x = Var((2, 3, 4, 5), name="x")
     value = np.arange(120, dtype="f4").reshape(2, 3, 4, 5)
-    (found,) = evaluate([turned(transpose(x, order), axes)], {x: value})
+    (found,) = evaluate([permute(transpose(x, order), axes)], {x: value})
     np.testing.assert_array_equal(found, value.transpose(order).transpose(axes))
 
 

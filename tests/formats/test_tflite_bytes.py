@@ -6,7 +6,7 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.formats.tflite import load
 from cgraph.formats.tflite.fixed import parts_of
-from cgraph.formats.tflite.source import Source
+from cgraph.formats.tflite.source import TfliteSource
 from cgraph.ir.traverse import post_order
 from tests.support.data import shared
 from tests.support.hostile import refused
@@ -71,7 +71,7 @@ def test_inputs_and_outputs_may_be_floats():
     rng = np.random.default_rng(5)
     model = network(rng)
     plain, floats = load(model), load(model, floats=True)
-    (x,), (tensor,) = plain.inputs, [Source(memoryview(model), "model").tensor(0).quantised]
+    (x,), (tensor,) = plain.inputs, [TfliteSource(memoryview(model), "model").tensor(0).quantised]
     value = rng.integers(-128, 128, x.shape).astype("int8")
     scores = plain.compile()(value)[0]
     given = (value.astype("float32") - np.float32(tensor.zeros[0])) * tensor.scale

@@ -8,7 +8,7 @@ import pytest
 
 from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
-from cgraph.formats.tflite.source import Source
+from cgraph.formats.tflite.source import TfliteSource
 from tests.support.tflite_models import Network, Table
 
 IMAGE, BYTES = (1, 4, 6, 3), {"scale": 0.5, "zero": 0}
@@ -300,4 +300,4 @@ def test_zero_points_that_are_all_the_same_count_as_one(scales, zeros):
 
 def load_tensor(net: Network, number: int) -> Any:
     """A tensor as it is read from a file, before an operator asks for it."""
-    return Source(memoryview(net.bytes(number)), "x").tensor(number)
+    return TfliteSource(memoryview(net.bytes(number)), "x").tensor(number)

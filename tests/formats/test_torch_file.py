@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.plain_pickle import MARK, Global, Reader, Stream, read_pickle
+from cgraph.formats.plain_pickle import MARK, ByteStream, Global, PickleReader, read_pickle
 from cgraph.formats.torch_file import ALLOWED, MAGIC, PROTOCOL, read_torch
 from cgraph.kernels.mapped import mapping_of
 from tests.support.data import shared
@@ -143,7 +143,7 @@ def test_other_names_are_refused(tmp_path, name):
 @pytest.mark.parametrize("code", [b"ios\nsystem\n.", b"(cos\nsystem\no.", b"\x82\x01.", b"\x85P1\n.", b"}\x94\x81."])
 def test_other_instructions_are_refused(code):
     with pytest.raises(FormatError):
-        read_pickle(Stream(memoryview(b"\x80\x02N" + code)), frozenset(), Allowance(100))
+        read_pickle(ByteStream(memoryview(b"\x80\x02N" + code)), frozenset(), Allowance(100))
 
 
 @LAYOUTS
@@ -278,7 +278,7 @@ def test_dictionaries_that_contain_each_other_end(tmp_path):
 
 
 def test_a_huge_memo_number_takes_no_memory():
-    reader = Reader(frozenset({Global("a", "b")}), Allowance(100))
+    reader = PickleReader(frozenset({Global("a", "b")}), Allowance(100))
     reader.step("EMPTY_DICT", None)
     with pytest.raises(FormatError, match="the next one has the number 4294967295"):
         reader.step("LONG_BINPUT", 2**32 - 1)
@@ -290,7 +290,7 @@ def test_a_huge_memo_number_takes_no_memory():
 
 
 def plain(code: bytes, allowed: frozenset[Global] = ALLOWED) -> Any:
-    return read_pickle(Stream(memoryview(b"\x80\x02" + code)), allowed, Allowance(1000))
+    return read_pickle(ByteStream(memoryview(b"\x80\x02" + code)), allowed, Allowance(1000))
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def plain(code: bytes, allowed: frozenset[Global] = ALLOWED) -> Any:
 )
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_plain_values_come_back(value, protocol):
-    found = read_pickle(Stream(memoryview(pickle.dumps(value, protocol))), frozenset(), Allowance(1000))
+    found = read_pickle(ByteStream(memoryview(pickle.dumps(value, protocol))), frozenset(), Allowance(1000))
     assert found == value and type(found) is type(value)
 
 
@@ -352,9 +352,9 @@ NOT_TENSORS = {
     "a number for a storage": (NAMES["tensor"] + b"(K\x01tR", "1 is no storage"),
     "a storage of two words": (
         NAMES["tensor"] + b"((" + text("storage") + text("0") + b"tQtR",
-        "a Stored is no storage",
+        "a PersistentId is no storage",
     ),
-    "another word": (tensor().replace(text("storage"), text("stowage")), "a Stored is no storage"),
+    "another word": (tensor().replace(text("storage"), text("stowage")), "a PersistentId is no storage"),
     "a size that overflows": (tensor(shape=(0, 2**40, 2**40), strides=(0, 0, 0)), "impossible size"),
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cgraph.errors import FormatError
-from cgraph.formats.onnx.wire import encoded, fields, varint
+from cgraph.formats.onnx.wire import encode_varint, fields, varint
 
 
 def parts(raw: bytes) -> list[tuple[int, bytes]]:
@@ -36,8 +36,8 @@ def test_a_field_that_is_not_all_there_is_refused(raw, match):
 
 @pytest.mark.parametrize("n", [0, 1, 127, 128, 2**32, 2**63, 2**64 - 1])
 def test_numbers_of_64_bits_come_back(n):
-    raw = encoded(n) + b"behind"
-    assert varint(memoryview(raw), 0, len(raw)) == (n, len(encoded(n)))
+    raw = encode_varint(n) + b"behind"
+    assert varint(memoryview(raw), 0, len(raw)) == (n, len(encode_varint(n)))
 
 
 def test_a_number_of_more_bits_is_refused():

@@ -10,7 +10,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats import zip_archive
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.zip_archive import members_of, unpacked
+from cgraph.formats.zip_archive import members_of, unpack
 
 BODIES = {"a": b"first", "b/c": bytes(3000), "é": b"", "d": np.random.default_rng(0).bytes(5000)}
 
@@ -37,7 +37,7 @@ def test_what_zipfile_writes_is_read(method, comment):
             members(raw)
         return
     found = members(raw)
-    assert {name: bytes(unpacked(memoryview(raw), member)) for name, member in found.items()} == BODIES
+    assert {name: bytes(unpack(memoryview(raw), member)) for name, member in found.items()} == BODIES
 
 
 def test_sizes_of_64_bits_are_read():
@@ -53,7 +53,7 @@ def test_sizes_of_64_bits_are_read():
     raw[at + 47 : at + 47] = extra
     end = raw.find(b"PK\x05\x06")
     raw[end + 12 : end + 16] = (end - at).to_bytes(4, "little")
-    assert bytes(unpacked(memoryview(raw), members(bytes(raw))["a"])) == b"body"
+    assert bytes(unpack(memoryview(raw), members(bytes(raw))["a"])) == b"body"
     del raw[at + 47 + 20 : at + 47 + len(extra)]
     with pytest.raises(FormatError):
         members(bytes(raw))
@@ -131,7 +131,7 @@ def test_damaged_bytes_are_noticed(method):
     member = members(bytes(raw))["a"]
     raw[member.place.start + len(member.place) // 2] ^= 1
     with pytest.raises(FormatError, match="damaged|ends after|more than"):
-        unpacked(memoryview(raw), member)
+        unpack(memoryview(raw), member)
 
 
 @pytest.mark.parametrize("declared", [99, 101])
@@ -140,14 +140,14 @@ def test_a_compressed_member_of_another_size_than_it_declares_is_refused(declare
     at = table_of(raw)[0]
     raw[at + 24 : at + 28] = declared.to_bytes(4, "little")
     with pytest.raises(FormatError, match="ends after 100 of 101|more than the 99"):
-        unpacked(memoryview(raw), members(bytes(raw))["a"])
+        unpack(memoryview(raw), members(bytes(raw))["a"])
 
 
 @pytest.mark.parametrize("piece", [1, 2, 7, 64, 1 << 20])
 def test_pieces_of_any_size_unpack_to_the_same(piece, monkeypatch):
     monkeypatch.setattr(zip_archive, "PIECE", piece)
     raw = archive({"a": bytes(2000) + b"end" * 100}, zipfile.ZIP_DEFLATED)
-    body = bytes(unpacked(memoryview(raw), members(raw)["a"]))
+    body = bytes(unpack(memoryview(raw), members(raw)["a"]))
     assert body == bytes(2000) + b"end" * 100 and zlib.crc32(body) == members(raw)["a"].crc
 
 
@@ -174,7 +174,7 @@ def test_every_choice_of_numbers_may_stand_as_64_bits(wide):
     raw[at + 47 : at + 47] = extra
     end = raw.find(b"PK\x05\x06")
     raw[end + 12 : end + 16] = (int.from_bytes(raw[end + 12 : end + 16], "little") + len(extra)).to_bytes(4, "little")
-    assert bytes(unpacked(memoryview(raw), members(bytes(raw))["b"])) == bytes(1000)
+    assert bytes(unpack(memoryview(raw), members(bytes(raw))["b"])) == bytes(1000)
 
 
 def test_sizes_of_64_bits_behind_too_many_fields_are_refused(monkeypatch):

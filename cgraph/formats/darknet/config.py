@@ -34,22 +34,22 @@ class Section(Record):
     def text(self, name: str, default: str = "") -> str:
         return self.options.get(name, default)
 
-    def whole(self, name: str, default: int | None = None) -> int:
+    def integer(self, name: str, default: int | None = None) -> int:
         """A whole number, or FormatError."""
-        found = self.options.get(name)
-        if found is None and default is not None:
+        text = self.options.get(name)
+        if text is None and default is not None:
             return default
         try:
-            value = int(float(found or ""))
+            value = int(float(text or ""))
         except (ValueError, OverflowError):
-            raise self.error(f"{name}={str(found):.40} is no whole number") from None
+            raise self.error(f"{name}={str(text):.40} is no whole number") from None
         if not -(2**31) <= value < 2**31:
-            raise self.error(f"{name}={str(found):.40} is out of range")
+            raise self.error(f"{name}={str(text):.40} is out of range")
         return value
 
     def size(self, name: str, default: int | None = None) -> int:
         """A whole number >= 1, or FormatError."""
-        value = self.whole(name, default)
+        value = self.integer(name, default)
         if value < 1:
             raise self.error(f"{name}={value} must be at least 1")
         return value
@@ -63,13 +63,13 @@ class Section(Record):
 
     def ints(self, name: str) -> list[int]:
         """Whole numbers between commas, or FormatError."""
-        return self.listed(name, int, "whole numbers")
+        return self.parse_list(name, int, "whole numbers")
 
     def numbers(self, name: str) -> list[float]:
         """Numbers between commas, or FormatError."""
-        return self.listed(name, float, "numbers")
+        return self.parse_list(name, float, "numbers")
 
-    def listed(self, name: str, kind: Callable[[str], Any], what: str) -> list[Any]:
+    def parse_list(self, name: str, kind: Callable[[str], Any], what: str) -> list[Any]:
         if self.text(name).count(",") > MOST_NUMBERS:
             raise self.error(f"{name} lists more than {MOST_NUMBERS:,} numbers")
         try:
@@ -99,25 +99,25 @@ def read_config(path: str | Path, allowance: Allowance) -> list[Section]:
 
 def parse(text: TextIO, allowance: Allowance) -> list[Section]:
     """Sections from text: ``[kind]`` lines, ``name=value`` lines, comments after # or ;."""
-    found: list[tuple[str, int, dict[str, str]]] = []
+    sections: list[tuple[str, int, dict[str, str]]] = []
     for number, line in enumerate(lines_of(text), start=1):
         line = line.strip()
         if not line or line[0] in "#;":
             continue
         if line.startswith("["):
-            if not line.endswith("]") or len(found) >= MOST_SECTIONS:
+            if not line.endswith("]") or len(sections) >= MOST_SECTIONS:
                 raise FormatError(f"line {number}: {line!r:.60} begins no section")
             allowance.spend("its sections", nbytes=SECTION + getsizeof(line))
-            found.append((line[1:-1].strip(), number, {}))
+            sections.append((line[1:-1].strip(), number, {}))
             continue
         name, equals, value = line.partition("=")
-        if not equals or not found:
+        if not equals or not sections:
             raise FormatError(f"line {number}: {line!r:.60} is no option of a section")
         allowance.spend("its options", nbytes=OPTION + getsizeof(line))
-        found[-1][2][name.strip()] = value.split("#")[0].strip()
-    if not found or found[0][0] not in ("net", "network"):
+        sections[-1][2][name.strip()] = value.split("#")[0].strip()
+    if not sections or sections[0][0] not in ("net", "network"):
         raise FormatError("the first section must be [net]")
-    return [Section(kind, i - 1, line, options) for i, (kind, line, options) in enumerate(found)]
+    return [Section(kind, i - 1, line, options) for i, (kind, line, options) in enumerate(sections)]
 
 
 def lines_of(text: TextIO) -> Iterator[str]:

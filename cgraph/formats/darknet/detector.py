@@ -50,15 +50,17 @@ def load_detector(
     except FormatError as error:
         raise FormatError(f"{config}: {error}") from None
     boxes, scores = (op("concat", group, 1) for group in zip(*parts))
-    outputs = chosen(boxes, scores, size, iou_threshold, score_threshold)
+    outputs = select_boxes(boxes, scores, size, iou_threshold, score_threshold)
     return Model(model.inputs, outputs, NAMES, model.values, updates=model.updates)
 
 
-def chosen(boxes: Node, scores: Node, size: int, iou_threshold: float, score_threshold: float) -> tuple[Node, ...]:
+def select_boxes(
+    boxes: Node, scores: Node, size: int, iou_threshold: float, score_threshold: float
+) -> tuple[Node, ...]:
     """What stays of ``boxes [n, k, 4]`` and the scores of their classes ``[n, k, c]``."""
     best, kinds = op("max", scores, 2), op("argmax", scores, 2)
     places, counts = op("non_maximum_suppression", boxes, best, size, iou_threshold, score_threshold, kinds)
-    there, taken = places >= 0, op("maximum", places, 0)
-    rows = op("take_along_axis", boxes, op("expand_dims", taken, 2), 1)
-    found = (op("take_along_axis", v, taken, 1) for v in (best, kinds))
-    return op("where", op("expand_dims", there, 2), rows, 0), *(op("where", there, v, 0) for v in found), counts
+    there, indices = places >= 0, op("maximum", places, 0)
+    rows = op("take_along_axis", boxes, op("expand_dims", indices, 2), 1)
+    details = (op("take_along_axis", v, indices, 1) for v in (best, kinds))
+    return op("where", op("expand_dims", there, 2), rows, 0), *(op("where", there, v, 0) for v in details), counts

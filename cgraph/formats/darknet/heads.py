@@ -32,7 +32,7 @@ def yolo(net: Net, s: Section, x: Node) -> Node:
     net.outputs.append(s.index)
     count = len(s.ints("mask")) if s.text("mask") else s.size("num", 1)
     parts = parts_of(s, x, count, 5 + s.size("classes", 20))
-    scale, new = s.number("scale_x_y", 1.0), bool(s.whole("new_coords", 0))
+    scale, new = s.number("scale_x_y", 1.0), bool(s.integer("new_coords", 0))
     place, size, rest = parts[:, :, :2], parts[:, :, 2:4], parts[:, :, 4:]
     place, rest = (place, rest) if new else (op("sigmoid", place), op("sigmoid", rest))
     place = place if scale == 1 else place * scale - 0.5 * (scale - 1)
@@ -51,7 +51,7 @@ def region(net: Net, s: Section, x: Node) -> Node:
     parts = parts_of(s, x, count, coords + 1 + classes)
     kinds = parts[:, :, coords + 1 :]
     if not s.text("tree"):
-        kinds = op("softmax", kinds, 2) if s.whole("softmax", 0) else op("sigmoid", kinds)
+        kinds = op("softmax", kinds, 2) if s.integer("softmax", 0) else op("sigmoid", kinds)
     certain = op("sigmoid", parts[:, :, coords : coords + 1])
     place = op("sigmoid", parts[:, :, :2])
     net.boxes.append(
@@ -70,7 +70,7 @@ def detection(net: Net, s: Section, x: Node) -> Node:
     expected = places * ((1 + s.size("coords", 1)) * s.size("num", 1) + classes)
     if x.shape[1] != expected:
         raise s.error(f"{x.shape[1]} numbers are not the {expected} of {places} places")
-    if s.whole("softmax", 0):
+    if s.integer("softmax", 0):
         kinds = op("softmax", op("reshape", x[:, : places * classes], (n, places, classes)), -1)
         x = op("concat", [op("reshape", kinds, (n, places * classes)), x[:, places * classes :]], 1)
     net.boxes.append(partial(detection_boxes, net, s, x))
@@ -110,17 +110,17 @@ def detection_boxes(net: Net, s: Section, x: Node) -> tuple[Node, Node]:
     numbers = op("reshape", x[:, ends[1] :], (n, side, side, count, 4))
     size = numbers[..., 2:]
     centre = (numbers[..., :2] + np.expand_dims(grid(net, side, side), 2)) / float(side)
-    boxes = corners(centre, op("square", size) if s.whole("sqrt", 0) else size)
+    boxes = corners(centre, op("square", size) if s.integer("sqrt", 0) else size)
     k = side * side * count
     return op("reshape", boxes, (n, k, 4)), op("reshape", certain * kinds, (n, k, classes))
 
 
 def anchors_of(s: Section) -> np.ndarray:
     """Widths and heights ``[count, 2]``."""
-    found = s.numbers("anchors")
-    if len(found) % 2 or not np.isfinite(found).all():
+    sizes = s.numbers("anchors")
+    if len(sizes) % 2 or not np.isfinite(sizes).all():
         raise s.error(f"anchors={s.text('anchors'):.40} must be pairs of numbers")
-    return np.array(found, "f4").reshape(-1, 2)
+    return np.array(sizes, "f4").reshape(-1, 2)
 
 
 def boxes_of(net: Net, place: Node, size: Node, base: np.ndarray, rest: Node) -> tuple[Node, Node]:

@@ -80,7 +80,7 @@ ACTIVATIONS: dict[str, Callable[[Node], Node]] = {
 }
 
 
-def activated(s: Section, x: Node, default: str = "logistic") -> Node:
+def activate(s: Section, x: Node, default: str = "logistic") -> Node:
     name = s.text("activation", default)
     if name not in ACTIVATIONS:
         raise s.error(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
@@ -106,7 +106,7 @@ def take_statistics(net: Net, name: str, shape: tuple[int, ...]) -> Statistics:
     return scale, mean, variance
 
 
-def normalised(x: Node, shift: Node, statistics: Statistics) -> Node:
+def normalise(x: Node, shift: Node, statistics: Statistics) -> Node:
     """``(x - mean) / (sqrt(variance) + NORM_EPS) * scale + shift`` for each channel."""
     scale, mean, variance = statistics
     return op("batch_norm", x, scale, shift, mean, op("square", op("sqrt", variance) + NORM_EPS), 0.0)
@@ -115,19 +115,19 @@ def normalised(x: Node, shift: Node, statistics: Statistics) -> Node:
 @layer("convolutional", "conv")
 def convolutional(net: Net, s: Section, x: Node) -> Node:
     x, count, size, groups = image(s, x), s.size("filters", 1), s.size("size", 1), s.size("groups", 1)
-    if s.whole("binary", 0) or s.whole("xnor", 0):
+    if s.integer("binary", 0) or s.integer("xnor", 0):
         raise s.error("binary filters are not supported")
     if x.shape[1] % groups:
         raise s.error(f"{groups} groups do not divide {x.shape[1]} channels")
-    pad = size // 2 if s.whole("pad", 0) else s.whole("padding", 0)
+    pad = size // 2 if s.integer("pad", 0) else s.integer("padding", 0)
     name, take = f"{s.index}.convolutional", net.parameters.take
     shift = take((count,), f"{name}.bias", 0.0)
-    statistics = take_statistics(net, name, (count,)) if s.whole("batch_normalize", 0) else None
+    statistics = take_statistics(net, name, (count,)) if s.integer("batch_normalize", 0) else None
     filters = take((count, x.shape[1] // groups, size, size), f"{name}.filters", None)
-    found = op("conv2d", x, filters, s.size("stride", 1), pad, s.size("dilation", 1), groups)
+    y = op("conv2d", x, filters, s.size("stride", 1), pad, s.size("dilation", 1), groups)
     if statistics is None:
-        return activated(s, found + op("reshape", shift, (-1, 1, 1)))
-    return activated(s, normalised(found, shift, statistics))
+        return activate(s, y + op("reshape", shift, (-1, 1, 1)))
+    return activate(s, normalise(y, shift, statistics))
 
 
 class Connected(Record):
@@ -138,8 +138,8 @@ class Connected(Record):
     statistics: Statistics | None
 
     def __call__(self, x: Node) -> Node:
-        found = op("matmul", x, op("transpose", self.matrix))
-        return found + self.shift if self.statistics is None else normalised(found, self.shift, self.statistics)
+        product = op("matmul", x, op("transpose", self.matrix))
+        return product + self.shift if self.statistics is None else normalise(product, self.shift, self.statistics)
 
 
 def take_connected(net: Net, s: Section, inputs: int, outputs: int, name: str) -> Connected:
@@ -149,7 +149,7 @@ def take_connected(net: Net, s: Section, inputs: int, outputs: int, name: str) -
         matrix = op("transpose", net.parameters.take((inputs, outputs), f"{name}.weights", None))
     else:
         matrix = net.parameters.take((outputs, inputs), f"{name}.weights", None)
-    statistics = take_statistics(net, name, (outputs,)) if s.whole("batch_normalize", 0) else None
+    statistics = take_statistics(net, name, (outputs,)) if s.integer("batch_normalize", 0) else None
     return Connected(shift, matrix, statistics)
 
 
@@ -162,14 +162,14 @@ def rows_of(x: Node) -> Node:
 def connected(net: Net, s: Section, x: Node) -> Node:
     x = rows_of(x)
     product = take_connected(net, s, x.shape[1], s.size("output", 1), f"{s.index}.connected")
-    return activated(s, product(x))
+    return activate(s, product(x))
 
 
 @layer("local")
 def local(net: Net, s: Section, x: Node) -> Node:
     """A convolution with filters of its own at every place: weights ``[places, filters, c * size * size]``."""
     x, count, size, stride = image(s, x), s.size("filters", 1), s.size("size", 1), s.size("stride", 1)
-    pad = size // 2 if s.whole("pad", 0) else 0
+    pad = size // 2 if s.integer("pad", 0) else 0
     n, c = x.shape[:2]
     rows, columns = ((k + 2 * pad - size) // stride + 1 for k in x.shape[2:])
     if rows < 1 or columns < 1:
@@ -178,15 +178,15 @@ def local(net: Net, s: Section, x: Node) -> Node:
     filters = net.parameters.take((rows * columns, count, c * size * size), f"{s.index}.local.filters", None)
     padded = op("pad", x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
     net.allowance.spend(f"a filter of {size} x {size} pixels", nodes=WINDOW * size * size)
-    seen = []
+    windows_at = []
     for i in range(size):
         for j in range(size):
             ends = i + (rows - 1) * stride + 1, j + (columns - 1) * stride + 1
-            seen.append(padded[:, :, i : ends[0] : stride, j : ends[1] : stride])
-    windows = op("reshape", op("stack", seen, 2), (n, c * size * size, rows * columns))
-    found = op("matmul", filters, op("transpose", windows, (2, 1, 0)))  # [places, filters, n]
-    found = op("reshape", op("transpose", found, (2, 1, 0)), (n, count, rows, columns))
-    return activated(s, found + bias)
+            windows_at.append(padded[:, :, i : ends[0] : stride, j : ends[1] : stride])
+    windows = op("reshape", op("stack", windows_at, 2), (n, c * size * size, rows * columns))
+    y = op("matmul", filters, op("transpose", windows, (2, 1, 0)))  # [places, filters, n]
+    y = op("reshape", op("transpose", y, (2, 1, 0)), (n, count, rows, columns))
+    return activate(s, y + bias)
 
 
 @layer("maxpool", "max")
@@ -194,12 +194,12 @@ def maxpool(net: Net, s: Section, x: Node) -> Node:
     """`padding` rows and columns in all; half of them, rounded down, lie before the image."""
     x, stride = image(s, x), s.size("stride", 1)
     size = s.size("size", stride)
-    padding = s.whole("padding", size - 1)
+    padding = s.integer("padding", size - 1)
     before = padding // 2
     behind = [max((n + padding - size) // stride * stride + size - n - before, 0) for n in x.shape[2:]]
     rows = [(n + padding - size) // stride + 1 for n in x.shape[2:]]
-    found = op("max_pool2d", x, size, stride=stride, pad=(before, before, *behind))
-    return found[:, :, : rows[0], : rows[1]]
+    y = op("max_pool2d", x, size, stride=stride, pad=(before, before, *behind))
+    return y[:, :, : rows[0], : rows[1]]
 
 
 @layer("avgpool", "avg")
@@ -220,7 +220,7 @@ def route(net: Net, s: Section, x: Node) -> Node:
     places = s.ints("layers")
     net.allowance.spend(f"a route of {len(places)} layers", nodes=PARTS * len(places))
     parts = [image(s, earlier(net, s, place)) for place in places]
-    groups, number = s.size("groups", 1), s.whole("group_id", 0)
+    groups, number = s.size("groups", 1), s.integer("group_id", 0)
     if groups > 1:
         if not 0 <= number < groups:
             raise s.error(f"group {number} of {groups}")
@@ -243,7 +243,7 @@ def shortcut(net: Net, s: Section, x: Node) -> Node:
     net.allowance.spend(f"a shortcut of {len(places)} layers", nodes=PARTS * len(places))
     for place in places:
         x = added(s, x, image(s, earlier(net, s, place)))
-    return activated(s, x, "linear")
+    return activate(s, x, "linear")
 
 
 def added(s: Section, x: Node, y: Node) -> Node:
@@ -264,19 +264,19 @@ def added(s: Section, x: Node, y: Node) -> Node:
 @layer("upsample")
 def upsample(net: Net, s: Section, x: Node) -> Node:
     stride = s.size("stride", 2)
-    found = op("repeat", op("repeat", image(s, x), stride, 2), stride, 3)
+    y = op("repeat", op("repeat", image(s, x), stride, 2), stride, 3)
     scale = s.number("scale", 1.0)
-    return found if scale == 1 else found * scale
+    return y if scale == 1 else y * scale
 
 
 @layer("reorg")
 def reorg(net: Net, s: Section, x: Node) -> Node:
     """Blocks of stride x stride pixels become channels, in the order that darknet's own loop gives them."""
-    x, k, extra = image(s, x), s.size("stride", 1), s.whole("extra", 0)
+    x, k, extra = image(s, x), s.size("stride", 1), s.integer("extra", 0)
     n, c, h, w = x.shape
     if extra:
         return op("pad", op("reshape", x, (n, c * h * w)), [(0, 0), (0, extra)])
-    if c % (k * k) or h % k or w % k or s.whole("reverse", 0):
+    if c % (k * k) or h % k or w % k or s.integer("reverse", 0):
         raise s.error(f"stride {k} does not fit an image {list(x.shape)}")
     split = op("transpose", op("reshape", x, (n, c // k**2, h, k, w, k)), (0, 3, 5, 1, 2, 4))
     return op("reshape", split, (n, c * k * k, h // k, w // k))
@@ -303,7 +303,7 @@ def crop(net: Net, s: Section, x: Node) -> Node:
     if top < 0 or left < 0:
         raise s.error(f"{h} x {w} pixels are more than the image's {x.shape[2]} x {x.shape[3]}")
     x = x[:, :, top : top + h, left : left + w]
-    return x if s.whole("noadjust", 0) else x * 2.0 - 1.0
+    return x if s.integer("noadjust", 0) else x * 2.0 - 1.0
 
 
 @layer("dropout", "cost")
@@ -313,10 +313,10 @@ def nothing(net: Net, s: Section, x: Node) -> Node:
 
 @layer("activation")
 def activation(net: Net, s: Section, x: Node) -> Node:
-    return activated(s, x, "linear")
+    return activate(s, x, "linear")
 
 
 @layer("batchnorm")
 def batchnorm(net: Net, s: Section, x: Node) -> Node:
     shape = (x.shape[1],)
-    return normalised(x, op("zeros", shape), take_statistics(net, f"{s.index}.batchnorm", shape))
+    return normalise(x, op("zeros", shape), take_statistics(net, f"{s.index}.batchnorm", shape))

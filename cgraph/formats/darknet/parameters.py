@@ -14,7 +14,7 @@ from cgraph.ops.leaf import Const, Var
 LARGEST = 1 << 40  # bytes of one parameter
 
 
-class Weights:
+class StoredParameters:
     """A ``.weights`` file, read from front to back. Changes: its position.
 
     The header is three int32 (major, minor, revision) and how many pictures the network has seen: int64 from version
@@ -39,9 +39,9 @@ class Weights:
         left = len(self.data) - self.at
         if nbytes > left:
             raise FormatError(f"{self.path}: {name} {list(shape)} needs {nbytes} bytes, {left} are left")
-        found = np.frombuffer(self.data[self.at : self.at + nbytes], "<f4").reshape(shape)
+        values = np.frombuffer(self.data[self.at : self.at + nbytes], "<f4").reshape(shape)
         self.at += nbytes
-        return Const(found, name=name, copy=False)
+        return Const(values, name=name, copy=False)
 
     def finish(self) -> None:
         """FormatError when something is left."""
@@ -52,7 +52,7 @@ class Weights:
             )
 
 
-class Random:
+class RandomParameters:
     """Filters of a normal distribution, the rest as training begins; for plans and timings. Changes: its state.
 
     Parameters
@@ -72,13 +72,13 @@ class Random:
                 f"more with drawn=, and without seed= parameters take no bytes"
             )
         self.left -= nbytes
-        return Const(drawn_array(self.generator, shape, start), name=name, copy=False)
+        return Const(random_array(self.generator, shape, start), name=name, copy=False)
 
     def finish(self) -> None:
         """Nothing is ever left."""
 
 
-def drawn_array(generator: np.random.Generator, shape: tuple[int, ...], start: float | None) -> np.ndarray:
+def random_array(generator: np.random.Generator, shape: tuple[int, ...], start: float | None) -> np.ndarray:
     """A parameter as training would begin with it: full of `start`, or of a normal distribution (He et al. 2015)."""
     if start is not None:
         return np.full(shape, start, np.float32)
@@ -87,22 +87,22 @@ def drawn_array(generator: np.random.Generator, shape: tuple[int, ...], start: f
     return values
 
 
-class Open:
+class FreeParameters:
     """Vars without a value, which need no bytes yet. Changes: it lists what was taken, with its start."""
 
     transposed = False
 
     def __init__(self) -> None:
-        self.taken: list[tuple[Var, float | None]] = []
+        self.requests: list[tuple[Var, float | None]] = []
 
     def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
         if prod(shape) * 4 > LARGEST:
             raise FormatError(f"{name} {list(shape)} needs more than {LARGEST} bytes")
-        self.taken.append((Var(shape, "float32", name), start))
-        return self.taken[-1][0]
+        self.requests.append((Var(shape, "float32", name), start))
+        return self.requests[-1][0]
 
     def finish(self) -> None:
         """Nothing is ever left."""
 
 
-Parameters = Weights | Random | Open
+Parameters = StoredParameters | RandomParameters | FreeParameters

@@ -9,7 +9,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet import heads, recurrent  # noqa: F401 - both fill LAYERS
 from cgraph.formats.darknet.config import Section, read_config
 from cgraph.formats.darknet.layers import LAYERS, Net
-from cgraph.formats.darknet.parameters import Open, Parameters, Random, Weights
+from cgraph.formats.darknet.parameters import FreeParameters, Parameters, RandomParameters, StoredParameters
 from cgraph.formats.model import Model
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -50,8 +50,8 @@ Source = Callable[[Allowance], Parameters]
 def source(weights: str | Path | None, seed: int | None, drawn: int) -> Source:
     """Where parameters come from, given what reading may cost."""
     if weights is not None:
-        return lambda allowance: Weights(weights, allowance)
-    return lambda _: Open() if seed is None else Random(seed, drawn)
+        return lambda allowance: StoredParameters(weights, allowance)
+    return lambda _: FreeParameters() if seed is None else RandomParameters(seed, drawn)
 
 
 def read(config: str | Path, parameters: Source, batch: int) -> tuple[Model, Net]:
@@ -98,7 +98,7 @@ def build(options: Section, sections: list[Section], net: Net, batch: int, file:
     net.parameters.finish()
     places = net.outputs or [len(sections) - 1]
     names = tuple(f"{i}.{sections[i].kind}" for i in places)
-    values = {f"{s.index}.{s.kind}": found for s, found in zip(sections, net.results)}
+    values = {f"{s.index}.{s.kind}": node for s, node in zip(sections, net.results)}
     return Model((start,), tuple(net.results[i] for i in places), names, values, updates=net.updates)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cgraph.formats.darknet.config import Section
-from cgraph.formats.darknet.layers import Net, activated, layer, op, rows_of, take_connected
+from cgraph.formats.darknet.layers import Net, activate, layer, op, rows_of, take_connected
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 
@@ -37,8 +37,8 @@ def rnn(net: Net, s: Section, x: Node) -> Node:
     outer = take_connected(net, s, hidden, outputs, f"{name}.output")
 
     def step(v: Node, state: Node) -> tuple[Node, Node]:
-        state = activated(s, inner(v)) + activated(s, past(state))
-        return activated(s, outer(state)), state
+        state = activate(s, inner(v)) + activate(s, past(state))
+        return activate(s, outer(state)), state
 
     return over_time(net, s, x, hidden, step)
 
@@ -50,7 +50,7 @@ def gru(net: Net, s: Section, x: Node) -> Node:
     size, name = s.size("output", 1), f"{s.index}.gru"
     state_z, state_r, state_h = (take_connected(net, s, size, size, f"{name}.w{g}") for g in "zrh")
     input_z, input_r, input_h = (take_connected(net, s, x.shape[1], size, f"{name}.u{g}") for g in "zrh")
-    last = "tanh" if s.whole("tanh", 0) else "sigmoid"
+    last = "tanh" if s.integer("tanh", 0) else "sigmoid"
 
     def step(v: Node, state: Node) -> tuple[Node, Node]:
         z = op("sigmoid", input_z(v) + state_z(state))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.formats.darknet.parameters import Open, drawn_array
+from cgraph.formats.darknet.parameters import FreeParameters, random_array
 from cgraph.formats.darknet.reader import read
 from cgraph.ops.leaf import Var
 from cgraph.system.files import replace_file
@@ -28,16 +28,18 @@ def write_weights(
         FormatError: the description is malformed
         ShapeError: an array has another shape than its parameter
     """
-    parameters = Open()
+    parameters = FreeParameters()
     read(config, lambda _: parameters, 1)
-    replace_file(path, contents(parameters.taken, values or {}, seed))
+    replace_file(path, contents(parameters.requests, values or {}, seed))
 
 
-def contents(taken: list[tuple[Var, float | None]], values: Mapping[str, np.ndarray], seed: int) -> Iterator[bytes]:
+def contents(
+    parameters: list[tuple[Var, float | None]], values: Mapping[str, np.ndarray], seed: int
+) -> Iterator[bytes]:
     generator = np.random.default_rng(seed)
     yield HEADER
-    for var, start in taken:
-        value = values[var.name] if var.name in values else drawn_array(generator, var.shape, start)
+    for var, start in parameters:
+        value = values[var.name] if var.name in values else random_array(generator, var.shape, start)
         if value.shape != var.shape:
             raise ShapeError(f"{var.name} is {list(value.shape)}, the network has {list(var.shape)}")
         yield value.astype("<f4").tobytes()

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.constants import Known
-from cgraph.formats.onnx.dynamic.bounds import Length, Limits, Size
+from cgraph.formats.constants import Evaluator
+from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
@@ -39,8 +39,8 @@ class Context(Record, eq=False):
         operands: values in the operator's order, None where an optional one is absent
         attributes: AttributeProto by name
         opset: version of the operator's domain
-        wanted: for each result, whether anything reads it
-        known: values of inputs that are known while building
+        read_results: for each result, whether anything reads it
+        evaluator: values of inputs that are known while building
         limits: how large whole numbers can be that are known only when run
         build: makes a sub-graph's results from values for its inputs
         named: a value of the graph by its name
@@ -54,9 +54,9 @@ class Context(Record, eq=False):
     operands: tuple[Value, ...]
     attributes: Mapping[str, Any]
     opset: int
-    wanted: tuple[bool, ...]
-    known: Known
-    limits: Limits
+    read_results: tuple[bool, ...]
+    evaluator: Evaluator
+    limits: LengthBounds
     build: Callable[[Any, Sequence[Value]], list[Value]]
     named: Callable[[str], Value]
     arrays: Callable[[Any], np.ndarray]
@@ -66,7 +66,7 @@ class Context(Record, eq=False):
         x = self.value(i)
         if isinstance(x, Ragged):
             reason = f"operand {i} is {x.text}, of a length known only when run, which it does not take"
-            raise UnknownError(reason, constants=self.known.missing(x.node))
+            raise UnknownError(reason, constants=self.evaluator.missing(x.node))
         if not isinstance(x, Node):
             raise FormatError(f"operand {i} is {'missing' if x is None else 'a sequence'}")
         return x
@@ -101,8 +101,8 @@ class Context(Record, eq=False):
 
     def is_open(self, *places: int) -> bool:
         """One of these operands that are there has a value that is known only when run, or an axis of open length."""
-        given = [self.value(i) for i in places if self.value(i) is not None]
-        return any(isinstance(x, Ragged) or self.known.lacks(x) for x in given)
+        values = [self.value(i) for i in places if self.value(i) is not None]
+        return any(isinstance(x, Ragged) or self.evaluator.lacks(x) for x in values)
 
     def lengths(self, i: int, default: Any = None) -> Any:
         """Operand i's elements as lengths, or `default` where it is absent."""
@@ -114,10 +114,10 @@ class Context(Record, eq=False):
 
     def length(self, i: int, default: Any = None) -> Any:
         """Operand i's only element as a length, or `default` where it is absent."""
-        found = self.lengths(i)
-        if found is not None and len(found) != 1:
-            raise FormatError(f"operand {i} has {len(found)} elements; one is expected")
-        return default if found is None else found[0]
+        numbers = self.lengths(i)
+        if numbers is not None and len(numbers) != 1:
+            raise FormatError(f"operand {i} has {len(numbers)} elements; one is expected")
+        return default if numbers is None else numbers[0]
 
     def room(self, length: Length, places: Sequence[int], axis: int = 0) -> int:
         """The greatest number of elements along an axis. UnknownError where nothing bounds it.
@@ -130,7 +130,7 @@ class Context(Record, eq=False):
         most = min(length.high, self.maximum)
         if most >= np.iinfo(np.int32).max:
             names = [self.read[i] for i in places if self.value(i) is not None and self.is_open(i)]
-            missing = self.known.missing(length.node)
+            missing = self.evaluator.missing(length.node)
             reason = f"nothing bounds axis {axis}, whose length is known only when run"
             raise UnknownError(reason, {}, missing, [*names, *self.written[:1]])
         if length.node in self.limits.trusting:
@@ -144,7 +144,7 @@ class Context(Record, eq=False):
 
     def constant(self, i: int) -> np.ndarray:
         """Operand i's value, which must be known now."""
-        return self.known.array(self[i], f"operand {i}")
+        return self.evaluator.array(self[i], f"operand {i}")
 
     def ints(self, i: int, default: Any = None) -> Any:
         """Operand i's values as a list of int, or `default` where it is absent."""
@@ -154,18 +154,18 @@ class Context(Record, eq=False):
         """Operand i's only value, or `default` where it is absent."""
         if self.value(i) is None:
             return default
-        found = self.constant(i)
-        if found.size != 1:
-            raise FormatError(f"operand {i} has {found.size} elements; one is expected")
-        return found.reshape(()).item()
+        array = self.constant(i)
+        if array.size != 1:
+            raise FormatError(f"operand {i} has {array.size} elements; one is expected")
+        return array.reshape(()).item()
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute in Python's types: int, float, str, array, lists of them; `default` where it is absent."""
-        found = self.attributes.get(name)
-        if found is None:
+        attribute = self.attributes.get(name)
+        if attribute is None:
             return default
-        self.known.allowance.spend(f"attribute {name}", *attribute_cost(found))
-        return self.arrays(found.t) if found.type == found.TENSOR else attribute_value(found)
+        self.evaluator.allowance.spend(f"attribute {name}", *attribute_cost(attribute))
+        return self.arrays(attribute.t) if attribute.type == attribute.TENSOR else attribute_value(attribute)
 
     def required(self, name: str) -> Any:
         """An attribute that must be there."""
@@ -184,11 +184,11 @@ class Context(Record, eq=False):
 
     def spend(self, nbytes: float = 0, work: float = 0, nodes: float = 0) -> None:
         """Say what this operator is about to make. FormatError when it is more than its file may cost."""
-        self.known.allowance.spend("it", nbytes, work, nodes)
+        self.evaluator.allowance.spend("it", nbytes, work, nodes)
 
     def asks(self, i: int) -> bool:
         """Is result i read?"""
-        return i < len(self.wanted) and self.wanted[i]
+        return i < len(self.read_results) and self.read_results[i]
 
 
 def attribute_cost(proto: Any) -> tuple[int, int]:
@@ -211,5 +211,5 @@ def attribute_value(proto: Any) -> Any:
     }  # fmt: skip
     if kind not in plain:
         raise FormatError(f"attribute {proto.name} is of a kind that is not supported")
-    found = getattr(proto, plain[kind])
-    return list(found) if kind in (proto.FLOATS, proto.INTS, proto.GRAPHS) else found
+    value = getattr(proto, plain[kind])
+    return list(value) if kind in (proto.FLOATS, proto.INTS, proto.GRAPHS) else value

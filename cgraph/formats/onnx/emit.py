@@ -58,7 +58,7 @@ POINTWISE = {
 }  # fmt: skip
 
 
-def spread(x: Node, shape: tuple[int, ...]) -> list[Node]:
+def without_broadcasts(x: Node, shape: tuple[int, ...]) -> list[Node]:
     """Operands of a pointwise node without the broadcasts that ONNX does itself."""
     plain = [v.operands[0] if isinstance(v.op, BroadcastTo) else v for v in x.operands]
     return plain if np.broadcast_shapes(*(v.shape for v in plain)) == shape else list(x.operands)
@@ -66,7 +66,7 @@ def spread(x: Node, shape: tuple[int, ...]) -> list[Node]:
 
 @emitter(*POINTWISE)
 def pointwise(x: Node) -> Emitted:
-    return node(POINTWISE[x.op.name], *spread(x, x.shape))
+    return node(POINTWISE[x.op.name], *without_broadcasts(x, x.shape))
 
 
 def number(x: Node, value: float) -> np.ndarray:
@@ -81,7 +81,7 @@ def square(x: Node) -> Emitted:
 
 @emitter("not_equal")
 def not_equal(x: Node) -> Emitted:
-    return node("Not", node("Equal", *spread(x, x.shape)))
+    return node("Not", node("Equal", *without_broadcasts(x, x.shape)))
 
 
 @emitter("trunc")
@@ -104,13 +104,13 @@ def exponential(x: Node) -> Emitted:
 
 @emitter("fmod")
 def fmod(x: Node) -> Emitted:
-    return node("Mod", *spread(x, x.shape), fmod=1)
+    return node("Mod", *without_broadcasts(x, x.shape), fmod=1)
 
 
 @emitter("bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor")
 def logic(x: Node) -> Emitted:
     kind = x.op.name.split("_")[1].capitalize()
-    return node(kind if x.dtype == bool else f"Bitwise{kind}", *spread(x, x.shape))
+    return node(kind if x.dtype == bool else f"Bitwise{kind}", *without_broadcasts(x, x.shape))
 
 
 @emitter("invert", "logical_not")
@@ -215,9 +215,9 @@ def triangle(x: Node) -> Emitted:
 @emitter("argmax", "argmin")
 def place(x: Node) -> Emitted:
     axes, (v,) = x.op.axes, x.operands  # type: ignore[attr-defined]
-    kept = [i for i in range(v.ndim) if i not in axes]
-    flat = node("Reshape", node("Transpose", v, perm=[*kept, *axes]), ints([*x.shape, -1])) if len(axes) > 1 else v
-    axis = len(kept) if len(axes) > 1 else axes[0]
+    others = [i for i in range(v.ndim) if i not in axes]
+    flat = node("Reshape", node("Transpose", v, perm=[*others, *axes]), ints([*x.shape, -1])) if len(axes) > 1 else v
+    axis = len(others) if len(axes) > 1 else axes[0]
     return node("ArgMax" if x.op.name == "argmax" else "ArgMin", flat, axis=axis, keepdims=0)
 
 

@@ -67,15 +67,15 @@ def conv_transpose(x: Node) -> Emitted:
 @emitter("max_pool", "avg_pool")
 def pool(x: Node) -> Emitted:
     op: Any = x.op
-    given = {
+    parameters = {
         "kernel_shape": list(op.window),
         "strides": list(op.stride),
         "pads": list(op.pad),
         "ceil_mode": int(op.ceil),
     }
     if x.op.name == "max_pool":
-        return node("MaxPool", x.operands[0], dilations=list(op.dilation), **given)
-    return node("AveragePool", x.operands[0], count_include_pad=int(op.count_pad), **given)
+        return node("MaxPool", x.operands[0], dilations=list(op.dilation), **parameters)
+    return node("AveragePool", x.operands[0], count_include_pad=int(op.count_pad), **parameters)
 
 
 @emitter("batch_norm")
@@ -167,32 +167,32 @@ def mean(x: Node) -> Emitted | None:
     if x.op.name != "true_divide":
         return None
     total, count = x.operands[0], constant_number(x.operands[1])
-    kept = isinstance(total.op, Reshape)
-    inner = total.operands[0] if kept else total
+    keepdims = isinstance(total.op, Reshape)
+    inner = total.operands[0] if keepdims else total
     if inner.op.name != "sum" or count is None:
         return None
     (v,) = inner.operands
     axes = inner.op.axes  # type: ignore[attr-defined]
     shape = tuple(1 if i in axes else n for i, n in enumerate(v.shape))
-    if (kept and total.shape != shape) or v.dtype != x.dtype or count != prod(v.shape[a] for a in axes):
+    if (keepdims and total.shape != shape) or v.dtype != x.dtype or count != prod(v.shape[a] for a in axes):
         return None
-    if kept and axes == tuple(range(2, v.ndim)) and v.ndim > 2:
+    if keepdims and axes == tuple(range(2, v.ndim)) and v.ndim > 2:
         return node("GlobalAveragePool", v)
-    return node("ReduceMean", v, ints(axes), keepdims=int(kept))
+    return node("ReduceMean", v, ints(axes), keepdims=int(keepdims))
 
 
 def biased_conv(x: Node) -> Emitted | None:
     """conv(v, f) + bias of the channels"""
     if x.op.name != "add":
         return None
-    for found, added in (x.operands, x.operands[::-1]):
+    for convolution, added in (x.operands, x.operands[::-1]):
         bias = added.operands[0] if isinstance(added.op, BroadcastTo) else added
-        if not found.op.name.startswith("conv") or found.shape != x.shape or bias.size != x.shape[1]:
+        if not convolution.op.name.startswith("conv") or convolution.shape != x.shape or bias.size != x.shape[1]:
             continue
         if bias.shape[-x.ndim + 1 :] != (x.shape[1], *[1] * (x.ndim - 2)):
             continue
         flat = bias.operands[0] if isinstance(bias.op, Reshape) and bias.operands[0].ndim == 1 else None
-        plain = EMITTED[found.op.name](found) if found.op.name in EMITTED else None
+        plain = EMITTED[convolution.op.name](convolution) if convolution.op.name in EMITTED else None
         if plain is not None:
             last = flat if flat is not None else node("Reshape", bias, ints([-1]))
             return Emitted(plain.kind, (*plain.operands, last), plain.attributes)
@@ -203,9 +203,9 @@ EMITTED: dict[str, Callable[[Node], Emitted]] = dict.fromkeys(("conv1d", "conv2d
 PATTERNS = (leaky_relu, clip, mean, biased_conv, gemm)
 
 
-def matched(x: Node) -> Iterator[Emitted]:
+def matches(x: Node) -> Iterator[Emitted]:
     """What patterns give for a node."""
     for pattern in PATTERNS:
-        found = pattern(x)
-        if found is not None:
-            yield found
+        expression = pattern(x)
+        if expression is not None:
+            yield expression

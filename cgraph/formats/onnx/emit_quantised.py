@@ -56,8 +56,8 @@ def flat(x: Node, shape: tuple[int, ...]) -> Any:
     """A scale or a zero point as ONNX takes it: ``[]`` or ``[n]``."""
     plain = x.operands[0] if isinstance(x.op, BroadcastTo) else x
     if isinstance(plain.op, ConstOp):
-        found = plain.op.array.reshape(-1)
-        return np.broadcast_to(found, shape).copy() if shape else found.reshape(())
+        array = plain.op.array.reshape(-1)
+        return np.broadcast_to(array, shape).copy() if shape else array.reshape(())
     wide = node("Reshape", plain, ints([-1] if plain.size > 1 else []))
     return node("Expand", wide, ints(shape)) if plain.size == 1 and shape else wide
 

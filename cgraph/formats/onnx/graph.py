@@ -8,11 +8,11 @@ from typing import Any
 
 from cgraph.errors import UNFIT, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.constants import Known, folded
+from cgraph.formats.constants import Evaluator, fold
 from cgraph.formats.onnx.context import OPERATORS, Context, Value
-from cgraph.formats.onnx.dynamic.bounds import Limits
-from cgraph.formats.onnx.dynamic.value import Ragged, limited
-from cgraph.formats.onnx.tensors import sparse_array, widened
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds
+from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum
+from cgraph.formats.onnx.tensors import sparse_array, widen
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Const
@@ -35,7 +35,7 @@ class Builder:
         opsets: version by domain
         functions: FunctionProto by (domain, name)
         arrays: how a TensorProto becomes an array
-        known: values of inputs that are known while building, and what it may still cost
+        evaluator: values of inputs that are known while building, and what it may still cost
         limits: how large whole numbers can be that are known only when run, and what a run checks
         file: the model's name, for messages
         sizes: nodes of functions, with those of the functions that they call
@@ -46,8 +46,8 @@ class Builder:
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], Any]
     arrays: Any
-    known: Known
-    limits: Limits
+    evaluator: Evaluator
+    limits: LengthBounds
     file: str = "model"
     depth: int = 0
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Builder:
     def charge(self, names: int, scope: ChainMap[str, Value], nodes: int = 0) -> None:
         """Spend what it takes to look up names, and to make nodes."""
         work = NAME * names * (2 + len(scope.maps))
-        self.known.allowance.spend("the graph, with its loops unrolled,", work=work, nodes=nodes)
+        self.evaluator.allowance.spend("the graph, with its loops unrolled,", work=work, nodes=nodes)
 
     def build(self, graph: Any, outer: ChainMap[str, Value]) -> ChainMap[str, Value]:
         """Every named value of a graph; inputs, and names not defined inside, are looked up in `outer`."""
@@ -69,19 +69,19 @@ class Builder:
                 raise FormatError(f"two initialisers are called {proto.name!r:.{SHOWN}}")
             scope[proto.name] = self.constant(proto)
         for sparse in graph.sparse_initializer:
-            scope[sparse.values.name] = Const(sparse_array(sparse, self.arrays, self.known.allowance), copy=False)
+            scope[sparse.values.name] = Const(sparse_array(sparse, self.arrays, self.evaluator.allowance), copy=False)
         self.run(graph.node, scope, {v.name for v in graph.output})
         return scope
 
     def constant(self, proto: Any) -> Node:
         """An initialiser as a Const that is named after it."""
-        return widened(Const(self.arrays(proto), name=proto.name or None, copy=False))
+        return widen(Const(self.arrays(proto), name=proto.name or None, copy=False))
 
-    def results(self, graph: Any, given: Sequence[Value], outer: ChainMap[str, Value]) -> list[Value]:
+    def results(self, graph: Any, values: Sequence[Value], outer: ChainMap[str, Value]) -> list[Value]:
         """A graph's results, from values for its inputs."""
-        if len(given) != len(graph.input):
-            raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, {len(given)} are given")
-        inputs = {v.name: x for v, x in zip(graph.input, given)}
+        if len(values) != len(graph.input):
+            raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, {len(values)} are given")
+        inputs = {v.name: x for v, x in zip(graph.input, values)}
         scope = self.build(graph, outer.new_child(inputs))
         return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
 
@@ -92,19 +92,19 @@ class Builder:
             raise FormatError(f"sub-graphs lie more than {DEEPEST} deep in one another")
         self.depth += 1
         self.charge(sum(len(proto.input) + len(proto.output) + len(proto.attribute) for proto in protos), scope)
-        inside = [names_inside(proto, self.known.allowance) for proto in protos]
+        inside = [names_inside(proto, self.evaluator.allowance) for proto in protos]
         read = outputs.union(*(proto.input for proto in protos), *inside)
         for number, proto in enumerate(protos):
             self.charge(0, scope, nodes=max(len(proto.input) + len(proto.output) - USUAL, 1))
             try:
                 with origin_at(self.file, number) if self.depth == 1 else nullcontext():
-                    found = self.node(proto, scope, read)
+                    results = self.node(proto, scope, read)
             except UNFIT as error:
                 kind = PositionError if isinstance(error, PositionError) else FormatError
                 raise kind(message(proto, error)) from error
-            for name, x in zip(proto.output, found):
+            for name, x in zip(proto.output, results):
                 if name:
-                    scope[name] = limited(self.limits, name, x)
+                    scope[name] = apply_maximum(self.limits, name, x)
         self.depth -= 1
 
     def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
@@ -112,7 +112,7 @@ class Builder:
         operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
         attributes = {a.name: self.references.get(a.ref_attr_name) if a.ref_attr_name else a for a in proto.attribute}
         attributes = {name: a for name, a in attributes.items() if a is not None}
-        self.copy_items("the sequences that are read", operands, kept=False)
+        self.copy_items("the sequences that are read", operands, stored=False)
         function = self.functions.get((proto.domain, proto.op_type))
         if function is not None:
             return self.function(function, operands, attributes)
@@ -128,30 +128,30 @@ class Builder:
             attributes,
             self.opsets.get(proto.domain, self.opsets.get("", 1)),
             tuple(bool(name) and name in read for name in proto.output),
-            self.known,
+            self.evaluator,
             self.limits,
-            lambda graph, given: self.results(graph, given, scope),
+            lambda graph, values: self.results(graph, values, scope),
             lambda name: lookup(scope, name, "value"),
             self.arrays,
         )
-        found = importer(context)
-        listed = list(found) if isinstance(found, tuple | list) else [found]
+        answer = importer(context)
+        listed = list(answer) if isinstance(answer, tuple | list) else [answer]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
-        self.copy_items("the sequences that are made", listed, kept=True)
+        self.copy_items("the sequences that are made", listed, stored=True)
         return [self.settled(x, operands) for x in listed]
 
-    def copy_items(self, what: str, values: Sequence[Value], kept: bool) -> None:
+    def copy_items(self, what: str, values: Sequence[Value], stored: bool) -> None:
         """Spend what a copy of each sequence among some values takes."""
         count = sum(len(x) for x in values if isinstance(x, list))
         if count:
-            self.known.allowance.spend(what, nbytes=POINTER * count if kept else 0, work=ITEM * count)
+            self.evaluator.allowance.spend(what, nbytes=POINTER * count if stored else 0, work=ITEM * count)
 
     def settled(self, x: Value, operands: Sequence[Value]) -> Value:
         """A result as importers take it."""
         if isinstance(x, Ragged):
-            return Ragged(widened(x.node), x.counts)
-        return widened(folded(x, operands, self.known))
+            return Ragged(widen(x.node), x.counts)
+        return widen(fold(x, operands, self.evaluator))
 
     def size_of(self, key: tuple[str, str], depth: int = 0) -> int:
         """Nodes of a function with all that it calls, without building it; any number if that lies too deep."""
@@ -166,8 +166,8 @@ class Builder:
     def function(self, proto: Any, operands: Sequence[Value], attributes: Mapping[str, Any]) -> list[Value]:
         """A model-local function, built in place."""
         key = proto.domain, proto.name
-        size, left = self.size_of(key), self.known.allowance.nodes
-        self.known.allowance.check(f"the function {proto.name!r:.60}", size, left, "nodes")
+        size, left = self.size_of(key), self.evaluator.allowance.nodes
+        self.evaluator.allowance.check(f"the function {proto.name!r:.60}", size, left, "nodes")
         if key not in self.imports:
             self.imports[key] = opsets_of(proto.opset_import)
         scope: ChainMap[str, Value] = ChainMap(dict.fromkeys(proto.input))
@@ -195,10 +195,10 @@ def message(proto: Any, error: Exception) -> str:
     if isinstance(error, FormatError | PositionError) and str(error).startswith("in "):
         return str(error)
     text = str(error) or type(error).__name__
-    return f"in {operator_key(proto):.{SHOWN}} {proto.name!r:.{SHOWN}} -> {shown(proto.output)}: {text}"
+    return f"in {operator_key(proto):.{SHOWN}} {proto.name!r:.{SHOWN}} -> {excerpt(proto.output)}: {text}"
 
 
-def shown(names: Sequence[str], most: int = 8) -> str:
+def excerpt(names: Sequence[str], most: int = 8) -> str:
     """Names as a message has them: the first ones, and the first letters of each."""
     listed = [f"{name:.{SHOWN}}" for name in names[:most]]
     return ", ".join(listed if len(names) <= most else [*listed, f"… ({len(names)} in all)"])
@@ -211,18 +211,18 @@ def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
 
 def names_inside(proto: Any, allowance: Allowance) -> set[str]:
     """Names that a node's sub-graphs read, themselves and further in."""
-    found: set[str] = set()
+    outer_names: set[str] = set()
     waiting = [*graphs_of(proto)]
     while waiting:
         graph = waiting.pop()
         names = len(graph.output) + sum(len(node.input) + len(node.attribute) for node in graph.node)
         work = NAMES * len(graph.node) + NAME * names
         allowance.spend("the sub-graphs, each time that they are built,", work=work)
-        found.update(v.name for v in graph.output)
+        outer_names.update(v.name for v in graph.output)
         for node in graph.node:
-            found.update(node.input)
+            outer_names.update(node.input)
             waiting.extend(graphs_of(node))
-    return found
+    return outer_names
 
 
 def graphs_of(proto: Any) -> Iterator[Any]:
@@ -235,16 +235,16 @@ def graphs_of(proto: Any) -> Iterator[Any]:
 
 def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter[str]:
     """How often each operator without an importer occurs, in sub-graphs and functions too."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     waiting = [graph, *functions.values()]
     while waiting:
         part = waiting.pop()
         check_texts(part)
         for node in part.node:
             if operator_key(node) not in OPERATORS and (node.domain, node.op_type) not in functions:
-                found[operator_key(node)] += 1
+                counts[operator_key(node)] += 1
             waiting.extend(graphs_of(node))
-    return found
+    return counts
 
 
 def check_texts(part: Any) -> None:

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.constants import Known
+from cgraph.formats.constants import Evaluator
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.onnx.dynamic.bounds import Limits
-from cgraph.formats.onnx.dynamic.value import Ragged, counts_of, limited, node_in
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds
+from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum, counts_of, node_in
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
-from cgraph.formats.onnx.small import check_readers, held_dtype
+from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
-from cgraph.formats.onnx.tensors import DTYPE, widened
+from cgraph.formats.onnx.tensors import DTYPE, widen
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.half import FLOAT32
@@ -77,13 +77,13 @@ def graph_of(
     check_inputs(graph)
     check_shapes(graph, shapes)
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
-    given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
-    known = Known(opened.allowance(), constants_of(leaves(given.values()), constants))
-    limits = Limits(maximum, known.allowance)
-    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, limits, opened.name)
-    inputs = {name: limited(limits, name, widened(x)) for name, x in given.items()}
+    values = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
+    evaluator = Evaluator(opened.allowance(), constants_of(leaves(values.values()), constants))
+    limits = LengthBounds(maximum, evaluator.allowance)
+    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, evaluator, limits, opened.name)
+    inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
     scope = builder.build(graph, ChainMap(inputs))
-    outputs = [as_declared(lookup(scope, v.name, "output"), v) for v in graph.output]
+    outputs = [declared_outputs(lookup(scope, v.name, "output"), v) for v in graph.output]
     names = tuple(v.name for v in graph.output)
     for name, x in zip(names, outputs):
         if not isinstance(x, Node | Ragged):
@@ -96,20 +96,20 @@ def graph_of(
     opened.forget()
     counts = {i: {a: n.node for a, n in counts_of(x).items()} for i, x in enumerate(outputs) if counts_of(x)}
     return Model(
-        tuple(leaves(given.values())),
+        tuple(leaves(values.values())),
         tuple(node_in(x) for x in outputs),
         names,
         dict(scope),
-        fixed=known.used,
+        fixed=evaluator.used,
         counts=counts,
         checks={check.holds: check.text for check in limits.checks},
     )
 
 
-def as_declared(x: Any, proto: Any) -> Any:
+def declared_outputs(x: Any, proto: Any) -> Any:
     """An output in the half precision that the file declares, to which it is rounded here; any other as it is."""
     if isinstance(x, Ragged):
-        return Ragged(as_declared(x.node, proto), x.counts)
+        return Ragged(declared_outputs(x.node, proto), x.counts)
     number = proto.type.tensor_type.elem_type
     is_half = isinstance(x, Node) and x.dtype == FLOAT32 and DTYPE.get(number) in ("float16", "bfloat16")
     return astype(x, DTYPE[number]) if is_half else x
@@ -117,10 +117,10 @@ def as_declared(x: Any, proto: Any) -> Any:
 
 def leaves(values: Any) -> list[Var]:
     """The Vars among values, those in sequences too."""
-    found: list[Var] = []
+    variables: list[Var] = []
     for x in values:
-        found.extend(leaves(x) if isinstance(x, list) else [x] if isinstance(x, Var) else [])
-    return found
+        variables.extend(leaves(x) if isinstance(x, list) else [x] if isinstance(x, Var) else [])
+    return variables
 
 
 def constants_of(inputs: Sequence[Var], constants: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def check_shapes(graph: Any, shapes: Mapping[str, Any]) -> None:
             needed.update(open_sizes(proto, shapes))
     unknown = sorted(shapes.keys() - names)
     if unknown:
-        known = ", ".join(sorted(filter(None, names - stored)))
-        raise FormatError(f"{unknown[0]!r} is no dimension and no input; there are {known}")
+        names_listed = ", ".join(sorted(filter(None, names - stored)))
+        raise FormatError(f"{unknown[0]!r} is no dimension and no input; there are {names_listed}")
     if needed:
         raise UnknownError("sizes of inputs are unknown", needed)
 
@@ -189,9 +189,9 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
     if kind != "tensor_type":
         if proto.name in constants:
             return known_value(constants[proto.name])
-        found = str(kind).removesuffix("_type")
-        raise FormatError(f"input {proto.name!r} is a {found}; its value must be given in constants")
-    dtype = held_dtype(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
+        kind_name = str(kind).removesuffix("_type")
+        raise FormatError(f"input {proto.name!r} is a {kind_name}; its value must be given in constants")
+    dtype = storage_dtype(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
     declared = proto.type.tensor_type.shape.dim
     if proto.name in shapes:
         sizes = np.atleast_1d(shapes[proto.name]).tolist()

@@ -30,7 +30,7 @@ def compile_sizes(
     """
     opened = open_source(source)
     shapes = shapes_of(opened.proto)
-    stored = stored_in(opened.proto)
+    stored = stored_names(opened.proto)
     with opened.named():
         for x in opened.proto.graph.input:
             if x.name not in shapes and x.name not in stored and x.name not in (constants or {}):
@@ -38,12 +38,12 @@ def compile_sizes(
 
     def build(sizes: Sizes) -> tuple:
         whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
-        found = build_model(opened, whole, constants or {}, {})
-        if found.is_open:
+        model = build_model(opened, whole, constants or {}, {})
+        if model.is_open:
             raise FormatError(
                 f"{opened.label}: lengths that are known only when run do not go with sizes that vary from call to call"
             )
-        return list(found.outputs), found.inputs, found.updates
+        return list(model.outputs), model.inputs, model.updates
 
     return compiled(build, shapes, most, **options)
 
@@ -53,21 +53,21 @@ def open_shapes(source: str | Path | bytes) -> dict[str, tuple[int | str, ...]]:
     return shapes_of(open_source(source).proto)
 
 
-def stored_in(proto: Any) -> set[str]:
+def stored_names(proto: Any) -> set[str]:
     """The inputs of a ModelProto that have values there."""
     return {t.name for t in proto.graph.initializer} | {t.values.name for t in proto.graph.sparse_initializer}
 
 
 def shapes_of(proto: Any) -> dict[str, tuple[int | str, ...]]:
     """Per input its shape; inputs that are no tensors, or have any number of axes, are left out."""
-    stored = stored_in(proto)
-    found: dict[str, tuple[int | str, ...]] = {}
+    stored = stored_names(proto)
+    shapes: dict[str, tuple[int | str, ...]] = {}
     for x in proto.graph.input:
         if x.name in stored or x.type.WhichOneof("value") != "tensor_type" or not x.type.tensor_type.HasField("shape"):
             continue
         dims = x.type.tensor_type.shape.dim
-        found[x.name] = tuple(
+        shapes[x.name] = tuple(
             int(d.dim_value) if d.WhichOneof("value") == "dim_value" else d.dim_param or f"{x.name}.{axis}"
             for axis, d in enumerate(dims)
         )
-    return found
+    return shapes

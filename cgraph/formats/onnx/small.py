@@ -21,7 +21,7 @@ READERS = {("Cast", 0), ("CastLike", 0), ("DequantizeLinear", 0), ("DequantizeLi
 FEW = "which has numbers of 2 or 4 bits; Cast and DequantizeLinear alone may read them"
 
 
-def held_dtype(number: int, what: str) -> np.dtype:
+def storage_dtype(number: int, what: str) -> np.dtype:
     """In which dtype values of ONNX's dtype of this number are held, or FormatError."""
     return HELD[number] if number in HELD else dtype_of_number(number, what)
 
@@ -36,7 +36,7 @@ def packed_bytes(proto: Any) -> bytes:
         raise FormatError(f"tensor {proto.name!r} holds values that are no bytes") from None
 
 
-def unpacked(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
+def unpack(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
     """A tensor's packed bytes as numbers. FormatError when there are too few or too many bytes."""
     shape, bits = shape_of_proto(proto), BITS[proto.data_type]
     count, each = prod(shape), 8 // bits
@@ -54,15 +54,15 @@ def check_readers(graph: Any) -> None:
     """FormatError where something other than a conversion reads a number of 2 or 4 bits, in sub-graphs too."""
     waiting: list[tuple[Any, frozenset[str]]] = [(graph, frozenset())]
     while waiting:
-        part, known = waiting.pop()
+        part, small_names = waiting.pop()
         kinds = {v.name: v.type.tensor_type.elem_type for v in part.input}
         kinds |= {t.name: t.data_type for t in part.initializer}
-        known = known | {name for name, number in kinds.items() if number in BITS}
+        small_names = small_names | {name for name, number in kinds.items() if number in BITS}
         for node in part.node:
             for i, name in enumerate(node.input):
-                if name in known and (node.domain or (node.op_type, i) not in READERS):
+                if name in small_names and (node.domain or (node.op_type, i) not in READERS):
                     raise FormatError(f"{node.op_type} reads {name!r}, {FEW}")
-            waiting.extend((inner, known) for inner in graphs_of(node))
+            waiting.extend((inner, small_names) for inner in graphs_of(node))
         for v in part.output:
-            if v.name in known:
+            if v.name in small_names:
                 raise FormatError(f"output {v.name!r} is one {FEW}")

@@ -10,8 +10,8 @@ import numpy as np
 
 from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.mapped import beside, map_file
-from cgraph.formats.onnx.small import BITS, packed_bytes, unpacked
+from cgraph.formats.mapped import map_external, map_file
+from cgraph.formats.onnx.small import BITS, packed_bytes, unpack
 from cgraph.formats.onnx.split import split_model
 from cgraph.formats.onnx.tensors import (
     array_of,
@@ -61,7 +61,7 @@ class Source:
         if proto.HasField("segment"):
             return self.left_out(proto)
         if proto.data_type in BITS:
-            return unpacked(packed_bytes(proto), proto, self.budget)
+            return unpack(packed_bytes(proto), proto, self.budget)
         self.budget.spend(f"tensor {proto.name!r:.60}", *nbytes_of(proto))
         return array_of(proto)
 
@@ -80,12 +80,12 @@ class Source:
         if dtype in (np.dtype("float32"), np.dtype("float64")):
             return self.of_bytes(raw, proto)
         numbers = numbers_of(raw, dtype, proto, self.budget)
-        return unpacked(numbers, proto, self.budget) if is_few else numbers.reshape(shape_of_proto(proto))
+        return unpack(numbers, proto, self.budget) if is_few else numbers.reshape(shape_of_proto(proto))
 
     def of_bytes(self, raw: memoryview, proto: Any) -> np.ndarray:
         """A tensor of its bytes, which it shares unless they have to be unpacked."""
         if proto.data_type in BITS:
-            return unpacked(raw, proto, self.budget)
+            return unpack(raw, proto, self.budget)
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
         return raw_array(raw, dtype, shape_of_proto(proto), proto.name)
 
@@ -123,18 +123,18 @@ class Source:
             raise FormatError(f"tensor {proto.name!r} lies in another file, but the model was given as bytes")
         location = entries["location"]
         if location not in self.files:
-            self.files[location] = beside(self.folder, location)
+            self.files[location] = map_external(self.folder, location)
             self.budget.grow(len(self.files[location]))
         file = self.files[location]
-        start = whole_number(entries.get("offset", "0"), proto.name)
+        start = parse_offset(entries.get("offset", "0"), proto.name)
         rest = max(len(file) - start, 0)
-        stop = start + whole_number(entries.get("length", str(rest)), proto.name)
+        stop = start + parse_offset(entries.get("length", str(rest)), proto.name)
         if stop > len(file):
             raise FormatError(f"tensor {proto.name!r} ends at {stop}, {location!r} has {len(file)} bytes")
         return file[start:stop]
 
 
-def whole_number(text: str, name: str) -> int:
+def parse_offset(text: str, name: str) -> int:
     """A decimal number of bytes, or FormatError."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise FormatError(f"tensor {name!r} has {text!r:.40} where a number of bytes belongs")
@@ -155,12 +155,12 @@ def open_source(source: str | Path | bytes | memoryview, label: str = "the model
     with opened.named():
         allowance = opened.allowance()
         before = allowance.nbytes
-        opened.proto = parsed(split_model(opened.data, allowance))
+        opened.proto = parse(split_model(opened.data, allowance))
         opened.parsed_nbytes = before - allowance.nbytes
     return opened
 
 
-def parsed(small: bytes) -> Any:
+def parse(small: bytes) -> Any:
     """A ModelProto from bytes, or FormatError."""
     try:
         import onnx

@@ -12,7 +12,7 @@ from typing import Any
 
 from cgraph.errors import FormatError, UnavailableError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encoded, fields
+from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_varint, fields
 from cgraph.record import Record
 
 TENSOR = "onnx.TensorProto"
@@ -56,15 +56,15 @@ def kinds() -> dict[str, Kind]:
         raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
     integers = {Types.CPPTYPE_INT32, Types.CPPTYPE_INT64, Types.CPPTYPE_UINT64, Types.CPPTYPE_ENUM}
     floats = {Types.CPPTYPE_FLOAT, Types.CPPTYPE_DOUBLE}
-    found: dict[str, Kind] = {}
+    kinds_by_name: dict[str, Kind] = {}
     waiting: list[Any] = [ModelProto.DESCRIPTOR]
     while waiting:
         message = waiting.pop()
-        if message.full_name in found:
+        if message.full_name in kinds_by_name:
             continue
         inner = {f.number: f.message_type for f in message.fields if f.message_type is not None}
         types = {f.number: f.cpp_type for f in message.fields}
-        found[message.full_name] = Kind(
+        kinds_by_name[message.full_name] = Kind(
             message.full_name,
             MESSAGE + MEMBER * len(message.fields),
             {number: kind.full_name for number, kind in inner.items()},
@@ -73,7 +73,7 @@ def kinds() -> dict[str, Kind]:
             frozenset(f.number for f in message.fields if f.name == "doc_string"),
         )
         waiting += inner.values()
-    return found
+    return kinds_by_name
 
 
 def split_model(data: memoryview, allowance: Allowance) -> bytes:
@@ -132,7 +132,7 @@ class Splitter:
         length = sum(map(len, pieces))
         if length == field.stop - field.start and len(pieces) < 2:
             return []
-        return [(field.begin, field.stop, [encoded(field.number << 3 | BYTES) + encoded(length), *pieces])]
+        return [(field.begin, field.stop, [encode_varint(field.number << 3 | BYTES) + encode_varint(length), *pieces])]
 
     def large(self, stored: list[Field], kind: Kind) -> list[tuple[int, int, list[Piece]]]:
         """The only data of a tensor, if it is large, is left out; any other is counted."""
@@ -141,8 +141,8 @@ class Splitter:
                 self.count(field, kind)
             return []
         begin, end = stored[0].begin, stored[0].stop
-        place = b"\x08" + encoded(begin) + b"\x10" + encoded(end)
-        return [(begin, end, [encoded(SEGMENT << 3 | BYTES) + encoded(len(place)) + place])]
+        place = b"\x08" + encode_varint(begin) + b"\x10" + encode_varint(end)
+        return [(begin, end, [encode_varint(SEGMENT << 3 | BYTES) + encode_varint(len(place)) + place])]
 
     def count(self, field: Field, kind: Kind) -> None:
         """Add what a field of numbers or text takes."""
@@ -159,8 +159,8 @@ class Splitter:
         """A range in which some parts have others in their place."""
         if not cuts:
             return [self.data[start:stop]] if start < stop else []
-        found: list[Piece] = []
+        chunks: list[Piece] = []
         for begin, end, pieces in cuts:
-            found += [self.data[start:begin], *pieces] if start < begin else pieces
+            chunks += [self.data[start:begin], *pieces] if start < begin else pieces
             start = end
-        return [*found, self.data[start:stop]] if start < stop else found
+        return [*chunks, self.data[start:stop]] if start < stop else chunks

@@ -44,10 +44,10 @@ def dtype_name(number: int) -> str:
         return str(number)
 
 
-def widened(x: Any) -> Any:
+def widen(x: Any) -> Any:
     """A value as importers take it: float32 for what is held in half precision, small constants for good."""
     if isinstance(x, list):
-        return [widened(item) for item in x]
+        return [widen(item) for item in x]
     if not isinstance(x, Node) or x.dtype not in HALVES:
         return x
     if isinstance(x.op, ConstOp) and x.nbytes <= HASHED_NBYTES:
@@ -95,17 +95,17 @@ def array_of(proto: Any) -> np.ndarray:
     values = getattr(proto, field_of(dtype))
     if len(values) != prod(shape):
         raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
-    return narrowed(np.array(values), dtype, proto.name).reshape(shape)
+    return narrow_exactly(np.array(values), dtype, proto.name).reshape(shape)
 
 
-def narrowed(wide: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
+def narrow_exactly(wide: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     """Numbers of a wider dtype in their own. FormatError for those that it cannot hold."""
     if dtype in HALVES:  # their bits
         return wide.astype(np.uint16).view(dtype)
-    found = wide.astype(dtype)
-    if dtype.kind != "f" and not np.array_equal(found, wide):
+    narrow = wide.astype(dtype)
+    if dtype.kind != "f" and not np.array_equal(narrow, wide):
         raise FormatError(f"tensor {name!r} holds values that are no {dtype}")
-    return found
+    return narrow
 
 
 def nbytes_of(proto: Any) -> tuple[int, int]:
@@ -121,12 +121,12 @@ def numbers_of(raw: memoryview, dtype: np.dtype, proto: Any, allowance: Allowanc
     if count != packed:
         raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {count} values")
     allowance.spend(f"tensor {proto.name!r:.60}", nbytes=count * dtype.itemsize, work=32 * len(raw))
-    found, at = np.empty(count, dtype), 0
+    numbers, at = np.empty(count, dtype), 0
     for chunk in chunks_of_numbers(raw):
         wide = chunk if dtype.kind == "u" and dtype.itemsize > 2 else chunk.view(np.int64)
-        found[at : at + len(wide)] = narrowed(wide, dtype, proto.name)
+        numbers[at : at + len(wide)] = narrow_exactly(wide, dtype, proto.name)
         at += len(wide)
-    return found
+    return numbers
 
 
 def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: str) -> np.ndarray:

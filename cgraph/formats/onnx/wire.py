@@ -63,7 +63,7 @@ def varint(data: memoryview, at: int, stop: int) -> tuple[int, int]:
     raise FormatError(f"a number before byte {at} has more than 64 bits")
 
 
-def encoded(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """A number as a varint."""
     out = bytearray()
     while value > 127:

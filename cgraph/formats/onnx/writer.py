@@ -12,7 +12,7 @@ import numpy as np
 
 from cgraph.errors import FormatError, UnassignedError, UnavailableError
 from cgraph.formats.onnx.emit import EMITTERS, Emitted
-from cgraph.formats.onnx.emit_layers import matched
+from cgraph.formats.onnx.emit_layers import matches
 from cgraph.formats.onnx.tensors import NUMBER, of_package
 from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
@@ -39,56 +39,58 @@ def serialised(outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Seq
         FormatError: ops that ONNX has no operator for, each named with its count; or over 2 GiB
         UnassignedError: a Var that is no input holds no value
     """
-    wanted = [outputs] if isinstance(outputs, Node) else list(outputs)
-    labels = distinct_names(names or [f"output{i}" for i in range(len(wanted))], (x.name for x in inputs))
-    plan = expressions(wanted)
-    given = set(inputs)
+    nodes = [outputs] if isinstance(outputs, Node) else list(outputs)
+    labels = distinct_names(names or [f"output{i}" for i in range(len(nodes))], (x.name for x in inputs))
+    plan = expressions(nodes)
+    free_inputs = set(inputs)
     itself = {
-        x.name for x, label in zip(wanted, labels, strict=True) if isinstance(x, Var) and x in given and x.name == label
+        x.name
+        for x, label in zip(nodes, labels, strict=True)
+        if isinstance(x, Var) and x in free_inputs and x.name == label
     }
     writer = Writer(plan, inputs, set(labels) - itself)
-    return writer.model(wanted, labels)
+    return writer.model(nodes, labels)
 
 
 def expressions(outputs: Sequence[Node]) -> dict[Node, Emitted]:
     """The expression of every node that is needed, operands first. FormatError naming what ONNX does not have."""
-    found: dict[Node, Emitted] = {}
+    ordered: dict[Node, Emitted] = {}
     missing: Counter[str] = Counter()
     waiting: list[tuple[Node, bool]] = [(x, False) for x in reversed(outputs)]
-    chosen: dict[Node, Emitted] = {}
+    expression_of: dict[Node, Emitted] = {}
     while waiting:
         x, done = waiting.pop()
-        if x in found or isinstance(x, Var) or isinstance(x.op, ConstOp):
+        if x in ordered or isinstance(x, Var) or isinstance(x.op, ConstOp):
             continue
         if done:
-            found[x] = chosen[x]
+            ordered[x] = expression_of[x]
             continue
         source = x.operands[0] if isinstance(x.op, Item) else x
-        if source not in chosen:
-            expression = next(matched(source), None)
+        if source not in expression_of:
+            expression = next(matches(source), None)
             make = EMITTERS.get(source.op.name)
             if expression is None and make is None:
                 missing[source.op.name] += 1
-                chosen[source] = Emitted("", source.operands)
+                expression_of[source] = Emitted("", source.operands)
             else:
-                chosen[source] = expression or make(source)  # type: ignore[misc]
+                expression_of[source] = expression or make(source)  # type: ignore[misc]
         waiting.append((source, True))
-        waiting += [(v, False) for v in nodes_of(chosen[source])]
+        waiting += [(v, False) for v in nodes_of(expression_of[source])]
     if missing:
         named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
         raise FormatError(f"{len(missing)} ops have no operator of ONNX: {named}")
-    return found
+    return ordered
 
 
 def nodes_of(expression: Emitted) -> list[Node]:
     """The nodes that an expression reads."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for x in expression.operands:
         if isinstance(x, Emitted):
-            found += nodes_of(x)
+            nodes += nodes_of(x)
         elif isinstance(x, Node):
-            found.append(x)
-    return found
+            nodes.append(x)
+    return nodes
 
 
 class Writer:
@@ -97,16 +99,16 @@ class Writer:
     Fields
         plan: the expression of every node, operands first
         inputs: Vars that the model takes
-        taken: names that are in use
+        reserved: names that are in use
     """
 
-    def __init__(self, plan: dict[Node, Emitted], inputs: Sequence[Var], taken: set[str]) -> None:
+    def __init__(self, plan: dict[Node, Emitted], inputs: Sequence[Var], reserved: set[str]) -> None:
         try:
             from onnx import helper, numpy_helper
         except ImportError:
             raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
         self.helper, self.numpy_helper = helper, numpy_helper
-        self.plan, self.inputs, self.taken = plan, list(inputs), taken
+        self.plan, self.inputs, self.reserved = plan, list(inputs), reserved
         self.names: dict[Node, str] = {}
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
@@ -138,10 +140,10 @@ class Writer:
     def fresh(self, stem: str) -> str:
         """A name that is not in use."""
         name, i = stem, 0
-        while name in self.taken:
+        while name in self.reserved:
             i += 1
             name = f"{stem}_{i}"
-        self.taken.add(name)
+        self.reserved.add(name)
         return name
 
     def emit(self, expression: Emitted, stem: str) -> str:
@@ -149,8 +151,8 @@ class Writer:
         operands = ["" if x is None else self.operand(x, stem) for x in expression.operands]
         name = self.fresh(stem)
         results = [name, *(f"{name}:{i}" for i in range(1, expression.results))]
-        made = self.helper.make_node(expression.kind, operands, results, name=name, **expression.attributes)
-        self.nodes.append(made)
+        proto = self.helper.make_node(expression.kind, operands, results, name=name, **expression.attributes)
+        self.nodes.append(proto)
         return name
 
     def operand(self, x: Any, stem: str) -> str:

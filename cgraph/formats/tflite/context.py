@@ -9,7 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.schema import OPTIONS
-from cgraph.formats.tflite.source import Facts
+from cgraph.formats.tflite.source import TensorFacts
 from cgraph.formats.tflite.value import PLACE, Quantised, Value
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
@@ -19,7 +19,7 @@ from cgraph.record import Record
 
 Made = Node | Value | Sequence[Node | Value]
 """What an importer gives: a node has the file's order of axes."""
-Importer = Callable[["Context"], Made]
+Importer = Callable[["TfliteContext"], Made]
 OPERATORS: dict[str, Importer] = {}
 ON_BYTES: dict[str, bool] = {}
 
@@ -45,7 +45,7 @@ def images(x: Node) -> Value:
     return Value(x, first=True)
 
 
-class Context(Record, eq=False):
+class TfliteContext(Record, eq=False):
     """One operator on its way to nodes of this library.
 
     Fields
@@ -59,7 +59,7 @@ class Context(Record, eq=False):
     kind: str
     operands: tuple[Value | None, ...]
     options: Table | None
-    results: tuple[Facts, ...]
+    results: tuple[TensorFacts, ...]
     allowance: Allowance
 
     def __getitem__(self, i: int) -> Value:
@@ -91,25 +91,27 @@ class Context(Record, eq=False):
     @property
     def result(self) -> Quantised:
         """What the bytes of its first result stand for."""
-        found = self.results[0].quantised
-        if found is None:
+        quantised = self.results[0].quantised
+        if quantised is None:
             raise FormatError("quantised values beside others are not supported")
-        return found
+        return quantised
 
     def option(self, name: str) -> Any:
         """A field of the options, or its default."""
-        found = OPTIONS[self.kind].fields[name]
-        if found.kind == "V":
-            values = None if self.options is None else self.options.vector(found.field, "int32")
+        option = OPTIONS[self.kind].fields[name]
+        if option.kind == "V":
+            values = None if self.options is None else self.options.vector(option.field, "int32")
             return None if values is None else self.few(values)
-        return found.default if self.options is None else self.options.number(found.field, found.kind, found.default)
+        return (
+            option.default if self.options is None else self.options.number(option.field, option.kind, option.default)
+        )
 
     def sizes(self, name: str) -> tuple[int, int]:
         """The options ``name_h`` and ``name_w``, each at least 1."""
-        found = self.option(f"{name}_h"), self.option(f"{name}_w")
-        if min(found) < 1:
-            raise FormatError(f"{name} is {found[0]} x {found[1]}")
-        return found
+        pair = self.option(f"{name}_h"), self.option(f"{name}_w")
+        if min(pair) < 1:
+            raise FormatError(f"{name} is {pair[0]} x {pair[1]}")
+        return pair
 
     def constant(self, i: int) -> np.ndarray:
         """Operand i's value, which must be known now."""
@@ -144,12 +146,12 @@ class Context(Record, eq=False):
 
     def alike(self, *values: Value | None) -> tuple[list[Node], bool]:
         """Operands, all by default, in one order of axes, and whether that is n, c, h, w."""
-        found = [x for x in (values or self.operands) if x is not None]
-        first = any(x.first for x in found) and all(x.ndim <= 4 for x in found)
-        for x in found:
+        operands = [x for x in (values or self.operands) if x is not None]
+        first = any(x.first for x in operands) and all(x.ndim <= 4 for x in operands)
+        for x in operands:
             if first and x.array is not None:
                 self.spend(nbytes=x.array.nbytes)
-        return [x.images if first else x.plain for x in found], first
+        return [x.images if first else x.plain for x in operands], first
 
     def axis(self, axis: int, x: Value) -> int:
         """An axis in the file's order as one of the value's node."""

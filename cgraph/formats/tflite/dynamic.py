@@ -58,7 +58,7 @@ def as_bytes(numbers: Node, low: float) -> Node:
     return cg.astype(cg.clip(numbers, low, HIGH) + np.float32(SIGN), "uint8")
 
 
-def framed(x: Dynamic, pad: tuple[int, ...]) -> Node:
+def pad_image(x: Dynamic, pad: tuple[int, ...]) -> Node:
     """Images of bytes in a frame of their zero points."""
     top, left, bottom, right = pad
     if not any(pad):

@@ -11,7 +11,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context
+from cgraph.formats.tflite.context import TfliteContext
 from cgraph.formats.tflite.value import Quantised, Value
 from cgraph.ir.graph import Node
 
@@ -34,7 +34,7 @@ def parts_of(scale: Any) -> np.ndarray:
     return np.stack([factor, shift]).astype("int32")
 
 
-def scaled(x: Node, scale: Any, once: bool = False) -> Node:
+def scale_factor(x: Node, scale: Any, once: bool = False) -> Node:
     """int32 times one scale, rounded."""
     factor, shift = parts_of(scale)
     return cg.fixed_product(x, factor, shift, once)
@@ -46,7 +46,7 @@ def nearest(x: Any) -> np.ndarray:
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(np.asarray(x).dtype)
 
 
-def centred(x: Value, node: Node | None = None) -> Node:
+def subtract_zero(x: Value, node: Node | None = None) -> Node:
     """Bytes less their zero point, as int32."""
     return cg.astype(x.node if node is None else node, "int32") - np.int32(x.bytes.zero)
 
@@ -69,7 +69,7 @@ def halves_away(x: Node) -> Node:
 
 def floats_for(x: Value, node: Node) -> Node:
     """The floats that bytes stand for."""
-    return cg.astype(centred(x, node), "float32") * x.bytes.scale
+    return cg.astype(subtract_zero(x, node), "float32") * x.bytes.scale
 
 
 def byte_of(x: float, to: Quantised) -> int:
@@ -82,7 +82,7 @@ LIMITS: dict[int, tuple[float, float]] = {
 }  # fmt: skip
 
 
-def bounds_of(c: Context, activation: int | None = None) -> Bounds:
+def bounds_of(c: TfliteContext, activation: int | None = None) -> Bounds:
     """The bounds of an activation as bytes, of the operator's own by default."""
     number = c.option("activation") if activation is None else activation
     if number not in LIMITS:
@@ -91,7 +91,7 @@ def bounds_of(c: Context, activation: int | None = None) -> Bounds:
     return max(0, low) if low is not None else 0, min(MOST, high) if high is not None else MOST
 
 
-def of_floats(c: Context, function: Callable[[np.ndarray], np.ndarray]) -> Value:
+def of_floats(c: TfliteContext, function: Callable[[np.ndarray], np.ndarray]) -> Value:
     """A function of floats by a table of 256 bytes, filled as TFLite does: rounded to float32 each time.
 
     The function gets float64, so that its own rounding is the only one.
@@ -99,6 +99,6 @@ def of_floats(c: Context, function: Callable[[np.ndarray], np.ndarray]) -> Value
     x = c[0]
     with np.errstate(over="ignore"):
         numbers = x.bytes.scale * (np.arange(256) - x.bytes.zero).astype("float32")
-        found = np.float32(function(numbers.astype("float64"))) * (np.float32(1) / c.result.scale)
-    table = np.clip(np.clip(nearest(found), -FAR, FAR) + c.result.zero, 0, MOST).astype("uint8")
+        products = np.float32(function(numbers.astype("float64"))) * (np.float32(1) / c.result.scale)
+    table = np.clip(np.clip(nearest(products), -FAR, FAR) + c.result.zero, 0, MOST).astype("uint8")
     return Value(cg.take(table, cg.astype(x.node, "int32")), first=x.first)

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import CgraphError, FormatError, PositionError
-from cgraph.formats.constants import Known, folded
+from cgraph.formats.constants import Evaluator, fold
 from cgraph.formats.mapped import map_file
 from cgraph.formats.model import Model
 from cgraph.formats.names import cg
 from cgraph.formats.tflite import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, Context
+from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, TfliteContext
 from cgraph.formats.tflite.fixed import bytes_of, floats_for
-from cgraph.formats.tflite.schema import OPTIONS, Operator, Subgraph
-from cgraph.formats.tflite.source import Facts, Source
+from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
+from cgraph.formats.tflite.source import TensorFacts, TfliteSource
 from cgraph.formats.tflite.value import SIGN, Quantised, Value
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
@@ -50,30 +50,32 @@ def load(source: str | Path | bytes, floats: bool = False) -> Model:
     data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
     name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
     try:
-        opened = Source(data, name)
-        found = build_model(opened, floats)
+        opened = TfliteSource(data, name)
+        model = build_model(opened, floats)
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from error
     if len(data):
         forget(np.frombuffer(data, np.uint8))
-    return found
+    return model
 
 
-def build_model(source: Source, floats: bool) -> Model:
+def build_model(source: TfliteSource, floats: bool) -> Model:
     """The graph of an opened model."""
-    places = source.places(source.graph, Subgraph.OPERATORS)
+    places = source.places(source.graph, SubgraphFields.OPERATORS)
     check_supported(source, places)
-    given = list(dict.fromkeys(map(source.tensor, numbers_of(source, source.graph, Subgraph.INPUTS))))
-    shown = numbers_of(source, source.graph, Subgraph.OUTPUTS)
-    source.allowance.spend("its inputs and outputs", nodes=NODES * (len(given) + len(shown)))
-    inputs = [input_of(x, floats) for x in given]
+    inputs_listed = list(dict.fromkeys(map(source.tensor, numbers_of(source, source.graph, SubgraphFields.INPUTS))))
+    shown = numbers_of(source, source.graph, SubgraphFields.OUTPUTS)
+    source.allowance.spend("its inputs and outputs", nodes=NODES * (len(inputs_listed) + len(shown)))
+    inputs = [input_of(x, floats) for x in inputs_listed]
     values: Values = [None] * len(source.tensors)
-    for tensor, x in zip(given, inputs):
-        values[tensor.number] = entered(x, tensor.quantised)
+    for tensor, x in zip(inputs_listed, inputs):
+        values[tensor.number] = enter_input(x, tensor.quantised)
     run(source, places, values)
-    outputs = [left(value_of(source, values, i), floats) for i in shown]
+    outputs = [leave_output(value_of(source, values, i), floats) for i in shown]
     named = {
-        source.tensor(i).name: left(x, False) for i, x in enumerate(values) if x is not None and x.made is not None
+        source.tensor(i).name: leave_output(x, False)
+        for i, x in enumerate(values)
+        if x is not None and x.expression is not None
     }
     return Model(
         tuple(inputs),
@@ -83,10 +85,10 @@ def build_model(source: Source, floats: bool) -> Model:
     )
 
 
-def check_supported(source: Source, places: np.ndarray) -> None:
+def check_supported(source: TfliteSource, places: np.ndarray) -> None:
     """FormatError that names every operator without an importer."""
     source.allowance.spend("the graph", nodes=NODES * len(places))
-    numbers = (int(Table(source.data, int(at)).number(Operator.CODE, "I")) for at in places)
+    numbers = (int(Table(source.data, int(at)).number(OperatorFields.CODE, "I")) for at in places)
     codes, counts = np.unique(np.fromiter(numbers, "int64", len(places)), return_counts=True)
     source.allowance.spend("names of operators", nbytes=NAME * len(codes))
     missing: Counter[str] = Counter()
@@ -98,21 +100,21 @@ def check_supported(source: Source, places: np.ndarray) -> None:
         raise FormatError(f"{len(missing)} operators are not supported: {named}")
 
 
-def numbers_of(source: Source, table: Table, field: int) -> list[int]:
+def numbers_of(source: TfliteSource, table: Table, field: int) -> list[int]:
     """A list of tensors, which are numbers."""
-    found = table.vector(field, "int32")
-    if found is None:
+    numbers = table.vector(field, "int32")
+    if numbers is None:
         return []
-    source.allowance.spend("lists of tensors", nbytes=NUMBER * len(found))
-    return found.tolist()
+    source.allowance.spend("lists of tensors", nbytes=NUMBER * len(numbers))
+    return numbers.tolist()
 
 
-def input_of(tensor: Facts, floats: bool) -> Var:
+def input_of(tensor: TensorFacts, floats: bool) -> Var:
     """An input of the graph."""
     return Var(tensor.shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
 
 
-def entered(x: Node, quantised: Quantised | None) -> Value:
+def enter_input(x: Node, quantised: Quantised | None) -> Value:
     """An input, numbers of int8 as bytes that are 128 larger, floats quantised."""
     if quantised is not None and x.dtype == np.float32:
         return Value(bytes_of(x / quantised.scale, quantised), quantised=quantised)
@@ -121,7 +123,7 @@ def entered(x: Node, quantised: Quantised | None) -> Value:
     return Value(cg.bitwise_xor(cg.bitcast(x, "uint8"), np.uint8(SIGN)), quantised=quantised)
 
 
-def left(x: Value, floats: bool) -> Node:
+def leave_output(x: Value, floats: bool) -> Node:
     """A value as the file has it, or the floats that it stands for."""
     if floats and x.quantised is not None:
         return floats_for(x, x.plain)
@@ -130,7 +132,7 @@ def left(x: Value, floats: bool) -> Node:
     return cg.bitcast(cg.bitwise_xor(x.plain, np.uint8(SIGN)), "int8")
 
 
-def value_of(source: Source, values: Values, index: int) -> Value:
+def value_of(source: TfliteSource, values: Values, index: int) -> Value:
     """A tensor that is known already, or one that the file holds."""
     tensor = source.tensor(index)
     value = values[index]
@@ -145,67 +147,69 @@ def value_of(source: Source, values: Values, index: int) -> Value:
 
 
 @keeps_origin
-def run(source: Source, places: np.ndarray, values: Values) -> None:
+def run(source: TfliteSource, places: np.ndarray, values: Values) -> None:
     """Build operator after operator; `values` gains their results."""
-    known = Known(source.allowance)
+    evaluator = Evaluator(source.allowance)
     for number, at in enumerate(places):
         table = Table(source.data, int(at))
-        results = numbers_of(source, table, Operator.OUTPUTS)
-        name = source.operator_name(int(table.number(Operator.CODE, "I")))
+        results = numbers_of(source, table, OperatorFields.OUTPUTS)
+        name = source.operator_name(int(table.number(OperatorFields.CODE, "I")))
         try:
             with origin_at(source.name, number), np.errstate(all="ignore"):  # scales that overflow are refused
-                found = built(source, table, name, results, values, known)
+                results_of_node = build_node(source, table, name, results, values, evaluator)
         except EXPECTED as error:
             kind = PositionError if isinstance(error, PositionError) else FormatError
             raise kind(f"in {name} {number}: {error or type(error).__name__}") from error
-        for i, value in zip(results, found):
+        for i, value in zip(results, results_of_node):
             values[i] = value
 
 
-def built(source: Source, table: Table, name: str, results: Sequence[int], values: Values, known: Known) -> list[Value]:
+def build_node(
+    source: TfliteSource, table: Table, name: str, results: Sequence[int], values: Values, evaluator: Evaluator
+) -> list[Value]:
     """The results of one operator."""
-    numbers = numbers_of(source, table, Operator.INPUTS)
+    numbers = numbers_of(source, table, OperatorFields.INPUTS)
     more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
     source.allowance.spend("its operands and results", nodes=NODES_OF_OPERAND * more)
     operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
-    context = Context(name, operands, options_of(table, name), tensors, source.allowance)
-    made = OPERATORS[name](context)
-    listed = [made] if isinstance(made, Node | Value) else made
+    context = TfliteContext(name, operands, options_of(table, name), tensors, source.allowance)
+    answer = OPERATORS[name](context)
+    listed = [answer] if isinstance(answer, Node | Value) else answer
     if len(listed) != len(results):
         raise FormatError(f"it has {len(results)} results, not {len(listed)}")
-    found = [x if isinstance(x, Value) else Value(x) for x in listed]
-    for x, tensor in zip(found, tensors):
+    values_listed = [x if isinstance(x, Value) else Value(x) for x in listed]
+    for x, tensor in zip(values_listed, tensors):
         want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
         if x.node.dtype != want:
             raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, the file says {want}")
-    return [kept(x, operands, tensor.quantised, known) for x, tensor in zip(found, tensors)]
+    return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
 
 
-def check_quantised(name: str, found: Sequence[Quantised]) -> None:
+def check_quantised(name: str, quantised: Sequence[Quantised]) -> None:
     """FormatError where an operator has no meaning for quantised values, or moves them and their scales differ."""
-    if found and name not in ON_BYTES:
+    if quantised and name not in ON_BYTES:
         raise FormatError("quantised values are not supported")
-    if found and not ON_BYTES[name] and not all(x.equals(found[0]) for x in found):
+    if quantised and not ON_BYTES[name] and not all(x.equals(quantised[0]) for x in quantised):
         raise FormatError("its operands and results stand for floats in different ways, which is not supported")
 
 
-def kept(x: Value, operands: Sequence[Value | None], quantised: Quantised | None, known: Known) -> Value:
+def fold_result(x: Value, operands: Sequence[Value | None], quantised: Quantised | None, evaluator: Evaluator) -> Value:
     """A result; a constant where it is a small one of constants, as shapes are. Images are none."""
-    if x.made is None:
+    if x.expression is None:
         return x
     if x.first:
-        return Value(x.made, None, True, quantised)
-    made = folded(x.made, [None if y is None else y.node for y in operands], known)
-    return Value(made, None, x.first, quantised)
+        return Value(x.expression, None, True, quantised)
+    node = fold(x.expression, [None if y is None else y.node for y in operands], evaluator)
+    return Value(node, None, x.first, quantised)
 
 
 def options_of(table: Table, name: str) -> Table | None:
     """An operator's options. FormatError for those of another operator."""
-    number = int(table.number(Operator.OPTIONS_TYPE, "B"))
+    number = int(table.number(OperatorFields.OPTIONS_TYPE, "B"))
     if name not in OPTIONS or number == 0:
         return None
     if number != OPTIONS[name].number:
         raise FormatError(f"it has the options {number}, not {OPTIONS[name].number}")
-    return table.table(Operator.OPTIONS)
+    return table.table(OperatorFields.OPTIONS)

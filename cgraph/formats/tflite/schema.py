@@ -36,43 +36,43 @@ DTYPE_NAMES = """
 """.split()
 
 
-class Model:
+class ModelFields:
     """Fields of a model."""
 
     CODES, SUBGRAPHS, BUFFERS = 1, 2, 4
 
 
-class Code:
+class OperatorCodeFields:
     """Fields of an operator code: numbers above 127 stand in the newer one of two."""
 
     OLD, CUSTOM, NUMBER = 0, 1, 3
 
 
-class Subgraph:
+class SubgraphFields:
     """Fields of a graph."""
 
     TENSORS, INPUTS, OUTPUTS, OPERATORS = 0, 1, 2, 3
 
 
-class Operator:
+class OperatorFields:
     """Fields of an operator."""
 
     CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS = 0, 1, 2, 3, 4
 
 
-class Tensor:
+class TensorFields:
     """Fields of a tensor."""
 
     SHAPE, DTYPE, BUFFER, NAME, QUANTIZATION, IS_VARIABLE, SPARSITY, EXTERNAL = 0, 1, 2, 3, 4, 5, 6, 10
 
 
-class Quantization:
+class QuantizationFields:
     """Fields of how numbers stand for floats."""
 
     SCALE, ZERO, DETAILS_TYPE, AXIS = 2, 3, 4, 6
 
 
-class Buffer:
+class BufferFields:
     """Fields of a buffer: its bytes, or where in the file behind all tables they lie."""
 
     DATA, OFFSET, SIZE = 0, 1, 2
@@ -86,21 +86,21 @@ class Option(Record):
     default: float = 0
 
 
-class Options(Record, eq=False):
+class OptionFields(Record, eq=False):
     """Options of an operator: their number, and their fields by name."""
 
     number: int
     fields: dict[str, Option]
 
 
-def options(number: int, text: str) -> Options:
+def options(number: int, text: str) -> OptionFields:
     """Fields in order as ``name:kind``, with their default behind ``=``; ``_`` where one is left out."""
-    found = {}
+    fields = {}
     for i, word in enumerate(text.split()):
         name, _, rest = word.partition(":")
         kind, _, default = rest.partition("=")
-        found[name] = Option(i, kind, int(default or 0))
-    return Options(number, found)
+        fields[name] = Option(i, kind, int(default or 0))
+    return OptionFields(number, fields)
 
 
 _POOL = options(5, "padding:b stride_w:i stride_h:i window_w:i window_h:i activation:b")

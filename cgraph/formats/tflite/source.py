@@ -12,15 +12,15 @@ from cgraph.formats.tflite.schema import (
     DTYPE_NAMES,
     IDENTIFIER,
     NAMES,
-    Buffer,
-    Code,
-    Model,
-    Quantization,
-    Subgraph,
-    Tensor,
+    BufferFields,
+    ModelFields,
+    OperatorCodeFields,
+    QuantizationFields,
+    SubgraphFields,
+    TensorFields,
 )
 from cgraph.formats.tflite.value import Quantised
-from cgraph.formats.tflite.wire import WORD, Table, numbers, unpacked
+from cgraph.formats.tflite.wire import WORD, Table, numbers, unpack
 from cgraph.ir.spec import LARGEST
 from cgraph.record import Record
 
@@ -30,7 +30,7 @@ POINTER, PLACE = 8, 8  # bytes in memory of an element of a list, and of where a
 CHECKS = 8  # times that each scale and zero point of a tensor is looked at
 
 
-class Facts(Record, eq=False):
+class TensorFacts(Record, eq=False):
     """What a file says of a tensor.
 
     Fields
@@ -47,7 +47,7 @@ class Facts(Record, eq=False):
     quantised: Quantised | None
 
 
-class Source:
+class TfliteSource:
     """A model's file. Changes: it remembers tensors that were looked at.
 
     Parameters
@@ -60,29 +60,29 @@ class Source:
             raise FormatError("this is no TFLite model: bytes 4 to 8 are not TFL3")
         self.data, self.name = data, name
         self.allowance = Allowance(len(data))
-        self.model = Table(data, unpacked(data, 0, "I"))
-        graphs = self.model.places(Model.SUBGRAPHS)
+        self.model = Table(data, unpack(data, 0, "I"))
+        graphs = self.model.places(ModelFields.SUBGRAPHS)
         if not len(graphs):
             raise FormatError("this is no TFLite model: it has no graph")
         self.graph = Table(data, int(graphs[0]))
 
     @cached_property
     def tensor_places(self) -> np.ndarray:
-        return self.places(self.graph, Subgraph.TENSORS)
+        return self.places(self.graph, SubgraphFields.TENSORS)
 
     @cached_property
-    def tensors(self) -> list[Facts | None]:
+    def tensors(self) -> list[TensorFacts | None]:
         """Tensors by number, None until they are read: numbers as keys of a dictionary could be made to collide."""
         self.allowance.spend("its tensors", nbytes=POINTER * len(self.tensor_places))
         return [None] * len(self.tensor_places)
 
     @cached_property
     def buffer_places(self) -> np.ndarray:
-        return self.places(self.model, Model.BUFFERS)
+        return self.places(self.model, ModelFields.BUFFERS)
 
     @cached_property
     def code_places(self) -> np.ndarray:
-        return self.places(self.model, Model.CODES)
+        return self.places(self.model, ModelFields.CODES)
 
     def places(self, table: Table, field: int) -> np.ndarray:
         """Where the tables of a vector of tables begin."""
@@ -94,11 +94,11 @@ class Source:
         if index >= len(self.code_places):
             raise FormatError(f"an operator has the code {index} of {len(self.code_places)}")
         code = Table(self.data, int(self.code_places[index]))
-        number = int(max(code.number(Code.OLD, "b"), code.number(Code.NUMBER, "i")))
+        number = int(max(code.number(OperatorCodeFields.OLD, "b"), code.number(OperatorCodeFields.NUMBER, "i")))
         name = NAMES[number] if 0 <= number < len(NAMES) else f"number {number}"
-        return f"CUSTOM {code.text(Code.CUSTOM)!r:.60}" if name == "CUSTOM" else name
+        return f"CUSTOM {code.text(OperatorCodeFields.CUSTOM)!r:.60}" if name == "CUSTOM" else name
 
-    def tensor(self, index: int) -> Facts:
+    def tensor(self, index: int) -> TensorFacts:
         """A tensor by its number, looked at once."""
         if not 0 <= index < len(self.tensor_places):
             raise FormatError(f"tensor {index} is none of {len(self.tensor_places)}")
@@ -108,25 +108,25 @@ class Source:
             tensor = self.tensors[index] = self.described(Table(self.data, int(self.tensor_places[index])), index)
         return tensor
 
-    def described(self, table: Table, index: int) -> Facts:
+    def described(self, table: Table, index: int) -> TensorFacts:
         """What a tensor's table says."""
-        name = table.text(Tensor.NAME) or f"tensor{index}"
+        name = table.text(TensorFields.NAME) or f"tensor{index}"
         self.allowance.spend("names of tensors", nbytes=len(name) * (1 if name.isascii() else 4))
-        sizes = table.vector(Tensor.SHAPE, "int32")
+        sizes = table.vector(TensorFields.SHAPE, "int32")
         shape = () if sizes is None else tuple(sizes[: MOST_AXES + 1].tolist())
         if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
             raise FormatError(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
-        if table.place(Tensor.SPARSITY) is not None or table.number(Tensor.EXTERNAL, "I"):
+        if table.place(TensorFields.SPARSITY) is not None or table.number(TensorFields.EXTERNAL, "I"):
             raise FormatError(f"tensor {name!r:.60} is sparse or lies elsewhere, which is not supported")
-        if table.number(Tensor.IS_VARIABLE, "?"):
+        if table.number(TensorFields.IS_VARIABLE, "?"):
             raise FormatError(f"tensor {name!r:.60} keeps its value from run to run, which is not supported")
-        dtype = dtype_of_number(int(table.number(Tensor.DTYPE, "b")), name)
-        array = self.array(int(table.number(Tensor.BUFFER, "I")), name, shape, dtype)
-        details = table.table(Tensor.QUANTIZATION)
+        dtype = dtype_of_number(int(table.number(TensorFields.DTYPE, "b")), name)
+        array = self.array(int(table.number(TensorFields.BUFFER, "I")), name, shape, dtype)
+        details = table.table(TensorFields.QUANTIZATION)
         if details is not None:
-            count = details.count(Quantization.SCALE) + details.count(Quantization.ZERO)
+            count = details.count(QuantizationFields.SCALE) + details.count(QuantizationFields.ZERO)
             self.allowance.spend("scales of tensors", work=CHECKS * count)
-        return Facts(index, name, shape, dtype, array, quantised(details, name, shape, dtype))
+        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype))
 
     def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
         """What a buffer holds; None of buffer 0 and of an empty one."""
@@ -135,26 +135,26 @@ class Source:
         if buffer >= len(self.buffer_places):
             raise FormatError(f"tensor {name!r:.60} lies in buffer {buffer} of {len(self.buffer_places)}")
         table = Table(self.data, int(self.buffer_places[buffer]))
-        found = table.vector(Buffer.DATA, "uint8")
-        offset, size = int(table.number(Buffer.OFFSET, "Q")), int(table.number(Buffer.SIZE, "Q"))
+        raw = table.vector(BufferFields.DATA, "uint8")
+        offset, size = int(table.number(BufferFields.OFFSET, "Q")), int(table.number(BufferFields.SIZE, "Q"))
         if offset > 1:
-            found = numbers(self.data, offset, size, "uint8")
-        if found is None or not found.size:
+            raw = numbers(self.data, offset, size, "uint8")
+        if raw is None or not raw.size:
             return None
-        if found.size != prod(shape) * dtype.itemsize:
+        if raw.size != prod(shape) * dtype.itemsize:
             need = prod(shape) * dtype.itemsize
-            raise FormatError(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {found.size} are stored")
-        return found.view(dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+            raise FormatError(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {raw.size} are stored")
+        return raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
 def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Quantised | None:
     """What numbers of 8 bits stand for. FormatError for what no scale can be."""
-    scales = None if table is None else table.vector(Quantization.SCALE, "float32")
+    scales = None if table is None else table.vector(QuantizationFields.SCALE, "float32")
     if table is None or scales is None or not scales.size or dtype.name not in ("int8", "uint8", "int16"):
         return None
-    if dtype == np.int16 or table.number(Quantization.DETAILS_TYPE, "B"):
+    if dtype == np.int16 or table.number(QuantizationFields.DETAILS_TYPE, "B"):
         raise FormatError(f"tensor {name!r:.60} is quantised in a way that is not supported")
-    zeros, axis = table.vector(Quantization.ZERO, "int64"), int(table.number(Quantization.AXIS, "i"))
+    zeros, axis = table.vector(QuantizationFields.ZERO, "int64"), int(table.number(QuantizationFields.AXIS, "i"))
     zeros = np.zeros(1, "int64") if zeros is None else zeros
     if len(set(zeros[:2].tolist())) == 1 and (zeros == zeros[0]).all():
         zeros = zeros[:1]

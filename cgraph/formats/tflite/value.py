@@ -62,13 +62,13 @@ class Value(Record, eq=False):
     """A tensor.
 
     Fields
-        made: what computes it; None of one that the file holds
+        expression: what computes it; None of one that the file holds
         array: what the file holds, in its own order of axes
         first: of four axes, which the node has in the order n, c, h, w
         quantised: what its bytes stand for; None of all other values
     """
 
-    made: Node | None = None
+    expression: Node | None = None
     array: np.ndarray | None = None
     first: bool = False
     quantised: Quantised | None = None
@@ -86,8 +86,8 @@ class Value(Record, eq=False):
     @cached_property
     def node(self) -> Node:
         """The value in the order of axes that it has."""
-        if self.made is not None:
-            return self.made
+        if self.expression is not None:
+            return self.expression
         return Const(self.stored, copy=False)
 
     @property
@@ -110,7 +110,7 @@ class Value(Record, eq=False):
     @property
     def plain(self) -> Node:
         """The node in the file's order of axes."""
-        return turned(self.node, LAST) if self.first else self.node
+        return permute(self.node, LAST) if self.first else self.node
 
     @property
     def images(self) -> Node:
@@ -122,10 +122,10 @@ class Value(Record, eq=False):
         if self.array is not None:
             wide = self.stored.reshape((1,) * (4 - self.ndim) + self.array.shape)
             return Const(in_c_order(wide.transpose(FIRST)), copy=False)
-        return turned(self.node.reshape((1,) * (4 - self.ndim) + self.node.shape), FIRST)
+        return permute(self.node.reshape((1,) * (4 - self.ndim) + self.node.shape), FIRST)
 
 
-def turned(x: Node, axes: tuple[int, ...]) -> Node:
+def permute(x: Node, axes: tuple[int, ...]) -> Node:
     """A transposed node; what undoes a transpose is what that has read."""
     undone = isinstance(x.op, Transpose) and tuple(x.op.axes[i] for i in axes) == (0, 1, 2, 3)
     return x.operands[0] if undone else transpose(x, axes)

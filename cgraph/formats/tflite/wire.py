@@ -27,26 +27,26 @@ class Table:
 
     def __init__(self, data: memoryview, at: int) -> None:
         self.data, self.at = data, at
-        self.vtable = at - unpacked(data, at, "i")
-        self.nbytes = unpacked(data, self.vtable, "H")
+        self.vtable = at - unpack(data, at, "i")
+        self.nbytes = unpack(data, self.vtable, "H")
         if self.nbytes < WORD or self.nbytes % 2 or self.vtable + self.nbytes > len(data):
             raise FormatError(f"the table at byte {at} has a vtable of {self.nbytes} bytes at {self.vtable}")
 
     def place(self, field: int) -> int | None:
         """Where a field lies; None where it is absent."""
         entry = WORD + 2 * field
-        offset = unpacked(self.data, self.vtable + entry, "H") if entry + 2 <= self.nbytes else 0
+        offset = unpack(self.data, self.vtable + entry, "H") if entry + 2 <= self.nbytes else 0
         return self.at + offset if offset else None
 
     def number(self, field: int, kind: str, default: float = 0) -> int | float:
         """A number, of a kind of the module `struct`."""
         at = self.place(field)
-        return default if at is None else unpacked(self.data, at, kind)
+        return default if at is None else unpack(self.data, at, kind)
 
     def pointed(self, field: int) -> int | None:
         """Where the contents of a field begin that lie elsewhere."""
         at = self.place(field)
-        return None if at is None else at + unpacked(self.data, at, "I")
+        return None if at is None else at + unpack(self.data, at, "I")
 
     def table(self, field: int) -> "Table | None":
         """An inner table."""
@@ -58,7 +58,7 @@ class Table:
         at = self.pointed(field)
         if at is None:
             return None
-        count = unpacked(self.data, at, "I")
+        count = unpack(self.data, at, "I")
         return numbers(self.data, at + WORD, count, dtype)
 
     def places(self, field: int) -> np.ndarray:
@@ -66,23 +66,23 @@ class Table:
         at = self.pointed(field)
         if at is None:
             return np.zeros(0, "int64")
-        offsets = numbers(self.data, at + WORD, unpacked(self.data, at, "I"), "uint32")
-        found = np.arange(at + WORD, at + WORD + WORD * len(offsets), WORD, dtype=np.int64)
-        found += offsets
-        return found
+        offsets = numbers(self.data, at + WORD, unpack(self.data, at, "I"), "uint32")
+        positions = np.arange(at + WORD, at + WORD + WORD * len(offsets), WORD, dtype=np.int64)
+        positions += offsets
+        return positions
 
     def count(self, field: int) -> int:
         """Elements of a vector, as the file has their number; 0 where the field is absent."""
         at = self.pointed(field)
-        return 0 if at is None else unpacked(self.data, at, "I")
+        return 0 if at is None else unpack(self.data, at, "I")
 
     def text(self, field: int) -> str:
         """A text, the beginning of a long one; empty where the field is absent."""
-        found = self.vector(field, "uint8")
-        return "" if found is None else bytes(found[:LONGEST]).decode("utf-8", "replace")
+        raw = self.vector(field, "uint8")
+        return "" if raw is None else bytes(raw[:LONGEST]).decode("utf-8", "replace")
 
 
-def unpacked(data: memoryview, at: int, kind: str) -> int:
+def unpack(data: memoryview, at: int, kind: str) -> int:
     """One number. FormatError when it does not lie in the file."""
     if not 0 <= at <= len(data) - struct.calcsize("<" + kind):
         raise FormatError(f"something is said to lie at byte {at} of {len(data)}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from cgraph import FormatError
 from cgraph.errors import bytes_text
-from cgraph.formats.pictures import opened_picture
+from cgraph.formats.pictures import open_picture
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.pictures import network_view, resize_images
 from nn.models.mask_rcnn.precision import GroundTruth
@@ -152,7 +152,7 @@ def unpack_runs(text: str) -> list[int]:
 
 def picture_of(one: Entry) -> np.ndarray:
     """The picture uint8 ``[rows, columns, 3]``. FormatError when the file is none of that size."""
-    with opened_picture(one.path) as image:
+    with open_picture(one.path) as image:
         if image.size != (one.columns, one.rows):
             raise FormatError(f"it has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}")
         return np.asarray(image.convert("RGB"))

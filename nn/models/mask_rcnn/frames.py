@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgraph import FormatError
-from cgraph.formats.pictures import opened_picture
+from cgraph.formats.pictures import open_picture
 from cgraph.terminal import write
 
 PILLOW = (".gif", ".png", ".apng", ".webp")
@@ -46,16 +46,16 @@ def is_film(path: Path) -> bool:
     """Whether a file has several frames, or a name as films have."""
     if path.suffix.lower() not in PILLOW:
         return path.suffix.lower() in FILMS
-    with opened_picture(path) as image:
+    with open_picture(path) as image:
         return getattr(image, "n_frames", 1) > 1
 
 
 def pillow_film(path: Path) -> Film:
-    with opened_picture(path) as image:
+    with open_picture(path) as image:
         count, milliseconds = getattr(image, "n_frames", 1), image.info.get("duration") or 100
 
     def frames() -> Iterator[np.ndarray]:
-        with opened_picture(path) as image:
+        with open_picture(path) as image:
             for i in range(count):
                 image.seek(i)
                 yield np.asarray(image.convert("RGB"))

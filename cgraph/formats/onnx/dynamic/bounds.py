@@ -63,7 +63,7 @@ class Check(Record, eq=False):
     text: str
 
 
-class Limits:
+class LengthBounds:
     """Bounds of the values of one model. Changes: what is found out, and the checks that a run makes.
 
     Parameters
@@ -117,7 +117,7 @@ class Limits:
         waiting = [node]
         while waiting:
             x = waiting[-1]
-            operands = moved_operands(x)
+            operands = copied_operands(x)
             missing = [y for y in operands if y not in self._sources]
             if missing:
                 waiting += missing
@@ -133,18 +133,18 @@ class Limits:
         low, high = self.bounds(x)
         if operands and all(y is not None for y in operands):
             copied = isinstance(x.op, Cast)
-            given = [np.asarray(y, object) for y in operands]
+            values = [np.asarray(y, object) for y in operands]
             index = [self.bounds(x.operands[1])[0].astype(np.int64)] if isinstance(x.op, Take) else []
-            found = given[0] if copied else x.op.meaning(*given[:1], *index) if index else x.op.meaning(*given)
-            found = np.array(found, object).reshape(x.shape)
+            elements = values[0] if copied else x.op.meaning(*values[:1], *index) if index else x.op.meaning(*values)
+            elements = np.array(elements, object).reshape(x.shape)
         else:
-            found = np.empty(x.shape, object)
+            elements = np.empty(x.shape, object)
             for place in range(x.size):
-                found.flat[place] = Element(x, place)
+                elements.flat[place] = Element(x, place)
         for place, (least, most) in enumerate(zip(low.flat, high.flat)):
             if least == most and abs(least) < 2.0**53:
-                found.flat[place] = int(least)
-        return found
+                elements.flat[place] = int(least)
+        return elements
 
     def length(self, node: Node) -> Length:
         """A whole number of no axes, as a number where it is known."""
@@ -158,8 +158,8 @@ class Limits:
         if sources is None:
             raise FormatError(f"{node.name} {node.spec} holds no lengths")
         return [
-            found if isinstance(found, int) else Size(single(found), float(least), float(most))
-            for found, least, most in zip(sources.flat, low.flat, high.flat)
+            source if isinstance(source, int) else Size(scalar_node(source), float(least), float(most))
+            for source, least, most in zip(sources.flat, low.flat, high.flat)
         ]
 
     def steps(self, n: int) -> Node:
@@ -189,21 +189,21 @@ class Limits:
         """Two lengths must be equal. FormatError where they cannot be."""
         if x == y:
             return
-        (a, b), (c, d) = ends(x), ends(y)
+        (a, b), (c, d) = bounds_of_length(x), bounds_of_length(y)
         if b < c or d < a:
             raise FormatError(text)
         self.check(cg.equal(node_of(x), node_of(y)), text)
 
 
-def moved_operands(x: Node) -> tuple[Node, ...]:
+def copied_operands(x: Node) -> tuple[Node, ...]:
     """The operands of which the elements of a value are copies."""
     if isinstance(x.op, Take) and isinstance(x.operands[1].op, ConstOp):
-        found = x.operands[:1]
+        operands = x.operands[:1]
     elif isinstance(x.op, MOVES) or (isinstance(x.op, Cast) and is_wide(x) and is_wide(x.operands[0])):
-        found = x.operands
+        operands = x.operands
     else:
         return ()
-    return found if all(y.size <= SMALL for y in (x, *found)) else ()
+    return operands if all(y.size <= SMALL for y in (x, *operands)) else ()
 
 
 def is_wide(x: Node) -> bool:
@@ -211,11 +211,11 @@ def is_wide(x: Node) -> bool:
     return x.dtype.kind in "iu" and x.dtype.itemsize >= 4
 
 
-def single(element: Element) -> Node:
+def scalar_node(element: Element) -> Node:
     """An element as an int64 of no axes."""
     node = element.node
-    found = node if node.ndim == 0 else cg.reshape(cg.reshape(node, (node.size,))[element.place], ())
-    return cg.astype(found, PLACES)
+    scalar = node if node.ndim == 0 else cg.reshape(cg.reshape(node, (node.size,))[element.place], ())
+    return cg.astype(scalar, PLACES)
 
 
 def node_of(length: Length) -> Node:
@@ -223,20 +223,20 @@ def node_of(length: Length) -> Node:
     return length.node if isinstance(length, Size) else Const(np.array(length, PLACES))
 
 
-def ends(length: Length) -> tuple[float, float]:
+def bounds_of_length(length: Length) -> tuple[float, float]:
     """The bounds of a length."""
     return (length.low, length.high) if isinstance(length, Size) else (length, length)
 
 
 def most(length: Length) -> float:
     """The largest that a length can be."""
-    return ends(length)[1]
+    return bounds_of_length(length)[1]
 
 
-def times(lengths: Sequence[Length]) -> Any:
+def product_of(lengths: Sequence[Length]) -> Any:
     """The product of lengths: a number, or a node."""
-    known: Any = prod(n for n in lengths if not isinstance(n, Size))
+    product: Any = prod(n for n in lengths if not isinstance(n, Size))
     nodes = [n.node for n in lengths if isinstance(n, Size)]
     if not nodes:
-        return known
-    return reduce(mul, nodes if known == 1 else [*nodes, Const(np.array(known, PLACES))])
+        return product
+    return reduce(mul, nodes if product == 1 else [*nodes, Const(np.array(product, PLACES))])

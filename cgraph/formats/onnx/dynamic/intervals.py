@@ -42,7 +42,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 MOVES = (Reshape, Transpose, BroadcastTo, Slice, Concat)
 
 
-def anything(dtype: np.dtype) -> tuple[float, float]:
+def dtype_range(dtype: np.dtype) -> tuple[float, float]:
     """What a dtype holds; without an end where that is beyond any size."""
     if dtype.kind == "b":
         return 0.0, 1.0
@@ -56,25 +56,25 @@ def anything(dtype: np.dtype) -> tuple[float, float]:
 
 def item_bounds(node: Node) -> tuple[float, float] | None:
     """Counts of elements that are not 0 and of distinct ones, and the places of the former."""
-    made, index = node.operands[0], node.op.index  # type: ignore[attr-defined]
-    x = made.operands[0] if made.operands else None
-    if isinstance(made.op, Nonzero) and x is not None:
+    producer, index = node.operands[0], node.op.index  # type: ignore[attr-defined]
+    x = producer.operands[0] if producer.operands else None
+    if isinstance(producer.op, Nonzero) and x is not None:
         return (0.0, float(x.size)) if index else (0.0, float(max(*x.shape, 1) - 1))
-    if isinstance(made.op, Unique) and x is not None and index:
+    if isinstance(producer.op, Unique) and x is not None and index:
         return float(min(x.size, 1)), float(x.size)
     return None
 
 
-def place_bounds(node: Node) -> tuple[float, float]:
+def index_bounds(node: Node) -> tuple[float, float]:
     """Positions in an axis."""
     return 0.0, float(max(node.operands[0].size - 1, 0))
 
 
 LEAVES: dict[type, Callable[[Node], tuple[float, float] | None]] = {
     Item: item_bounds,
-    Argmax: place_bounds,
-    Argmin: place_bounds,
-    Argsort: place_bounds,
+    Argmax: index_bounds,
+    Argmin: index_bounds,
+    Argsort: index_bounds,
 }
 
 # -- rules: given the node, and a pair of lowest and highest elements for each operand ---------------------------------
@@ -98,7 +98,7 @@ def reduction(node: Node, x: Pair) -> Pair:
 
 
 def unknown(node: Node) -> Pair:
-    low, high = anything(node.dtype)
+    low, high = dtype_range(node.dtype)
     return np.array(low), np.array(high)
 
 
@@ -110,7 +110,7 @@ def logic(node: Node, x: Pair, y: Pair) -> Pair:
     return function(x[0], y[0]), function(x[1], y[1])
 
 
-def turned(node: Node, x: Pair) -> Pair:
+def inversion(node: Node, x: Pair) -> Pair:
     return (1 - x[1], 1 - x[0]) if node.dtype.kind == "b" else unknown(node)
 
 
@@ -144,7 +144,7 @@ def magnitude(node: Node, x: Pair) -> Pair:
     return np.where((x[0] <= 0) & (x[1] >= 0), 0, np.minimum(*size)), np.maximum(*size)
 
 
-def compared(node: Node, x: Pair, y: Pair) -> Pair:
+def comparison(node: Node, x: Pair, y: Pair) -> Pair:
     """1 where it surely holds, 0 where it cannot; of floats, which may be NaN, only where both are known."""
     name = type(node.op).__name__
     if node.operands[0].dtype.kind == "f" and ((x[0] != x[1]).any() or (y[0] != y[1]).any()):
@@ -163,7 +163,7 @@ def compared(node: Node, x: Pair, y: Pair) -> Pair:
     return surely.astype(np.float64), perhaps.astype(np.float64)
 
 
-def chosen(node: Node, condition: Pair, x: Pair, y: Pair) -> Pair:
+def selection(node: Node, condition: Pair, x: Pair, y: Pair) -> Pair:
     """One of two; the hull of both where it is open which."""
     low = np.where(condition[0] == 1, x[0], np.where(condition[1] == 0, y[0], np.minimum(x[0], y[0])))
     return low, np.where(condition[0] == 1, x[1], np.where(condition[1] == 0, y[1], np.maximum(x[1], y[1])))
@@ -178,7 +178,7 @@ def cast(node: Node, x: Pair) -> Pair:
         return x
     if node.dtype.kind == "b":
         return ((x[0] > 0) | (x[1] < 0)).astype(np.float64), ((x[0] != 0) | (x[1] != 0)).astype(np.float64)
-    least, most = anything(node.dtype)
+    least, most = dtype_range(node.dtype)
     if node.operands[0].dtype.kind != "f":
         fits = (x[0] >= least) & (x[1] <= most)
         return np.where(fits, x[0], least), np.where(fits, x[1], most)
@@ -194,7 +194,7 @@ def trusts_floats(node: Node) -> bool:
     return isinstance(node.op, Cast) and node.dtype.kind in "iu" and node.operands[0].dtype.kind == "f"
 
 
-def moved(node: Node, *pairs: Pair) -> Pair:
+def movement(node: Node, *pairs: Pair) -> Pair:
     """Elements that are moved; of large values the hull of them all."""
     if any(low.ndim != x.ndim for (low, _), x in zip(pairs, node.operands)) or node.size > SMALL:
         lows, highs = zip(*map(ends, pairs))
@@ -202,7 +202,7 @@ def moved(node: Node, *pairs: Pair) -> Pair:
     return rising(node, *pairs)
 
 
-def taken(node: Node, x: Pair, index: Pair) -> Pair:
+def gathering(node: Node, x: Pair, index: Pair) -> Pair:
     """Elements at known positions; of all where positions are open."""
     if x[0].ndim != node.operands[0].ndim or index[0].shape != node.operands[1].shape or (index[0] != index[1]).any():
         return ends(x)
@@ -216,14 +216,14 @@ RULES: dict[type, Callable[..., Pair]] = {
     **dict.fromkeys((Sum, Prod, Max, Min, Any_, All_), reduction),
     **dict.fromkeys((BitwiseAnd, BitwiseOr), logic),
     **dict.fromkeys((TrueDivide, FloorDivide), quotient),
-    **dict.fromkeys(MOVES, moved),
-    Invert: turned,
+    **dict.fromkeys(MOVES, movement),
+    Invert: inversion,
     Multiply: product,
     Remainder: remainder,
     Abs: magnitude,
-    Where: chosen,
+    Where: selection,
     Cast: cast,
-    Take: taken,
+    Take: gathering,
     Subtract: lambda node, x, y: (x[0] - y[1], x[1] - y[0]),
     Negative: lambda node, x: (-x[1], -x[0]),
 }
@@ -231,24 +231,24 @@ RULES: dict[type, Callable[..., Pair]] = {
 
 def rule_of(node: Node) -> Callable[..., Pair] | None:
     """How the bounds of a node follow from those of its operands."""
-    family = rising if isinstance(node.op, Rounding) else compared if isinstance(node.op, Comparison) else None
+    family = rising if isinstance(node.op, Rounding) else comparison if isinstance(node.op, Comparison) else None
     return RULES.get(type(node.op), family)
 
 
 def bounds_of(node: Node, pairs: Sequence[Pair]) -> Pair:
     """The lowest and highest elements of a node, given those of its operands where it has a rule."""
-    found: Any = None
+    pair: Any = None
     with np.errstate(all="ignore"):
         if isinstance(node.op, ConstOp):
-            found = (node.op.array, node.op.array) if node.size <= SMALL and node.dtype.kind in "biuf" else None
+            pair = (node.op.array, node.op.array) if node.size <= SMALL and node.dtype.kind in "biuf" else None
         elif isinstance(node.op, Full):
-            found = node.op.value, node.op.value
+            pair = node.op.value, node.op.value
         elif type(node.op) in LEAVES:
-            found = LEAVES[type(node.op)](node)
+            pair = LEAVES[type(node.op)](node)
         elif pairs:
             large = node.size > SMALL or any(x.size > SMALL for x in node.operands)
-            found = rule_of(node)(node, *map(ends, pairs) if large else pairs)  # type: ignore[misc]
-        return shaped(node, anything(node.dtype) if found is None else found)
+            pair = rule_of(node)(node, *map(ends, pairs) if large else pairs)  # type: ignore[misc]
+        return fit_to_node(node, dtype_range(node.dtype) if pair is None else pair)
 
 
 def ends(pair: Pair) -> Pair:
@@ -256,7 +256,7 @@ def ends(pair: Pair) -> Pair:
     return np.array(pair[0].min(initial=np.inf)), np.array(pair[1].max(initial=-np.inf))
 
 
-def shaped(node: Node, pair: Any) -> Pair:
+def fit_to_node(node: Node, pair: Any) -> Pair:
     """As float64 of the node's shape, or of none where it is large; a number that is none is no bound."""
     low, high = (np.asarray(v, np.float64) for v in pair)
     if node.dtype == np.float32:  # what rises still does when it is rounded

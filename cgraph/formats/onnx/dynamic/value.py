@@ -12,7 +12,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.dynamic.bounds import Length, Limits, Size, ends, most
+from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size, bounds_of_length, most
 from cgraph.ir.graph import Node
 from cgraph.record import Record
 
@@ -62,13 +62,13 @@ def lengths_of(x: Array) -> list[Length]:
     return [counts.get(axis, n) for axis, n in enumerate(node_in(x).shape)]
 
 
-def made(node: Node, lengths: Mapping[int, Length]) -> Array:
+def with_lengths(node: Node, lengths: Mapping[int, Length]) -> Array:
     """A value in an array, whose axes have these lengths: cut where they, or a maximum of them, are known by now."""
     for axis, length in lengths.items():
-        low, high = ends(length)
+        low, high = bounds_of_length(length)
         if low > node.shape[axis]:
             raise FormatError(f"axis {axis} has {low:.0f} elements where there is room for {node.shape[axis]}")
-        node = along(node, axis, slice(0, max(int(min(high, node.shape[axis])), 0)))
+        node = part_of_axis(node, axis, slice(0, max(int(min(high, node.shape[axis])), 0)))
     counts = {
         axis: Size(length.node, max(length.low, 0), node.shape[axis])
         for axis, length in sorted(lengths.items())
@@ -77,72 +77,72 @@ def made(node: Node, lengths: Mapping[int, Length]) -> Array:
     return Ragged(node, counts) if counts else node
 
 
-def along(x: Node, axis: int, part: Any) -> Node:
+def part_of_axis(x: Node, axis: int, part: Any) -> Node:
     """A part of an axis, and all of the others."""
     return x[(*[slice(None)] * axis, part)]
 
 
-def resized(x: Node, axis: int, n: int) -> Node:
+def resize_axis(x: Node, axis: int, n: int) -> Node:
     """With n elements along an axis: the first ones, or zeros behind the last."""
     m = x.shape[axis]
     if n <= m:
-        return along(x, axis, slice(0, n))
+        return part_of_axis(x, axis, slice(0, n))
     return cg.pad(x, [(0, n - m if a == axis else 0) for a in range(x.ndim)])
 
 
-def steps_along(limits: Limits, shape: Sequence[int], axis: int) -> Node:
+def steps_along(limits: LengthBounds, shape: Sequence[int], axis: int) -> Node:
     """0, 1, 2 … along an axis, which broadcasts to a shape."""
     return cg.reshape(limits.steps(shape[axis]), (-1, *[1] * (len(shape) - 1 - axis)))
 
 
-def inside(limits: Limits, x: Ragged, axes: Sequence[int] | None = None) -> Node:
+def valid_mask(limits: LengthBounds, x: Ragged, axes: Sequence[int] | None = None) -> Node:
     """Where an array holds the value, by the counts of all its axes or of some; broadcasts to it."""
-    found: Any = None
+    mask: Any = None
     for axis, count in x.counts.items():
         if axes is None or axis in axes:
             within = cg.less(steps_along(limits, x.node.shape, axis), count.node)
-            found = within if found is None else cg.logical_and(found, within)
-    return found
+            mask = within if mask is None else cg.logical_and(mask, within)
+    return mask
 
 
-def filled(limits: Limits, x: Array, fill: Any, axes: Sequence[int] | None = None) -> Node:
+def fill_padding(limits: LengthBounds, x: Array, fill: Any, axes: Sequence[int] | None = None) -> Node:
     """The array with one number behind the value, along all axes of open length or some."""
     if not isinstance(x, Ragged) or (axes is not None and not set(axes) & set(x.counts)):
         return node_in(x)
-    return cg.where(inside(limits, x, axes), x.node, np.asarray(fill, x.dtype))
+    return cg.where(valid_mask(limits, x, axes), x.node, np.asarray(fill, x.dtype))
 
 
-def common_length(limits: Limits, lengths: Sequence[Length], text: str) -> Length:
+def common_length(limits: LengthBounds, lengths: Sequence[Length], text: str) -> Length:
     """The length that axes which lie beside one another have; checked when run where it is not known to be one."""
-    known = [n for n in lengths if isinstance(n, int)]
-    first = known[0] if known else lengths[0]
+    fixed = [n for n in lengths if isinstance(n, int)]
+    first = fixed[0] if fixed else lengths[0]
     for n in lengths:
         limits.check_equal(n, first, text)
-    return first if known else min((n for n in lengths), key=most)
+    return first if fixed else min((n for n in lengths), key=most)
 
 
-def together(limits: Limits, values: Sequence[Array], text: str) -> tuple[list[Node], dict[int, Length]]:
+def broadcast_lengths(limits: LengthBounds, values: Sequence[Array], text: str) -> tuple[list[Node], dict[int, Length]]:
     """Arrays of values that broadcast to one another, cut to fit, and the lengths that their result's axes have.
 
     An axis of open length is not one that is repeated: its length, when run, is that of the axes beside it.
     """
     rank = max(x.ndim for x in values)
-    found = [(node_in(x), lengths_of(x)) for x in values]
+    pairs = [(node_in(x), lengths_of(x)) for x in values]
     lengths: dict[int, Length] = {}
     for axis in range(rank):
         places = [(i, axis - rank + x.ndim) for i, x in enumerate(values)]
-        wide = [(i, a) for i, a in places if a >= 0 and found[i][1][a] != 1]
-        if not any(isinstance(found[i][1][a], Size) for i, a in wide):
+        wide = [(i, a) for i, a in places if a >= 0 and pairs[i][1][a] != 1]
+        if not any(isinstance(pairs[i][1][a], Size) for i, a in wide):
             continue
-        length = common_length(limits, [found[i][1][a] for i, a in wide], text)
-        room = length if isinstance(length, int) else min(found[i][0].shape[a] for i, a in wide)
+        length = common_length(limits, [pairs[i][1][a] for i, a in wide], text)
+        room = length if isinstance(length, int) else min(pairs[i][0].shape[a] for i, a in wide)
         for i, a in wide:
-            found[i] = resized(found[i][0], a, room), found[i][1]
+            pairs[i] = resize_axis(pairs[i][0], a, room), pairs[i][1]
         lengths[axis] = length
-    return [node for node, _ in found], lengths
+    return [node for node, _ in pairs], lengths
 
 
-def limited(limits: Limits, name: str, x: Any) -> Any:
+def apply_maximum(limits: LengthBounds, name: str, x: Any) -> Any:
     """A value as the user's maximum for its name has it, which a run checks; one that an operator has seen to is left.
 
     Raises
@@ -157,7 +157,7 @@ def limited(limits: Limits, name: str, x: Any) -> Any:
         ((axis, count),) = x.counts.items()
         limits.check(cg.less_equal(count.node, most), f"{text}; it has more elements along axis {axis}")
         limits.at_most(count.node, most)
-        return made(x.node, {axis: Size(count.node, count.low, min(count.high, most))})
+        return with_lengths(x.node, {axis: Size(count.node, count.low, min(count.high, most))})
     if not isinstance(x, Node) or x.dtype.kind not in "iuf" or not x.size:
         raise FormatError(f"{text}, which holds no numbers, nor has it one axis of a length known only when run")
     limits.check(cg.less_equal(cg.max(x), most), f"{text}; it is larger")

@@ -14,25 +14,25 @@ from cgraph.formats.onnx.context import Context, Importer, Value
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, most
 from cgraph.formats.onnx.dynamic.value import (
     Ragged,
+    broadcast_lengths,
     common_length,
     counts_of,
-    filled,
+    fill_padding,
     lengths_of,
-    made,
     node_in,
-    resized,
-    together,
+    resize_axis,
+    with_lengths,
 )
 from cgraph.ops.shape import axis_of
 
 Axes = Callable[[Context], Sequence[int]]
 
 
-def results(found: Value, lengths: Mapping[int, Length]) -> Value:
+def attach_lengths(value: Value, lengths: Mapping[int, Length]) -> Value:
     """What an importer gave, with lengths of axes."""
-    if isinstance(found, tuple | list):
-        return tuple(results(x, lengths) for x in found)
-    return made(found, lengths)
+    if isinstance(value, tuple | list):
+        return tuple(attach_lengths(x, lengths) for x in value)
+    return with_lengths(value, lengths)
 
 
 def elementwise(importer: Importer) -> Importer:
@@ -42,9 +42,9 @@ def elementwise(importer: Importer) -> Importer:
     def ragged(c: Context) -> Value:
         if not c.is_ragged:
             return importer(c)
-        given = [i for i, x in enumerate(c.operands) if x is not None]
-        nodes, lengths = together(c.limits, [c.array(i) for i in given], c.unequal)
-        return results(importer(c.reading(dict(zip(given, nodes)))), lengths)
+        indices = [i for i, x in enumerate(c.operands) if x is not None]
+        nodes, lengths = broadcast_lengths(c.limits, [c.array(i) for i in indices], c.unequal)
+        return attach_lengths(importer(c.reading(dict(zip(indices, nodes)))), lengths)
 
     return ragged
 
@@ -63,21 +63,21 @@ def keeping(axes: Axes, fill: Any = None) -> Callable[[Importer], Importer]:
             if not c.is_ragged:
                 return importer(c)
             x = c.array(0)
-            node = prepared(c, x, axes(c), fill)
-            return results(importer(c.reading({0: node})), counts_of(x))
+            node = prepare_operand(c, x, axes(c), fill)
+            return attach_lengths(importer(c.reading({0: node})), counts_of(x))
 
         return ragged
 
     return decorator
 
 
-def prepared(c: Context, x: Any, axes: Sequence[int], fill: Any) -> Any:
+def prepare_operand(c: Context, x: Any, axes: Sequence[int], fill: Any) -> Any:
     """An array whose axes an operator goes along are of known length, or filled behind the value."""
     axes = [axis_of(a, x.ndim) for a in axes]
-    found = sorted(set(axes) & set(counts_of(x)))
-    if found and fill is None:
-        raise FormatError(f"it goes along axis {found[0]} of {x.text}, whose length is known only when run")
-    return filled(c.limits, x, fill(x.dtype), axes) if found else node_in(x)
+    dynamic_axes = sorted(set(axes) & set(counts_of(x)))
+    if dynamic_axes and fill is None:
+        raise FormatError(f"it goes along axis {dynamic_axes[0]} of {x.text}, whose length is known only when run")
+    return fill_padding(c.limits, x, fill(x.dtype), axes) if dynamic_axes else node_in(x)
 
 
 def reducing(axes: Axes, keeps: Callable[[Context], bool], fill: Any) -> Callable[[Importer], Importer]:
@@ -95,10 +95,10 @@ def reducing(axes: Axes, keeps: Callable[[Context], bool], fill: Any) -> Callabl
                 return importer(c)
             x = c.array(0)
             gone = [axis_of(a, x.ndim) for a in axes(c)]
-            node = prepared(c, x, gone, fill)
+            node = prepare_operand(c, x, gone, fill)
             left = [a for a in range(x.ndim) if keeps(c) or a not in gone]
             lengths = {left.index(a): n for a, n in counts_of(x).items() if a not in gone}
-            return results(importer(c.reading({0: node})), lengths)
+            return attach_lengths(importer(c.reading({0: node})), lengths)
 
         return ragged
 
@@ -115,20 +115,20 @@ def samples(*places: int) -> Callable[[Importer], Importer]:
                 return importer(c)
             values = {i: c.array(i) for i in places if c.value(i) is not None}
             for x in values.values():
-                prepared(c, x, range(1, x.ndim), None)
+                prepare_operand(c, x, range(1, x.ndim), None)
             length = common_length(c.limits, [lengths_of(x)[0] for x in values.values()], c.unequal)
             room = length if isinstance(length, int) else min(node_in(x).shape[0] for x in values.values())
-            nodes = {i: resized(prepared_positions(c, x), 0, room) for i, x in values.items()}
-            return results(importer(c.reading(nodes)), {0: length})
+            nodes = {i: resize_axis(zero_padding_indices(c, x), 0, room) for i, x in values.items()}
+            return attach_lengths(importer(c.reading(nodes)), {0: length})
 
         return ragged
 
     return decorator
 
 
-def prepared_positions(c: Context, x: Any) -> Any:
+def zero_padding_indices(c: Context, x: Any) -> Any:
     """An array in which whole numbers behind the value are 0, since they may be positions."""
-    return filled(c.limits, x, 0) if x.dtype.kind in "iu" else node_in(x)
+    return fill_padding(c.limits, x, 0) if x.dtype.kind in "iu" else node_in(x)
 
 
 def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Callable[[Importer], Importer]:
@@ -148,9 +148,9 @@ def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Call
             if any(len(term) != x.ndim for term, x in zip(terms, values)):
                 raise FormatError(f"operands have {[x.ndim for x in values]} axes, not those of {', '.join(terms)}")
             lengths = lengths_by_letter(c, values, terms, result)
-            nodes = [room_by_letter(c, x, term, lengths, result) for x, term in zip(values, terms)]
-            found = importer(c.reading(dict(enumerate(nodes))))
-            return made(found, {result.index(k): n for k, n in lengths.items() if k in result})
+            nodes = [fit_to_letters(c, x, term, lengths, result) for x, term in zip(values, terms)]
+            y = importer(c.reading(dict(enumerate(nodes))))
+            return with_lengths(y, {result.index(k): n for k, n in lengths.items() if k in result})
 
         return ragged
 
@@ -168,13 +168,13 @@ def lengths_by_letter(c: Context, values: Sequence[Any], terms: Sequence[str], r
     return {k: common_length(c.limits, v, c.unequal) for k, v in opened.items()}
 
 
-def room_by_letter(c: Context, x: Any, term: str, lengths: Mapping[str, Length], result: str) -> Any:
+def fit_to_letters(c: Context, x: Any, term: str, lengths: Mapping[str, Length], result: str) -> Any:
     """An array cut to the lengths of its letters, with zeros behind the value where the result lacks one."""
-    found = filled(c.limits, x, 0, [a for a, k in enumerate(term) if k not in result])
+    node = fill_padding(c.limits, x, 0, [a for a, k in enumerate(term) if k not in result])
     for axis, letter in enumerate(term):
         if letter in lengths and lengths_of(x)[axis] != 1:
-            found = resized(found, axis, int(most(lengths[letter])))
-    return found
+            node = resize_axis(node, axis, int(most(lengths[letter])))
+    return node
 
 
 # -- what changes nothing behind a value ------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context
-from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of, times
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of, product_of
 from cgraph.formats.onnx.dynamic.intervals import SMALL
-from cgraph.formats.onnx.dynamic.value import Array, lengths_of, made, node_in, resized
+from cgraph.formats.onnx.dynamic.value import Array, lengths_of, node_in, resize_axis, with_lengths
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import as_node
@@ -23,7 +23,7 @@ from cgraph.ops.leaf import as_node
 MOST_ROOM = 64  # times as many elements as there are
 
 
-def reshaped(c: Context, x: Array, target: Sequence[Length]) -> Array:
+def reshape_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
     """The same elements in C order; one length may be -1. How many there are is checked when run.
 
     Raises
@@ -32,28 +32,28 @@ def reshaped(c: Context, x: Array, target: Sequence[Length]) -> Array:
     old = lengths_of(x)
     target = [open_rest(c, n, old, target) for n in target]
     new = [n if n != -1 else rest_of(c, old, [m for m in target if m != -1]) for n in target]
-    c.limits.check_equal(counted(c, old), counted(c, new), c.unequal)
-    front = common(old, new)
-    back = common(old[front:][::-1], new[front:][::-1])
+    c.limits.check_equal(element_count(c, old), element_count(c, new), c.unequal)
+    front = common_prefix(old, new)
+    back = common_prefix(old[front:][::-1], new[front:][::-1])
     ends = len(old) - back, len(new) - back
     shape = node_in(x).shape
-    inner = rearranged(c, x, range(front, ends[0]), new[front : ends[1]])
-    kept = dict(enumerate(old[:front])) | {ends[1] + i: n for i, n in enumerate(old[ends[0] :])}
-    found = cg.reshape(inner, (*shape[:front], *room(c, x, new[front : ends[1]]), *shape[ends[0] :]))
-    return made(found, kept | {front + i: n for i, n in enumerate(new[front : ends[1]])})
+    inner = merge_axes(c, x, range(front, ends[0]), new[front : ends[1]])
+    lengths = dict(enumerate(old[:front])) | {ends[1] + i: n for i, n in enumerate(old[ends[0] :])}
+    node = cg.reshape(inner, (*shape[:front], *max_lengths(c, x, new[front : ends[1]]), *shape[ends[0] :]))
+    return with_lengths(node, lengths | {front + i: n for i, n in enumerate(new[front : ends[1]])})
 
 
-def common(x: Sequence[Length], y: Sequence[Length]) -> int:
+def common_prefix(x: Sequence[Length], y: Sequence[Length]) -> int:
     """How many lengths are the same from the beginning."""
-    found = 0
-    while found < min(len(x), len(y)) and x[found] == y[found]:
-        found += 1
-    return found
+    count = 0
+    while count < min(len(x), len(y)) and x[count] == y[count]:
+        count += 1
+    return count
 
 
-def counted(c: Context, lengths: Sequence[Length]) -> Length:
+def element_count(c: Context, lengths: Sequence[Length]) -> Length:
     """How many elements there are."""
-    total = times(lengths)
+    total = product_of(lengths)
     return c.limits.length(total) if isinstance(total, Node) else total
 
 
@@ -65,13 +65,13 @@ def rest_of(c: Context, old: Sequence[Length], others: Sequence[Length]) -> Leng
             left.remove(n)
         else:
             right.append(n)
-    known, wanted = (prod(n for n in v if not isinstance(n, Size)) for v in (left, right))
-    if known and wanted and known % wanted == 0 and all(isinstance(n, int) for n in right):
-        left, right = [known // wanted, *(n for n in left if isinstance(n, Size))], []
+    left_product, right_product = (prod(n for n in v if not isinstance(n, Size)) for v in (left, right))
+    if left_product and right_product and left_product % right_product == 0 and all(isinstance(n, int) for n in right):
+        left, right = [left_product // right_product, *(n for n in left if isinstance(n, Size))], []
     if not right:
         sizes = [n for n in left if n != 1]
-        return sizes[0] if len(sizes) == 1 else counted(c, left)
-    whole, part = (counted(c, v) for v in (left, right))
+        return sizes[0] if len(sizes) == 1 else element_count(c, left)
+    whole, part = (element_count(c, v) for v in (left, right))
     if part == 0:
         raise FormatError(f"shape {[n for n in others if isinstance(n, int)]} leaves axis -1 open")
     return c.limits.length(cg.floor_divide(node_of(whole), cg.maximum(node_of(part), 1)))
@@ -81,60 +81,60 @@ def open_rest(c: Context, length: Length, old: Sequence[Length], target: Sequenc
     """A length that is what is left where it is -1 when run."""
     if not isinstance(length, Size) or length.low >= 0:
         return length
-    others = cg.maximum(cg.abs(as_node(times(target))), 1)
-    left = cg.floor_divide(as_node(times(old)), others)
+    others = cg.maximum(cg.abs(as_node(product_of(target))), 1)
+    left = cg.floor_divide(as_node(product_of(old)), others)
     return c.limits.length(cg.where(cg.equal(length.node, -1), left, length.node))
 
 
-def room(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
+def max_lengths(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
     """The greatest length of each axis: no more than there are elements, given the others that are known."""
     size = node_in(x).size
     others = max(prod(n for n in lengths if isinstance(n, int)), 1)
-    found = [n if isinstance(n, int) else int(min(most(n), size // others)) for n in lengths]
-    if prod(found) > max(MOST_ROOM * size, SMALL):
+    sizes = [n if isinstance(n, int) else int(min(most(n), size // others)) for n in lengths]
+    if prod(sizes) > max(MOST_ROOM * size, SMALL):
         reason = (
-            f"{size} elements would need room for {prod(found):,}, since {found} bound the axes, known only when run"
+            f"{size} elements would need room for {prod(sizes):,}, since {sizes} bound the axes, known only when run"
         )
         shape = c.value(1)
-        missing = c.known.missing(shape) if isinstance(shape, Node) else []
+        missing = c.evaluator.missing(shape) if isinstance(shape, Node) else []
         raise UnknownError(reason, {}, missing, c.read[1:2] if missing else c.written[:1])
-    return found
+    return sizes
 
 
-def rearranged(c: Context, x: Array, axes: range, new: Sequence[Length]) -> Node:
+def merge_axes(c: Context, x: Array, axes: range, new: Sequence[Length]) -> Node:
     """Some axes as one, with as many elements as `room` has for the new lengths."""
     node, old = node_in(x), [lengths_of(x)[a] for a in axes]
     shape = [node.shape[a] for a in axes]
     flat = cg.reshape(node, (*node.shape[: axes.start], prod(shape), *node.shape[axes.stop :]))
-    rooms = room(c, x, new)
-    if lies_together(old) and lies_together(new):
-        return resized(flat, axes.start, prod(rooms))
+    rooms = max_lengths(c, x, new)
+    if is_contiguous(old) and is_contiguous(new):
+        return resize_axis(flat, axes.start, prod(rooms))
     place = np.zeros((), np.int64)
     steps: Any = c.limits.steps(prod(rooms))
-    number = raveled(unraveled(steps, rooms), new)
-    place = raveled(unraveled(number, old), shape)
+    number = ravel(unravel(steps, rooms), new)
+    place = ravel(unravel(number, old), shape)
     return cg.take(flat, cg.clip(place, 0, max(prod(shape) - 1, 0)), axes.start)
 
 
-def lies_together(lengths: Sequence[Length]) -> bool:
+def is_contiguous(lengths: Sequence[Length]) -> bool:
     """The elements of a value lie one after another in an array that has more room."""
     wide = [n for n in lengths if n != 1]
     return all(isinstance(n, int) for n in wide[1:])
 
 
-def unraveled(number: Any, lengths: Sequence[Length]) -> list[Any]:
+def unravel(number: Any, lengths: Sequence[Length]) -> list[Any]:
     """The position along each axis of an element by its number."""
-    found = []
+    digits = []
     for n in reversed(lengths):
         n = cg.maximum(node_of(n), 1) if isinstance(n, Size) else max(n, 1)
-        found.append(cg.remainder(number, n))
+        digits.append(cg.remainder(number, n))
         number = cg.floor_divide(number, n)
-    return found[::-1]
+    return digits[::-1]
 
 
-def raveled(places: Sequence[Any], lengths: Sequence[Length]) -> Any:
+def ravel(places: Sequence[Any], lengths: Sequence[Length]) -> Any:
     """The number of an element by its position along each axis."""
-    found: Any = 0
+    number: Any = 0
     for place, n in zip(places, lengths):
-        found = found * (node_of(n) if isinstance(n, Size) else n) + place
-    return found
+        number = number * (node_of(n) if isinstance(n, Size) else n) + place
+    return number

@@ -16,71 +16,73 @@ from cgraph.formats.onnx.context import Context
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
 from cgraph.formats.onnx.dynamic.value import (
     Array,
-    along,
     common_length,
     counts_of,
     lengths_of,
-    made,
     node_in,
-    resized,
+    part_of_axis,
+    resize_axis,
+    with_lengths,
 )
 from cgraph.ir.graph import Node
 
 
-def taken(c: Context, x: Array, axis: int, places: Any, length: Length) -> Array:
+def take_along(c: Context, x: Array, axis: int, places: Any, length: Length) -> Array:
     """The elements at positions along an axis, of which the first ones count; those outside stay within."""
     node = node_in(x)
     if not node.shape[axis]:
-        node = resized(node, axis, 1)
-    found = cg.take(node, cg.clip(places, 0, node.shape[axis] - 1), axis)
-    return made(found, {**counts_of(x), axis: length})
+        node = resize_axis(node, axis, 1)
+    items = cg.take(node, cg.clip(places, 0, node.shape[axis] - 1), axis)
+    return with_lengths(items, {**counts_of(x), axis: length})
 
 
-def computed(c: Context, node: Any) -> Length:
+def as_length(c: Context, node: Any) -> Length:
     """A length that was computed, if it is a node."""
     return c.limits.length(node) if isinstance(node, Node) else int(node)
 
 
-def within(at: Any, low: Any, high: Any) -> Any:
+def clip_index(at: Any, low: Any, high: Any) -> Any:
     """Held between two numbers, of which all may be nodes."""
     if isinstance(at, Node) or isinstance(high, Node):
         return cg.maximum(cg.minimum(at, high), low)
     return max(min(at, high), low)
 
 
-def from_end(at: Any, n: Any) -> Any:
+def wrap_index(at: Any, n: Any) -> Any:
     """A position, which counts from the end where it is negative."""
     if isinstance(at, Node):
         return cg.where(at < 0, at + n, at)
     return at if at >= 0 else n + at
 
 
-def plain(length: Length) -> Any:
+def unwrap(length: Length) -> Any:
     """A length as a number or a node."""
     return node_of(length) if isinstance(length, Size) else length
 
 
-def sliced(c: Context, x: Array, axis: int, start: Length, end: Length, step: int) -> Array:
+def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step: int) -> Array:
     """From a position on, before another, every so many elements; ONNX's rules for what lies outside."""
     if step == 0:
         raise FormatError("a step is 0")
     room, length = node_in(x).shape[axis], lengths_of(x)[axis]
-    n = plain(length)
-    first, last = (from_end(plain(v), n) for v in (start, end))
+    n = unwrap(length)
+    first, last = (wrap_index(unwrap(v), n) for v in (start, end))
     if step > 0:
-        first, last = within(first, 0, n), within(last, 0, n)
-        count = within((last - first + step - 1) // step, 0, n)
+        first, last = clip_index(first, 0, n), clip_index(last, 0, n)
+        count = clip_index((last - first + step - 1) // step, 0, n)
     else:
-        first, last = within(first, -1, n - 1), within(last, -1, n - 1)
-        count = within((first - last - step - 1) // -step, 0, n)
-    size = computed(c, count)
+        first, last = clip_index(first, -1, n - 1), clip_index(last, -1, n - 1)
+        count = clip_index((first - last - step - 1) // -step, 0, n)
+    size = as_length(c, count)
     places = int(min(most(size), ceil(room / abs(step)), c.maximum if isinstance(size, Size) else room))
     if isinstance(first, int) and step > 0:
-        return made(along(node_in(x), axis, slice(first, first + places * step, step)), {**counts_of(x), axis: size})
-    return taken(c, x, axis, first + c.limits.steps(places) * step, size)
+        return with_lengths(
+            part_of_axis(node_in(x), axis, slice(first, first + places * step, step)), {**counts_of(x), axis: size}
+        )
+    return take_along(c, x, axis, first + c.limits.steps(places) * step, size)
 
 
-def joined(c: Context, values: Sequence[Array], axis: int) -> Array:
+def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:
     """One after another along an axis, the first directly before the next."""
     axis = axis + values[0].ndim if axis < 0 else axis
     values = list(values)
@@ -89,48 +91,48 @@ def joined(c: Context, values: Sequence[Array], axis: int) -> Array:
         beside = [lengths_of(x)[a] for x in values]
         if a != axis and any(isinstance(n, Size) for n in beside):
             lengths[a] = common_length(c.limits, beside, c.unequal)
-    nodes = [cut(x, lengths) for x in values]
+    nodes = [shrink(x, lengths) for x in values]
     parts = [lengths_of(x)[axis] for x in values]
-    found = cg.concat(nodes, axis)
+    whole = cg.concat(nodes, axis)
     if not any(isinstance(n, Size) for n in parts):
-        return made(found, lengths)
-    places: Any = c.limits.steps(found.shape[axis])
+        return with_lengths(whole, lengths)
+    places: Any = c.limits.steps(whole.shape[axis])
     begin: Any = 0  # where a part begins in the value, and where in the array
     room, moved = 0, places
     for node, part in zip(nodes, parts):
         moved = cg.where(places >= begin, places + (room - begin), moved)
-        begin, room = begin + plain(part), room + node.shape[axis]
-    return taken(c, made(found, lengths), axis, moved, computed(c, begin))
+        begin, room = begin + unwrap(part), room + node.shape[axis]
+    return take_along(c, with_lengths(whole, lengths), axis, moved, as_length(c, begin))
 
 
-def cut(x: Array, lengths: dict[int, Length]) -> Node:
+def shrink(x: Array, lengths: dict[int, Length]) -> Node:
     """An array with as much room along some axes as lengths have."""
     node = node_in(x)
     for axis, length in lengths.items():
-        node = resized(node, axis, int(most(length)))
+        node = resize_axis(node, axis, int(most(length)))
     return node
 
 
-def repeated(c: Context, x: Array, axis: int, times: Length) -> Array:
+def repeat(c: Context, x: Array, axis: int, times: Length) -> Array:
     """The whole of an axis so many times."""
     length = lengths_of(x)[axis]
-    size = computed(c, plain(length) * plain(times))
+    size = as_length(c, unwrap(length) * unwrap(times))
     room = c.room(size, [1], axis)
     places = cg.remainder(c.limits.steps(room), cg.maximum(node_of(length), 1))
-    return taken(c, x, axis, places, size)
+    return take_along(c, x, axis, places, size)
 
 
-def framed(c: Context, x: Array, axis: int, before: Length, size: Length, mode: str, value: Any) -> Array:
+def pad_axis(c: Context, x: Array, axis: int, before: Length, size: Length, mode: str, value: Any) -> Array:
     """So many elements along an axis, from some before its first one on; negative, from one further on."""
     n = node_of(lengths_of(x)[axis])
     room = c.room(size, [1], axis)
-    places = c.limits.steps(room) - plain(before)
+    places = c.limits.steps(room) - unwrap(before)
     if mode == "constant":
-        found = taken(c, x, axis, places, size)
+        items = take_along(c, x, axis, places, size)
         within_x = cg.logical_and(places >= 0, places < n)
         around = cg.reshape(value, ()) if isinstance(value, Node) else np.asarray(value, x.dtype)
-        kept = cg.where(shaped(within_x, node_in(found), axis), node_in(found), around)
-        return made(kept, {**counts_of(x), axis: size})
+        node = cg.where(align_row(within_x, node_in(items), axis), node_in(items), around)
+        return with_lengths(node, {**counts_of(x), axis: size})
     if mode == "wrap":
         places = cg.remainder(places, cg.maximum(n, 1))
     elif mode == "reflect":
@@ -141,15 +143,15 @@ def framed(c: Context, x: Array, axis: int, before: Length, size: Length, mode: 
         places = cg.clip(places, 0, cg.maximum(n - 1, 0))
     else:
         raise FormatError(f"mode {mode!r} is not supported")
-    return taken(c, x, axis, places, size)
+    return take_along(c, x, axis, places, size)
 
 
-def shaped(row: Node, x: Node, axis: int) -> Node:
+def align_row(row: Node, x: Node, axis: int) -> Node:
     """A row as it stands beside an axis of an array, as much of it as that has."""
     return cg.reshape(row[: x.shape[axis]], (-1, *[1] * (x.ndim - 1 - axis)))
 
 
-def expanded(c: Context, x: Array, target: Sequence[Length]) -> Array:
+def expand_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
     """Repeated along new axes, and along axes of one element, to lengths that may be open.
 
     An axis of open length is not repeated.
@@ -171,4 +173,4 @@ def expanded(c: Context, x: Array, target: Sequence[Length]) -> Array:
             lengths[axis] = n
     node = cg.reshape(node_in(x), (*[1] * (rank - x.ndim), *node_in(x).shape))
     shape = [c.room(m, [1], axis) if old[axis] == 1 else node.shape[axis] for axis, m in lengths.items()]
-    return made(cg.broadcast_to(node, shape), lengths)
+    return with_lengths(cg.broadcast_to(node, shape), lengths)

@@ -35,19 +35,19 @@ def attention(c: Context) -> tuple[Node | None, ...]:
         past = c[4].shape[2]
         k, v = cg.concat([c[4], k], 2), cg.concat([c[5], v], 2)
     if c.asks(3) or c.attribute("softmax_precision") is not None:
-        found, seen = written_out(c, q, k, v, past)
+        y, shown_scores = decomposed_attention(c, q, k, v, past)
     else:
         causal = bool(c.attribute("is_causal", 0))
         start = np.full(q.shape[0], past) if causal and past else None
         scale = c.attribute("scale", 1 / sqrt(q.shape[3]))
         mask = lengths_and_mask(c, k.shape[2])
         cap = c.attribute("softcap", 0.0)
-        found = cg.scaled_dot_product_attention(q, k, v, mask, causal, scale, start=start, softcap=cap)
-        seen = None
-    return join_heads(found) if packed else found, k, v, seen
+        y = cg.scaled_dot_product_attention(q, k, v, mask, causal, scale, start=start, softcap=cap)
+        shown_scores = None
+    return join_heads(y) if packed else y, k, v, shown_scores
 
 
-def written_out(c: Context, q: Node, k: Node, v: Node, past: int) -> tuple[Node, Node]:
+def decomposed_attention(c: Context, q: Node, k: Node, v: Node, past: int) -> tuple[Node, Node]:
     """The result, and the scores or weights that somebody reads."""
     repeats = q.shape[1] // k.shape[1]
     keys, values = (cg.repeat(x, repeats, 1) if repeats > 1 else x for x in (k, v))
@@ -59,8 +59,8 @@ def written_out(c: Context, q: Node, k: Node, v: Node, past: int) -> tuple[Node,
     precision = c.attribute("softmax_precision")
     wide = masked if precision is None else cg.astype(masked, dtype_of_number(precision, "softmax_precision"))
     weights = cg.astype(cg.softmax(wide, -1), q.dtype)
-    seen = (product if not cap else capped, capped, masked, weights)[c.attribute("qk_matmul_output_mode", 0)]
-    return cg.matmul(weights, values), seen
+    shown_scores = (product if not cap else capped, capped, masked, weights)[c.attribute("qk_matmul_output_mode", 0)]
+    return cg.matmul(weights, values), shown_scores
 
 
 def lengths_and_mask(c: Context, keys: int) -> Node | None:
@@ -88,8 +88,8 @@ def with_mask(c: Context, scores: Node, past: int) -> Node:
     if mask is not None:
         scores = cg.where(mask, scores, hidden) if mask.dtype == bool else scores + mask
     if c.attribute("is_causal", 0):
-        seen = np.arange(keys) <= np.arange(queries)[:, None] + past
-        scores = cg.where(seen, scores, hidden)
+        visible = np.arange(keys) <= np.arange(queries)[:, None] + past
+        scores = cg.where(visible, scores, hidden)
     return scores
 
 
@@ -108,11 +108,11 @@ def rotary_embedding(c: Context) -> Node:
     size = c.attribute("rotary_embedding_dim", 0) or x.shape[3]
     if c.value(3) is not None:
         cosines, sines = cg.take(cosines, c[3], 0), cg.take(sines, c[3], 0)
-    found = turned(x, cosines, sines, size, bool(c.attribute("interleaved", 0)))
-    return cg.reshape(found, c[0].shape) if packed else cg.transpose(found, (0, 2, 1, 3))
+    y = rotate(x, cosines, sines, size, bool(c.attribute("interleaved", 0)))
+    return cg.reshape(y, c[0].shape) if packed else cg.transpose(y, (0, 2, 1, 3))
 
 
-def turned(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
+def rotate(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
     """``[batch, length, heads, size]`` with the first `size` numbers of each head turned, in pairs or half by half.
 
     Cosines and sines are ``[batch, length, size / 2]``.
@@ -121,9 +121,9 @@ def turned(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
     cosines, sines = cg.expand_dims(cosines, 2), cg.expand_dims(sines, 2)
     a, b = (part[..., 0::2], part[..., 1::2]) if pairs else (part[..., : size // 2], part[..., size // 2 :])
     real, imaginary = cosines * a - sines * b, sines * a + cosines * b
-    found = cg.stack([real, imaginary], -1) if pairs else cg.concat([real, imaginary], -1)
-    found = cg.reshape(found, (*x.shape[:3], size))
-    return cg.concat([found, rest], -1) if rest.shape[3] else found
+    y = cg.stack([real, imaginary], -1) if pairs else cg.concat([real, imaginary], -1)
+    y = cg.reshape(y, (*x.shape[:3], size))
+    return cg.concat([y, rest], -1) if rest.shape[3] else y
 
 
 @operator("LinearAttention")
@@ -137,7 +137,7 @@ def linear_attention(c: Context) -> tuple[Node, Node]:
     decay = per_position(c.get(4), kv_heads)
     beta = per_position(c.get(5), kv_heads)
     scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
-    found = []
+    steps = []
     c.spend(nodes=24 * length)
     for t in range(length):
         key, value = k[:, :, t, :, None], v[:, :, t, None, :]
@@ -147,8 +147,8 @@ def linear_attention(c: Context) -> tuple[Node, Node]:
             value = (value - cg.matmul(cg.swapaxes(key, 2, 3), state)) * beta[:, :, t : t + 1]
         state = state + key * value
         read = cg.repeat(state, heads // kv_heads, 1) if heads != kv_heads else state
-        found.append(cg.matmul(q[:, :, t : t + 1], read) * scale)
-    return join_heads(cg.concat(found, 2)), state
+        steps.append(cg.matmul(q[:, :, t : t + 1], read) * scale)
+    return join_heads(cg.concat(steps, 2)), state
 
 
 def per_position(x: Node | None, heads: int) -> Any:
@@ -164,11 +164,11 @@ def causal_conv(c: Context) -> tuple[Node, Node]:
     x, f, reach = c[0], c[1], c[1].shape[2] - 1
     past = c.get(3)
     past = cg.zeros((*x.shape[:2], reach), x.dtype) if past is None else past
-    seen = cg.concat([past, x], 2)
-    found = cg.conv1d(seen, f, 1, 0, 1, x.shape[1])
+    sequence = cg.concat([past, x], 2)
+    y = cg.conv1d(sequence, f, 1, 0, 1, x.shape[1])
     if c.value(2) is not None:
-        found = found + cg.reshape(c[2], (-1, 1))
+        y = y + cg.reshape(c[2], (-1, 1))
     kind = c.attribute("activation", "none")
     if kind not in ("none", "silu", "swish"):
         raise FormatError(f"activation {kind!r} is not supported")
-    return found if kind == "none" else cg.swish(found), seen[:, :, seen.shape[2] - reach :]
+    return y if kind == "none" else cg.swish(y), sequence[:, :, sequence.shape[2] - reach :]

@@ -22,18 +22,18 @@ def matmul_n_bits(c: Context) -> Node:
     scales = cg.astype(cg.reshape(c[2], (n, blocks)), "float32")
     zeros = zeros_of(c, n, blocks, bits)
     x = cg.astype(c[0], "float32")
-    found = cg.block_matmul(x, y, scales, zeros) if bits == 4 else product_of_bytes(x, y, scales, zeros)
-    return cg.astype(found if bias is None else found + bias, c[0].dtype)
+    product = cg.block_matmul(x, y, scales, zeros) if bits == 4 else product_of_bytes(x, y, scales, zeros)
+    return cg.astype(product if bias is None else product + bias, c[0].dtype)
 
 
 def zeros_of(c: Context, n: int, blocks: int, bits: int) -> Node:
     """A zero point for each block ``[n, blocks]``: the middle, or those of the file, of 4 bits two in a byte."""
     if c.value(3) is None:
         return Const(np.full((n, blocks), 1 << (bits - 1), "uint8"))
-    found = c.constant(3)
-    if found.dtype != np.uint8:
-        raise FormatError(f"zero points of {found.dtype} are not supported")
-    rows = found.reshape(n, -1)
+    zeros = c.constant(3)
+    if zeros.dtype != np.uint8:
+        raise FormatError(f"zero points of {zeros.dtype} are not supported")
+    rows = zeros.reshape(n, -1)
     if bits == 4:
         rows = np.stack([rows & 15, rows >> 4], -1).reshape(n, -1)
     return Const(rows[:, :blocks])

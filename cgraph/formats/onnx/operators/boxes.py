@@ -5,16 +5,16 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.dynamic.bounds import Length, Size, ends, node_of
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, bounds_of_length, node_of
 from cgraph.formats.onnx.dynamic.value import (
     Array,
     common_length,
     counts_of,
-    filled,
+    fill_padding,
     lengths_of,
-    made,
     node_in,
-    resized,
+    resize_axis,
+    with_lengths,
 )
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
@@ -39,11 +39,13 @@ def non_max_suppression(c: Context) -> Array:
         for kind in range(scores.shape[1]):
             score = scores[batch, kind]
             left = [i for i in np.argsort(-score, kind="stable") if least is None or score[i] > least]
-            kept: list[int] = []
+            selection: list[int] = []
             for i in left:
-                if len(kept) < most and all(shared(low[batch], high[batch], i, j) <= overlap for j in kept):
-                    kept.append(int(i))
-            rows += [(batch, kind, i) for i in kept]
+                if len(selection) < most and all(
+                    overlap_of(low[batch], high[batch], i, j) <= overlap for j in selection
+                ):
+                    selection.append(int(i))
+            rows += [(batch, kind, i) for i in selection]
     return Const(np.array(rows, np.int64).reshape(-1, 3))
 
 
@@ -53,7 +55,7 @@ def from_centres(boxes: np.ndarray) -> np.ndarray:
     return np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
 
 
-def shared(low: np.ndarray, high: np.ndarray, i: int, j: int) -> float:
+def overlap_of(low: np.ndarray, high: np.ndarray, i: int, j: int) -> float:
     """The area of two boxes' intersection over that of their union."""
     common = np.prod(np.maximum(np.minimum(high[i], high[j]) - np.maximum(low[i], low[j]), 0))
     union = np.prod(high[i] - low[i]) + np.prod(high[j] - low[j]) - common
@@ -71,21 +73,21 @@ def open_suppression(c: Context) -> Array:
     low, high = (f(corners[..., :2], corners[..., 2:]) for f in (cg.minimum, cg.maximum))
     n, kinds, count = scores.shape
     most = c.length(2, 0)
-    room = int(max(min(count, ends(most)[1]), 0))
+    room = int(max(min(count, bounds_of_length(most)[1]), 0))
     shape = (n, kinds, count, 4)
     wide = cg.broadcast_to(cg.expand_dims(cg.concat([low, high], -1), 1), shape)
     share, least = float(c.number(3, 0.0)), c.number(4)
     if least is None:
         scores, least = cg.maximum(scores, np.finfo(scores.dtype).min), -np.inf
     if length is not None:
-        scores = filled(c.limits, made(scores, {2: length}), -np.inf)
+        scores = fill_padding(c.limits, with_lengths(scores, {2: length}), -np.inf)
     places, counts = cg.non_maximum_suppression(wide, scores, room, share, float(least))
-    taken = cg.less(c.limits.steps(room), cg.expand_dims(cg.minimum(counts, node_of(most)), -1))
+    selected = cg.less(c.limits.steps(room), cg.expand_dims(cg.minimum(counts, node_of(most)), -1))
     total = int(min(n * kinds * room, c.maximum))
-    at, found = cg.nonzero(taken, total)
+    at, total_selected = cg.nonzero(selected, total)
     flat = (at[0] * kinds + at[1]) * room + at[2]
-    chosen = cg.take(cg.reshape(places, (-1,)), flat, 0)
-    return made(cg.stack([at[0], at[1], chosen], -1), {0: c.limits.length(found)})
+    box_indices = cg.take(cg.reshape(places, (-1,)), flat, 0)
+    return with_lengths(cg.stack([at[0], at[1], box_indices], -1), {0: c.limits.length(total_selected)})
 
 
 def boxes_and_scores(c: Context, boxes: Array, scores: Array) -> tuple[list[Node], Length | None]:
@@ -95,8 +97,8 @@ def boxes_and_scores(c: Context, boxes: Array, scores: Array) -> tuple[list[Node
             raise FormatError(f"{x.ndim} axes, or an open number of pictures or classes")
     lengths = [lengths_of(boxes)[1], lengths_of(scores)[2]]
     length = common_length(c.limits, lengths, c.unequal)
-    room = int(ends(length)[1])
-    nodes = [resized(node_in(boxes), 1, room), resized(node_in(scores), 2, room)]
+    room = int(bounds_of_length(length)[1])
+    nodes = [resize_axis(node_in(boxes), 1, room), resize_axis(node_in(scores), 2, room)]
     return nodes, length if isinstance(length, Size) else None
 
 

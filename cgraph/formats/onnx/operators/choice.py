@@ -11,8 +11,8 @@ import numpy as np
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, node_of
-from cgraph.formats.onnx.dynamic.value import Array, counts_of, filled, lengths_of, made, node_in
-from cgraph.formats.onnx.dynamic_ops.reshape import reshaped
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, fill_padding, lengths_of, node_in, with_lengths
+from cgraph.formats.onnx.dynamic_ops.reshape import reshape_to
 from cgraph.formats.onnx.operators.index import positions
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
@@ -25,18 +25,18 @@ def compress(c: Context) -> Array:
     axis = c.attribute("axis")
     if c.is_open(1) or c.is_ragged:
         x, (places, length) = c.array(0), places_of(c, c.array(1))
-        x = reshaped(c, x, [-1]) if axis is None else x
+        x = reshape_to(c, x, [-1]) if axis is None else x
         axis = axis_of(axis or 0, x.ndim)
-        found = positions(c, made(places[0], {0: length}), lengths_of(x)[axis])
-        return made(cg.take(node_in(x), found, axis), {**counts_of(x), axis: length})
+        indices = positions(c, with_lengths(places[0], {0: length}), lengths_of(x)[axis])
+        return with_lengths(cg.take(node_in(x), indices, axis), {**counts_of(x), axis: length})
     c.spend(nbytes=8 * c[1].size)
-    x, kept = c[0], np.flatnonzero(c.constant(1))
-    return cg.take(cg.ravel(x) if axis is None else x, kept, axis or 0)
+    x, where_true = c[0], np.flatnonzero(c.constant(1))
+    return cg.take(cg.ravel(x) if axis is None else x, where_true, axis or 0)
 
 
 def places_of(c: Context, x: Array) -> tuple[Node, Length]:
     """The places ``[axes, most]`` of elements that are not 0, and how many there are."""
-    node = filled(c.limits, x, 0)
+    node = fill_padding(c.limits, x, 0)
     room = int(min(node.size, c.maximum))
     places, count = cg.nonzero(node, room)
     return places, c.limits.length(count)
@@ -47,7 +47,7 @@ def non_zero(c: Context) -> Array:
     """Places of elements that are not 0."""
     if c.is_open(0) and c.array(0).ndim:
         places, length = places_of(c, c.array(0))
-        return made(places, {1: length})
+        return with_lengths(places, {1: length})
     c.spend(nbytes=16 * c[0].size * max(c[0].ndim, 1))
     return Const(np.array(np.nonzero(c.constant(0)), np.int64))
 
@@ -59,13 +59,13 @@ def unique(c: Context) -> tuple[Any, ...]:
         return open_unique(c)
     c.spend(nbytes=64 * c[0].size, work=64 * c[0].size)
     x, axis = c.constant(0), c.attribute("axis")
-    found, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
+    items, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
     inverse = inverse.reshape(-1)
     if not c.attribute("sorted", 1):
         order = np.argsort(first, kind="stable")
-        found = np.take(found, order, axis or 0)
+        items = np.take(items, order, axis or 0)
         first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse]
-    return tuple(Const(v) for v in (found, *(np.asarray(v, np.int64) for v in (first, inverse, counts))))
+    return tuple(Const(v) for v in (items, *(np.asarray(v, np.int64) for v in (first, inverse, counts))))
 
 
 def open_unique(c: Context) -> tuple[Array, ...]:
@@ -73,7 +73,7 @@ def open_unique(c: Context) -> tuple[Array, ...]:
 
     What stands behind a value is its first element once more, which adds nothing but to the counts.
     """
-    flat = reshaped(c, c.array(0), [-1])
+    flat = reshape_to(c, c.array(0), [-1])
     length, node = lengths_of(flat)[0], node_in(flat)
     n = node.shape[0]
     if not n:
@@ -94,8 +94,8 @@ def open_unique(c: Context) -> tuple[Array, ...]:
     count = cg.where(cg.equal(node_of(length), 0), 0, cg.sum(cg.astype(begins, "int64")))
     c.limits.at_most(count, n)
     sizes = {0: c.limits.length(count)}
-    found = [made(v, sizes) for v in (cg.take(node, first, 0), first, counts)]
-    return found[0], found[1], made(group, {0: length}), found[2]
+    results = [with_lengths(v, sizes) for v in (cg.take(node, first, 0), first, counts)]
+    return results[0], results[1], with_lengths(group, {0: length}), results[2]
 
 
 def by_first_place(group: Node, n: int) -> Node:

@@ -10,8 +10,8 @@ from cgraph.errors import FormatError, PositionError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Value, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, node_of
-from cgraph.formats.onnx.dynamic.value import Array, Ragged, lengths_of, made, node_in, resized
-from cgraph.formats.onnx.dynamic_ops.slices import joined
+from cgraph.formats.onnx.dynamic.value import Array, Ragged, lengths_of, node_in, resize_axis, with_lengths
+from cgraph.formats.onnx.dynamic_ops.slices import join_along
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
@@ -27,13 +27,13 @@ def if_(c: Context) -> tuple[Value, ...]:
     low, high = c.limits.bounds(c[0])
     if low.min() == high.max():  # nothing that is open decides it
         return tuple(c.build(branches[bool(low.min())], []))
-    if c.known.is_open(c[0]):
+    if c.evaluator.is_open(c[0]):
         condition = cg.reshape(c[0], ())
         results = []
         for branch, holds in zip(branches, (cg.logical_not(condition), condition)):
             with c.limits.under(holds):
                 results.append(c.build(branch, []))
-        fixed = all(same_spec(a, b) for a, b in zip(*results)) or c.known.missing(c[0])
+        fixed = all(same_spec(a, b) for a, b in zip(*results)) or c.evaluator.missing(c[0])
         if fixed and all(are_alike(a, b) for a, b in zip(*results)):
             return tuple(either(c, condition, then, other) for other, then in zip(*results))
     return tuple(c.build(branches[bool(c.number(0))], []))
@@ -55,10 +55,10 @@ def either(c: Context, condition: Node, x: Array, y: Array) -> Array:
     nodes = [node_in(x), node_in(y)]
     for axis, (n, m) in enumerate(zip(lengths_of(x), lengths_of(y))):
         room = max(node.shape[axis] for node in nodes)
-        nodes = [resized(node, axis, room) for node in nodes]
+        nodes = [resize_axis(node, axis, room) for node in nodes]
         if n != m:
             lengths[axis] = c.limits.length(cg.where(condition, node_of(n), node_of(m)))
-    return made(cg.where(condition, *nodes), lengths)
+    return with_lengths(cg.where(condition, *nodes), lengths)
 
 
 @operator("Loop")
@@ -72,16 +72,16 @@ def loop(c: Context) -> tuple[Value, ...]:
     collected: list[list[Node]] = [[] for _ in range(len(body.output) - 1 - len(state))]
     turn = 0
     while trips is None or turn < trips:
-        if c.known.missing(going):
+        if c.evaluator.missing(going):
             return open_loop(c, body, trips, state, collected, turn, going)
-        if not c.known.array(going, "the condition of a loop").reshape(()):
+        if not c.evaluator.array(going, "the condition of a loop").reshape(()):
             break
         if turn >= MOST_TRIPS:
             raise FormatError(f"a loop of more than {MOST_TRIPS} turns")
         c.spend(nodes=3)
-        found = c.build(body, [Const(np.array(turn, np.int64)), going, *state])
-        going, state, turn = found[0], found[1 : 1 + len(state)], turn + 1
-        for values, x in zip(collected, found[1 + len(state) :]):
+        results = c.build(body, [Const(np.array(turn, np.int64)), going, *state])
+        going, state, turn = results[0], results[1 : 1 + len(state)], turn + 1
+        for values, x in zip(collected, results[1 + len(state) :]):
             values.append(x)
     ends = body.output[1 + len(state) :]
     return (*state, *(cg.stack(v, 0) if v else empty(p) for v, p in zip(collected, ends)))
@@ -110,27 +110,27 @@ def open_loop(
             active = cg.logical_and(active, cg.less(number, trips.node))
         c.spend(nodes=6 + 2 * len(state))
         with c.limits.under(active):
-            found = c.build(body, [Const(np.array(number, np.int64)), going, *state])
-        if not all(are_alike(a, b) for a, b in zip(found[1:], state)):
+            results = c.build(body, [Const(np.array(number, np.int64)), going, *state])
+        if not all(are_alike(a, b) for a, b in zip(results[1:], state)):
             raise FormatError("what a loop hands on changes its dtype or number of axes")
-        state = [either(c, active, new, old) for new, old in zip(found[1:], state)]
-        for values, x in zip(collected, found[1 + len(state) :]):
+        state = [either(c, active, new, old) for new, old in zip(results[1:], state)]
+        for values, x in zip(collected, results[1 + len(state) :]):
             values.append(x)
         count = count + cg.astype(active, "int64")
-        going = found[0]
+        going = results[0]
         active = cg.logical_and(active, cg.reshape(going, ()))
     if trips is None:
         c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most:.0f} turns")
     length = c.limits.length(count)
     ends = body.output[1 + len(state) :]
-    return (*state, *(stacked(v, length) if v else empty(p) for v, p in zip(collected, ends)))
+    return (*state, *(stack_values(v, length) if v else empty(p) for v, p in zip(collected, ends)))
 
 
-def stacked(values: Sequence[Value], length: Length) -> Array:
+def stack_values(values: Sequence[Value], length: Length) -> Array:
     """Values of one shape along a new axis, of which the first ones count."""
     if any(isinstance(x, Ragged) for x in values):
         raise FormatError("values of a length known only when run are not collected")
-    return made(cg.stack(values, 0), {0: length})
+    return with_lengths(cg.stack(values, 0), {0: length})
 
 
 def empty(proto: Any) -> Node:
@@ -144,10 +144,10 @@ def scan(c: Context) -> tuple[Node, ...]:
     """Unrolled along the axes that are scanned; opset 8 has a batch axis and lengths."""
     if c.opset < 9:
         return scan_of_batch(c)
-    return scanned(c, c.required("body"), c.nodes, c.required("num_scan_inputs"))
+    return scan_rows(c, c.required("body"), c.nodes, c.required("num_scan_inputs"))
 
 
-def scanned(c: Context, body: Any, operands: list[Node], count: int) -> tuple[Node, ...]:
+def scan_rows(c: Context, body: Any, operands: list[Node], count: int) -> tuple[Node, ...]:
     """States, then scanned operands; gives the last states, then the collected results."""
     states, rows = operands[: len(operands) - count], operands[len(operands) - count :]
     axes = c.attribute("scan_input_axes", [0] * count)
@@ -162,15 +162,15 @@ def scanned(c: Context, body: Any, operands: list[Node], count: int) -> tuple[No
     results = len(body.output) - len(states)
     collected: list[list[Node]] = [[] for _ in range(results)]
     for t in range(length):
-        taken = [x[length - 1 - t if back else t] for x, back in zip(rows, backward)]
-        found = c.build(body, [*states, *taken])
-        states = found[: len(states)]
-        for values, x in zip(collected, found[len(states) :]):
+        items = [x[length - 1 - t if back else t] for x, back in zip(rows, backward)]
+        step_results = c.build(body, [*states, *items])
+        states = step_results[: len(states)]
+        for values, x in zip(collected, step_results[len(states) :]):
             values.append(x)
-    turned = c.attribute("scan_output_directions", [0] * results)
-    placed = c.attribute("scan_output_axes", [0] * results)
-    joined = [cg.stack(v[::-1] if back else v, a) for v, back, a in zip(collected, turned, placed)]
-    return (*states, *joined)
+    directions = c.attribute("scan_output_directions", [0] * results)
+    output_axes = c.attribute("scan_output_axes", [0] * results)
+    outputs = [cg.stack(v[::-1] if back else v, a) for v, back, a in zip(collected, directions, output_axes)]
+    return (*states, *outputs)
 
 
 def scan_of_batch(c: Context) -> tuple[Node, ...]:
@@ -179,11 +179,11 @@ def scan_of_batch(c: Context) -> tuple[Node, ...]:
         raise FormatError("lengths of sequences are not supported")
     operands = [c[i] for i in range(1, len(c.operands))]
     c.spend(nodes=operands[0].shape[0] * len(operands))
-    found = [
-        scanned(c, c.required("body"), [x[i] for x in operands], c.required("num_scan_inputs"))
+    results = [
+        scan_rows(c, c.required("body"), [x[i] for x in operands], c.required("num_scan_inputs"))
         for i in range(operands[0].shape[0])
     ]
-    return tuple(cg.stack(list(values), 0) for values in zip(*found))
+    return tuple(cg.stack(list(values), 0) for values in zip(*results))
 
 
 @operator("ai.onnx.preview.training.Gradient")
@@ -197,10 +197,10 @@ def gradient_of_value(c: Context) -> tuple[Node, ...]:
 
 def sequence(c: Context, i: int = 0) -> list[Value]:
     """Operand i, a sequence."""
-    found = c.value(i)
-    if not isinstance(found, list):
+    value = c.value(i)
+    if not isinstance(value, list):
         raise FormatError(f"operand {i} is no sequence")
-    return found
+    return value
 
 
 @operator("SequenceConstruct")
@@ -215,13 +215,13 @@ def sequence_empty(c: Context) -> Any:
 
 @operator("SequenceAt")
 def sequence_at(c: Context) -> Value:
-    found = sequence(c)
-    return found[place_in(found, c.number(1))]
+    items = sequence(c)
+    return items[sequence_index(items, c.number(1))]
 
 
-def place_in(found: list[Value], at: int, more: int = 0) -> int:
+def sequence_index(items: list[Value], at: int, more: int = 0) -> int:
     """A position in a sequence, `more` of them behind its end; negative ones count from the end."""
-    n = len(found)
+    n = len(items)
     if not -n <= at < n + more:
         raise PositionError(f"position {at} is outside a sequence of {n}")
     return at
@@ -234,16 +234,16 @@ def sequence_length(c: Context) -> Node:
 
 @operator("SequenceInsert")
 def sequence_insert(c: Context) -> Any:
-    found = list(sequence(c))
-    found.insert(place_in(found, c.number(2, len(found)), 1), c.array(1))
-    return [found]
+    items = list(sequence(c))
+    items.insert(sequence_index(items, c.number(2, len(items)), 1), c.array(1))
+    return [items]
 
 
 @operator("SequenceErase")
 def sequence_erase(c: Context) -> Any:
-    found = list(sequence(c))
-    del found[place_in(found, c.number(1, -1))]
-    return [found]
+    items = list(sequence(c))
+    del items[sequence_index(items, c.number(1, -1))]
+    return [items]
 
 
 @operator("SplitToSequence")
@@ -262,12 +262,12 @@ def split_to_sequence(c: Context) -> Any:
 
 @operator("ConcatFromSequence")
 def concat_from_sequence(c: Context) -> Array:
-    found, axis = sequence(c), c.required("axis")
-    if not any(isinstance(x, Ragged) for x in found):
-        return (cg.stack if c.attribute("new_axis", 0) else cg.concat)(found, axis)
+    items, axis = sequence(c), c.required("axis")
+    if not any(isinstance(x, Ragged) for x in items):
+        return (cg.stack if c.attribute("new_axis", 0) else cg.concat)(items, axis)
     if c.attribute("new_axis", 0):
         raise FormatError("values of a length known only when run are not stacked")
-    return joined(c, found, axis)
+    return join_along(c, items, axis)
 
 
 @operator("Optional")

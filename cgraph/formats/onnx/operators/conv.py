@@ -30,7 +30,7 @@ def same_pads(
     return large + small if mode == "SAME_LOWER" else small + large
 
 
-def moves(c: Context, x: Node, window: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+def conv_geometry(c: Context, x: Node, window: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     """Stride, padding and dilation of windows over ``[n, c, ...]``."""
     axes = len(window)
     stride = c.attribute("strides") or [1] * axes
@@ -42,7 +42,7 @@ def moves(c: Context, x: Node, window: Sequence[int]) -> tuple[list[int], list[i
     return stride, pads, dilation
 
 
-def biased(x: Node, bias: Node | None) -> Node:
+def add_bias(x: Node, bias: Node | None) -> Node:
     """One number added to each channel of ``[n, c, ...]``."""
     return x if bias is None else x + cg.reshape(bias, (-1, *[1] * (x.ndim - 2)))
 
@@ -51,10 +51,10 @@ def biased(x: Node, bias: Node | None) -> Node:
 @samples(0)
 def conv(c: Context) -> Node:
     x, f = c[0], c[1]
-    stride, pad, dilation = moves(c, x, f.shape[2:])
+    stride, pad, dilation = conv_geometry(c, x, f.shape[2:])
     pad, x = within(pad, x)
-    found = spatial("conv", x)(x, f, stride, pad, dilation, c.attribute("group", 1))
-    return biased(found, c.get(2))
+    y = spatial("conv", x)(x, f, stride, pad, dilation, c.attribute("group", 1))
+    return add_bias(y, c.get(2))
 
 
 def within(pad: list[int], x: Node) -> tuple[list[int], Node]:
@@ -76,18 +76,18 @@ def conv_transpose(c: Context) -> Node:
     dilation = c.attribute("dilations") or [1] * axes
     extra = c.attribute("output_padding") or [0] * axes
     full = [(n - 1) * s + (k - 1) * d + 1 + e for n, s, k, d, e in zip(x.shape[2:], stride, window, dilation, extra)]
-    mode, wanted = c.attribute("auto_pad", "NOTSET"), c.attribute("output_shape")
+    mode, target = c.attribute("auto_pad", "NOTSET"), c.attribute("output_shape")
     pad = c.attribute("pads") or [0] * 2 * axes
-    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [n * s for n, s in zip(x.shape[2:], stride)]
-    if wanted is not None:
-        total = [n - m for n, m in zip(full, wanted[-axes:])]
+    if target is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+        target = [n * s for n, s in zip(x.shape[2:], stride)]
+    if target is not None:
+        total = [n - m for n, m in zip(full, target[-axes:])]
         extra = [e + max(-n, 0) for e, n in zip(extra, total)]
         total = [max(n, 0) for n in total]
         small, large = [n // 2 for n in total], [n - n // 2 for n in total]
         pad = small + large if mode == "SAME_UPPER" else large + small
-    found = spatial("conv_transpose", x)(x, f, stride, pad, dilation, c.attribute("group", 1), extra)
-    return biased(found, c.get(2))
+    y = spatial("conv_transpose", x)(x, f, stride, pad, dilation, c.attribute("group", 1), extra)
+    return add_bias(y, c.get(2))
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
@@ -100,10 +100,10 @@ def global_pool(c: Context) -> Node:
     return (cg.mean if c.kind == "GlobalAveragePool" else cg.max)(x, axes, keepdims=True)
 
 
-def pool_moves(c: Context, x: Node) -> tuple[list[int], list[int], list[int], list[int], bool]:
+def pool_geometry(c: Context, x: Node) -> tuple[list[int], list[int], list[int], list[int], bool]:
     """Window, stride, padding, dilation, and whether a last window may reach over the edge."""
     window = c.required("kernel_shape")
-    stride, pad, dilation = moves(c, x, window)
+    stride, pad, dilation = conv_geometry(c, x, window)
     return window, stride, pad, dilation, bool(c.attribute("ceil_mode", 0))
 
 
@@ -111,31 +111,31 @@ def pool_moves(c: Context, x: Node) -> tuple[list[int], list[int], list[int], li
 @samples(0)
 def max_pool(c: Context) -> Any:
     x = c[0]
-    window, stride, pad, dilation, ceil = pool_moves(c, x)
-    found = spatial("max_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
+    window, stride, pad, dilation, ceil = pool_geometry(c, x)
+    y = spatial("max_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
     if not c.asks(1):
-        return found
-    return found, places(x, found, c, (window, stride, pad, dilation))
+        return y
+    return y, max_indices(x, y, c, (window, stride, pad, dilation))
 
 
-def places(x: Node, found: Node, c: Context, geometry: tuple[list[int], ...]) -> Node:
+def max_indices(x: Node, pooled: Node, c: Context, geometry: tuple[list[int], ...]) -> Node:
     """Where in the whole operand each window's largest element lies, in C or Fortran order of the image's axes."""
-    seen_elements = found.size * prod(geometry[0])
+    seen_elements = pooled.size * prod(geometry[0])
     c.spend(nbytes=64 * (seen_elements + x.size), work=8 * seen_elements)
-    index = window_index(x.shape[2:], found.shape[2:], *geometry)  # [*results, window], -1 in the padding
+    index = window_index(x.shape[2:], pooled.shape[2:], *geometry)  # [*results, window], -1 in the padding
     inside = np.maximum(index, 0).reshape(-1)
     flat = cg.reshape(x, (*x.shape[:2], -1))
-    seen = cg.reshape(cg.take(flat, inside, 2), (*x.shape[:2], *index.shape))
+    elements = cg.reshape(cg.take(flat, inside, 2), (*x.shape[:2], *index.shape))
     low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    seen = cg.where(index >= 0, seen, np.asarray(low, x.dtype))
-    best = cg.expand_dims(cg.argmax(seen, -1), -1)
+    elements = cg.where(index >= 0, elements, np.asarray(low, x.dtype))
+    best = cg.expand_dims(cg.argmax(elements, -1), -1)
     order = np.arange(prod(x.shape[2:])).reshape(x.shape[2:])
     if c.attribute("storage_order", 0):
         order = np.arange(order.size).reshape(order.shape[::-1]).T
     names = np.broadcast_to(order.reshape(-1)[np.maximum(index, 0)], (*x.shape[:2], *index.shape))
     local = cg.take_along_axis(cg.positive(np.ascontiguousarray(names)), best, -1)
     start = np.arange(prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * (x.ndim - 2)) * prod(x.shape[2:])
-    return cg.reshape(local, found.shape) + start
+    return cg.reshape(local, pooled.shape) + start
 
 
 def window_index(
@@ -148,16 +148,16 @@ def window_index(
 ) -> np.ndarray:
     """For each window the flat positions of its elements, -1 outside: ``[*results, elements of a window]``."""
     axes = len(sizes)
-    found = np.zeros((*results, *window), np.int64)
-    outside = np.zeros(found.shape, bool)
+    index = np.zeros((*results, *window), np.int64)
+    outside = np.zeros(index.shape, bool)
     for i, n in enumerate(sizes):
         along = np.arange(results[i])[:, None] * stride[i] - pad[i] + np.arange(window[i]) * dilation[i]
         shape = [1] * (2 * axes)
         shape[i], shape[axes + i] = along.shape
         along = along.reshape(shape)
         outside |= (along < 0) | (along >= n)
-        found = found * n + along
-    return np.where(outside, -1, found).reshape(*results, -1)
+        index = index * n + along
+    return np.where(outside, -1, index).reshape(*results, -1)
 
 
 @operator("AveragePool")
@@ -168,23 +168,23 @@ def average_pool(c: Context) -> Node:
 
 def average_pool_of(c: Context, x: Node) -> Node:
     """The means of windows of `x`, by the attributes of a pool."""
-    window, stride, pad, dilation, ceil = pool_moves(c, x)
+    window, stride, pad, dilation, ceil = pool_geometry(c, x)
     count_pad = bool(c.attribute("count_include_pad", 0))
     if max(dilation) == 1:
         return spatial("avg_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, count_pad=count_pad)
-    return windows_summed(c, x, (window, stride, pad, dilation, ceil), count_pad)
+    return sum_windows(c, x, (window, stride, pad, dilation, ceil), count_pad)
 
 
 @operator("LpPool")
 @samples(0)
 def lp_pool(c: Context) -> Node:
     x, p = c[0], c.attribute("p", 2)
-    window, stride, pad, dilation, ceil = pool_moves(c, x)
-    total = windows_summed(c, cg.power(cg.abs(x), float(p)), (window, stride, pad, dilation, ceil), None)
+    window, stride, pad, dilation, ceil = pool_geometry(c, x)
+    total = sum_windows(c, cg.power(cg.abs(x), float(p)), (window, stride, pad, dilation, ceil), None)
     return cg.power(total, 1.0 / p)
 
 
-def windows_summed(c: Context, x: Node, geometry: Any, count_pad: bool | None) -> Node:
+def sum_windows(c: Context, x: Node, geometry: Any, count_pad: bool | None) -> Node:
     """Sums over windows (None), or means that count the padding or not, of any dilation."""
     window, stride, pad, dilation, ceil = geometry
     axes = len(window)
@@ -199,8 +199,8 @@ def windows_summed(c: Context, x: Node, geometry: Any, count_pad: bool | None) -
     c.spend(nbytes=64 * elements, work=8 * elements)
     index = window_index(x.shape[2:], results, window, stride, pad, dilation)
     flat = cg.reshape(x, (*x.shape[:2], -1))
-    seen = cg.reshape(cg.take(flat, np.maximum(index, 0).reshape(-1), 2), (*x.shape[:2], *index.shape))
-    total = cg.sum(cg.where(index >= 0, seen, cg.zeros_like(seen)), -1)
+    windows = cg.reshape(cg.take(flat, np.maximum(index, 0).reshape(-1), 2), (*x.shape[:2], *index.shape))
+    total = cg.sum(cg.where(index >= 0, windows, cg.zeros_like(windows)), -1)
     if count_pad is None:
         return total
     padded = [n + pad[i] + pad[axes + i] for i, n in enumerate(x.shape[2:])]

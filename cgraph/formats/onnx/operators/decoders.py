@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.attention import join_heads, split_heads, turned
+from cgraph.formats.onnx.operators.attention import join_heads, rotate, split_heads
 from cgraph.ir.graph import Node
 
 MISSING = ("smooth_softmax", "qk_output", "k_quant_type", "v_quant_type")
@@ -36,13 +36,13 @@ def group_query_attention(c: Context) -> tuple[Node, Node, Node]:
         c.spend(nodes=4 * batch)
         cosines, sines = (rows_from(c[i], start, length) for i in (7, 8))
         pairs = bool(c.attribute("rotary_interleaved", 0))
-        q, k = (swap(turned(swap(x), cosines, sines, 2 * cosines.shape[2], pairs)) for x in (q, k))
+        q, k = (swap(rotate(swap(x), cosines, sines, 2 * cosines.shape[2], pairs)) for x in (q, k))
     keys, values = (x if empty else cg.set_rows(c[i], start, x, 2) for i, x in ((3, k), (4, v)))
     scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
     window = max(c.attribute("local_window_size", -1), 0)
     cap = c.attribute("softcap", 0.0)
-    found = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window, start, cap)
-    return join_heads(found), keys, values
+    y = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window, start, cap)
+    return join_heads(y), keys, values
 
 
 def parts(c: Context, heads: int, groups: int) -> tuple[Node, Node, Node]:
@@ -97,5 +97,5 @@ def rotary_embedding(c: Context) -> Node:
         places = cg.reshape(places, (1, 1)) + np.arange(length)
     places = cg.broadcast_to(places, (batch, length))
     cosines, sines = (cg.take(c[i], places, 0) for i in (2, 3))
-    found = turned(x, cosines, sines, size or x.shape[3], bool(c.attribute("interleaved", 0)))
-    return cg.reshape(found, c[0].shape) if packed else swap(found)
+    y = rotate(x, cosines, sines, size or x.shape[3], bool(c.attribute("interleaved", 0)))
+    return cg.reshape(y, c[0].shape) if packed else swap(y)

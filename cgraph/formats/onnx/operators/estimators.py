@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labelled, transformed
+from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, post_transform
 from cgraph.ir.graph import Node
 
 ROUNDS = 100  # of the iteration that makes one share of each class from shares of pairs, as in libsvm
@@ -25,32 +25,32 @@ def rows_of(c: Context) -> Node:
     return cg.astype(c[0] if c[0].ndim == 2 else cg.reshape(c[0], (1, -1)), "float32")
 
 
-def weighted(x: Node, coefficients: np.ndarray, added: np.ndarray) -> Node:
+def linear_combination(x: Node, coefficients: np.ndarray, added: np.ndarray) -> Node:
     """``[n, targets]``: products with ``[targets, columns]``."""
-    found = cg.matmul(x, coefficients.reshape(-1, x.shape[1]).T)
-    return found + added if added.size else found
+    product = cg.matmul(x, coefficients.reshape(-1, x.shape[1]).T)
+    return product + added if added.size else product
 
 
 @operator("ai.onnx.ml.LinearRegressor")
 def linear_regressor(c: Context) -> Node:
     """``[n, targets]``."""
-    found = weighted(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
-    return transformed(found, c.attribute("post_transform", "NONE"))
+    scores = linear_combination(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
+    return post_transform(scores, c.attribute("post_transform", "NONE"))
 
 
 @operator("ai.onnx.ml.LinearClassifier")
 def linear_classifier(c: Context) -> tuple[Node, Node]:
     """The label of each row and the scores of its classes."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
-    scores = weighted(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
+    scores = linear_combination(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
     if scores.shape[1] > 1:
-        return labelled(labels, cg.argmax(scores, 1)), transformed(scores, how)
+        return labels_of(labels, cg.argmax(scores, 1)), post_transform(scores, how)
     if len(labels) == 2:
-        chosen = cg.astype(scores[:, 0] > 0, "int64")
-        return labelled(labels, chosen), both_classes(scores, how != "LOGISTIC", how)
+        classes = cg.astype(scores[:, 0] > 0, "int64")
+        return labels_of(labels, classes), both_classes(scores, how != "LOGISTIC", how)
     first = labels[:1] if len(labels) else np.ones(1, np.int64)
-    chosen = scores[:, 0] > (0.0 if how == "NONE" else 0.5)
-    return cg.where(chosen, first, np.int64(0)), transformed(scores, how)
+    classes = scores[:, 0] > (0.0 if how == "NONE" else 0.5)
+    return cg.where(classes, first, np.int64(0)), post_transform(scores, how)
 
 
 def kernel_of(c: Context, x: Node, vectors: np.ndarray) -> Node:
@@ -82,10 +82,10 @@ def svm_regressor(c: Context) -> Node:
     count = c.attribute("n_supports", 0)
     if count:
         x = kernel_of(c, x, floats(c, "support_vectors").reshape(count, -1))
-    found = weighted(x, coefficients, added)
+    scores = linear_combination(x, coefficients, added)
     if c.attribute("one_class", 0):
-        return cg.where(found > 0, np.float32(1), np.float32(-1))
-    return transformed(found, c.attribute("post_transform", "NONE"))
+        return cg.where(scores > 0, np.float32(1), np.float32(-1))
+    return post_transform(scores, c.attribute("post_transform", "NONE"))
 
 
 @operator("ai.onnx.ml.SVMClassifier")
@@ -96,24 +96,24 @@ def svm_classifier(c: Context) -> tuple[Node, Node]:
     if not counts:
         return machine_without_vectors(c, labels, how)
     scores, votes = pairs_of(c, counts, floats(c, "coefficients"))
-    likely, chosen = (floats(c, "prob_a"), floats(c, "prob_b")), labelled(labels, cg.argmax(votes, 1))
+    likely, classes = (floats(c, "prob_a"), floats(c, "prob_b")), labels_of(labels, cg.argmax(votes, 1))
     if likely[0].size:
-        return chosen, transformed(probabilities(scores, *likely, len(counts)), how)
+        return classes, post_transform(probabilities(scores, *likely, len(counts)), how)
     if len(labels) == 2:
-        return chosen, both_classes(scores, how in ("SOFTMAX", "SOFTMAX_ZERO"), how)
-    return chosen, transformed(scores, how)
+        return classes, both_classes(scores, how in ("SOFTMAX", "SOFTMAX_ZERO"), how)
+    return classes, post_transform(scores, how)
 
 
 def machine_without_vectors(c: Context, labels: np.ndarray, how: str) -> tuple[Node, Node]:
     """A score for each class; of two, the second is chosen by any score that is large enough, as in onnxruntime."""
     coefficients, rho = floats(c, "coefficients"), floats(c, "rho")
-    scores = weighted(rows_of(c), coefficients, rho[:1])
-    chosen = cg.argmax(scores, 1)
+    scores = linear_combination(rows_of(c), coefficients, rho[:1])
+    classes = cg.argmax(scores, 1)
     if len(rho) == 1 and len(labels) == 2:
         largest = cg.max(scores, 1)
         second = largest >= 0.5 if (coefficients >= 0).all() else largest > 0
-        chosen = cg.where(second, np.int64(1), chosen)
-    return labelled(labels, chosen), transformed(scores, how)
+        classes = cg.where(second, np.int64(1), classes)
+    return labels_of(labels, classes), post_transform(scores, how)
 
 
 def pairs_of(c: Context, counts: list[int], coefficients: np.ndarray) -> tuple[Node, Node]:
@@ -152,23 +152,23 @@ def probabilities(scores: Node, a: np.ndarray, b: np.ndarray, count: int) -> Nod
     table = cg.stack([cg.stack(row, 1) for row in rows], 1)
 
     def one(state: Node, _: Node) -> tuple[Node, Node]:
-        return improved(table, state, count), state[:, 0]
+        return refine(table, state, count), state[:, 0]
 
     start = cg.full((scores.shape[0], count), 1 / count, "float32")
     return cg.scan(one, start, np.zeros((ROUNDS, 1), np.float32))[0]
 
 
-def improved(table: Node, shares: Node, count: int) -> Node:
+def refine(table: Node, shares: Node, count: int) -> Node:
     """Shares after one round; as they are where they are close enough."""
     product = cg.sum(table * cg.expand_dims(shares, 1), -1)
     total = cg.sum(shares * product, 1, keepdims=True)
     error = cg.max(cg.abs(product - total), 1, keepdims=True)
-    found = shares
+    estimate = shares
     for t in range(count):
         own = table[:, t, t : t + 1]
         step = (total - product[:, t : t + 1]) / own
         total = (total + step * (step * own + 2 * product[:, t : t + 1])) / ((1 + step) * (1 + step))
         only = np.eye(count, dtype=np.float32)[t]
-        found = (found + step * only) / (1 + step)
+        estimate = (estimate + step * only) / (1 + step)
         product = (product + step * table[:, t]) / (1 + step)
-    return cg.where(error < CLOSE / count, shares, found)
+    return cg.where(error < CLOSE / count, shares, estimate)

@@ -68,8 +68,8 @@ def feature_vectorizer(c: Context) -> Node:
 def array_feature_extractor(c: Context) -> Node:
     """Some places of the last axis; of an axis alone, a row."""
     x, places = c[0], cg.reshape(c[1], (-1,))
-    found = cg.take(x, places, -1)
-    return cg.reshape(found, (1, -1)) if x.ndim == 1 else found
+    features = cg.take(x, places, -1)
+    return cg.reshape(features, (1, -1)) if x.ndim == 1 else features
 
 
 @operator("ai.onnx.ml.OneHotEncoder")
@@ -95,18 +95,18 @@ def label_encoder(c: Context) -> Node:
     keys, values = keys[order], values[order]
     keys, first = np.unique(keys, return_index=True)
     place = cg.minimum(cg.searchsorted(keys.astype(x.dtype), x), len(keys) - 1)
-    known = cg.take(keys.astype(x.dtype), place, 0)
-    same = cg.equal(known, x)
+    nearest_keys = cg.take(keys.astype(x.dtype), place, 0)
+    same = cg.equal(nearest_keys, x)
     if keys.dtype.kind == "f" and np.isnan(keys[-1]):
-        same = cg.logical_or(same, cg.logical_and(cg.isnan(x), cg.isnan(known)))
+        same = cg.logical_or(same, cg.logical_and(cg.isnan(x), cg.isnan(nearest_keys)))
     return cg.where(same, cg.take(values[first], place, 0), np.asarray(default, values.dtype))
 
 
 def table_of(c: Context, name: str) -> np.ndarray:
     """Keys or values, from whichever attribute has them."""
-    given: Any = c.attribute(f"{name}_tensor")
-    if given is not None:
-        return np.asarray(given).reshape(-1)
+    tensor: Any = c.attribute(f"{name}_tensor")
+    if tensor is not None:
+        return np.asarray(tensor).reshape(-1)
     if c.attribute(f"{name}_floats"):
         return np.asarray(c.required(f"{name}_floats"), np.float32)
     return np.asarray(c.required(f"{name}_int64s"), np.int64)
@@ -114,9 +114,9 @@ def table_of(c: Context, name: str) -> np.ndarray:
 
 def default_of(c: Context) -> Any:
     """The value for a key that is not listed."""
-    given = c.attribute("default_tensor")
-    if given is not None:
-        return np.asarray(given).reshape(-1)[0]
+    tensor = c.attribute("default_tensor")
+    if tensor is not None:
+        return np.asarray(tensor).reshape(-1)[0]
     if c.attribute("values_floats"):
         return c.attribute("default_float", -0.0)
     return c.attribute("default_int64", -1)

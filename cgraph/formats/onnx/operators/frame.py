@@ -9,7 +9,7 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import node_of
 from cgraph.formats.onnx.dynamic.value import Array, lengths_of
-from cgraph.formats.onnx.dynamic_ops.slices import computed, framed, plain
+from cgraph.formats.onnx.dynamic_ops.slices import as_length, pad_axis, unwrap
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 
@@ -20,35 +20,35 @@ def pad(c: Context) -> Array:
     if c.opset >= 11 and (c.is_ragged or c.is_open(1, 2)):
         return open_pad(c)
     x, mode = c[0], c.attribute("mode", "constant")
-    given = c.ints(1) if c.opset >= 11 else c.attribute("pads", c.attribute("paddings"))
+    pads = c.ints(1) if c.opset >= 11 else c.attribute("pads", c.attribute("paddings"))
     value = (c.number(2, 0) if c.opset >= 11 else c.attribute("value", 0.0)) if mode == "constant" else 0
     axes = [axis_of(a, x.ndim) for a in c.ints(3, range(x.ndim))]
-    if len(given) != 2 * len(axes):
-        raise FormatError(f"pads {given} are not two for each of {len(axes)} axes")
+    if len(pads) != 2 * len(axes):
+        raise FormatError(f"pads {pads} are not two for each of {len(axes)} axes")
     widths = [(0, 0)] * x.ndim
     for i, a in enumerate(axes):
-        widths[a] = (given[i], given[len(axes) + i])
+        widths[a] = (pads[i], pads[len(axes) + i])
     if mode == "wrap":
         c.spend(nbytes=32 * sum(max(n + before + behind, 0) for n, (before, behind) in zip(x.shape, widths)))
-    return padded(x, widths, mode, value)
+    return pad_constant(x, widths, mode, value)
 
 
 def open_pad(c: Context) -> Array:
     """Widths are known only when run, or an axis is of open length."""
-    x, mode, given = c.array(0), c.attribute("mode", "constant"), c.lengths(1)
+    x, mode, pads = c.array(0), c.attribute("mode", "constant"), c.lengths(1)
     axes = [axis_of(a, x.ndim) for a in c.ints(3, range(x.ndim))]
-    if len(given) != 2 * len(axes):
-        raise FormatError(f"pads are {len(given)}, not two for each of {len(axes)} axes")
+    if len(pads) != 2 * len(axes):
+        raise FormatError(f"pads are {len(pads)}, not two for each of {len(axes)} axes")
     value = c.get(2, 0)
     for i, axis in enumerate(axes):
-        before, behind = given[i], given[len(axes) + i]
+        before, behind = pads[i], pads[len(axes) + i]
         if (before, behind) != (0, 0):
-            size = computed(c, plain(lengths_of(x)[axis]) + plain(before) + plain(behind))
-            x = framed(c, x, axis, before, size, mode, value)
+            size = as_length(c, unwrap(lengths_of(x)[axis]) + unwrap(before) + unwrap(behind))
+            x = pad_axis(c, x, axis, before, size, mode, value)
     return x
 
 
-def padded(x: Node, widths: list[tuple[int, int]], mode: str, value: Any) -> Node:
+def pad_constant(x: Node, widths: list[tuple[int, int]], mode: str, value: Any) -> Node:
     """More or fewer elements around the operand, for each axis before and behind."""
     inside = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths))
     x = x[inside] if any(w < 0 for pair in widths for w in pair) else x
@@ -73,7 +73,7 @@ def center_crop_pad(c: Context) -> Array:
         n = x.shape[a]
         before = (want - n) // 2 if want >= n else -((n - want) // 2)
         widths[a] = (before, want - n - before)
-    return padded(x, widths, "constant", 0)
+    return pad_constant(x, widths, "constant", 0)
 
 
 def open_crop_pad(c: Context) -> Array:
@@ -83,5 +83,5 @@ def open_crop_pad(c: Context) -> Array:
         axis = axis_of(axis, x.ndim)
         more = node_of(want) - node_of(lengths_of(x)[axis])
         half = cg.sign(more) * cg.floor_divide(cg.abs(more), 2)
-        x = framed(c, x, axis, c.limits.length(half), want, "constant", 0)
+        x = pad_axis(c, x, axis, c.limits.length(half), want, "constant", 0)
     return x

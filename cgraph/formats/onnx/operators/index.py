@@ -11,15 +11,15 @@ from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
 from cgraph.formats.onnx.dynamic.value import (
     Array,
     Ragged,
-    along,
+    broadcast_lengths,
     counts_of,
-    filled,
-    inside,
+    fill_padding,
     lengths_of,
-    made,
     node_in,
-    resized,
-    together,
+    part_of_axis,
+    resize_axis,
+    valid_mask,
+    with_lengths,
 )
 from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
 from cgraph.ir.graph import Node
@@ -37,7 +37,7 @@ def positions(c: Context, index: Array, n: Length) -> Node:
         node = cg.astype(node, "int64")
         node = cg.where(node < 0, node + n.node, node)
         node = cg.where(cg.logical_and(node >= 0, node < n.node), node, int(n.high))
-    return filled(c.limits, Ragged(node, index.counts) if isinstance(index, Ragged) else node, 0)
+    return fill_padding(c.limits, Ragged(node, index.counts) if isinstance(index, Ragged) else node, 0)
 
 
 @operator("Gather")
@@ -45,9 +45,9 @@ def gather(c: Context) -> Array:
     if c.is_ragged:
         x, index = c.array(0), c.array(1)
         axis = axis_of(c.attribute("axis", 0), x.ndim)
-        found = cg.take(node_in(x), positions(c, index, lengths_of(x)[axis]), axis)
+        node = cg.take(node_in(x), positions(c, index, lengths_of(x)[axis]), axis)
         lengths = [*lengths_of(x)[:axis], *lengths_of(index), *lengths_of(x)[axis + 1 :]]
-        return made(found, dict(enumerate(lengths)))
+        return with_lengths(node, dict(enumerate(lengths)))
     return cg.take(c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim))
 
 
@@ -59,8 +59,8 @@ def gather_elements(c: Context) -> Array:
         axis = axis_of(c.attribute("axis", 0), x.ndim)
         node = positions(c, index, lengths_of(x)[axis])
         for a, n in enumerate(node_in(x).shape):
-            node = node if a == axis else resized(node, a, min(n, node.shape[a]))
-        return made(cg.take_along_axis(node_in(x)[beside(node, axis)], node, axis), counts_of(index))
+            node = node if a == axis else resize_axis(node, a, min(n, node.shape[a]))
+        return with_lengths(cg.take_along_axis(node_in(x)[beside(node, axis)], node, axis), counts_of(index))
     x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
     return cg.take_along_axis(x[beside(index, axis)], index, axis)
 
@@ -80,7 +80,7 @@ def gather_nd(c: Context) -> Array:
         x, index = c.array(0), c.array(1)
         places = positions_nd(c, x, index)
         lengths = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
-        return made(cg.gather_nd(node_in(x), places), dict(enumerate(lengths)))
+        return with_lengths(cg.gather_nd(node_in(x), places), dict(enumerate(lengths)))
     c.spend(nbytes=32 * prod(c[0].shape[:batch]) if batch else 0)
     return cg.gather_nd(c[0], c[1], batch)
 
@@ -91,7 +91,7 @@ def positions_nd(c: Context, x: Array, index: Array) -> Node:
         raise FormatError("along how many axes positions go is known only when run")
     columns = []
     for i, n in enumerate(lengths_of(x)[: node_in(index).shape[-1]]):
-        columns.append(positions(c, made(node_in(index)[..., i], counts_of(index)), n))
+        columns.append(positions(c, with_lengths(node_in(index)[..., i], counts_of(index)), n))
     return cg.stack(columns, -1)
 
 
@@ -100,20 +100,20 @@ def places_to_write(c: Context, places: Node, index: Array, room: int) -> Node:
     places = cg.astype(places, "int64")
     places = cg.where(places < 0, places + room, places)
     places = cg.where(cg.logical_and(places >= 0, places < room), places, room + 1)
-    return cg.where(inside(c.limits, index), places, room) if isinstance(index, Ragged) else places
+    return cg.where(valid_mask(c.limits, index), places, room) if isinstance(index, Ragged) else places
 
 
 def open_scatter_elements(c: Context) -> Array:
     """Operands have axes of open length."""
     x, axis = c.array(0), axis_of(c.attribute("axis", 0), c.array(0).ndim)
-    (node, values), lengths = together(c.limits, [c.array(1), c.array(2)], c.unequal)
-    index, room = made(node, lengths), node_in(x).shape[axis]
+    (node, values), lengths = broadcast_lengths(c.limits, [c.array(1), c.array(2)], c.unequal)
+    index, room = with_lengths(node, lengths), node_in(x).shape[axis]
     written = places_to_write(c, positions(c, index, lengths_of(x)[axis]), index, room)
-    wide = resized(node_in(x), axis, room + 1)
+    wide = resize_axis(node_in(x), axis, room + 1)
     place = beside(written, axis)
     part = cg.put_along_axis(wide[place], written, values, axis, way_to_write(c))
-    found = part if part.shape == wide.shape else cg.set_slice(wide, place, part)
-    return made(resized(found, axis, room), counts_of(x))
+    updated = part if part.shape == wide.shape else cg.set_slice(wide, place, part)
+    return with_lengths(resize_axis(updated, axis, room), counts_of(x))
 
 
 def open_scatter_nd(c: Context) -> Array:
@@ -127,10 +127,10 @@ def open_scatter_nd(c: Context) -> Array:
         c.limits.check_equal(n, m, c.unequal)
     values = node_in(updates)
     for a, n in enumerate((*flat.shape, *rest)):
-        values = resized(values, a, n)
-    written = places_to_write(c, flat, made(flat, counts_of(index)), room)
-    found = cg.scatter(resized(rows, 0, room + 1), written, values, way_to_write(c))
-    return made(cg.reshape(resized(found, 0, room), node_in(x).shape), counts_of(x))
+        values = resize_axis(values, a, n)
+    written = places_to_write(c, flat, with_lengths(flat, counts_of(index)), room)
+    node = cg.scatter(resize_axis(rows, 0, room + 1), written, values, way_to_write(c))
+    return with_lengths(cg.reshape(resize_axis(node, 0, room), node_in(x).shape), counts_of(x))
 
 
 @operator("ScatterElements", "Scatter")
@@ -190,9 +190,9 @@ def one_hot(c: Context) -> Array:
     node = cg.astype(node_in(index), "int64")
     node = cg.expand_dims(cg.where(node < 0, node + last, node), axis)  # negative ones count from the end
     steps = np.arange(room).reshape(-1, *[1] * (node.ndim - 1 - axis))
-    found = cg.where(cg.equal(node, steps), values[1], values[0])
+    encoded = cg.where(cg.equal(node, steps), values[1], values[0])
     lengths = {a + (a >= axis): n for a, n in counts_of(index).items()}
-    return made(found, {**lengths, axis: depth})
+    return with_lengths(encoded, {**lengths, axis: depth})
 
 
 @operator("TopK")
@@ -213,11 +213,13 @@ def open_top_k(c: Context) -> tuple[Array, Array]:
     axis = axis_of(c.attribute("axis", -1), x.ndim)
     n, k = lengths_of(x)[axis], c.length(1) if c.opset >= 10 else c.attribute("k")
     c.limits.check(cg.logical_and(node_of(k) <= node_of(n), node_of(k) >= 0), f"{c.unequal}: k is above their number")
-    node = filled(c.limits, x, lowest(x.dtype) if largest else np.nan if x.dtype.kind == "f" else highest(x.dtype))
+    node = fill_padding(
+        c.limits, x, lowest(x.dtype) if largest else np.nan if x.dtype.kind == "f" else highest(x.dtype)
+    )
     room = int(min(most(k), node.shape[axis], c.maximum))
-    places = along(sorted_places(node, axis, largest), axis, slice(0, room))
+    places = part_of_axis(sorted_places(node, axis, largest), axis, slice(0, room))
     lengths = {**counts_of(x), axis: k}
-    return made(cg.take_along_axis(node, places, axis), lengths), made(places, lengths)
+    return with_lengths(cg.take_along_axis(node, places, axis), lengths), with_lengths(places, lengths)
 
 
 def sorted_places(x: Node, axis: int, largest: bool) -> Node:

@@ -38,11 +38,11 @@ def gemm(c: Context) -> Node:
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
     if c.opset < 7:
         a = cg.reshape(a, (a.shape[0], -1)) if a.ndim > 2 else a
-    found = cg.matmul(a.T if c.attribute("transA", 0) else a, b.T if c.attribute("transB", 0) else b)
-    found = found if alpha == 1 else cg.astype(found * alpha, found.dtype)
+    product = cg.matmul(a.T if c.attribute("transA", 0) else a, b.T if c.attribute("transB", 0) else b)
+    product = product if alpha == 1 else cg.astype(product * alpha, product.dtype)
     if added is None:
-        return found
-    return found + (added if beta == 1 else cg.astype(added * beta, found.dtype))
+        return product
+    return product + (added if beta == 1 else cg.astype(added * beta, product.dtype))
 
 
 def letters_of_einsum(c: Context) -> tuple[list[str], str]:

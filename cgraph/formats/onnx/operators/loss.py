@@ -29,12 +29,12 @@ def likelihood_loss(c: Context, log: Node, labels: Node) -> Node:
     ignored = c.attribute("ignore_index")
     c.spend(nbytes=8 * log.shape[1])
     classes = np.arange(log.shape[1]).reshape(-1, *[1] * (log.ndim - 2))
-    chosen = cg.equal(cg.expand_dims(labels, 1), classes)
-    picked = cg.sum(cg.where(chosen, log, cg.zeros_like(log)), 1)
+    is_label = cg.equal(cg.expand_dims(labels, 1), classes)
+    picked = cg.sum(cg.where(is_label, log, cg.zeros_like(log)), 1)
     weight = cg.ones(labels.shape, log.dtype)
     if c.value(2) is not None:
         per_class = cg.broadcast_to(cg.reshape(c[2], classes.shape), log.shape)
-        weight = cg.sum(cg.where(chosen, per_class, cg.zeros_like(log)), 1)
+        weight = cg.sum(cg.where(is_label, per_class, cg.zeros_like(log)), 1)
     if ignored is not None:
         weight = cg.where(cg.equal(labels, ignored), cg.zeros_like(weight), weight)
     loss = -picked * weight

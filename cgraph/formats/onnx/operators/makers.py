@@ -5,9 +5,9 @@ import numpy as np
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import Size, node_of
-from cgraph.formats.onnx.dynamic.value import Array, lengths_of, made
+from cgraph.formats.onnx.dynamic.value import Array, lengths_of, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
-from cgraph.formats.onnx.dynamic_ops.reshape import counted
+from cgraph.formats.onnx.dynamic_ops.reshape import element_count
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
@@ -16,15 +16,15 @@ from cgraph.ops.leaf import Const
 
 @operator("Shape")
 def shape(c: Context) -> Node:
-    found = lengths_of(c.array(0))[slice(c.attribute("start", 0), c.attribute("end"))]
-    if not any(isinstance(n, Size) for n in found):
-        return Const(np.array(found, np.int64))
-    return cg.stack([node_of(n) for n in found], 0)
+    lengths = lengths_of(c.array(0))[slice(c.attribute("start", 0), c.attribute("end"))]
+    if not any(isinstance(n, Size) for n in lengths):
+        return Const(np.array(lengths, np.int64))
+    return cg.stack([node_of(n) for n in lengths], 0)
 
 
 @operator("Size")
 def size(c: Context) -> Node:
-    return node_of(counted(c, lengths_of(c.array(0))))
+    return node_of(element_count(c, lengths_of(c.array(0))))
 
 
 @operator("Constant")
@@ -42,7 +42,7 @@ def constant_of_shape(c: Context) -> Array:
     value = c.attribute("value", np.zeros(1, np.float32)).reshape(())
     lengths = c.lengths(0)
     rooms = [c.room(n, [0], axis) if isinstance(n, Size) else n for axis, n in enumerate(lengths)]
-    return made(cg.broadcast_to(Const(value), tuple(rooms)), dict(enumerate(lengths)))
+    return with_lengths(cg.broadcast_to(Const(value), tuple(rooms)), dict(enumerate(lengths)))
 
 
 @operator("EyeLike")
@@ -73,8 +73,8 @@ def open_range(c: Context) -> Array:
         count = cg.floor_divide(cg.astype((stop - start) * sign + cg.abs(step) - 1, "int64"), cg.abs(step))
     length = c.limits.length(cg.maximum(cg.astype(count, "int64"), 0))
     room = c.room(length, [0, 1, 2])
-    found = start + cg.astype(c.limits.steps(room), start.dtype) * step
-    return made(cg.astype(found, start.dtype), {0: length})
+    values = start + cg.astype(c.limits.steps(room), start.dtype) * step
+    return with_lengths(cg.astype(values, start.dtype), {0: length})
 
 
 @operator("Trilu")

@@ -16,23 +16,23 @@ from cgraph.ops.shape import axis_of
 
 @operator("BatchNormalization")
 def batch_norm(c: Context) -> Any:
-    return normalised_in_training(c) if c.attribute("training_mode", 0) else normalised(c)
+    return normalise_in_training(c) if c.attribute("training_mode", 0) else normalise(c)
 
 
 @samples(0)
-def normalised(c: Context) -> Node:
+def normalise(c: Context) -> Node:
     """By given statistics."""
     return cg.batch_norm(*(c[i] for i in range(5)), c.attribute("epsilon", 1e-5))
 
 
-def normalised_in_training(c: Context) -> Any:
+def normalise_in_training(c: Context) -> Any:
     """By the batch's own statistics, with running ones as further results."""
     x, scale, shift, mean, variance = (c[i] for i in range(5))
     axes = tuple(i for i in range(x.ndim) if i != 1)
     own_mean, own_variance = cg.mean(x, axes), cg.var(x, axes)
-    kept = c.attribute("momentum", 0.9)
-    found = cg.batch_norm(x, scale, shift, own_mean, own_variance, c.attribute("epsilon", 1e-5))
-    return found, mean * kept + own_mean * (1 - kept), variance * kept + own_variance * (1 - kept)
+    momentum = c.attribute("momentum", 0.9)
+    y = cg.batch_norm(x, scale, shift, own_mean, own_variance, c.attribute("epsilon", 1e-5))
+    return y, mean * momentum + own_mean * (1 - momentum), variance * momentum + own_variance * (1 - momentum)
 
 
 @operator("InstanceNormalization")
@@ -64,12 +64,12 @@ def layer_norm(c: Context) -> Any:
     axis, eps = axis_of(c.attribute("axis", -1), x.ndim), c.attribute("epsilon", 1e-5)
     shape = x.shape[axis:]
     shift = cg.zeros(shape, x.dtype) if shift is None else shift
-    found = cg.layer_norm(x, cg.broadcast_to(scale, shape), cg.broadcast_to(shift, shape), eps)
+    y = cg.layer_norm(x, cg.broadcast_to(scale, shape), cg.broadcast_to(shift, shape), eps)
     if not (c.asks(1) or c.asks(2)):
-        return found
+        return y
     axes = tuple(range(axis, x.ndim))
     deviation = cg.reciprocal(cg.sqrt(cg.var(x, axes, keepdims=True) + eps))
-    return found, cg.mean(x, axes, keepdims=True), deviation
+    return y, cg.mean(x, axes, keepdims=True), deviation
 
 
 @operator("RMSNormalization", "SimplifiedLayerNormalization")

@@ -6,8 +6,8 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context
 from cgraph.formats.onnx.dynamic.bounds import Length
-from cgraph.formats.onnx.dynamic.value import Array, lengths_of, made, node_in
-from cgraph.formats.onnx.dynamic_ops.slices import computed, plain, taken
+from cgraph.formats.onnx.dynamic.value import Array, lengths_of, node_in, with_lengths
+from cgraph.formats.onnx.dynamic_ops.slices import as_length, take_along, unwrap
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
@@ -31,33 +31,33 @@ def open_resize(c: Context) -> Array:
     coordinates = c.attribute("coordinate_transformation_mode", "half_pixel")
     for name, value in REFUSED.items():
         if c.attribute(name, value) != value:
-            raise must_be_known(c, f"{name}={c.attribute(name)!r}")
+            raise require_constant(c, f"{name}={c.attribute(name)!r}")
     if mode not in ("nearest", "linear") or (mode == "linear" and x.dtype.kind != "f"):
-        raise must_be_known(c, f"mode {mode!r} of {x.dtype}")
+        raise require_constant(c, f"mode {mode!r} of {x.dtype}")
     axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
     sizes = c.lengths(3) or [None] * len(axes)
     for i, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
-        n = plain(lengths_of(x)[axis])
+        n = unwrap(lengths_of(x)[axis])
         scale = float_of(size) / float_of(n) if size is not None else factor(c, i)
-        m = size if size is not None else computed(c, cg.astype(cg.floor(float_of(n) * scale), "int64"))
+        m = size if size is not None else as_length(c, cg.astype(cg.floor(float_of(n) * scale), "int64"))
         if m == n and (size is not None or (not isinstance(scale, Node) and scale == 1)):
             continue
         steps = float_of(c.limits.steps(c.room(m, [3, 2], axis)))
         at = places(c, steps, float_of(n), float_of(m), scale, coordinates)
-        x = at_nearest(c, x, axis, at, m) if mode == "nearest" else between(c, x, axis, at, m)
+        x = at_nearest(c, x, axis, at, m) if mode == "nearest" else interpolate(c, x, axis, at, m)
     return x
 
 
-def must_be_known(c: Context, what: str) -> UnknownError:
+def require_constant(c: Context, what: str) -> UnknownError:
     """What takes no sizes that are known only when run, with the inputs that decide them."""
     nodes = [node_in(c.array(i)) for i in (0, 2, 3) if c.value(i) is not None and (i or c.is_ragged)]
-    missing = [name for node in nodes for name in c.known.missing(node)]
+    missing = [name for node in nodes for name in c.evaluator.missing(node)]
     return UnknownError(f"{what} takes no sizes that are known only when run", constants=list(dict.fromkeys(missing)))
 
 
 def float_of(x: Any) -> Any:
     """A length, a number or a node as float64."""
-    return cg.astype(plain(x), "float64") if isinstance(plain(x), Node) else float(plain(x))
+    return cg.astype(unwrap(x), "float64") if isinstance(unwrap(x), Node) else float(unwrap(x))
 
 
 def factor(c: Context, i: int) -> Any:
@@ -75,26 +75,26 @@ def places(c: Context, steps: Node, n: Any, m: Any, scale: Any, coordinates: str
         return cg.where(m > 1, (steps + 0.5) / scale - 0.5, 0.0)
     if coordinates == "align_corners":
         return cg.where(m > 1, steps * (n - 1) / (n * scale - 1), 0.0)
-    raise must_be_known(c, f"coordinates {coordinates!r}")
+    raise require_constant(c, f"coordinates {coordinates!r}")
 
 
-def within(c: Context, x: Array, axis: int, at: Any) -> Node:
+def clip_to_axis(c: Context, x: Array, axis: int, at: Any) -> Node:
     """Positions held in an axis."""
-    return cg.clip(cg.astype(at, "int64"), 0, cg.maximum(plain(lengths_of(x)[axis]) - 1, 0))
+    return cg.clip(cg.astype(at, "int64"), 0, cg.maximum(unwrap(lengths_of(x)[axis]) - 1, 0))
 
 
 def at_nearest(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
     rounding = c.attribute("nearest_mode", "round_prefer_floor")
     if rounding not in ROUNDED:
         raise FormatError(f"nearest_mode {rounding!r} is not supported")
-    return taken(c, x, axis, within(c, x, axis, ROUNDED[rounding](at)), length)
+    return take_along(c, x, axis, clip_to_axis(c, x, axis, ROUNDED[rounding](at)), length)
 
 
-def between(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
+def interpolate(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
     """By the two neighbours, each by how near it is."""
     low = cg.floor(at)
     share = cg.reshape(at - low, (-1, *[1] * (x.ndim - 1 - axis)))
-    first, second = (taken(c, x, axis, within(c, x, axis, v), length) for v in (low, low + 1))
+    first, second = (take_along(c, x, axis, clip_to_axis(c, x, axis, v), length) for v in (low, low + 1))
     share = cg.astype(share, x.dtype)[: node_in(first).shape[axis]]
-    found = node_in(first) * (1 - share) + node_in(second) * share
-    return made(found, dict(enumerate(lengths_of(first))))
+    node = node_in(first) * (1 - share) + node_in(second) * share
+    return with_lengths(node, dict(enumerate(lengths_of(first))))

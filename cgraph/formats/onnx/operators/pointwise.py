@@ -9,7 +9,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.dynamic.value import Array, counts_of, made, node_in
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, node_in, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import elementwise
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
@@ -141,7 +141,7 @@ def cast(c: Context) -> Node:
 @operator("CastLike")
 def cast_like(c: Context) -> Array:
     x = c.array(0)
-    return made(cg.astype(node_in(x), c.array(1).dtype), counts_of(x))
+    return with_lengths(cg.astype(node_in(x), c.array(1).dtype), counts_of(x))
 
 
 @operator("BitCast")
@@ -150,7 +150,7 @@ def bit_cast(c: Context) -> Node:
     return cg.bitcast(c[0], dtype_of_number(c.required("to"), "the result"))
 
 
-def with_numbers(function: str, **defaults: float) -> Callable[[Context], Node]:
+def with_attributes(function: str, **defaults: float) -> Callable[[Context], Node]:
     """An importer for a function of one operand and attributes."""
 
     def importer(c: Context) -> Node:
@@ -168,7 +168,7 @@ for _name, _function, _defaults in (
     ("Selu", "selu", {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}),
     ("ThresholdedRelu", "thresholded_relu", {"alpha": 1.0}),
 ):
-    operator(_name)(elementwise(with_numbers(_function, **_defaults)))
+    operator(_name)(elementwise(with_attributes(_function, **_defaults)))
 
 
 @operator("Gelu")
@@ -213,5 +213,5 @@ def dropout(c: Context) -> Any:
         return x, cg.ones(x.shape, bool)
     if not 0 <= ratio < 1:
         raise FormatError(f"ratio {ratio} is outside [0, 1)")
-    kept = cg.random_bernoulli(cg.random_key(c.attribute("seed", 0)), x.shape, 1 - ratio)
-    return cg.where(kept, x / (1 - ratio), cg.zeros_like(x)), kept
+    mask = cg.random_bernoulli(cg.random_key(c.attribute("seed", 0)), x.shape, 1 - ratio)
+    return cg.where(mask, x / (1 - ratio), cg.zeros_like(x)), mask

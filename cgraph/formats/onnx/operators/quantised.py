@@ -8,8 +8,8 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.attention import join_heads, split_heads
-from cgraph.formats.onnx.operators.conv import average_pool_of, pool_moves
-from cgraph.formats.onnx.operators.quantize import centred, dynamically, fitting, floats, part
+from cgraph.formats.onnx.operators.conv import average_pool_of, pool_geometry
+from cgraph.formats.onnx.operators.quantize import broadcastable, floats, part, quantize_dynamically, subtract_zero
 from cgraph.ir.graph import Node
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # where the channels of an image stand
@@ -19,9 +19,9 @@ Scales = tuple[Node, Node, Node | None, Node | None]
 @operator("com.microsoft.NhwcMaxPool")
 def nhwc_max_pool(c: Context) -> Node:
     x = cg.transpose(c[0], FIRST)
-    window, stride, pad, dilation, ceil = pool_moves(c, x)
-    found = cg.max_pool2d(x, window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
-    return cg.transpose(found, LAST)
+    window, stride, pad, dilation, ceil = pool_geometry(c, x)
+    y = cg.max_pool2d(x, window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
+    return cg.transpose(y, LAST)
 
 
 @operator("com.microsoft.QLinearAveragePool")
@@ -29,8 +29,8 @@ def q_average_pool(c: Context) -> Node:
     x, last = part(c, 0), c.attribute("channels_last", 0)
     if last and x.ndim != 4:
         raise FormatError(f"channels are last in {x.ndim} axes; 4 are supported")
-    found = average_pool_of(c, cg.transpose(x, FIRST) if last else x)
-    return floats(c, 3, cg.transpose(found, LAST) if last else found)
+    y = average_pool_of(c, cg.transpose(x, FIRST) if last else x)
+    return floats(c, 3, cg.transpose(y, LAST) if last else y)
 
 
 @operator("com.microsoft.QLinearSoftmax")
@@ -51,10 +51,10 @@ def q_where(c: Context) -> Node:
 def product_of_numbers(x: Node, y: Node, scales: Scales, bias: Node | None) -> Node:
     """``(x - zx) @ (y - zy) * (sx * sy) + bias``, with a scale and a zero point for all of `y` or for each column."""
     x_scale, y_scale, x_zero, y_zero = scales
-    total = cg.matmul(centred(x, x_zero, max(x.ndim - 2, 0)), centred(y, y_zero, y.ndim - 1))
-    factor = cg.reshape(x_scale, ()) * fitting(y_scale, y, y.ndim - 1, 0)
-    found = cg.astype(total, "float32") * factor
-    return found if bias is None else found + bias
+    total = cg.matmul(subtract_zero(x, x_zero, max(x.ndim - 2, 0)), subtract_zero(y, y_zero, y.ndim - 1))
+    factor = cg.reshape(x_scale, ()) * broadcastable(y_scale, y, y.ndim - 1, 0)
+    product = cg.astype(total, "float32") * factor
+    return product if bias is None else product + bias
 
 
 @operator("com.microsoft.MatMulIntegerToFloat")
@@ -64,7 +64,7 @@ def matmul_integer_to_float(c: Context) -> Node:
 
 @operator("com.microsoft.DynamicQuantizeMatMul")
 def dynamic_matmul(c: Context) -> Node:
-    x, scale, zero = dynamically(c[0])
+    x, scale, zero = quantize_dynamically(c[0])
     return product_of_numbers(x, c[1], (scale, c[2], zero, c.get(3)), c.get(4))
 
 
@@ -82,11 +82,11 @@ def q_attention(c: Context) -> tuple[Node, Node | None]:
         k, v = cg.concat([c[8][0], k], 2), cg.concat([c[8][1], v], 2)
     scale = c.attribute("scale", 0.0) or 1 / sqrt(q.shape[3])
     start = np.full(q.shape[0], past) if causal and past else None
-    found = cg.scaled_dot_product_attention(q, k, v, hidden(c, k.shape[2]), causal, scale, start=start)
-    return join_heads(found), cg.stack([k, v], 0) if c.asks(1) else None
+    y = cg.scaled_dot_product_attention(q, k, v, attention_mask(c, k.shape[2]), causal, scale, start=start)
+    return join_heads(y), cg.stack([k, v], 0) if c.asks(1) else None
 
 
-def hidden(c: Context, keys: int) -> Node | None:
+def attention_mask(c: Context, keys: int) -> Node | None:
     """What is added to the scores: a large negative number where a mask says 0, or behind a sample's length."""
     mask = c.get(5)
     if mask is None:
@@ -97,20 +97,20 @@ def hidden(c: Context, keys: int) -> Node | None:
     if mask.shape != (batch, keys):
         raise FormatError(f"a mask {mask.spec} is not supported: give [batch] or [batch, keys]")
     low = np.float32(c.attribute("mask_filter_value", -10000.0))
-    seen = cg.reshape(cg.not_equal(mask, np.zeros((), mask.dtype)), (batch, 1, 1, keys))
-    return cg.where(seen, np.float32(0), low)
+    visible = cg.reshape(cg.not_equal(mask, np.zeros((), mask.dtype)), (batch, 1, 1, keys))
+    return cg.where(visible, np.float32(0), low)
 
 
 @operator("com.microsoft.QEmbedLayerNormalization")
 def q_embed_layer_norm(c: Context) -> tuple[Node, Node]:
     """The norm of a word's, a position's and a segment's rows; and how many words of a sample the mask shows."""
     words, segments = c[0], c.get(1)
-    given = [i for i in (2, 3, 4, 5, 6) if c.value(i) is not None]
-    tables = {i: cg.dequantize(c[i], c[i + 6], fitting(c[i + 11], c[i], 0, 0)) for i in given}
+    present = [i for i in (2, 3, 4, 5, 6) if c.value(i) is not None]
+    tables = {i: cg.dequantize(c[i], c[i + 6], broadcastable(c[i + 11], c[i], 0, 0)) for i in present}
     total = cg.take(tables[2], words, 0) + tables[3][: words.shape[1]]
     if segments is not None:
         total = total + cg.take(tables[4], segments, 0)
-    found = cg.layer_norm(total, tables[5], tables[6], c.attribute("epsilon", 1e-12))
+    y = cg.layer_norm(total, tables[5], tables[6], c.attribute("epsilon", 1e-12))
     mask = c.get(7)
     count = cg.zeros((words.shape[0],), "int32") if mask is None else cg.astype(cg.sum(mask, 1), "int32")
-    return found, count
+    return y, count

@@ -6,14 +6,14 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
-from cgraph.formats.onnx.operators.conv import biased, moves, spatial
+from cgraph.formats.onnx.operators.conv import add_bias, conv_geometry, spatial
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import axis_of
 
 
-def fitting(scale: Node, x: Node, axis: int, block: int) -> Node:
+def broadcastable(scale: Node, x: Node, axis: int, block: int) -> Node:
     """A scale or zero point so that it broadcasts to `x`: one number, one along an axis, or one for each block."""
     if scale.ndim == 0 or scale.size == 1:
         return cg.reshape(scale, ())
@@ -42,8 +42,8 @@ def quantize(c: Context) -> Node:
     if dtype.kind not in "iu":
         raise FormatError(f"quantization to {dtype} is not supported")
     x = x if x.dtype.kind == "f" else cg.astype(x, c[1].dtype)
-    zero = 0 if zero is None else fitting(zero, x, axis, block)
-    return cg.quantize(x, cg.astype(fitting(c[1], x, axis, block), x.dtype), zero, dtype)
+    zero = 0 if zero is None else broadcastable(zero, x, axis, block)
+    return cg.quantize(x, cg.astype(broadcastable(c[1], x, axis, block), x.dtype), zero, dtype)
 
 
 @operator("DequantizeLinear", "com.microsoft.DequantizeLinear")
@@ -51,16 +51,16 @@ def quantize(c: Context) -> Node:
 def dequantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     zero = c.get(2)
-    zero = 0 if zero is None else fitting(zero, x, axis, block)
-    return cg.dequantize(x, fitting(c[1], x, axis, block), zero)
+    zero = 0 if zero is None else broadcastable(zero, x, axis, block)
+    return cg.dequantize(x, broadcastable(c[1], x, axis, block), zero)
 
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(c: Context) -> tuple[Node, Node, Node]:
-    return dynamically(c[0])
+    return quantize_dynamically(c[0])
 
 
-def dynamically(x: Node) -> tuple[Node, Node, Node]:
+def quantize_dynamically(x: Node) -> tuple[Node, Node, Node]:
     """As uint8 with a scale and zero point from the smallest and largest element, 0 included."""
     low, high = cg.minimum(cg.min(x), 0.0), cg.maximum(cg.max(x), 0.0)
     scale = cg.astype((high - low) / 255.0, "float32")
@@ -69,26 +69,26 @@ def dynamically(x: Node) -> tuple[Node, Node, Node]:
     return cg.quantize(x, scale, zero), scale, zero
 
 
-def centred(x: Node, zero: Node | None, axis: int) -> Node:
+def subtract_zero(x: Node, zero: Node | None, axis: int) -> Node:
     """`x` less its zero point, as int32."""
     x = cg.astype(x, "int32")
-    return x if zero is None else x - cg.astype(fitting(zero, x, axis, 0), "int32")
+    return x if zero is None else x - cg.astype(broadcastable(zero, x, axis, 0), "int32")
 
 
 @operator("MatMulInteger")
 def matmul_integer(c: Context) -> Node:
     x, y = c[0], c[1]
-    return cg.matmul(centred(x, c.get(2), max(x.ndim - 2, 0)), centred(y, c.get(3), y.ndim - 1))
+    return cg.matmul(subtract_zero(x, c.get(2), max(x.ndim - 2, 0)), subtract_zero(y, c.get(3), y.ndim - 1))
 
 
 @operator("ConvInteger")
 def conv_integer(c: Context) -> Node:
-    return integer_conv(c, centred(c[0], c.get(2), 1), centred(c[1], c.get(3), 0))
+    return integer_conv(c, subtract_zero(c[0], c.get(2), 1), subtract_zero(c[1], c.get(3), 0))
 
 
 def integer_conv(c: Context, x: Node, f: Node) -> Node:
     """In float64, which holds every sum of products of 8-bit numbers exactly."""
-    stride, pad, dilation = moves(c, x, f.shape[2:])
+    stride, pad, dilation = conv_geometry(c, x, f.shape[2:])
     x, f = cg.astype(x, "float64"), cg.astype(f, "float64")
     return cg.astype(spatial("conv", x)(x, f, stride, pad, dilation, c.attribute("group", 1)), "int32")
 
@@ -96,15 +96,15 @@ def integer_conv(c: Context, x: Node, f: Node) -> Node:
 def part(c: Context, i: int, axis: int = 1) -> Node:
     """Operands i to i + 2, numbers with their scale and zero point, as floats."""
     x, zero = c[i], c.get(i + 2)
-    scale = fitting(c[i + 1], x, axis, 0)
-    return cg.dequantize(x, scale, 0 if zero is None else fitting(zero, x, axis, 0))
+    scale = broadcastable(c[i + 1], x, axis, 0)
+    return cg.dequantize(x, scale, 0 if zero is None else broadcastable(zero, x, axis, 0))
 
 
 def floats(c: Context, i: int, x: Node) -> Node:
     """Floats as numbers with the scale and zero point that operands i and i + 1 are."""
     zero = c.get(i + 1)
     dtype = np.dtype("uint8") if zero is None else zero.dtype
-    return cg.quantize(x, fitting(c[i], x, 1, 0), 0 if zero is None else fitting(zero, x, 1, 0), dtype)
+    return cg.quantize(x, broadcastable(c[i], x, 1, 0), 0 if zero is None else broadcastable(zero, x, 1, 0), dtype)
 
 
 @operator("QLinearMatMul")
@@ -112,8 +112,8 @@ def q_matmul(c: Context) -> Node:
     x, y = c[0], c[3]
     if y.ndim == 2 and isinstance(y.op, ConstOp):
         return floats(c, 6, cg.matmul(part(c, 0), part(c, 3, y.ndim - 1)))
-    product = cg.matmul(centred(x, c[2], max(x.ndim - 2, 0)), centred(y, c[5], y.ndim - 1))
-    scale = fitting(c[1], x, max(x.ndim - 2, 0), 0) * fitting(c[4], y, y.ndim - 1, 0)
+    product = cg.matmul(subtract_zero(x, c[2], max(x.ndim - 2, 0)), subtract_zero(y, c[5], y.ndim - 1))
+    scale = broadcastable(c[1], x, max(x.ndim - 2, 0), 0) * broadcastable(c[4], y, y.ndim - 1, 0)
     scale = cg.astype(scale, "float64") / cg.astype(c[6], "float64")
     return cg.quantize(cg.astype(product, "float64") * scale, np.float64(1), c[7], c[7].dtype)
 
@@ -122,10 +122,12 @@ def q_matmul(c: Context) -> Node:
 def q_conv(c: Context) -> Node:
     if c[0].ndim == 4 and isinstance(c[3].op, ConstOp):
         x, f, bias = part(c, 0), part(c, 3, 0), c.get(8)
-        found = cg.conv2d(x, f, *moves(c, x, f.shape[2:]), c.attribute("group", 1))
-        return floats(c, 6, biased(found, None if bias is None else cg.dequantize(bias, c[1] * c[4])))
-    total = biased(integer_conv(c, centred(c[0], c[2], 1), centred(c[3], c[5], 0)), c.get(8))
-    scale = cg.astype(c[1], "float64") * cg.astype(fitting(c[4], total, 1, 0), "float64") / cg.astype(c[6], "float64")
+        y = cg.conv2d(x, f, *conv_geometry(c, x, f.shape[2:]), c.attribute("group", 1))
+        return floats(c, 6, add_bias(y, None if bias is None else cg.dequantize(bias, c[1] * c[4])))
+    total = add_bias(integer_conv(c, subtract_zero(c[0], c[2], 1), subtract_zero(c[3], c[5], 0)), c.get(8))
+    scale = (
+        cg.astype(c[1], "float64") * cg.astype(broadcastable(c[4], total, 1, 0), "float64") / cg.astype(c[6], "float64")
+    )
     return cg.quantize(cg.astype(total, "float64") * scale, np.float64(1), c[7], c[7].dtype)
 
 
@@ -161,7 +163,7 @@ def q_gemm(c: Context) -> Node:
         raise FormatError("QGemm with transA or alpha is not supported")
     transposed, bias = c.attribute("transB", 0), c.get(6)
     y = part(c, 3, 0 if transposed else 1)
-    found = cg.matmul(part(c, 0), y.T if transposed else y)
+    product = cg.matmul(part(c, 0), y.T if transposed else y)
     if bias is not None:
-        found = found + cg.dequantize(bias, c[1] * c[4])
-    return found if c.get(7) is None else floats(c, 7, found)
+        product = product + cg.dequantize(bias, c[1] * c[4])
+    return product if c.get(7) is None else floats(c, 7, product)

@@ -19,7 +19,7 @@ NODES_PER_STEP = 24
 
 def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
     """An activation by ONNX's name, in any case of letters."""
-    given = [v for v in (alpha, beta) if v is not None]
+    coefficients = [v for v in (alpha, beta) if v is not None]
     plain = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "softsign": "softsign", "softplus": "softplus"}
     numbered = {
         "leakyrelu": "leaky_relu", "thresholdedrelu": "thresholded_relu", "hardsigmoid": "hard_sigmoid", "elu": "elu",
@@ -28,7 +28,7 @@ def function_named(name: str, alpha: float | None, beta: float | None) -> Functi
     if key in plain:
         return getattr(cg, plain[key])
     if key in numbered:
-        return lambda x: getattr(cg, numbered[key])(x, *given)
+        return lambda x: getattr(cg, numbered[key])(x, *coefficients)
     if key == "affine":
         return lambda x: x * (1.0 if alpha is None else alpha) + (0.0 if beta is None else beta)
     if key == "scaledtanh":
@@ -107,9 +107,9 @@ def recurrent(c: Context) -> tuple[Node, ...]:
     turns = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(way)
     if turns is None:
         raise FormatError(f"direction {way!r} is not supported")
-    found = [one_direction(c, x, i, turned) for i, turned in enumerate(turns)]
-    y = cg.stack([steps for steps, _ in found], 1)
-    ends = [cg.stack([state[k] for _, state in found], 0) for k in range(2 if c.kind == "LSTM" else 1)]
+    directions = [one_direction(c, x, i, turned) for i, turned in enumerate(turns)]
+    y = cg.stack([steps for steps, _ in directions], 1)
+    ends = [cg.stack([state[k] for _, state in directions], 0) for k in range(2 if c.kind == "LSTM" else 1)]
     if layout:
         y, ends = cg.transpose(y, (2, 0, 1, 3)), [cg.swapaxes(v, 0, 1) for v in ends]
     return (y, *ends)
@@ -122,10 +122,10 @@ def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tupl
     d = direction_of(c, i, x)
     hidden = d.r.shape[1]
     states = 2 if c.kind == "LSTM" else 1
-    given = [c.get(5 + k) for k in range(states)]
+    initial = [c.get(5 + k) for k in range(states)]
     if c.attribute("layout", 0):
-        given = [None if s is None else cg.swapaxes(s, 0, 1) for s in given]
-    state = tuple(cg.zeros((batch, hidden), x.dtype) if s is None else s[i] for s in given)
+        initial = [None if s is None else cg.swapaxes(s, 0, 1) for s in initial]
+    state = tuple(cg.zeros((batch, hidden), x.dtype) if s is None else s[i] for s in initial)
     flat = cg.matmul(cg.reshape(x, (length * batch, x.shape[2])), d.w.T) + d.wb
     gates = cg.reshape(flat, (length, batch, d.w.shape[0]))
     lengths = c.get(4)

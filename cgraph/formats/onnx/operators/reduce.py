@@ -8,9 +8,9 @@ import numpy as np
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Importer, operator
 from cgraph.formats.onnx.dynamic.bounds import node_of
-from cgraph.formats.onnx.dynamic.value import Array, counts_of, lengths_of, made, node_in
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, lengths_of, node_in, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import highest, keeping, lowest, number, reducing
-from cgraph.formats.onnx.dynamic_ops.reshape import counted
+from cgraph.formats.onnx.dynamic_ops.reshape import element_count
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axes_of
 
@@ -20,17 +20,17 @@ EXTREME = {"ReduceMax": "max", "ReduceMin": "min"}
 
 def axes_over(c: Context) -> tuple[int, ...] | None:
     """The axes to reduce; None when there is nothing to do. No axes given means all, unless the node says otherwise."""
-    given, rank = c.axes(1), c.array(0).ndim
-    if not given:
+    axes, rank = c.axes(1), c.array(0).ndim
+    if not axes:
         return None if c.attribute("noop_with_empty_axes", 0) else tuple(range(rank))
-    return axes_of(given, rank)
+    return axes_of(axes, rank)
 
 
 def keeps(c: Context) -> bool:
     return bool(c.attribute("keepdims", 1))
 
 
-def over(fill: Any) -> Callable[[Importer], Importer]:
+def reduce_axes(fill: Any) -> Callable[[Importer], Importer]:
     """Along axes of open length, elements behind the value are what changes nothing."""
     return reducing(lambda c: axes_over(c) or (), keeps, fill)
 
@@ -40,8 +40,8 @@ def plain(c: Context) -> Node:
     return x if axes is None else cg.astype(getattr(cg, PLAIN[c.kind])(x, axes, keepdims=keeps(c)), x.dtype)
 
 
-operator("ReduceSum")(over(number(0))(plain))
-operator("ReduceProd")(over(number(1))(plain))
+operator("ReduceSum")(reduce_axes(number(0))(plain))
+operator("ReduceProd")(reduce_axes(number(1))(plain))
 
 
 @operator("ReduceMean")
@@ -51,9 +51,9 @@ def mean(c: Context) -> Array:
     gone = set(axes or ()) & set(counts_of(x))
     if not gone:
         return reducing(lambda c: axes or (), keeps, None)(plain)(c)
-    total = over(number(0))(lambda c: cg.sum(c[0], axes, keepdims=keeps(c)))(c)
-    count = node_of(counted(c, [lengths_of(x)[a] for a in axes or ()]))
-    return made(cg.astype(node_in(total) / cg.astype(count, x.dtype), x.dtype), counts_of(total))
+    total = reduce_axes(number(0))(lambda c: cg.sum(c[0], axes, keepdims=keeps(c)))(c)
+    count = node_of(element_count(c, [lengths_of(x)[a] for a in axes or ()]))
+    return with_lengths(cg.astype(node_in(total) / cg.astype(count, x.dtype), x.dtype), counts_of(total))
 
 
 def extreme(c: Context) -> Node:
@@ -66,34 +66,34 @@ def extreme(c: Context) -> Node:
     if all(x.shape[a] for a in axes):
         return getattr(cg, EXTREME[c.kind])(x, axes, keepdims=keeps(c))
     least, most = (-np.inf, np.inf) if x.dtype.kind == "f" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
-    kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    shape = kept if keeps(c) else [n for i, n in enumerate(x.shape) if i not in axes]
+    reduced_shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    shape = reduced_shape if keeps(c) else [n for i, n in enumerate(x.shape) if i not in axes]
     return cg.full(shape, least if c.kind == "ReduceMax" else most, x.dtype)
 
 
-operator("ReduceMax")(over(lowest)(extreme))
-operator("ReduceMin")(over(highest)(extreme))
+operator("ReduceMax")(reduce_axes(lowest)(extreme))
+operator("ReduceMin")(reduce_axes(highest)(extreme))
 
 
-def inner(function: Any, outer: Any = None) -> Any:
+def reduce_function(function: Any, outer: Any = None) -> Any:
     """An importer that applies `function`, sums over the axes and applies `outer`; `function` alone over no axes."""
 
     def importer(c: Context) -> Node:
         x, axes = c[0], axes_over(c)
-        found = function(x) if axes is None else cg.sum(function(x), axes, keepdims=keeps(c))
-        return cg.astype(found if outer is None else outer(found), x.dtype)
+        reduced = function(x) if axes is None else cg.sum(function(x), axes, keepdims=keeps(c))
+        return cg.astype(reduced if outer is None else outer(reduced), x.dtype)
 
     return importer
 
 
-operator("ReduceL1")(over(number(0))(inner(lambda x: cg.abs(x))))
-operator("ReduceL2")(over(number(0))(inner(lambda x: cg.square(x), lambda x: cg.sqrt(x))))
-operator("ReduceSumSquare")(over(number(0))(inner(lambda x: cg.square(x))))
-operator("ReduceLogSum")(over(number(0))(inner(lambda x: x, lambda x: cg.log(x))))
+operator("ReduceL1")(reduce_axes(number(0))(reduce_function(lambda x: cg.abs(x))))
+operator("ReduceL2")(reduce_axes(number(0))(reduce_function(lambda x: cg.square(x), lambda x: cg.sqrt(x))))
+operator("ReduceSumSquare")(reduce_axes(number(0))(reduce_function(lambda x: cg.square(x))))
+operator("ReduceLogSum")(reduce_axes(number(0))(reduce_function(lambda x: x, lambda x: cg.log(x))))
 
 
 @operator("ReduceLogSumExp")
-@over(lowest)
+@reduce_axes(lowest)
 def log_sum_exp(c: Context) -> Node:
     x, axes = c[0], axes_over(c)
     return x if axes is None else cg.astype(cg.logsumexp(x, axes, keepdims=keeps(c)), x.dtype)
@@ -115,18 +115,18 @@ operator("ArgMax")(reducing(one_axis, keeps, lowest)(place))
 operator("ArgMin")(reducing(one_axis, keeps, highest)(place))
 
 
-def running(c: Context) -> Node:
+def cumulative(c: Context) -> Node:
     """Optionally from behind, and without the element itself."""
     x, axis = c[0], c.number(1) % c[0].ndim
     function, start = (cg.cumsum, 0) if c.kind == "CumSum" else (cg.cumprod, 1)
     turned = cg.flip(x, axis) if c.attribute("reverse", 0) else x
-    found = cg.astype(function(turned, axis), x.dtype)
+    sums = cg.astype(function(turned, axis), x.dtype)
     if c.attribute("exclusive", 0):
         first = cg.full([1 if i == axis else n for i, n in enumerate(x.shape)], start, x.dtype)
-        rest = found[(*[slice(None)] * axis, slice(0, -1))]
-        found = cg.concat([first, rest], axis)
-    return cg.flip(found, axis) if c.attribute("reverse", 0) else found
+        rest = sums[(*[slice(None)] * axis, slice(0, -1))]
+        sums = cg.concat([first, rest], axis)
+    return cg.flip(sums, axis) if c.attribute("reverse", 0) else sums
 
 
-operator("CumSum")(keeping(lambda c: (c.number(1),), number(0))(running))
-operator("CumProd")(keeping(lambda c: (c.number(1),), number(1))(running))
+operator("CumSum")(keeping(lambda c: (c.number(1),), number(0))(cumulative))
+operator("CumProd")(keeping(lambda c: (c.number(1),), number(1))(cumulative))

@@ -118,22 +118,22 @@ def resize(c: Context) -> Array:
     if c.opset >= 11 and (isinstance(c.value(0), Ragged) or c.is_open(2, 3)):
         return open_resize(c)
     if c.opset < 11:
-        return resized(c, c[0], c.constant(1).tolist(), None, None, "asymmetric", "floor")
-    return resized(c, c[0], scales_of(c), c.ints(3) or None, c, None, None)
+        return resize_image(c, c[0], c.constant(1).tolist(), None, None, "asymmetric", "floor")
+    return resize_image(c, c[0], scales_of(c), c.ints(3) or None, c, None, None)
 
 
 def scales_of(c: Context) -> list[float] | None:
-    found = [] if c.value(2) is None else c.constant(2).tolist()
-    return found or None
+    scales = [] if c.value(2) is None else c.constant(2).tolist()
+    return scales or None
 
 
 @operator("Upsample")
 def upsample(c: Context) -> Node:
     scales = c.constant(1).tolist() if c.opset >= 9 else c.required("scales")
-    return resized(c, c[0], scales, None, None, "asymmetric", "floor")
+    return resize_image(c, c[0], scales, None, None, "asymmetric", "floor")
 
 
-def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinates: Any, rounding: Any) -> Node:
+def resize_image(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinates: Any, rounding: Any) -> Node:
     """Every axis whose size or region changes, one after another."""
     mode = c.attribute("mode", "nearest")
     if mode not in ("nearest", "linear", "cubic"):
@@ -142,14 +142,14 @@ def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinat
     axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
     found_axes = changes(c, x, axes, scales, sizes, coordinates)
     c.spend(sum(128 * axis.m for axis in found_axes if axis.m != axis.n))
-    whole = at_once(c, x, dict(zip(axes, found_axes)), mode, coordinates, rounding)
+    whole = resize_by_op(c, x, dict(zip(axes, found_axes)), mode, coordinates, rounding)
     if whole is not None:
         return whole
     reach = max([4, *(4 / axis.scale for axis in found_axes if c.attribute("antialias", 0))])
     c.spend(nbytes=64 * reach * sum(axis.m for axis in found_axes), nodes=4 * reach * len(found_axes))
     outside = []
     dtype = x.dtype
-    found = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")
+    y = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")
     for a, axis in zip(axes, found_axes, strict=True):
         places = axis.places(coordinates)
         if rounding:
@@ -158,17 +158,17 @@ def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinat
         else:
             pair = taps(c, axis, places, mode)
         if axis.m != axis.n or not np.array_equal(places, np.arange(axis.n)):
-            found = resized_axis(found, a, *pair)
+            y = resized_axis(y, a, *pair)
         if coordinates == "tf_crop_and_resize":
             lost = (places < 0) | (places > axis.n - 1)
             outside.append(lost.reshape(-1, *[1] * (x.ndim - 1 - a)))
     for lost in outside:
-        value = np.asarray(c.attribute("extrapolation_value", 0.0), found.dtype)
-        found = cg.where(lost, value, found) if lost.any() else found
-    return found if found.dtype == dtype else cg.astype(cg.rint(found), dtype)
+        value = np.asarray(c.attribute("extrapolation_value", 0.0), y.dtype)
+        y = cg.where(lost, value, y) if lost.any() else y
+    return y if y.dtype == dtype else cg.astype(cg.rint(y), dtype)
 
 
-def at_once(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordinates: str, rounding: Any) -> Node | None:
+def resize_by_op(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordinates: str, rounding: Any) -> Node | None:
     """Images of floats by the library's own op, where that means the same; else None."""
     plain = x.ndim == 4 and x.dtype.kind == "f" and mode in ("nearest", "linear") and coordinates in COORDINATES
     if not plain or c.attribute("antialias", 0) or c.attribute("exclude_outside", 0):
@@ -203,7 +203,7 @@ def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, c
     if any(s <= 0 for s in scales):
         raise FormatError(f"scales {scales} must be above 0")
     if coordinates == "tf_crop_and_resize":
-        made = [floor(n * (e - s) * f) for n, f, s, e in zip(lengths, scales, starts, ends, strict=True)]
+        targets = [floor(n * (e - s) * f) for n, f, s, e in zip(lengths, scales, starts, ends, strict=True)]
     else:
-        made = [floor(n * f) for n, f in zip(lengths, scales, strict=True)]
-    return [Axis(*v) for v in zip(lengths, made, scales, starts, ends)]
+        targets = [floor(n * f) for n, f in zip(lengths, scales, strict=True)]
+    return [Axis(*v) for v in zip(lengths, targets, scales, starts, ends)]

@@ -11,11 +11,11 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic_ops.operators import samples
-from cgraph.formats.onnx.operators.conv import biased
+from cgraph.formats.onnx.operators.conv import add_bias
 from cgraph.ir.graph import Node
 
 
-def picked(flat: Node, index: Node) -> Node:
+def gather_pixels(flat: Node, index: Node) -> Node:
     """Elements of images ``[n, c, pixels]`` at positions ``[n, p]``: ``[n, c, p]``."""
     shape = (*flat.shape[:2], index.shape[1])
     return cg.take_along_axis(flat, cg.broadcast_to(cg.expand_dims(index, 1), shape), 2)
@@ -29,11 +29,11 @@ def pixel(flat: Node, sizes: Sequence[int], at: Sequence[Node], zero_outside: bo
         index = index * n + cg.clip(place, 0, n - 1)
         within = cg.logical_and(place >= 0, place < n)
         inside = within if inside is None else cg.logical_and(inside, within)
-    found = picked(flat, cg.astype(index, "int64"))
-    return cg.where(cg.expand_dims(inside, 1), found, cg.zeros_like(found)) if zero_outside else found
+    values = gather_pixels(flat, cg.astype(index, "int64"))
+    return cg.where(cg.expand_dims(inside, 1), values, cg.zeros_like(values)) if zero_outside else values
 
 
-def reflected(x: Node, n: int, corners: bool) -> Node:
+def reflect(x: Node, n: int, corners: bool) -> Node:
     """Positions outside mirrored at the border: at the outermost pixels' centres, or at their edges."""
     low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
     if span == 0:
@@ -59,11 +59,13 @@ def grid_sample(c: Context) -> Node:
         g = points[..., len(sizes) - 1 - i]
         at.append((g + 1.0) * ((n - 1) / 2) if corners else ((g + 1.0) * n - 1.0) / 2.0)
     if mode != "cubic":
-        at = [settled(v, n, padding, corners) for v, n in zip(at, sizes)]
+        at = [apply_padding_mode(v, n, padding, corners) for v, n in zip(at, sizes)]
     taps = [axis_taps(v, mode) for v in at]
     total: Any = None
     for choice in product(*taps):
-        places = [settled(p, n, padding, corners) if mode == "cubic" else p for (p, _), n in zip(choice, sizes)]
+        places = [
+            apply_padding_mode(p, n, padding, corners) if mode == "cubic" else p for (p, _), n in zip(choice, sizes)
+        ]
         part = pixel(flat, sizes, places, padding == "zeros")
         for _, weight in choice:
             part = part if weight is None else part * cg.expand_dims(weight, 1)
@@ -71,11 +73,11 @@ def grid_sample(c: Context) -> Node:
     return cg.reshape(total, (*x.shape[:2], *grid.shape[1:-1]))
 
 
-def settled(at: Node, n: int, padding: str, corners: bool) -> Node:
+def apply_padding_mode(at: Node, n: int, padding: str, corners: bool) -> Node:
     """Positions brought inside as the padding says; left outside for zeros."""
     if padding == "zeros":
         return at
-    return cg.clip(reflected(at, n, corners) if padding == "reflection" else at, 0.0, float(n - 1))
+    return cg.clip(reflect(at, n, corners) if padding == "reflection" else at, 0.0, float(n - 1))
 
 
 def axis_taps(at: Node, mode: str) -> list[tuple[Node, Any]]:
@@ -110,8 +112,8 @@ def affine_grid(c: Context) -> Node:
         lines.append(2 * step / max(n - 1, 1) - 1 if c.attribute("align_corners", 0) else (2 * step + 1) / n - 1)
     mesh = np.meshgrid(*lines, indexing="ij")
     points = np.stack([*reversed(mesh), np.ones(axes)], -1).reshape(1, -1, len(axes) + 1).astype(theta.dtype)
-    found = cg.matmul(cg.broadcast_to(points, (size[0], *points.shape[1:])), cg.swapaxes(theta, 1, 2))
-    return cg.reshape(found, (size[0], *axes, len(axes)))
+    grid = cg.matmul(cg.broadcast_to(points, (size[0], *points.shape[1:])), cg.swapaxes(theta, 1, 2))
+    return cg.reshape(grid, (size[0], *axes, len(axes)))
 
 
 @operator("RoiAlign")
@@ -121,18 +123,18 @@ def roi_align(c: Context) -> Node:
     x, rois, batch = c[0], c[1], c[2]
     ratio = c.attribute("sampling_ratio", 0)
     if ratio > 0:
-        return aligned(c, x, rois, batch, (ratio, ratio))
+        return align_region(c, x, rois, batch, (ratio, ratio))
     scale = c.attribute("spatial_scale", 1.0)
     height, width = c.attribute("output_height", 1), c.attribute("output_width", 1)
     least = 1.0 if c.attribute("coordinate_transformation_mode", "half_pixel") == "output_half_pixel" else 0.0
-    found = []
+    regions = []
     for i, (x1, y1, x2, y2) in enumerate(c.constant(1) * scale):
         counts = ceil(max(y2 - y1, least) / height), ceil(max(x2 - x1, least) / width)
-        found.append(aligned(c, x, rois[i : i + 1], batch[i : i + 1], (max(counts[0], 1), max(counts[1], 1))))
-    return cg.concat(found, 0)
+        regions.append(align_region(c, x, rois[i : i + 1], batch[i : i + 1], (max(counts[0], 1), max(counts[1], 1))))
+    return cg.concat(regions, 0)
 
 
-def aligned(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int]) -> Node:
+def align_region(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int]) -> Node:
     """Regions of one number of points per cell."""
     half = c.attribute("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
     offset = 0.5 if half == "half_pixel" else 0.0
@@ -154,7 +156,7 @@ def aligned(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int
     for (y, wy), (z, wz) in product(*taps):
         index = cg.reshape(cg.expand_dims(y, 2) * columns + cg.expand_dims(z, 1), (rois.shape[0], -1))
         weight = cg.reshape(cg.expand_dims(wy, 2) * cg.expand_dims(wz, 1), (rois.shape[0], 1, -1))
-        part = picked(flat, index) * weight
+        part = gather_pixels(flat, index) * weight
         shape = (*images.shape[:2], cells[0], counts[0], cells[1], counts[1])
         parts.append(cg.reshape(cg.reshape(part, (*images.shape[:2], *grid)), shape))
     if c.attribute("mode", "avg") == "avg":
@@ -188,32 +190,32 @@ def deform_conv(c: Context) -> Node:
     c.spend(nbytes=64 * points, nodes=40 * parts)
     base = window_places(window, results, stride, dilation, pad)  # [window, 2, results]
     per_part = channels // parts
-    seen = []
+    columns = []
     for g in range(parts):
         at = [cg.reshape(shifts[:, g, :, i] + base[:, i].astype(x.dtype), (n, points)) for i in (0, 1)]
         flat = cg.reshape(x[:, g * per_part : (g + 1) * per_part], (n, per_part, prod(x.shape[2:])))
-        found = interpolated(flat, x.shape[2:], at)
+        values = interpolate(flat, x.shape[2:], at)
         if mask is not None:
             share = cg.reshape(mask, (n, parts, 1, points))[:, g]
-            found = found * share
-        seen.append(found)
-    whole = cg.reshape(cg.concat(seen, 1), (n, groups, channels // groups, prod(window), prod(results)))
+            values = values * share
+        columns.append(values)
+    whole = cg.reshape(cg.concat(columns, 1), (n, groups, channels // groups, prod(window), prod(results)))
     filters = cg.reshape(f, (groups, f.shape[0] // groups, f.shape[1], prod(window)))
-    found = cg.einsum("ngcwp,gkcw->ngkp", whole, filters)
-    return biased(cg.reshape(found, (n, f.shape[0], *results)), c.get(3))
+    values = cg.einsum("ngcwp,gkcw->ngkp", whole, filters)
+    return add_bias(cg.reshape(values, (n, f.shape[0], *results)), c.get(3))
 
 
 def window_places(window: Any, results: Any, stride: Any, dilation: Any, pad: Any) -> np.ndarray:
     """Where each element of each window lies: ``[elements, 2, results]``."""
-    found = np.zeros((prod(window), 2, prod(results)))
+    offsets = np.zeros((prod(window), 2, prod(results)))
     for axis in (0, 1):
         inner = np.indices(window)[axis].reshape(-1, 1) * dilation[axis]
         outer = np.indices(results)[axis].reshape(1, -1) * stride[axis] - pad[axis]
-        found[:, axis] = inner + outer
-    return found
+        offsets[:, axis] = inner + outer
+    return offsets
 
 
-def interpolated(flat: Node, sizes: Sequence[int], at: Sequence[Node]) -> Node:
+def interpolate(flat: Node, sizes: Sequence[int], at: Sequence[Node]) -> Node:
     """Images ``[n, c, pixels]`` at positions ``[n, p]`` between the pixels, 0 outside."""
     total: Any = None
     for choice in product(*(axis_taps(v, "linear") for v in at)):

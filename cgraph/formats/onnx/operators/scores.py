@@ -22,12 +22,12 @@ def class_labels(c: Context) -> np.ndarray:
     return np.arange(len(names)) if names else np.asarray(whole, np.int64)
 
 
-def labelled(labels: np.ndarray, places: Node) -> Node:
+def labels_of(labels: np.ndarray, places: Node) -> Node:
     """The labels of classes by their positions."""
     return cg.take(labels, places, 0) if len(labels) else places
 
 
-def transformed(scores: Node, how: str) -> Node:
+def post_transform(scores: Node, how: str) -> Node:
     """``[n, classes]`` after a post_transform."""
     if how not in TRANSFORMS:
         raise FormatError(f"post_transform {how!r:.40} is not one of {', '.join(TRANSFORMS)}")
@@ -69,7 +69,7 @@ def both_classes(score: Node, positive: bool, how: str) -> Node:
     if positive:
         return cg.concat([1 - score, score], 1)
     both = cg.concat([-score, score], 1)
-    return transformed(both, how) if how == "LOGISTIC" else both
+    return post_transform(both, how) if how == "LOGISTIC" else both
 
 
 @operator("ai.onnx.ml.ZipMap")

@@ -8,10 +8,10 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, node_of
-from cgraph.formats.onnx.dynamic.value import Array, counts_of, lengths_of, made, node_in
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, lengths_of, node_in, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import samples
-from cgraph.formats.onnx.dynamic_ops.reshape import counted, reshaped
-from cgraph.formats.onnx.dynamic_ops.slices import computed, expanded, joined, plain, repeated, sliced
+from cgraph.formats.onnx.dynamic_ops.reshape import element_count, reshape_to
+from cgraph.formats.onnx.dynamic_ops.slices import as_length, expand_to, join_along, repeat, slice_axis, unwrap
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ops.shape import axis_of
@@ -24,20 +24,20 @@ def reshape(c: Context) -> Array:
     if c.is_ragged or c.is_open(1):
         old = lengths_of(c.array(0))
         if not c.attribute("allowzero", 0):
-            shape = [old[i] if n == 0 else copied(c, n, old[i]) if i < len(old) else n for i, n in enumerate(shape)]
-        return reshaped(c, c.array(0), shape)
+            shape = [old[i] if n == 0 else copy_value(c, n, old[i]) if i < len(old) else n for i, n in enumerate(shape)]
+        return reshape_to(c, c.array(0), shape)
     x = c[0]
     if not c.attribute("allowzero", 0):
         shape = [x.shape[i] if n == 0 else n for i, n in enumerate(shape)]
     if -1 in shape and x.size == 0:
-        known = prod(n for n in shape if n != -1)
-        if known == 0:
+        known_size = prod(n for n in shape if n != -1)
+        if known_size == 0:
             raise FormatError(f"shape {shape} leaves axis -1 of an operand without elements open")
         shape = [0 if n == -1 else n for n in shape]
     return cg.reshape(x, tuple(shape))
 
 
-def copied(c: Context, length: Length, other: Length) -> Length:
+def copy_value(c: Context, length: Length, other: Length) -> Length:
     """A length that is the operand's where it is 0 when run."""
     if not isinstance(length, Size) or length.low > 0 or length == other:
         return length
@@ -51,15 +51,15 @@ def flatten(c: Context) -> Array:
     lengths = lengths_of(x)
     if isinstance(x, Node):
         return cg.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
-    return reshaped(c, x, [counted(c, lengths[:axis]), counted(c, lengths[axis:])])
+    return reshape_to(c, x, [element_count(c, lengths[:axis]), element_count(c, lengths[axis:])])
 
 
 @operator("Transpose")
 def transpose(c: Context) -> Array:
     x = c.array(0)
     axes = c.attribute("perm", list(reversed(range(x.ndim))))
-    found = cg.transpose(node_in(x), axes)
-    return made(found, {axes.index(a): n for a, n in counts_of(x).items()})
+    node = cg.transpose(node_in(x), axes)
+    return with_lengths(node, {axes.index(a): n for a, n in counts_of(x).items()})
 
 
 @operator("Squeeze")
@@ -74,22 +74,22 @@ def squeeze(c: Context) -> Array:
         c.limits.check_equal(lengths[a], 1, c.unequal)
     node = node_in(x)[tuple(slice(0, 1) if a in gone else slice(None) for a in range(x.ndim))]
     left = [n for a, n in enumerate(lengths) if a not in gone]
-    return made(cg.squeeze(node, tuple(gone)), dict(enumerate(left)))
+    return with_lengths(cg.squeeze(node, tuple(gone)), dict(enumerate(left)))
 
 
 @operator("Unsqueeze")
 def unsqueeze(c: Context) -> Array:
     x, axes = c.array(0), tuple(c.axes(1))
-    found = cg.expand_dims(node_in(x), axes)
-    new = [axis_of(a, found.ndim) for a in axes]
-    left = [a for a in range(found.ndim) if a not in new]
-    return made(found, {left[a]: n for a, n in counts_of(x).items()})
+    node = cg.expand_dims(node_in(x), axes)
+    new = [axis_of(a, node.ndim) for a in axes]
+    left = [a for a in range(node.ndim) if a not in new]
+    return with_lengths(node, {left[a]: n for a, n in counts_of(x).items()})
 
 
 @operator("Concat")
 def concat(c: Context) -> Array:
     if c.is_ragged:
-        return joined(c, [c.array(i) for i in range(len(c.operands))], c.attribute("axis", 1))
+        return join_along(c, [c.array(i) for i in range(len(c.operands))], c.attribute("axis", 1))
     return cg.concat(c.nodes, c.attribute("axis", 1))
 
 
@@ -98,7 +98,7 @@ def split(c: Context) -> tuple[Array, ...]:
     """Into given lengths, or equal parts of which the last may be shorter."""
     if c.is_ragged or c.is_open(1):
         return pieces(c)
-    x, count = c[0], len(c.wanted)
+    x, count = c[0], len(c.read_results)
     axis = axis_of(c.attribute("axis", 0), x.ndim)
     lengths = c.ints(1, c.attribute("split"))
     if lengths is None:
@@ -117,17 +117,17 @@ def pieces(c: Context) -> tuple[Array, ...]:
     axis = axis_of(c.attribute("axis", 0), x.ndim)
     lengths = c.lengths(1, c.attribute("split"))
     if lengths is None:
-        parts = c.attribute("num_outputs", len(c.wanted))
-        lengths = [computed(c, (plain(lengths_of(x)[axis]) + (parts - 1)) // parts)] * parts
-    found: list[Array] = []
+        parts = c.attribute("num_outputs", len(c.read_results))
+        lengths = [as_length(c, (unwrap(lengths_of(x)[axis]) + (parts - 1)) // parts)] * parts
+    segments: list[Array] = []
     begin: Length = 0
     for n in lengths:
-        end = computed(c, plain(begin) + plain(n))
-        found.append(sliced(c, x, axis, begin, end, 1))
+        end = as_length(c, unwrap(begin) + unwrap(n))
+        segments.append(slice_axis(c, x, axis, begin, end, 1))
         begin = end
     if c.value(1) is not None:
         c.limits.check_equal(begin, lengths_of(x)[axis], c.unequal)
-    return tuple(found)
+    return tuple(segments)
 
 
 @operator("Slice")
@@ -156,14 +156,14 @@ def open_slice(c: Context) -> Array:
     x, starts, ends = c.array(0), c.lengths(1), c.lengths(2)
     axes, steps = c.ints(3, range(len(starts))), c.ints(4, [1] * len(starts))
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        x = sliced(c, x, axis_of(axis, x.ndim), start, end, step)
+        x = slice_axis(c, x, axis_of(axis, x.ndim), start, end, step)
     return x
 
 
 @operator("Expand")
 def expand(c: Context) -> Array:
     if c.is_ragged or c.is_open(1):
-        return expanded(c, c.array(0), c.lengths(1))
+        return expand_to(c, c.array(0), c.lengths(1))
     x = c[0]
     asked = Spec(tuple(c.ints(1)), x.dtype)  # refuses more axes than NumPy broadcasts
     return cg.broadcast_to(x, np.broadcast_shapes(x.shape, asked.shape))
@@ -174,7 +174,7 @@ def tile(c: Context) -> Array:
     if c.is_ragged or c.is_open(1):
         x = c.array(0)
         for axis, times in enumerate(c.lengths(1)):
-            x = x if times == 1 else repeated(c, x, axis, times)
+            x = x if times == 1 else repeat(c, x, axis, times)
         return x
     return cg.tile(c[0], c.ints(1))
 
@@ -210,5 +210,5 @@ def reverse_sequence(c: Context) -> Node:
     index = cg.where(cg.less(steps, lengths), lengths - 1 - steps, steps)  # [time, batch]
     moved = cg.moveaxis(x, (time, batch), (0, 1))
     index = cg.reshape(index, (*index.shape, *[1] * (x.ndim - 2)))
-    found = cg.take_along_axis(moved, cg.broadcast_to(index, moved.shape), 0)
-    return cg.moveaxis(found, (0, 1), (time, batch))
+    node = cg.take_along_axis(moved, cg.broadcast_to(index, moved.shape), 0)
+    return cg.moveaxis(node, (0, 1), (time, batch))

@@ -25,7 +25,7 @@ def window(c: Context) -> Node:
     return Const(values.astype(dtype_of_number(c.attribute("output_datatype", 1))))
 
 
-def transformed(x: Node, length: int, inverse: bool, onesided: bool) -> Node:
+def fourier_transform(x: Node, length: int, inverse: bool, onesided: bool) -> Node:
     """The Fourier transform of ``[..., n, 1 or 2]`` along n: real and imaginary part, ``[..., m, 2]``."""
     n = min(x.shape[-2], length)
     x = x[..., :n, :]
@@ -36,14 +36,18 @@ def transformed(x: Node, length: int, inverse: bool, onesided: bool) -> Node:
         cosines, sines = cosines / x.dtype.type(length), sines / x.dtype.type(length)
     real = x[..., 0]
     if x.shape[-1] == 1:
-        return cg.stack([along(real, cosines), along(real, sines)], -1)
+        return cg.stack([rotate_axis(real, cosines), rotate_axis(real, sines)], -1)
     imaginary = x[..., 1]
     return cg.stack(
-        [along(real, cosines) - along(imaginary, sines), along(real, sines) + along(imaginary, cosines)], -1
+        [
+            rotate_axis(real, cosines) - rotate_axis(imaginary, sines),
+            rotate_axis(real, sines) + rotate_axis(imaginary, cosines),
+        ],
+        -1,
     )
 
 
-def along(x: Node, matrix: np.ndarray) -> Node:
+def rotate_axis(x: Node, matrix: np.ndarray) -> Node:
     """A product along the last axis."""
     return cg.matmul(x, matrix) if x.ndim > 1 else cg.reshape(cg.matmul(cg.reshape(x, (1, -1)), matrix), (-1,))
 
@@ -58,12 +62,12 @@ def dft(c: Context) -> Node:
     if inverse and onesided:
         length = int(c.number(1, 2 * (x.shape[axis] - 1)))
         c.spend(64 * length * length)
-        found = real_inverse(moved, length)
+        spectrum = real_inverse(moved, length)
     else:
         length = int(c.number(1, x.shape[axis]))
         c.spend(64 * min(length, x.shape[axis]) * length)
-        found = transformed(moved, length, inverse, onesided)
-    return cg.moveaxis(found, -2, axis)
+        spectrum = fourier_transform(moved, length, inverse, onesided)
+    return cg.moveaxis(spectrum, -2, axis)
 
 
 def real_inverse(x: Node, length: int) -> Node:
@@ -73,7 +77,7 @@ def real_inverse(x: Node, length: int) -> Node:
     if x.shape[-2] < half:
         x = cg.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, half - x.shape[-2]), (0, 0)])
     mirrored = cg.flip(x[..., 1 : length - half + 1, :], -2) * np.array([1, -1], x.dtype)
-    return transformed(cg.concat([x, mirrored], -2), length, True, False)[..., :1]
+    return fourier_transform(cg.concat([x, mirrored], -2), length, True, False)[..., :1]
 
 
 @operator("STFT")
@@ -88,10 +92,10 @@ def stft(c: Context) -> Node:
     frames = (x.shape[1] - length) // step + 1
     c.spend(64 * length * (length + frames), work=64 * length * (length + frames))
     index = np.arange(frames)[:, None] * step + np.arange(length)
-    seen: Any = cg.take(x, index, 1)  # [n, frames, length, 1 or 2]
+    windows: Any = cg.take(x, index, 1)  # [n, frames, length, 1 or 2]
     if shape is not None:
-        seen = seen * cg.reshape(shape, (-1, 1))
-    return transformed(seen, length, False, bool(c.attribute("onesided", 1)))
+        windows = windows * cg.reshape(shape, (-1, 1))
+    return fourier_transform(windows, length, False, bool(c.attribute("onesided", 1)))
 
 
 @operator("MelWeightMatrix")
@@ -109,5 +113,5 @@ def mel_weights(c: Context) -> Node:
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]
     rising = np.where(k <= middle, (k - left) / np.maximum(middle - left, 1), 0)
     falling = np.where(k >= middle, (right - k) / np.maximum(right - middle, 1), 0)
-    found = np.clip(np.where(k == middle, 1, rising + falling), 0, None)
-    return Const(found.astype(dtype_of_number(c.attribute("output_datatype", 1))))
+    weights = np.clip(np.where(k == middle, 1, rising + falling), 0, None)
+    return Const(weights.astype(dtype_of_number(c.attribute("output_datatype", 1))))

@@ -33,8 +33,8 @@ def tf_idf(c: Context) -> Node:
     counts = cg.stack([zero if v is None else v for v in columns], -1)
     mode, weights = c.required("mode"), np.ones(len(columns), np.float32)
     if mode != "TF":
-        given = c.attribute("weights", [1.0] * len(places))
-        weights[places] = given
+        listed_weights = c.attribute("weights", [1.0] * len(places))
+        weights[places] = listed_weights
         counts = cg.minimum(counts, np.float32(1)) if mode == "IDF" else counts
     return counts * weights if mode != "TF" else counts
 
@@ -55,6 +55,6 @@ def occurrences(x: Node, run: list[int], skips: int) -> Any:
         for i, token in enumerate(run):
             same = cg.equal(x[..., i * step : i * step + count], np.asarray(token, x.dtype))
             hit = same if hit is None else cg.logical_and(hit, same)
-        found = cg.astype(cg.sum(cg.astype(hit, "int32"), -1), "float32")
-        total = found if total is None else total + found
+        hits = cg.astype(cg.sum(cg.astype(hit, "int32"), -1), "float32")
+        total = hits if total is None else total + hits
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labelled, transformed
+from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, post_transform
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
 
@@ -77,7 +77,7 @@ def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
     """
     count = len(nodes.modes)
     c.spend(nbytes=NODE_NBYTES * count, work=NODE_WORK * count)
-    order = np.asarray(behind_parents(roots, nodes), np.int64)
+    order = np.asarray(children_first(roots, nodes), np.int64)
     place = np.full(count, -1)
     place[order] = np.arange(len(order))
     asked = nodes.at(order)
@@ -95,16 +95,16 @@ def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
 
 def thresholds_of(nodes: Questions) -> np.ndarray:
     """What a number must not exceed: of those that must be below a threshold, the number before it."""
-    found, strict = nodes.thresholds, np.isin(nodes.modes, (LT, GTE))
-    lowest = found.dtype.type(-np.inf)
-    before = np.where(found > lowest, np.nextafter(found, lowest), found.dtype.type(np.nan))
-    found = np.where(strict, before, np.where(nodes.modes == LEAF, found.dtype.type(0), found))
-    return found.astype(np.result_type(np.float32, found.dtype))
+    thresholds, strict = nodes.thresholds, np.isin(nodes.modes, (LT, GTE))
+    lowest = thresholds.dtype.type(-np.inf)
+    before = np.where(thresholds > lowest, np.nextafter(thresholds, lowest), thresholds.dtype.type(np.nan))
+    thresholds = np.where(strict, before, np.where(nodes.modes == LEAF, thresholds.dtype.type(0), thresholds))
+    return thresholds.astype(np.result_type(np.float32, thresholds.dtype))
 
 
-def behind_parents(roots: Sequence[int], nodes: Questions) -> list[int]:
+def children_first(roots: Sequence[int], nodes: Questions) -> list[int]:
     """The nodes that are reached, each behind all that lead to it."""
-    found: list[int] = []
+    order: list[int] = []
     leaf, true, false = (nodes.modes == LEAF).tolist(), nodes.true.tolist(), nodes.false.tolist()
     count = len(leaf)
     state = bytearray(count)
@@ -123,11 +123,11 @@ def behind_parents(roots: Sequence[int], nodes: Questions) -> list[int]:
         waiting.pop()
         if state[node] != DONE:
             state[node] = DONE
-            found.append(node)
-    return found[::-1]
+            order.append(node)
+    return order[::-1]
 
 
-class Names(Record, eq=False):
+class AttributeNames(Record, eq=False):
     """The nodes of a file by a tree's and a node's number each, sorted: a file could choose numbers of equal hashes.
 
     Fields
@@ -142,7 +142,7 @@ class Names(Record, eq=False):
     order: np.ndarray
 
     @classmethod
-    def of(cls, trees: np.ndarray, numbers: np.ndarray) -> "Names":
+    def of(cls, trees: np.ndarray, numbers: np.ndarray) -> "AttributeNames":
         """FormatError when two nodes have one name."""
         (each_tree, tree), (each, number) = (np.unique(x, return_inverse=True) for x in (trees, numbers))
         keys = tree * len(each) + number
@@ -167,7 +167,7 @@ def position(values: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.nd
     return at, values[at] == numbers
 
 
-def named_forest(c: Context) -> tuple[Forest, Names]:
+def named_forest(c: Context) -> tuple[Forest, AttributeNames]:
     """Trees whose nodes have a tree's and a node's number each; and which node has which."""
     trees, numbers = integers(c, "nodes_treeids"), integers(c, "nodes_nodeids")
     values = c.attribute("nodes_values_as_tensor", c.attribute("nodes_values"))
@@ -178,7 +178,7 @@ def named_forest(c: Context) -> tuple[Forest, Names]:
     lists = (trees, numbers, values, integers(c, "nodes_featureids"), modes, *ways, missing)
     if len({len(each) for each in lists}) > 1:
         raise FormatError("lists of nodes have different lengths, or name a node twice")
-    names = Names.of(trees, numbers)
+    names = AttributeNames.of(trees, numbers)
     true, false = (names.find(trees, way) for way in ways)
     _, first = np.unique(trees, return_index=True)
     nodes = Questions(lists[3], values, modes, missing, true, false)
@@ -196,18 +196,18 @@ def modes_of(names: Sequence[str]) -> np.ndarray:
 
 def integers(c: Context, name: str) -> np.ndarray:
     """An attribute that lists integers."""
-    found = np.asarray(c.required(name))
-    if found.ndim != 1 or (found.size and found.dtype.kind != "i"):
+    array = np.asarray(c.required(name))
+    if array.ndim != 1 or (array.size and array.dtype.kind != "i"):
         raise FormatError(f"attribute {name} is not a list of integers")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def texts(c: Context, name: str) -> list[str]:
     """An attribute that lists texts."""
-    found = c.required(name)
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    values = c.required(name)
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
         raise FormatError(f"attribute {name} is no list of texts")
-    return found
+    return values
 
 
 def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray, np.ndarray]:
@@ -217,8 +217,8 @@ def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray,
         kind: how the attributes' names begin, ``class`` or ``target``
     """
     forest, names = named_forest(c)
-    given = c.attribute(f"{kind}_weights_as_tensor", c.attribute(f"{kind}_weights"))
-    given = np.asarray(given, getattr(given, "dtype", np.float32)).reshape(-1)
+    weights = c.attribute(f"{kind}_weights_as_tensor", c.attribute(f"{kind}_weights"))
+    weights = np.asarray(weights, getattr(weights, "dtype", np.float32)).reshape(-1)
     trees, numbers, ids = (integers(c, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids"))
     if len(trees) != len(numbers):
         raise FormatError(f"weights name {len(trees)} trees and {len(numbers)} nodes")
@@ -226,20 +226,20 @@ def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray,
     if np.any(rows < 0):
         first = int(np.argmax(rows < 0))
         raise FormatError(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which is not there")
-    return forest, weight_table(c, forest, rows, ids, given, targets), ids
+    return forest, weight_table(c, forest, rows, ids, weights, targets), ids
 
 
 def weight_table(
-    c: Context, forest: Forest, rows: np.ndarray, ids: np.ndarray, given: np.ndarray, targets: int
+    c: Context, forest: Forest, rows: np.ndarray, ids: np.ndarray, weights: np.ndarray, targets: int
 ) -> np.ndarray:
     """``[nodes, targets]`` from a node, a target and a weight each. FormatError when a target is not there."""
     outside = ids.size and not 0 <= ids.min() <= ids.max() < targets
-    if not len(rows) == len(ids) == len(given) or outside:
+    if not len(rows) == len(ids) == len(weights) or outside:
         raise FormatError(f"weights must be one for each node and target, and there are {targets} targets")
-    c.spend(nbytes=len(forest.place) * targets * given.itemsize, work=len(forest.place) * targets)
-    table = np.zeros((len(forest.features), targets), given.dtype)
+    c.spend(nbytes=len(forest.place) * targets * weights.itemsize, work=len(forest.place) * targets)
+    table = np.zeros((len(forest.features), targets), weights.dtype)
     reached = forest.place[rows]
-    np.add.at(table, (reached[reached >= 0], ids[reached >= 0]), given[reached >= 0])
+    np.add.at(table, (reached[reached >= 0], ids[reached >= 0]), weights[reached >= 0])
     return table
 
 
@@ -248,7 +248,7 @@ def each_tree(forest: Forest, table: np.ndarray, x: Node) -> Node:
     return cg.take(table, forest.leaves(x), 0)
 
 
-def based(c: Context, scores: Node) -> Node:
+def add_base_values(c: Context, scores: Node) -> Node:
     """With the base values, of all targets or of each."""
     base = c.attribute("base_values_as_tensor", c.attribute("base_values"))
     if base is None or not np.size(base):
@@ -266,22 +266,22 @@ def classifier(c: Context) -> tuple[Node, Node]:
     positive = bool((table >= 0).all())
     if len(labels) == 2 and ids.size and ids.min() == ids.max():
         total = cg.sum(each_tree(forest, table[:, ids[:1]], c[0]), 1)
-        score = cg.astype(based(c, total), "float32")
-        chosen = cg.astype(score[:, 0] > (0.5 if positive else 0.0), "int64")
-        return labelled(labels, chosen), both_classes(score, positive, how)
-    scores = cg.astype(based(c, cg.sum(each_tree(forest, table, c[0]), 1)), "float32")
-    return labelled(labels, cg.argmax(scores, 1)), transformed(scores, how)
+        score = cg.astype(add_base_values(c, total), "float32")
+        classes = cg.astype(score[:, 0] > (0.5 if positive else 0.0), "int64")
+        return labels_of(labels, classes), both_classes(score, positive, how)
+    scores = cg.astype(add_base_values(c, cg.sum(each_tree(forest, table, c[0]), 1)), "float32")
+    return labels_of(labels, cg.argmax(scores, 1)), post_transform(scores, how)
 
 
 @operator("ai.onnx.ml.TreeEnsembleRegressor")
 def regressor(c: Context) -> Node:
     """``[n, targets]``: sums, means or extremes over trees."""
     forest, table, _ = weights_of(c, "target", c.attribute("n_targets", 1))
-    found = aggregated(each_tree(forest, table, c[0]), c.attribute("aggregate_function", "SUM"))
-    return transformed(cg.astype(based(c, found), "float32"), c.attribute("post_transform", "NONE"))
+    scores = aggregate(each_tree(forest, table, c[0]), c.attribute("aggregate_function", "SUM"))
+    return post_transform(cg.astype(add_base_values(c, scores), "float32"), c.attribute("post_transform", "NONE"))
 
 
-def aggregated(x: Node, how: str) -> Node:
+def aggregate(x: Node, how: str) -> Node:
     """One of AGGREGATES over trees."""
     if how not in AGGREGATES:
         raise FormatError(f"aggregate_function {how!r:.40} is not one of {', '.join(AGGREGATES)}")
@@ -291,17 +291,17 @@ def aggregated(x: Node, how: str) -> Node:
 @operator("ai.onnx.ml.TreeEnsemble")
 def ensemble(c: Context) -> Node:
     """``[n, targets]`` of trees whose leaves are listed apart from their nodes."""
-    nodes, count = apart(c), len(c.required("nodes_modes").reshape(-1))
+    nodes, count = split_ensemble(c), len(c.required("nodes_modes").reshape(-1))
     weights, targets = c.required("leaf_weights").reshape(-1), integers(c, "leaf_targetids")
     leaves = np.arange(count, count + len(weights))
     forest = forest_of(c, c.required("tree_roots"), nodes)
     table = weight_table(c, forest, leaves, targets, weights, c.required("n_targets"))
     how, after = c.attribute("aggregate_function", 1), c.attribute("post_transform", 0)
-    found = aggregated(each_tree(forest, table, c[0]), dict(enumerate(AGGREGATES)).get(how, str(how)))
-    return transformed(cg.astype(found, c[0].dtype), dict(enumerate(TRANSFORMS)).get(after, str(after)))
+    scores = aggregate(each_tree(forest, table, c[0]), dict(enumerate(AGGREGATES)).get(how, str(how)))
+    return post_transform(cg.astype(scores, c[0].dtype), dict(enumerate(TRANSFORMS)).get(after, str(after)))
 
 
-def apart(c: Context) -> Questions:
+def split_ensemble(c: Context) -> Questions:
     """The nodes of a TreeEnsemble: those that are listed, then the leaves, then a question for each further member."""
     modes, splits = (c.required(name).reshape(-1) for name in ("nodes_modes", "nodes_splits"))
     count, leaves = len(modes), len(c.required("leaf_weights").reshape(-1))
@@ -314,10 +314,10 @@ def apart(c: Context) -> Questions:
         raise FormatError("lists of nodes have different lengths")
     listed = [np.concatenate([each, np.zeros(leaves, each.dtype)]) for each in lists]
     listed[2][count:] = LEAF
-    return with_members(c, Questions(*listed))
+    return with_member_tests(c, Questions(*listed))
 
 
-def with_members(c: Context, nodes: Questions) -> Questions:
+def with_member_tests(c: Context, nodes: Questions) -> Questions:
     """A node that looks for one of several numbers asks for the first, and leads to one that asks for the next."""
     asking = np.flatnonzero(nodes.modes == MEMBER)
     members = members_of(c)
@@ -336,8 +336,8 @@ def with_members(c: Context, nodes: Questions) -> Questions:
         more.append(np.full(len(further), node))
         total += len(further)
     order = np.concatenate([np.arange(len(nodes.modes)), *more]).astype(np.int64)
-    found = nodes.at(order)
-    return replace(found, thresholds=np.concatenate(thresholds), false=np.concatenate(false))
+    questions = nodes.at(order)
+    return replace(questions, thresholds=np.concatenate(thresholds), false=np.concatenate(false))
 
 
 def ways_of(c: Context, way: str, count: int) -> np.ndarray:
@@ -351,10 +351,10 @@ def ways_of(c: Context, way: str, count: int) -> np.ndarray:
 def members_of(c: Context) -> list[list[float]]:
     """The numbers that each node of mode MEMBER looks for: lists one after the other, with NaN behind each."""
     values = c.attribute("membership_values")
-    found: list[list[float]] = [[]]
+    members: list[list[float]] = [[]]
     for value in [] if values is None else values.reshape(-1).tolist():
         if np.isnan(value):
-            found.append([])
+            members.append([])
         else:
-            found[-1].append(value)
-    return found
+            members[-1].append(value)
+    return members

@@ -40,8 +40,8 @@ def max_unpool(c: Context) -> Node:
     sizes = [(n - 1) * stride[i] - pad[i] - pad[axes + i] + window[i] for i, n in enumerate(x.shape[2:])]
     shape = (*x.shape[:2], *sizes)
     at = cg.ravel(cg.where(cg.less(places, 0), prod(shape), places))  # negative places lie outside
-    found = cg.reshape(cg.scatter(cg.zeros(prod(shape), x.dtype), at, cg.ravel(x)), shape)
-    wanted = c.ints(2)
-    if wanted is None:
-        return found
-    return cg.pad(found, [(0, m - n) for n, m in zip(shape, wanted)])
+    y = cg.reshape(cg.scatter(cg.zeros(prod(shape), x.dtype), at, cg.ravel(x)), shape)
+    target = c.ints(2)
+    if target is None:
+        return y
+    return cg.pad(y, [(0, m - n) for n, m in zip(shape, target)])

@@ -6,10 +6,10 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.context import images as made
-from cgraph.formats.tflite.dynamic import asymmetric, framed, symmetric
-from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of
+from cgraph.formats.tflite.dynamic import asymmetric, pad_image, symmetric
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, parts_of, subtract_zero
 from cgraph.formats.tflite.value import SIGN, Value
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import Result
@@ -23,7 +23,7 @@ PLACE, WORD = 64, 8  # bytes in memory of what is found for a row or column, and
 Pads = tuple[int, int, int, int]
 
 
-def padding(c: Context, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
+def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
     """Padding before and behind the two axes; the odd pixel behind. `window`: with its gaps."""
     kind = c.option("padding")
     if kind not in (SAME, VALID):
@@ -40,29 +40,29 @@ def reach(window: tuple[int, ...], dilation: tuple[int, int]) -> tuple[int, ...]
     return tuple((n - 1) * d + 1 for n, d in zip(window, dilation))
 
 
-def image(c: Context, i: int) -> Node:
+def image(c: TfliteContext, i: int) -> Node:
     """Operand i ``[n, c, h, w]``."""
     if c[i].ndim != 4:
         raise FormatError(f"operand {i} {list(c[i].shape)} has not four axes")
     return c[i].images
 
 
-def biased(c: Context, i: int, x: Node) -> Node:
+def add_bias(c: TfliteContext, i: int, x: Node) -> Node:
     """Images and a bias for each of their channels, operand i, if it is there."""
     bias = c.get(i)
     return x if bias is None else x + bias.node.reshape((-1, 1, 1))
 
 
 @operator("CONV_2D", on_bytes=True)
-def conv(c: Context) -> Value:
+def conv(c: TfliteContext) -> Value:
     x, f = image(c, 0), c.filters(1, (0, 3, 1, 2))  # [k, r, s, c] -> [k, c, r, s]
-    return convolved(c, x, f, groups_of(x, f))
+    return convolve(c, x, f, groups_of(x, f))
 
 
 @operator("DEPTHWISE_CONV_2D", on_bytes=True)
-def depthwise(c: Context) -> Value:
+def depthwise(c: TfliteContext) -> Value:
     x, f = image(c, 0), c.filters(1, (3, 0, 1, 2))  # [1, r, s, k] -> [k, 1, r, s]
-    return convolved(c, x, f, x.shape[1])
+    return convolve(c, x, f, x.shape[1])
 
 
 def groups_of(x: Node, f: Node) -> int:
@@ -72,39 +72,39 @@ def groups_of(x: Node, f: Node) -> int:
     return x.shape[1] // f.shape[1]
 
 
-def convolved(c: Context, x: Node, f: Node, groups: int) -> Value:
+def convolve(c: TfliteContext, x: Node, f: Node, groups: int) -> Value:
     stride, dilation = c.sizes("stride"), c.sizes("dilation")
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
     if c.is_quantised:
-        return made(convolved_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
+        return made(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
     if c[1].quantised is not None:
         y = dynamic_conv(c, x, f, Conv2d(stride, pad, dilation, groups))
     else:
         y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
-    return made(c.activated(biased(c, 2, y)))
+    return made(c.activated(add_bias(c, 2, y)))
 
 
-def dynamic_conv(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
+def dynamic_conv(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
     """Floats, quantised image by image, with filters of int8: exact sums, less what the zero point adds."""
     weights, by_filter = dynamic_filters(c, x, f), c[1].bytes.scales.reshape((-1, 1, 1))
-    found = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
+    x8 = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
     c.spend(nbytes=prod(x.shape[2:]) + 2 * sum(op.pad) * sum(x.shape[2:]) + sum(op.pad) ** 2)
-    total = sums_of(replace(op, pad=(0, 0, 0, 0)), 0, framed(found, op.pad), weights)
-    total = total - found.zero * weights.sum((1, 2, 3), dtype="int32").reshape((-1, 1, 1))
+    total = sums_of(replace(op, pad=(0, 0, 0, 0)), 0, pad_image(x8, op.pad), weights)
+    total = total - x8.zero * weights.sum((1, 2, 3), dtype="int32").reshape((-1, 1, 1))
     total = cg.astype(total, "float32")
     if by_filter.size > 1 and c.kind == "CONV_2D":
-        return total * by_filter * found.scale
-    return total * (by_filter * found.scale)
+        return total * by_filter * x8.scale
+    return total * (by_filter * x8.scale)
 
 
-def dynamic_filters(c: Context, x: Node, f: Node) -> np.ndarray:
+def dynamic_filters(c: TfliteContext, x: Node, f: Node) -> np.ndarray:
     """Filters of int8 for floats."""
     if x.dtype != np.float32 or not c[1].bytes.is_signed:
         raise FormatError(f"{x.dtype} with filters of uint8 is not supported")
     return constant_filters(c, f)[0]
 
 
-def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
+def convolve_bytes(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
     """Exact sums, scaled by a factor for each filter and rounded twice."""
     weights, zero = constant_filters(c, f)
     scale = np.float64(c[0].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
@@ -115,8 +115,8 @@ def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
         return apply(IntegerConv(op, c[0].bytes.zero, result), x, *constants)
     ones = np.ones((op.groups, *weights.shape[1:]), "int8")  # filters around another number add it to each sum
     c.spend(nbytes=ones.nbytes)
-    seen = cg.repeat(sums_of(op, c[0].bytes.zero, x, ones), len(weights) // op.groups, axis=1)
-    total = sums_of(op, c[0].bytes.zero, x, weights) + bias.reshape((-1, 1, 1)) - seen * np.int32(zero)
+    window_sums = cg.repeat(sums_of(op, c[0].bytes.zero, x, ones), len(weights) // op.groups, axis=1)
+    total = sums_of(op, c[0].bytes.zero, x, weights) + bias.reshape((-1, 1, 1)) - window_sums * np.int32(zero)
     return as_bytes(cg.fixed_product(total, *factors.reshape((2, -1, 1, 1))), c.result, bounds_of(c))
 
 
@@ -126,7 +126,7 @@ def sums_of(op: Conv2d, zero: int, x: Node, weights: np.ndarray) -> Node:
     return apply(IntegerConv(op, zero, Result("i4")), x, *(Const(y, copy=False) for y in (weights, *unused)))
 
 
-def constant_filters(c: Context, f: Node) -> tuple[np.ndarray, int]:
+def constant_filters(c: TfliteContext, f: Node) -> tuple[np.ndarray, int]:
     """Filters of int8, and the number that they are around; those of uint8 are 128 smaller here, and it, too."""
     quantised = c[1].bytes
     if not isinstance(f.op, ConstOp) or f.size == 0 or (quantised.is_signed and quantised.zeros.any()):
@@ -137,16 +137,16 @@ def constant_filters(c: Context, f: Node) -> tuple[np.ndarray, int]:
     return (f.op.array ^ np.uint8(SIGN)).view("int8"), quantised.zero - SIGN
 
 
-def bias_of(c: Context, i: int, count: int) -> np.ndarray:
+def bias_of(c: TfliteContext, i: int, count: int) -> np.ndarray:
     """Operand i as int32 for each filter, zeros where it is absent."""
-    found = np.zeros(count, "int32") if c.get(i) is None else c.constant(i).reshape(-1)
-    if found.dtype != np.int32 or found.size != count:
-        raise FormatError(f"a bias of {found.size} numbers of {found.dtype} for {count} filters")
-    return found
+    bias = np.zeros(count, "int32") if c.get(i) is None else c.constant(i).reshape(-1)
+    if bias.dtype != np.int32 or bias.size != count:
+        raise FormatError(f"a bias of {bias.size} numbers of {bias.dtype} for {count} filters")
+    return bias
 
 
 @operator("TRANSPOSE_CONV", on_bytes=True)
-def conv_transpose(c: Context) -> Value:
+def conv_transpose(c: TfliteContext) -> Value:
     """Operands: the result's shape, filters ``[k, r, s, c]``, images, perhaps a bias."""
     shape, x, f = c.ints(0), image(c, 2), c.filters(1, (3, 0, 1, 2))  # [k, r, s, c] -> [c, k, r, s]
     stride = c.sizes("stride")
@@ -158,15 +158,15 @@ def conv_transpose(c: Context) -> Value:
     options = {"stride": stride, "pad": (top, left, *(max(n, 0) for n in rest))}
     options["output_pad"] = tuple(max(-n, 0) for n in rest)
     if c.is_quantised:
-        return made(transposed_bytes(c, f, options))
-    return made(c.activated(biased(c, 3, cg.conv_transpose2d(x, f, **options))))
+        return made(conv_transpose_bytes(c, f, options))
+    return made(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
 
 
-def transposed_bytes(c: Context, f: Node, options: dict) -> Node:
+def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
     """Sums in float64, which holds each exactly."""
     weights, zero = constant_filters(c, f)
     c.spend(nbytes=8 * weights.size)
-    x = cg.astype(centred(c[2], c[2].images), "float64")
+    x = cg.astype(subtract_zero(c[2], c[2].images), "float64")
     total = cg.astype(cg.conv_transpose2d(x, weights.astype("float64") - zero, **options), "int32")
     bias = bias_of(c, 3, f.shape[1]).reshape((-1, 1, 1))
     scale = np.float64(c[2].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
@@ -175,7 +175,7 @@ def transposed_bytes(c: Context, f: Node, options: dict) -> Node:
 
 
 @operator("AVERAGE_POOL_2D", "MAX_POOL_2D", on_bytes=True)
-def pool(c: Context) -> Value:
+def pool(c: TfliteContext) -> Value:
     """Pixels outside the image count for nothing."""
     x, window, stride = image(c, 0), c.sizes("window"), c.sizes("stride")
     pad = padding(c, x.shape[2:], window, stride)
@@ -187,7 +187,7 @@ def pool(c: Context) -> Value:
     return made(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
 
 
-def average_of_bytes(c: Context, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:
+def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:
     """The mean of the file's numbers, halves away from zero."""
     n, channels, *pixels = x.shape
     if tuple(pixels) == window and not any(op.pad):
@@ -198,7 +198,7 @@ def average_of_bytes(c: Context, x: Node, op: Conv2d, window: tuple[int, int]) -
         total = sums_of(op, 0, x, np.ones((channels, 1, *window), "int8"))
         rows, columns = total.shape[2:]
         c.spend(nbytes=PLACE * (rows + columns) + 2 * WORD * rows * columns, work=rows * columns)
-        inside = [taps_inside(*sizes) for sizes in zip(pixels, window, op.stride, op.pad[:2], total.shape[2:])]
+        inside = [count_taps(*sizes) for sizes in zip(pixels, window, op.stride, op.pad[:2], total.shape[2:])]
         count = np.multiply.outer(*inside)
     count = count.astype("int32")
     if not count.all():
@@ -209,7 +209,7 @@ def average_of_bytes(c: Context, x: Node, op: Conv2d, window: tuple[int, int]) -
     return cg.astype(cg.clip(mean, *bounds_of(c)), "uint8")
 
 
-def taps_inside(size: int, window: int, stride: int, before: int, count: int) -> np.ndarray:
+def count_taps(size: int, window: int, stride: int, before: int, count: int) -> np.ndarray:
     """How many elements of each window lie inside an axis."""
     start = np.arange(count) * stride - before
     return np.maximum(np.minimum(start + window, size) - np.maximum(start, 0), 0)

@@ -4,26 +4,26 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.operators.shape import only
 from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node
 
 
 @operator("GATHER", on_bytes=False)
-def gather(c: Context) -> Node:
+def gather(c: TfliteContext) -> Node:
     if c.option("batch_axes"):
         raise FormatError("positions apart for each sample are not supported")
     return cg.take(c[0].plain, c[1].plain, axis=c.axis(c.option("axis"), Value(c[0].plain)))
 
 
 @operator("GATHER_ND", on_bytes=False)
-def gather_nd(c: Context) -> Node:
+def gather_nd(c: TfliteContext) -> Node:
     return cg.gather_nd(*c.nodes)
 
 
 @operator("ONE_HOT")
-def one_hot(c: Context) -> Node:
+def one_hot(c: TfliteContext) -> Node:
     """Operands: positions, how many, what stands at the position, what elsewhere."""
     x, axis = c[0].plain, c.option("axis")
     depth, on, off = only(c.ints(1)), c.constant(2), c.constant(3)
@@ -34,7 +34,7 @@ def one_hot(c: Context) -> Node:
 
 
 @operator("RANGE")
-def numbers(c: Context) -> Value:
+def numbers(c: TfliteContext) -> Value:
     """Operands: the first number, what is not reached, the step."""
     start, stop, step = (np.reshape(c.constant(i), ()).item() for i in range(3))
     count = max(int(np.ceil((stop - start) / step)), 0)
@@ -43,7 +43,7 @@ def numbers(c: Context) -> Value:
 
 
 @operator("TOPK_V2", on_bytes=False)
-def top_k(c: Context) -> list[Node]:
+def top_k(c: TfliteContext) -> list[Node]:
     """The largest along the last axis, falling, and their positions."""
     values, places = cg.top_k(c[0].plain, only(c.ints(1)))
     return [values, cg.astype(places, c.dtypes[1])]

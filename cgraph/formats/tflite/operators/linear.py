@@ -6,9 +6,9 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.dynamic import asymmetric, symmetric
-from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of, scaled
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, parts_of, scale_factor, subtract_zero
 from cgraph.formats.tflite.operators.conv import bias_of, constant_filters, dynamic_filters
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import Result
@@ -17,7 +17,7 @@ from cgraph.ops.physical.integer import IntegerMatmul
 
 
 @operator("FULLY_CONNECTED", on_bytes=True)
-def fully_connected(c: Context) -> Node:
+def fully_connected(c: TfliteContext) -> Node:
     """``x @ w.T + bias``, where x is cut into rows as long as those of w ``[n, k]``."""
     if c.option("weights_format"):
         raise FormatError("shuffled weights are not supported")
@@ -34,18 +34,18 @@ def fully_connected(c: Context) -> Node:
     return c.activated(y if bias is None else y + bias.plain).reshape((*shape, w.shape[1]))
 
 
-def dynamic_product(c: Context, x: Node, w: Node) -> Node:
+def dynamic_product(c: TfliteContext, x: Node, w: Node) -> Node:
     """Floats, quantised row by row, with weights of int8: exact sums, less what the zero point adds."""
     weights = dynamic_filters(c, x, w)
-    found = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
+    x8 = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
     count = weights.shape[1]
     constants = weights, np.zeros(count, "int32"), np.ones(count, "float32")
-    total = apply(IntegerMatmul(0, Result("i4")), found.numbers, *(Const(y, copy=False) for y in constants))
-    total = total - found.zero * weights.sum(0, dtype="int32")
-    return cg.astype(total, "float32") * (found.scale * c[1].bytes.scales)
+    total = apply(IntegerMatmul(0, Result("i4")), x8.numbers, *(Const(y, copy=False) for y in constants))
+    total = total - x8.zero * weights.sum(0, dtype="int32")
+    return cg.astype(total, "float32") * (x8.scale * c[1].bytes.scales)
 
 
-def product_of_bytes(c: Context, x: Node, w: Node) -> Node:
+def product_of_bytes(c: TfliteContext, x: Node, w: Node) -> Node:
     """Exact sums, scaled and rounded once. One scale is a product in float32, one for each column in float64."""
     (weights, zero), sx, sw = constant_filters(c, w), c[0].bytes.scale, c[1].bytes.scales
     scale = np.float64(sx) * sw.astype("float64") if sw.size > 1 else (sx * sw).astype("float64")
@@ -56,11 +56,13 @@ def product_of_bytes(c: Context, x: Node, w: Node) -> Node:
     total = apply(IntegerMatmul(c[0].bytes.zero, result), x, *constants)
     if not zero:
         return total
-    seen = cg.astype(cg.sum(centred(c[0], x), axis=1, keepdims=True), "int32")  # a column around another number adds it
-    return as_bytes(cg.fixed_product(total - seen * np.int32(zero), *factors, once=True), c.result, bounds_of(c))
+    row_sums = cg.astype(
+        cg.sum(subtract_zero(c[0], x), axis=1, keepdims=True), "int32"
+    )  # a column around another number adds it
+    return as_bytes(cg.fixed_product(total - row_sums * np.int32(zero), *factors, once=True), c.result, bounds_of(c))
 
 
-def rows_of(c: Context, k: int) -> tuple[int, ...]:
+def rows_of(c: TfliteContext, k: int) -> tuple[int, ...]:
     """The result's axes before the last: those of operand 0, or one."""
     shape = c[0].shape
     if k < 1 or prod(shape) % k or (c.option("keepdims") and shape[-1:] != (k,)):
@@ -69,12 +71,12 @@ def rows_of(c: Context, k: int) -> tuple[int, ...]:
 
 
 @operator("BATCH_MATMUL", on_bytes=True)
-def batch_matmul(c: Context) -> Node:
-    x, y = [centred(v, v.plain) for v in (c[0], c[1])] if c.is_quantised else c.nodes
+def batch_matmul(c: TfliteContext) -> Node:
+    x, y = [subtract_zero(v, v.plain) for v in (c[0], c[1])] if c.is_quantised else c.nodes
     total = cg.matmul(
         cg.swapaxes(x, -1, -2) if c.option("adjoint_x") else x, cg.swapaxes(y, -1, -2) if c.option("adjoint_y") else y
     )
     if not c.is_quantised:
         return total
     scale = np.float64(c[0].bytes.scale * c[1].bytes.scale) / np.float64(c.result.scale)
-    return as_bytes(scaled(total, scale), c.result)
+    return as_bytes(scale_factor(total, scale), c.result)

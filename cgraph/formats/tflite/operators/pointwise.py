@@ -6,8 +6,8 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, operator
-from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, of_floats, parts_of, scaled
+from cgraph.formats.tflite.context import TfliteContext, operator
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, of_floats, parts_of, scale_factor, subtract_zero
 from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node
 
@@ -67,11 +67,11 @@ def truncated_quotient(x: Node, y: Node) -> Node:
     return cg.where(cg.less(x, 0) != cg.less(y, 0), -magnitude, magnitude)
 
 
-BINARY_OF_BYTES: dict[str, Callable[[Context, Node, Node], Node]] = {
-    "ADD": lambda c, x, y: added(c, x, y, 1),
-    "MUL": lambda c, x, y: multiplied(c, x, y),
-    "PRELU": lambda c, x, y: sloped(c, x, y),
-    "SUB": lambda c, x, y: added(c, x, y, -1),
+BINARY_OF_BYTES: dict[str, Callable[[TfliteContext, Node, Node], Node]] = {
+    "ADD": lambda c, x, y: add_bytes(c, x, y, 1),
+    "MUL": lambda c, x, y: multiply_bytes(c, x, y),
+    "PRELU": lambda c, x, y: prelu_bytes(c, x, y),
+    "SUB": lambda c, x, y: add_bytes(c, x, y, -1),
 }
 ORDERED = ("MAXIMUM", "MINIMUM")  # whose results on bytes are those on what they stand for
 BOUNDED = {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
@@ -85,50 +85,50 @@ CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @operator(*(BINARY.keys() - BINARY_OF_BYTES.keys() - {*ORDERED}))
 @operator(*ORDERED, on_bytes=False)
 @operator(*BINARY_OF_BYTES, on_bytes=True)
-def binary(c: Context) -> Value:
+def binary(c: TfliteContext) -> Value:
     (x, y), first = c.alike(c[0], c[1])
     if c.is_quantised and c.kind in BINARY_OF_BYTES:
-        return Value(BINARY_OF_BYTES[c.kind](c, centred(c[0], x), centred(c[1], y)), first=first)
+        return Value(BINARY_OF_BYTES[c.kind](c, subtract_zero(c[0], x), subtract_zero(c[1], y)), first=first)
     if x.dtype != y.dtype:
         raise FormatError(f"operands of {x.dtype} and {y.dtype}")
-    found = BINARY[c.kind](x, y)
-    return Value(c.activated(found) if c.kind in WITH_ACTIVATION else found, first=first)
+    combined = BINARY[c.kind](x, y)
+    return Value(c.activated(combined) if c.kind in WITH_ACTIVATION else combined, first=first)
 
 
-def added(c: Context, x: Node, y: Node, sign: int) -> Node:
+def add_bytes(c: TfliteContext, x: Node, y: Node, sign: int) -> Node:
     """Both sides brought to one scale with 20 bits behind the point, then their sum to the result's."""
     sx, sy = c[0].bytes.scale, c[1].bytes.scale
     wide = np.float64(np.float32(2) * max(sx, sy))
     factor, shift = parts_of(np.float64(sy) / wide)
     right = cg.fixed_product(y * np.int32(FINE), np.int32(sign * factor), shift)
-    total = scaled(x * np.int32(FINE), np.float64(sx) / wide) + right
-    return as_bytes(scaled(total, wide / np.float64(np.float32(FINE) * c.result.scale)), c.result, bounds_of(c))
+    total = scale_factor(x * np.int32(FINE), np.float64(sx) / wide) + right
+    return as_bytes(scale_factor(total, wide / np.float64(np.float32(FINE) * c.result.scale)), c.result, bounds_of(c))
 
 
-def multiplied(c: Context, x: Node, y: Node) -> Node:
+def multiply_bytes(c: TfliteContext, x: Node, y: Node) -> Node:
     scale = c[0].bytes.scale * c[1].bytes.scale / c.result.scale
-    return as_bytes(scaled(x * y, scale), c.result, bounds_of(c))
+    return as_bytes(scale_factor(x * y, scale), c.result, bounds_of(c))
 
 
-def sloped(c: Context, x: Node, y: Node) -> Node:
+def prelu_bytes(c: TfliteContext, x: Node, y: Node) -> Node:
     """x where it is >= 0, else x * y, each with its own scale."""
     scale = c[0].bytes.scale
-    below = scaled(x * y, scale * c[1].bytes.scale / c.result.scale)
-    return as_bytes(cg.where(cg.less(x, 0), below, scaled(x, scale / c.result.scale)), c.result)
+    below = scale_factor(x * y, scale * c[1].bytes.scale / c.result.scale)
+    return as_bytes(cg.where(cg.less(x, 0), below, scale_factor(x, scale / c.result.scale)), c.result)
 
 
 @operator(*(UNARY.keys() - CURVES.keys() - BOUNDED.keys() - {"HARD_SWISH"}))
 @operator(*CURVES, *BOUNDED, "HARD_SWISH", on_bytes=True)
-def unary(c: Context) -> Value:
+def unary(c: TfliteContext) -> Value:
     if not c.is_quantised:
         return Value(UNARY[c.kind](c[0].node), first=c[0].first)
     if c.kind in BOUNDED:
-        x = scaled(centred(c[0]), c[0].bytes.scale / c.result.scale)
+        x = scale_factor(subtract_zero(c[0]), c[0].bytes.scale / c.result.scale)
         return Value(as_bytes(x, c.result, bounds_of(c, BOUNDED[c.kind])), first=c[0].first)
     return Value(hard_swish(c), first=c[0].first) if c.kind == "HARD_SWISH" else of_floats(c, CURVES[c.kind])
 
 
-def hard_swish(c: Context) -> Node:
+def hard_swish(c: TfliteContext) -> Node:
     """x * relu6(x + 3) / 6 in numbers of 16 bits, 7 of them behind the point of `x`."""
     fine = np.float32(1 / 128) * c[0].bytes.scale
     (out, left), (slope, up) = (
@@ -136,17 +136,17 @@ def hard_swish(c: Context) -> Node:
     )
     if left > 0:
         raise FormatError("the result's scale is too small for its operand's")
-    x = centred(c[0]) * np.int32(128)
-    share = saturated(x * np.int32(1 << min(up - 1, 8))) if up > 0 else x  # 8: all but 0 is at its end then
+    x = subtract_zero(c[0]) * np.int32(128)
+    share = saturate(x * np.int32(1 << min(up - 1, 8))) if up > 0 else x  # 8: all but 0 is at its end then
     share = high16(share, slope)
-    share = saturated(share * np.int32(2)) if up > 0 else divided(share, -up)
+    share = saturate(share * np.int32(2)) if up > 0 else divide(share, -up)
     share = cg.right_shift(share + np.int32(1 << 15), np.int32(1))
     product = share * high16(x, out)
     magnitude = cg.right_shift(cg.abs(product), np.int32(15))
-    return as_bytes(divided(cg.where(cg.less(product, 0), -magnitude, magnitude), -left), c.result)
+    return as_bytes(divide(cg.where(cg.less(product, 0), -magnitude, magnitude), -left), c.result)
 
 
-def saturated(x: Node) -> Node:
+def saturate(x: Node) -> Node:
     """Within 16 bits."""
     return cg.clip(x, np.int32(-(2**15)), np.int32(2**15 - 1))
 
@@ -157,14 +157,14 @@ def high16(x: Node, factor: int) -> Node:
     return cg.right_shift(x * short + np.int32(1 << 14), np.int32(15))
 
 
-def divided(x: Node, places: int) -> Node:
+def divide(x: Node, places: int) -> Node:
     """``x / 2**places``, halves away from zero."""
     magnitude = cg.right_shift(cg.abs(x) + np.int32((1 << places) >> 1), np.int32(places))
     return cg.where(cg.less(x, 0), -magnitude, magnitude)
 
 
 @operator("GELU")
-def gelu(c: Context) -> Value:
+def gelu(c: TfliteContext) -> Value:
     x = c[0].node
     if not c.option("approximate"):
         return Value(cg.gelu(x), first=c[0].first)
@@ -173,16 +173,16 @@ def gelu(c: Context) -> Value:
 
 
 @operator("LEAKY_RELU", on_bytes=True)
-def leaky_relu(c: Context) -> Value:
+def leaky_relu(c: TfliteContext) -> Value:
     if c.is_quantised:
-        x, ratio = centred(c[0]), c[0].bytes.scale / c.result.scale
-        below = scaled(x, c[0].bytes.scale * np.float32(c.option("alpha")) / c.result.scale)
-        return Value(as_bytes(cg.where(cg.less(x, 0), below, scaled(x, ratio)), c.result), first=c[0].first)
+        x, ratio = subtract_zero(c[0]), c[0].bytes.scale / c.result.scale
+        below = scale_factor(x, c[0].bytes.scale * np.float32(c.option("alpha")) / c.result.scale)
+        return Value(as_bytes(cg.where(cg.less(x, 0), below, scale_factor(x, ratio)), c.result), first=c[0].first)
     return Value(cg.leaky_relu(c[0].node, c.option("alpha")), first=c[0].first)
 
 
 @operator("ADD_N")
-def add_n(c: Context) -> Value:
+def add_n(c: TfliteContext) -> Value:
     nodes, first = c.alike()
     total = nodes[0]
     for x in nodes[1:]:
@@ -191,12 +191,12 @@ def add_n(c: Context) -> Value:
 
 
 @operator("CAST")
-def cast(c: Context) -> Value:
+def cast(c: TfliteContext) -> Value:
     return Value(cg.astype(c[0].node, c.dtypes[0]), first=c[0].first)
 
 
 @operator("SELECT", "SELECT_V2")
-def select(c: Context) -> Value:
+def select(c: TfliteContext) -> Value:
     """The older one's condition may be one for each element of the first axis."""
     if c.kind == "SELECT" and c[0].ndim == 1 and c[1].ndim > 1:
         return Value(cg.where(c[0].plain.reshape((-1, *[1] * (c[1].ndim - 1))), c[1].plain, c[2].plain))

@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import MOST, as_bytes, bytes_of, parts_of
 from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node, apply
@@ -19,7 +19,7 @@ REDUCE = {
 SMALL = 1e-6  # the least root of squares that L2_NORMALIZATION divides by
 
 
-def axes_of(c: Context, x: Value) -> tuple[int, ...]:
+def axes_of(c: TfliteContext, x: Value) -> tuple[int, ...]:
     """The axes of operand 1 in the file's order, each once."""
     axes = c.ints(1)
     if any(not -x.ndim <= n < x.ndim for n in axes):
@@ -30,20 +30,20 @@ def axes_of(c: Context, x: Value) -> tuple[int, ...]:
 @operator("SUM", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
 @operator("REDUCE_MAX", "REDUCE_MIN", on_bytes=False)
 @operator("MEAN", on_bytes=True)
-def reduce(c: Context) -> Value:
+def reduce(c: TfliteContext) -> Value:
     x, keep = c[0], c.option("keepdims")
     axes = axes_of(c, x)
     stays = x.first and (keep or 3 in axes or {1, 2} <= set(axes))  # what is left has the file's order
     node = x.node if stays else x.plain
     places = tuple(c.axis(n, x) for n in axes) if stays else axes
     if c.is_quantised and c.kind == "MEAN":
-        found = mean_of_bytes(c, node, places, bool(keep))
-        return Value(found, first=bool(stays and keep))
-    found = cg.astype(getattr(cg, REDUCE[c.kind])(node, axis=places, keepdims=bool(keep)), node.dtype)
-    return Value(found, first=bool(stays and keep))
+        y = mean_of_bytes(c, node, places, bool(keep))
+        return Value(y, first=bool(stays and keep))
+    y = cg.astype(getattr(cg, REDUCE[c.kind])(node, axis=places, keepdims=bool(keep)), node.dtype)
+    return Value(y, first=bool(stays and keep))
 
 
-def mean_of_bytes(c: Context, x: Node, axes: tuple[int, ...], keep: bool) -> Node:
+def mean_of_bytes(c: TfliteContext, x: Node, axes: tuple[int, ...], keep: bool) -> Node:
     """A sum of whole numbers, scaled by a factor that is divided by their count, without its fraction."""
     count, zero = prod(x.shape[i] for i in axes), c[0].bytes.zero
     if not 0 < count * MOST < 1 << 31:
@@ -60,7 +60,7 @@ def mean_of_bytes(c: Context, x: Node, axes: tuple[int, ...], keep: bool) -> Nod
 
 
 @operator("ARG_MAX", "ARG_MIN", on_bytes=True)
-def arg_max(c: Context) -> Node:
+def arg_max(c: TfliteContext) -> Node:
     axes = axes_of(c, c[0])
     if len(axes) != 1:
         raise FormatError(f"one axis is expected, not {len(axes)}")
@@ -69,19 +69,19 @@ def arg_max(c: Context) -> Node:
 
 
 @operator("LOG_SOFTMAX")
-def log_softmax(c: Context) -> Value:
+def log_softmax(c: TfliteContext) -> Value:
     return Value(cg.log_softmax(c[0].node, axis=c.axis(-1, c[0])), first=c[0].first)
 
 
 @operator("SOFTMAX", on_bytes=True)
-def softmax(c: Context) -> Value:
+def softmax(c: TfliteContext) -> Value:
     axis, beta = c.axis(-1, c[0]), c.option("beta")
     if c.is_quantised:
         return softmax_of_bytes(c, axis, beta)
     return Value(cg.softmax(c[0].node if beta == 1 else c[0].node * beta, axis=axis), first=c[0].first)
 
 
-def softmax_of_bytes(c: Context, axis: int, beta: float) -> Value:
+def softmax_of_bytes(c: TfliteContext, axis: int, beta: float) -> Value:
     """Powers by a table of how far a byte is below the largest, added up one after another in float32."""
     x, scale = cg.astype(c[0].node, "int32"), -c[0].bytes.scale * np.float32(beta)
     table = np.exp((scale * np.arange(256, dtype="float32")).astype("float64")).astype("float32")
@@ -93,13 +93,13 @@ def softmax_of_bytes(c: Context, axis: int, beta: float) -> Value:
 
 
 @operator("L2_NORMALIZATION")
-def l2_normalization(c: Context) -> Value:
+def l2_normalization(c: TfliteContext) -> Value:
     root = cg.sqrt(cg.sum(cg.square(c[0].node), axis=c.axis(-1, c[0]), keepdims=True))
     return Value(c.activated(c[0].node / cg.maximum(root, SMALL)), first=c[0].first)
 
 
 @operator("CUMSUM")
-def cumsum(c: Context) -> Node:
+def cumsum(c: TfliteContext) -> Node:
     x, axis = c[0].plain, c.axis(c.ints(1)[0], Value(c[0].plain))
     y = cg.flip(x, axis) if c.option("reverse") else x
     total = cg.astype(cg.cumsum(y, axis=axis), x.dtype)

@@ -4,7 +4,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, images, operator
+from cgraph.formats.tflite.context import TfliteContext, images, operator
 from cgraph.formats.tflite.operators.conv import image
 from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node
@@ -13,7 +13,7 @@ UNIT = 1 << 10
 PLACE = 128  # bytes in memory of what is known of one row or column, while it is found
 
 
-def coordinates(c: Context) -> str:
+def coordinates(c: TfliteContext) -> str:
     """Where results lie among the elements."""
     corners, half = c.option("align_corners"), c.option("half_pixel")
     if corners and half:
@@ -21,7 +21,7 @@ def coordinates(c: Context) -> str:
     return "align_corners" if corners else "half_pixel" if half else "asymmetric"
 
 
-def sizes_of(c: Context) -> list[int]:
+def sizes_of(c: TfliteContext) -> list[int]:
     """The result's rows and columns, for each of which it is said where it lies."""
     sizes = c.ints(1)
     if len(sizes) != 2 or min(sizes) < 1:
@@ -31,21 +31,21 @@ def sizes_of(c: Context) -> list[int]:
 
 
 @operator("RESIZE_BILINEAR", on_bytes=True)
-def bilinear(c: Context) -> Value:
+def bilinear(c: TfliteContext) -> Value:
     if c.is_quantised:
         return images(bilinear_of_bytes(c))
     return images(cg.resize(image(c, 0), sizes_of(c), mode="linear", coordinates=coordinates(c)))
 
 
 @operator("RESIZE_NEAREST_NEIGHBOR", on_bytes=False)
-def nearest(c: Context) -> Value:
+def nearest(c: TfliteContext) -> Value:
     """The element at ``floor(i * scale)``, or the nearest one, of two the later."""
     where = coordinates(c)
     rounding = "floor" if where == "asymmetric" else "round_prefer_ceil"
     return images(cg.resize(image(c, 0), sizes_of(c), mode="nearest", coordinates=where, rounding=rounding))
 
 
-def bilinear_of_bytes(c: Context) -> Node:
+def bilinear_of_bytes(c: TfliteContext) -> Node:
     """Weights of 10 bits for each axis; sums of the file's numbers, halves away from zero."""
     if not c.result.equals(c[0].bytes) or not c.result.is_signed:
         raise FormatError("a resize of uint8, or one whose result has another scale, is not supported")

@@ -6,14 +6,14 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import bounds_of
 from cgraph.formats.tflite.value import FIRST, Value
 from cgraph.ir.graph import Node
 
 
 @operator("RESHAPE", on_bytes=False)
-def reshape(c: Context) -> Node:
+def reshape(c: TfliteContext) -> Node:
     """The shape is operand 1, or an option of older files."""
     shape = c.ints(1) if c.get(1) is not None else c.option("shape")
     if shape is None:
@@ -22,13 +22,13 @@ def reshape(c: Context) -> Node:
 
 
 @operator("SQUEEZE", on_bytes=False)
-def squeeze(c: Context) -> Node:
+def squeeze(c: TfliteContext) -> Node:
     axes = c.option("axes")
     return cg.squeeze(c[0].plain, tuple(axes) if axes else None)
 
 
 @operator("EXPAND_DIMS", on_bytes=False)
-def expand_dims(c: Context) -> Node:
+def expand_dims(c: TfliteContext) -> Node:
     return cg.expand_dims(c[0].plain, only(c.ints(1)))
 
 
@@ -40,22 +40,22 @@ def only(numbers: list[int]) -> int:
 
 
 @operator("TRANSPOSE", on_bytes=False)
-def transpose(c: Context) -> Node:
+def transpose(c: TfliteContext) -> Node:
     return cg.transpose(c[0].plain, tuple(c.ints(1)))
 
 
 @operator("SHAPE")
-def shape(c: Context) -> Value:
+def shape(c: TfliteContext) -> Value:
     return Value(array=np.array(c[0].shape, c.dtypes[0]))
 
 
 @operator("RANK")
-def rank(c: Context) -> Value:
+def rank(c: TfliteContext) -> Value:
     return Value(array=np.array(c[0].ndim, c.dtypes[0]))
 
 
 @operator("CONCATENATION", on_bytes=False)
-def concat(c: Context) -> Value:
+def concat(c: TfliteContext) -> Value:
     nodes, first = c.alike()
     wide = Value(nodes[0], first=first)
     joined = cg.concat(nodes, axis=c.axis(c.option("axis"), wide))
@@ -63,7 +63,7 @@ def concat(c: Context) -> Value:
 
 
 @operator("SPLIT", on_bytes=False)
-def split(c: Context) -> list[Value]:
+def split(c: TfliteContext) -> list[Value]:
     """Operands: the axis, what is cut."""
     axis, count = c.axis(only(c.ints(0)), c[1]), len(c.dtypes)
     n = c[1].node.shape[axis]
@@ -73,7 +73,7 @@ def split(c: Context) -> list[Value]:
 
 
 @operator("SPLIT_V", on_bytes=False)
-def split_v(c: Context) -> list[Value]:
+def split_v(c: TfliteContext) -> list[Value]:
     """Operands: what is cut, the sizes (one may be -1: the rest), the axis."""
     axis, sizes = c.axis(only(c.ints(2)), c[0]), c.ints(1)
     n = c[0].node.shape[axis]
@@ -92,14 +92,14 @@ def parts(x: Value, axis: int, sizes: list[int]) -> list[Value]:
 
 
 @operator("PACK", on_bytes=False)
-def pack(c: Context) -> Node:
+def pack(c: TfliteContext) -> Node:
     if c.option("count") != len(c.operands):
         raise FormatError(f"{len(c.operands)} operands, {c.option('count')} are expected")
     return cg.stack(c.nodes, axis=c.option("axis"))
 
 
 @operator("UNPACK", on_bytes=False)
-def unpack(c: Context) -> list[Node]:
+def unpack(c: TfliteContext) -> list[Node]:
     x, axis = c[0].plain, c.option("axis")
     axis = axis + x.ndim if axis < 0 else axis
     if not 0 <= axis < x.ndim or x.shape[axis] != len(c.dtypes):
@@ -108,7 +108,7 @@ def unpack(c: Context) -> list[Node]:
 
 
 @operator("SLICE", on_bytes=False)
-def sliced(c: Context) -> Value:
+def slice_value(c: TfliteContext) -> Value:
     """Operands: what is cut, where it begins, its size (-1: up to the end)."""
     x, begin, size = c[0], c.ints(1), c.ints(2)
     if not len(begin) == len(size) == x.ndim:
@@ -121,7 +121,7 @@ def sliced(c: Context) -> Value:
 
 
 @operator("STRIDED_SLICE", on_bytes=False)
-def strided_slice(c: Context) -> Value:
+def strided_slice(c: TfliteContext) -> Value:
     """Operands: what is cut, begin, end and step for each axis; options are masks of these axes."""
     begin, end, step = (c.ints(i) for i in (1, 2, 3))
     if not len(begin) == len(end) == len(step) or 0 in step:
@@ -134,7 +134,7 @@ def strided_slice(c: Context) -> Value:
     return Value(c[0].plain[tuple(index)])
 
 
-def slice_of(c: Context, i: int, begin: int, end: int, step: int) -> slice | int | None:
+def slice_of(c: TfliteContext, i: int, begin: int, end: int, step: int) -> slice | int | None:
     """What is read along an axis; an ellipsis, a new axis or one position where a mask says so."""
     masked = {name: c.option(name) >> i & 1 for name in ("begin", "end", "ellipsis", "new_axis", "shrink")}
     if masked["ellipsis"]:
@@ -146,33 +146,33 @@ def slice_of(c: Context, i: int, begin: int, end: int, step: int) -> slice | int
     return slice(None if masked["begin"] else begin, None if masked["end"] else end, step)
 
 
-def widths(c: Context) -> list[tuple[int, int]]:
+def widths(c: TfliteContext) -> list[tuple[int, int]]:
     """Elements before and behind each axis, in the node's order."""
-    found, x = c.constant(1), c[0]
-    if found.shape != (x.ndim, 2) or found.dtype.kind != "i" or (found < 0).any():
-        raise FormatError(f"widths {list(found.shape)} for {x.ndim} axes")
-    pairs = [(int(a), int(b)) for a, b in found]
+    array, x = c.constant(1), c[0]
+    if array.shape != (x.ndim, 2) or array.dtype.kind != "i" or (array < 0).any():
+        raise FormatError(f"widths {list(array.shape)} for {x.ndim} axes")
+    pairs = [(int(a), int(b)) for a, b in array]
     return [pairs[i] for i in FIRST] if x.first else pairs
 
 
-def nothing(c: Context) -> int:
+def nothing(c: TfliteContext) -> int:
     """What stands for 0 in operand 0."""
     return 0 if c[0].quantised is None else c[0].bytes.zero
 
 
 @operator("PAD", "PADV2", on_bytes=False)
-def pad(c: Context) -> Value:
+def pad(c: TfliteContext) -> Value:
     fill = nothing(c)
     if c.get(2) is not None:
-        found = c[2].stored if c[2].array is not None else c.constant(2)
-        if found.size != 1:
-            raise FormatError(f"{found.size} numbers to fill with, one is expected")
-        fill = found.reshape(()).item()
+        array = c[2].stored if c[2].array is not None else c.constant(2)
+        if array.size != 1:
+            raise FormatError(f"{array.size} numbers to fill with, one is expected")
+        fill = array.reshape(()).item()
     return Value(cg.pad(c[0].node, widths(c), constant_values=fill), first=c[0].first)
 
 
 @operator("MIRROR_PAD", on_bytes=False)
-def mirror_pad(c: Context) -> Value:
+def mirror_pad(c: TfliteContext) -> Value:
     """Mode 0 leaves the edge out."""
     if c.option("mode") != 0:
         raise FormatError("padding that repeats the edge is not supported")
@@ -180,27 +180,27 @@ def mirror_pad(c: Context) -> Value:
 
 
 @operator("TILE", on_bytes=False)
-def tile(c: Context) -> Node:
+def tile(c: TfliteContext) -> Node:
     return cg.tile(c[0].plain, tuple(c.ints(1)))
 
 
 @operator("BROADCAST_TO", on_bytes=False)
-def broadcast_to(c: Context) -> Node:
+def broadcast_to(c: TfliteContext) -> Node:
     return cg.broadcast_to(c[0].plain, tuple(c.ints(1)))
 
 
 @operator("FILL")
-def fill(c: Context) -> Node:
+def fill(c: TfliteContext) -> Node:
     return cg.broadcast_to(c[1].plain.reshape(()), tuple(c.ints(0)))
 
 
 @operator("REVERSE_V2", on_bytes=False)
-def reverse(c: Context) -> Node:
+def reverse(c: TfliteContext) -> Node:
     return cg.flip(c[0].plain, tuple(c.ints(1)))
 
 
 @operator("DEPTH_TO_SPACE", "SPACE_TO_DEPTH", on_bytes=False)
-def depth_to_space(c: Context) -> Node:
+def depth_to_space(c: TfliteContext) -> Node:
     """Blocks of pixels as channels, pixels before the channels that there are, and back."""
     x, b = c[0].plain, c.option("block")
     n, h, w, d = x.shape
@@ -213,7 +213,7 @@ def depth_to_space(c: Context) -> Node:
 
 
 @operator("SPACE_TO_BATCH_ND", on_bytes=False)
-def space_to_batch(c: Context) -> Node:
+def space_to_batch(c: TfliteContext) -> Node:
     """Operands: images, a block's sizes, padding of those axes."""
     blocks, pads = c.ints(1), c.constant(2)
     x, m = c[0].plain, len(c.ints(1))
@@ -231,7 +231,7 @@ def space_to_batch(c: Context) -> Node:
 
 
 @operator("BATCH_TO_SPACE_ND", on_bytes=False)
-def batch_to_space(c: Context) -> Node:
+def batch_to_space(c: TfliteContext) -> Node:
     """Operands: images, a block's sizes, what is cut off at both ends of those axes."""
     blocks, crops = c.ints(1), c.constant(2)
     x, m = c[0].plain, len(c.ints(1))
