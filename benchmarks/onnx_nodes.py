@@ -20,7 +20,7 @@ REASONS = {
     r"String|RegexFullMatch|LabelEncoder": "strings",
     r"has ONNX's dtype|numbers of 2 or 4 bits": "dtypes that the engine does not have: floats of 8 bits and fewer, "
     "small integers, strings",
-    r"ImageDecoder": "decoding of pictures, which is no array operation",
+    r"ImageDecoder": "decoding of pictures, which is not an array operation",
     r"sequence|SequenceMap|is empty": "outputs that are sequences or empty optionals, and SequenceMap",
 }
 BY_NAME = {
@@ -112,16 +112,16 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
     import onnxruntime
 
     lines = [
-        "# ONNX: what is supported",
+        "# ONNX: supported operators",
         "",
-        "Made by `python -m benchmarks.onnx_nodes --write`; a test keeps the counts and the list "
-        "`tests/formats/onnx_node_tests.txt` in step.",
+        "Written by `python -m benchmarks.onnx_nodes --write`; a test compares the counts with the list "
+        "`tests/formats/onnx_node_tests.txt`.",
         "",
-        "Opsets 1 to 27; what changed between opset 7 and 27 is followed, older forms where they are common. Shapes "
-        "are static: symbolic dimensions are fixed by `shapes`, computations of shapes are folded while the graph is "
-        "built, `If`, `Loop` and `Scan` are built in place, and a length that is known only when run has a maximum "
-        "(`lengths.md`). Images stay `[n, c, h, w]`. An operator that is not "
-        "supported is named, with its count, before anything is built.",
+        "Opsets 1 to 27 are read. Changes between opsets 7 and 27 are followed, older forms where they are common. "
+        "Shapes are static: `shapes` sets symbolic dimensions, shape computations are folded while the graph is built, "
+        "and a length that only a run knows has a maximum (`lengths.md`). `If`, `Loop` and `Scan` are unrolled or "
+        "become loops of the graph. Images stay `[n, c, h, w]`. A model with an unsupported operator is refused before "
+        "anything is built; the error names the operator and its count.",
         "",
         f"## The test suites of onnx {onnx.__version__}",
         "",
@@ -135,12 +135,12 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         f"float64, int8, int32, int64, uint8 or bool: **{plain['ours']} of {plain['cases']} pass** (onnxruntime: "
         f"{plain['theirs']}).",
         "",
-        f"Of these {plain['fixed']} take a shape, or all they compute, from the value of an input (`Reshape`, `Range`, "
-        "`NonZero`, `NonMaxSuppression`, …). The backend builds such a graph for the value that a run is given, and "
-        "anew when it changes; with `load` the value is given in `constants`, or it is known only when run and its "
-        "length has a maximum: `lengths.md`.",
+        f"Of these {plain['fixed']} take a shape, or their whole result, from the value of an input (`Reshape`, "
+        "`Range`, `NonZero`, `NonMaxSuppression`, …). The backend builds such a graph for the value of a run, and again when "
+        "the value changes. With `load`, pass the value in `constants`; otherwise its length has a maximum "
+        "(`lengths.md`).",
         "",
-        "What does not pass:",
+        "Tests that fail:",
         "",
     ]
     for (is_plain_case, why), names in sorted(failed.items(), key=lambda x: (not x[0][0], -len(x[1]))):
