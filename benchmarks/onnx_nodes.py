@@ -135,10 +135,10 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         f"float64, int8, int32, int64, uint8 or bool: **{plain['ours']} of {plain['cases']} pass** (onnxruntime: "
         f"{plain['theirs']}).",
         "",
-        f"Of these {plain['fixed']} take a shape, or their whole result, from the value of an input (`Reshape`, "
-        "`Range`, `NonZero`, `NonMaxSuppression`, …). The backend builds such a graph for the value of a run, and again when "
-        "the value changes. With `load`, pass the value in `constants`; otherwise its length has a maximum "
-        "(`lengths.md`).",
+        f"Of these {plain['fixed']} take a shape, or their whole result, from the value of an input "
+        "(`Reshape`, `Range`, `NonZero`, `NonMaxSuppression`, …). The backend builds such a graph for the value of a "
+        "run, and again when the value changes. With `load`, pass the value in `constants`; otherwise its length has a "
+        "maximum (`lengths.md`).",
         "",
         "Tests that fail:",
         "",
