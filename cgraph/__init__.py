@@ -50,7 +50,17 @@ APART = (
     "cgraph.version",
     "cgraph.storage.weight_file",
 )  # what needs no graph
-PICTURES = ("frame_svg", "function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
+PICTURES = (
+    "frame_svg",
+    "function_dot",
+    "function_svg",
+    "graph_dot",
+    "graph_from_text",
+    "page_html",
+    "report",
+    "text",
+    "timed_report",
+)
 PACKAGES = ("array_api", "dist", "formats", "numpy", "quantiser", "view")
 slots.fill(
     {

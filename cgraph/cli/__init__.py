@@ -24,6 +24,7 @@ COMMANDS = {
     "quantise": "quantise",
     "plan": "plan_file",
     "view": "view",
+    "show": "show",
     "trace": "trace",
     "bench": "bench",
     "info": "info",

@@ -1,0 +1,134 @@
+"""The text form of a graph: what it says is what the graph computes, and it can be read back."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError, GraphError
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
+from cgraph.ops.leaf import ConstOp, Var
+from cgraph.passes import PASSES
+from tests.ops.cases import CASES
+
+
+def script() -> tuple[Node, Node]:
+    x = cg.Var((1, 3, 8, 8), name="x")
+    y = cg.relu(cg.conv2d(x, cg.Const(np.ones((4, 3, 3, 3), "f4"), name="filters"), pad=1)) + 1.0
+    return x, cg.softmax(cg.reshape(y, (4, 64)), axis=1) * 2.0
+
+
+def constants_of(*nodes: Node) -> dict[str, np.ndarray]:
+    """The arrays of a graph's constants, by number."""
+    order = post_order(nodes)
+    return {f"%{i}": node.op.array for i, node in enumerate(order) if isinstance(node.op, ConstOp)}
+
+
+def test_a_line_for_each_node_says_op_operands_parameters_and_spec():
+    x = cg.Var((2, 3), "float64", name="x")
+    assert cg.text(cg.sum(x * 2.0, axis=1)).splitlines() == [
+        "%0 = var x : float64[2,3]",
+        "%1 = const : float64[] = 2.0",
+        "%2 = broadcast_to(%1) shape=(2, 3) : float64[2,3]",
+        "%3 = multiply(%0, %2) : float64[2,3]",
+        "%4 = sum(%3) axes=(1,) : float64[2]",
+        "return %4",
+    ]
+
+
+REFUSED = {"custom_gradient", "delay", "delay_array", "kernel", "lazy_print", "roi_align_levels", "scan"}
+
+
+def graph_of(case) -> list[Node]:
+    nodes = case.build(*(cg.Var(d.shape, d.dtype, f"x{i}") for i, d in enumerate(case.draws)))
+    return [nodes] if isinstance(nodes, Node) else list(nodes)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_written_is_read_back_line_by_line(case):
+    outputs = graph_of(case)
+    written = cg.text(outputs)
+    if "=<" in written:  # a function or a graph, which no text can give
+        with pytest.raises(FormatError, match="not plain"):
+            cg.graph_from_text(written, constants_of(*outputs))
+        return
+    again = cg.graph_from_text(written, constants_of(*outputs))
+    assert cg.text(again) == written
+    assert [x.op for x in post_order(again) if not isinstance(x, Var)] == [
+        x.op for x in post_order(outputs) if not isinstance(x, Var)
+    ]
+
+
+def test_only_ops_of_functions_and_graphs_are_not_plain():
+    refused = {case.op for case in CASES if "=<" in cg.text(graph_of(case))}
+    assert refused == REFUSED
+
+
+def test_a_trace_shows_each_pass_that_changes_the_graph_and_ends_as_all_passes_do():
+    _, y = script()
+    trace = cg.text(y, passes="trace")
+    heads = [line.removeprefix("-- after ") for line in trace.splitlines() if line.startswith("-- after ")]
+    assert heads and set(heads) <= {rewrite.__name__ for rewrite in PASSES}
+    assert trace.startswith("-- as written\n" + cg.text(y))
+    assert trace.endswith(cg.text(y, passes="all"))
+    assert cg.text(y, passes=heads[0]) in trace
+
+
+def test_a_function_is_shown_as_it_runs_with_its_update_edges():
+    x, y = script()
+    w = cg.Var((4, 64), name="w").assign(np.zeros((4, 64), "f4"))
+    function = cg.compile(y, [x], updates={w: w + y})
+    shown = cg.text(function).splitlines()
+    assert any("var w" in line for line in shown)
+    assert sum(line.startswith("update %") for line in shown) == 1
+    steps = {type(node.op).__name__ for node in function.compiled.layout.steps}
+    assert steps and len(shown) > len(steps)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("", "has no line 'return"),
+        ("%0 = var x : float32[2]", "has no line 'return"),
+        ("hello", "line 1 of the graph: 'hello' is not a node"),
+        ("%0 = var x : float32[2]\n%1 = sine(%0) : float32[2]\nreturn %1", "line 2 .* no op 'sine'"),
+        ("%0 = var x : float32[2]\n%1 = sin(%7) : float32[2]\nreturn %1", "line 2 of the graph: 7"),
+        ("%0 = var x : float32[2]\n%1 = sin(%0) : float32[3]\nreturn %1", r"sin gives float32\[2\], .* float32\[3\]"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) axes=<Body> : float32[]\nreturn %1", "not plain"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) axes=open('x') : float32[]\nreturn %1", "line 2"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) axes=(0,), axis=1 : float32[]\nreturn %1", "line 2"),
+        ("%0 = var x : nothing[2]\nreturn %0", "line 1"),
+        ("%0 = const : float32[20] = sha256:00\nreturn %0", "Pass constants="),
+        ("%0 = const : float32[2] = [1.0]\nreturn %0", "line 1"),
+        ("%0 = const : float32[1] = [open]\nreturn %0", "line 1"),
+    ],
+)
+def test_a_line_that_is_not_one_is_refused_by_its_number(source, message):
+    with pytest.raises(FormatError, match=message):
+        cg.graph_from_text(source)
+
+
+def test_what_cannot_be_shown_is_refused():
+    x, y = script()
+    with pytest.raises(GraphError, match="there is no pass 'fuse'. Use one of .*trace"):
+        cg.text(y, passes="fuse")
+    with pytest.raises(GraphError, match="Pass nodes instead"):
+        cg.text(cg.compile(y, [x]), passes="all")
+    with pytest.raises(GraphError, match="takes nodes or a Function, not 3"):
+        cg.text([y, 3])
+
+
+def test_names_of_files_show_no_control_characters():
+    x = cg.Var((2,), name="a\x1b[2Jb")
+    assert "\x1b" not in cg.text(x * 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int64", "uint8", "bool"])
+def test_constants_keep_their_bits(dtype):
+    rng = np.random.default_rng(1)
+    array = (rng.standard_normal(12) * 100).astype(dtype)
+    if dtype[0] == "f":
+        array[:3] = np.nan, np.inf, -np.inf
+    node = cg.Const(array) if dtype == "bool" else cg.Const(array) + cg.Const(array[:1])
+    (again,) = cg.graph_from_text(cg.text(node))
+    assert again.eval().tobytes() == node.eval().tobytes()
