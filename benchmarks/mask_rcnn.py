@@ -92,10 +92,11 @@ def onnxruntime_run(model: bytes, image: np.ndarray, threads: int) -> Run:
 
 def step(engine: str, threads: int, in_bands: bool) -> Run:
     import nn
-    from nn.models.mask_rcnn.batches import as_operands
     from nn.models.mask_rcnn.losses import Training, total
-    from nn.models.mask_rcnn.shapes import BATCH, STEPS, optimiser, shapes_config, shapes_network
-    from nn.models.mask_rcnn.synthetic import OBJECTS, synthetic_images
+    from nn.models.mask_rcnn.shapes import shapes_config, shapes_network
+    from nn.models.mask_rcnn.tools.batches import as_operands
+    from nn.models.mask_rcnn.tools.synthetic import OBJECTS, synthetic_images
+    from nn.models.mask_rcnn.tools.train_shapes import BATCH, STEPS, optimiser
 
     model, config = shapes_network(), shapes_config()
     samples = as_operands(config, tuple(synthetic_images(0, 0, BATCH)))

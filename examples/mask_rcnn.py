@@ -16,9 +16,9 @@ import numpy as np
 import cgraph as cg
 from cgraph.formats.pictures import ENDINGS, read_rgb
 from nn.models.mask_rcnn.detector import Finder, finder
-from nn.models.mask_rcnn.frames import Film, count_frames, is_film, read_film, write_film
 from nn.models.mask_rcnn.objects import as_json
-from nn.models.mask_rcnn.synthetic import TEST, film, synthetic_images
+from nn.models.mask_rcnn.tools.frames import Film, count_frames, is_film, read_film, write_film
+from nn.models.mask_rcnn.tools.synthetic import TEST, film, synthetic_images
 
 OUT, FRAMES, RATE = Path("out"), 48, 12
 

@@ -15,10 +15,10 @@ import nn
 from cgraph.formats.torch_file import read_torch
 from cgraph.record import replace
 from nn.models.mask_rcnn import Training, adopt, mask_rcnn, torchvision_config
-from nn.models.mask_rcnn.batches import positions
-from nn.models.mask_rcnn.coco import arrays_of, ground_truth_of, picture_of, read_coco
 from nn.models.mask_rcnn.losses import total
-from nn.models.mask_rcnn.precision import validation
+from nn.models.mask_rcnn.tools.batches import positions
+from nn.models.mask_rcnn.tools.coco import arrays_of, ground_truth_of, picture_of, read_coco
+from nn.models.mask_rcnn.tools.precision import validation
 
 OUT = Path("out")
 FROZEN = ("model.trunk.stem", "model.trunk.groups.0")

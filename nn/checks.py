@@ -1,4 +1,4 @@
-"""What a caller gives is of the kind that is taken: said where it is given, by its name."""
+"""Checks of arguments, which raise an InputError that names the parameter."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from cgraph import InputError
 
 
 def check_kind(name: str, value: Any, kind: Any, words: str) -> None:
-    """InputError unless what was given is of a kind, which `words` say."""
+    """Raise InputError unless `value` is an instance of `kind`, which `words` describe."""
     if not isinstance(value, kind):
-        raise InputError(f"{name} is {value!r:.60}; it takes {words}")
+        raise InputError(f"{name} is {value!r:.60}. Pass {words}.")
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """InputError unless it is a whole number of at least so much."""
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Raise InputError unless `value` is an integer and at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is {value!r:.60}; it takes a whole number >= {least}")
+        raise InputError(f"{name} is {value!r:.60}. Pass an integer >= {least}.")

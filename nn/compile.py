@@ -8,7 +8,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import Function, InputError, Var
 from cgraph.storage.batches import in_batches
-from nn.checks import check_kind, check_whole
+from nn.checks import check_integer, check_kind
 from nn.layer import L, Layer, Sample, map_parameters
 from nn.weights import check_assigned
 
@@ -72,7 +72,7 @@ def compile(
     """
     check_kind("model", model, Layer, "a Layer, with its Parameters")
     samples = samples_of(model, samples)
-    check_whole("batch", batch, 0)
+    check_integer("batch", batch, 0)
     if batch < 1:
         raise InputError(f"a batch of {batch} samples")
     if frozen:

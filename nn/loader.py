@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from cgraph import InputError, Record
-from nn.checks import check_kind, check_whole
+from nn.checks import check_integer, check_kind
 
 
 class Loader(Record, eq=False):
@@ -36,8 +36,8 @@ class Loader(Record, eq=False):
             check_kind("one of arrays", x, np.ndarray, "an array whose first axis counts the samples")
             if not x.ndim:
                 raise InputError("one of arrays is one number; its first axis counts the samples")
-        check_whole("batch", self.batch, 0)
-        check_whole("seed", self.seed, 0)
+        check_integer("batch", self.batch, 0)
+        check_integer("seed", self.seed, 0)
         counts = {len(x) for x in self.arrays}
         if len(counts) != 1:
             raise InputError(f"arrays have {sorted(counts)} samples; there must be as many in each")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 STARTER = "cgraph/system/child_processes.py"
 PROGRAMS = {  # packages that start a program named here, from the system's path
     "cgraph/view/dot.py": "graphviz",
-    "nn/models/mask_rcnn/frames.py": "imageio_ffmpeg",
+    "nn/models/mask_rcnn/tools/frames.py": "imageio_ffmpeg",
 }
 STARTING = {"subprocess", "multiprocessing", "pty", "graphviz", "imageio_ffmpeg", "pexpect"}
 CALLS = ("system", "popen", "fork", "forkpty", "startfile", "posix_spawn", "posix_spawnp")

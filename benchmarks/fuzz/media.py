@@ -29,7 +29,7 @@ def read_sound(path: Path) -> Any:
 
 def read_coco(path: Path) -> Any:
     """A description, and the mask of every object, one after another."""
-    from nn.models.mask_rcnn.coco import mask_of, read_coco
+    from nn.models.mask_rcnn.tools.coco import mask_of, read_coco
 
     data = read_coco(path, path.parent)
     for entry in data.entries:

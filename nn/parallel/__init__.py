@@ -1,4 +1,4 @@
-"""Training over several machines; `nn.data_parallel` is what users call."""
+"""Training over several machines. Users call `nn.data_parallel`."""
 
 from nn.parallel.train import data_parallel
 

@@ -1,4 +1,4 @@
-"""What the client and the members of a training tell one another."""
+"""Messages between the client and the workers of a training."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,78 +13,79 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.record import replace
 from nn.layer import Layer
 from nn.loader import Loader
-from nn.losses import Loss
-from nn.metrics import Metric
-from nn.optim.optimiser import Optimiser
 from nn.parallel.sharded_step import halves
+from nn.settings import StepSettings
 
 Pair = tuple[Runner, Runner]
 """The Functions of gradients and of the update; cells of one name are one cell."""
 
 
 def facts(function: Runner) -> tuple[str, str]:
-    """What members and client have in common: the version of cgraph, and the target of their code."""
+    """Return what workers and client must have in common: the version of cgraph and the target of the code."""
     if isinstance(function, SavedFunction):
         return __version__, function.parts.target
     return __version__, getattr(getattr(function.program, "target", None), "name", "no target")
 
 
 class SavedSource(Record, eq=False):
-    """Both Functions as saved folders: a member compiles nothing."""
+    """Both Functions as saved folders: a worker compiles nothing."""
 
     gradient: Shipped
     update: Shipped
 
     def pair(self, threads: int) -> Pair:
+        """Load both Functions."""
         gradient, update = self.gradient.opened(threads), self.update.opened(threads)
         gradient.share_cells(update)  # type: ignore[attr-defined] # what was saved is opened as a SavedFunction
         return gradient, update
 
 
 class FactorySource(Record, eq=False):
-    """Both Functions as each member makes them of a model that it makes, which takes the time to compile them.
+    """A factory of the model: each worker makes it and compiles both Functions.
 
     Fields
-        model: makes it
+        model: returns the model
+        settings: of the step; `trained` is None
         specs: shape and dtype of each array of a shard
+        shards: shards of a batch
         trained: paths of the Parameters to change; None for all trained ones
-        others: as `halves` takes them
     """
 
     model: Callable[[], Layer]
-    loss: Loss
-    optimiser: Optimiser
+    settings: StepSettings
     specs: Sequence[tuple[tuple[int, ...], str]]
     shards: int
-    targets: int
     trained: Sequence[str] | None
-    metrics: Sequence[Metric]
-    options: dict[str, Any]
 
     def pair(self, threads: int) -> Pair:
+        """Make the model and compile both Functions."""
         model = self.model()
         variables = model.variables()
         trained = None if self.trained is None else {path: variables[path] for path in self.trained}
         samples = [np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in self.specs]
-        settings: dict[str, Any] = {"targets": self.targets, "trained": trained, "metrics": self.metrics}
-        engine = self.options["engine"]
+        settings = replace(self.settings, trained=trained, options=self.options(threads))
+        functions = halves(model, settings, samples, self.shards)
+        return functions.gradient, functions.update
+
+    def options(self, threads: int) -> dict[str, Any]:
+        """Return the options of ``cgraph.compile`` on a worker with so many threads."""
+        engine = self.settings.options["engine"]
         if isinstance(engine, CpuEngine) and not engine.threads:
             engine = replace(engine, threads=threads)
-        options = {"threads": threads, **self.options, "engine": engine}
-        functions = halves(model, self.loss, self.optimiser, samples, self.shards, **settings, **options)
-        return functions.gradient, functions.update
+        return {"threads": threads, **self.settings.options, "engine": engine}
 
 
 class Job(Record, eq=False):
-    """A training, as each member is told of it once.
+    """A training, as each worker receives it once.
 
     Fields
-        token: which nobody else knows
+        token: shared secret of the job
         source: of both Functions
-        step: of the state that they come with; -1 where the client's must be sent first
-        data: the samples, or what makes the loader of them where they are needed
-        seed: of random keys
-        shards: of a batch
+        step: step of the state that comes with `source`; -1 when the client must send the state first
+        data: the samples, or a function that returns their loader
+        seed: seed of random keys
+        shards: shards of a batch
+        limits: how long workers wait for one another
     """
 
     token: bytes
@@ -97,12 +98,12 @@ class Job(Record, eq=False):
 
 
 class WorkerReady(Record, eq=False):
-    """A member has what it needs.
+    """Report of a worker that is ready to train.
 
     Fields
-        door: where others meet it
-        step: of its state
-        facts: which must be the client's: the version of cgraph, and the target of the Functions
+        door: address where other workers connect
+        step: step of its state
+        facts: version of cgraph and target of the Functions, which must equal the client's
     """
 
     door: Address
@@ -111,16 +112,17 @@ class WorkerReady(Record, eq=False):
 
 
 class StepOrder(Record, eq=False):
-    """Steps to go, as one member is told.
+    """Steps to run, as one worker receives them.
 
     Fields
-        round: a number that changes with the members, or when a round was given up
-        me: which of them this one is
-        doors: of all members
-        deal: how many shards each has
-        step, last: of the state when the steps begin and when they end
-        source: the member that sends its state to those in `behind`
-        reports_state: the report has the state
+        round: number that changes with the set of workers, or after a round failed
+        me: index of this worker
+        doors: addresses of all workers
+        deal: number of shards of each worker
+        step, last: step of the state when the steps begin and when they end
+        source: worker that sends its state to those in `behind`
+        behind: workers whose state is not at `step`
+        reports_state: the report contains the state
     """
 
     round: int
@@ -135,16 +137,16 @@ class StepOrder(Record, eq=False):
 
 
 class StepReport(Record, eq=False):
-    """What has become of an order.
+    """Outcome of a StepOrder.
 
     Fields
-        step: of the state now
-        results: loss, rate, parts of the loss and sums of metrics of each step that was made
-        seconds: for a shard; 0 when there was none
-        lost: why the round was given up; empty when it was not
-        missing: the member that does not answer; -1 where that is nobody
-        digest: of the state, when the round was not given up
-        state: arrays by name, where the order says so
+        step: step of the state now
+        results: loss, rate, loss parts and metric sums of each step that ran
+        seconds: time per shard; 0 when none ran
+        lost: why the round failed; empty when it did not
+        missing: index of the worker that does not answer; -1 for none
+        digest: hash of the state, when the round did not fail
+        state: arrays by name, if the order says so
     """
 
     step: int

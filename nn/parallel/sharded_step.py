@@ -1,8 +1,8 @@
 """A training step in two Functions, with a sum over shards between them.
 
-The first gives everything that is added up over the shards of a batch as one flat array: gradients, running statistics,
-the loss, its parts, and what metrics add up. The second takes the sum, and changes weights, slots, statistics and the
-step's number. Each shard's share of the batch is a power of two, so that dividing by it rounds nothing.
+The first returns everything that is summed over the shards of a batch as one flat array: gradients, running statistics,
+the loss, its parts, and the metrics' sums. The second takes the sum and changes weights, slots, statistics and the
+step number. Each shard's share of the batch is a power of two, so multiplying by it does not round.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,25 +12,23 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import DTypeError, InputError, Node, Record, Runner, Var
-from nn.layer import Layer, Parameter, initialise
-from nn.losses import Loss
-from nn.metrics import Metric
+from nn.layer import Layer, initialise
 from nn.mode import Mode
-from nn.optim.optimiser import Optimiser
+from nn.settings import StepSettings
 from nn.step import Gradients, gradients_of
 
 KEY = "random_key"
 
 
 class Halves(Record, eq=False):
-    """Both Functions, and what changes.
+    """Both Functions of a sharded step.
 
     Fields
-        gradient: of the arrays of a shard, and a random key where the model draws: the flat array
-        update: of the sum over all shards: loss, rate, the loss's parts, and an array for each metric
-        state: every Var that changes and is no Parameter, by name
+        gradient: maps the arrays of a shard, and a random key if the model draws, to the flat array
+        update: maps the sum over all shards to loss, rate, the loss's parts, and an array for each metric
+        state: every Var that changes and is not a Parameter, by name
         parts: names of the loss's parts
-        predicted: the graph of what the model gives
+        predicted: node of the model's results
     """
 
     gradient: Runner
@@ -40,66 +38,59 @@ class Halves(Record, eq=False):
     predicted: Any
 
 
-def halves(
-    model: Layer,
-    loss: Loss,
-    optimiser: Optimiser,
-    samples: Sequence[np.ndarray],
-    shards: int,
-    *,
-    targets: int = 1,
-    trained: dict[str, Parameter] | None = None,
-    metrics: Sequence[Metric] = (),
-    **options: Any,
-) -> Halves:
-    """Build and compile both; parameters as of `training_step`.
+def halves(model: Layer, settings: StepSettings, samples: Sequence[np.ndarray], shards: int) -> Halves:
+    """Build and compile both Functions.
 
     Parameters
         samples: one shard of a batch
-        shards: how many make a batch, a power of two
+        shards: shards of a batch, a power of two
     Raises
-        DTypeError: what is added up is no float32
-        InputError: a Parameter is called as something that the optimiser remembers
+        DTypeError: a summed value is not float32
+        InputError: a Parameter has the name of an optimiser slot
     """
-    initialise(model, None)  # Parameters are called by their paths
+    initialise(model, None)  # names the Parameters by their paths
     mode = Mode(training=True)
-    settings: dict[str, Any] = {"targets": targets, "trained": trained, "metrics": metrics, "share": 1 / shards}
-    graph = gradients_of(model, loss, optimiser, samples, mode, **settings)
+    graph = gradients_of(model, settings, samples, mode, 1 / shards)
     running = {x: node for x, node in mode.updates.items() if x is not mode.key}
     flat = [*graph.gradients, *(node * (1 / shards) for node in running.values()), graph.total, *graph.parts.values()]
     flat += [cg.astype(x, "float32") for x in graph.measured]
     for x in flat:
         if x.dtype != np.float32:
-            raise DTypeError(f"{x.name} {x.spec} is added up over shards, which takes float32")
+            raise DTypeError(f"{x.name} {x.spec} is summed over shards, which needs float32. Cast it with cg.astype.")
     keys = [mode.key] if mode.key in mode.updates else []
-    whole = cg.concat([cg.reshape(x, (x.size,)) for x in flat])
-    gradient = cg.compile(whole, [*graph.inputs, *keys], **options)
-    update, state = update_half(graph, list(running), flat, optimiser, options)
+    concatenated = cg.concat([cg.reshape(x, (x.size,)) for x in flat])
+    gradient = cg.compile(concatenated, [*graph.inputs, *keys], **settings.options)
+    update, state = update_half(graph, list(running), flat, settings)
     return Halves(gradient, update, state, tuple(graph.parts), graph.predicted)
 
 
 def update_half(
-    graph: Gradients, running: list[Var], flat: list[Node], optimiser: Optimiser, options: dict[str, Any]
+    graph: Gradients, running: list[Var], flat: list[Node], settings: StepSettings
 ) -> tuple[Runner, dict[str, Var]]:
-    """The second Function, and the Vars that it remembers things in."""
-    state, parameters = optimiser.state(graph.parameters), graph.parameters
+    """Compile the second Function; return it and the optimiser's state.
+
+    Parameters
+        running: Vars of running statistics
+        flat: the parts of the flat array, in order
+    """
+    state, parameters = settings.optimiser.state(graph.parameters), graph.parameters
     names = [x.name for x in (*parameters.values(), *running, *state.values())]
     if len({*names}) != len(names):
         twice = sorted(x for x in {*names} if names.count(x) > 1)
-        raise InputError(f"two things that change are called {twice[0]!r}")
+        raise InputError(f"a Parameter and a slot of the optimiser are both called {twice[0]!r}. Rename the field.")
     total = Var((sum(x.size for x in flat),), "float32", "sum")
-    pieces = cut(total, flat)
+    pieces = split_flat(total, flat)
     gradients, statistics = ([next(pieces) for _ in xs] for xs in (parameters, running))
-    edges, rate = optimiser.updates(parameters, gradients, state)
+    edges, rate = settings.optimiser.updates(parameters, gradients, state)
     edges |= dict(zip(running, statistics))
     loss, *more = pieces
     parts, measured = more[: len(graph.parts)], more[len(graph.parts) :]
     sums = [cg.astype(x, "float64") for x in measured]
-    return cg.compile([loss, rate, *parts, *sums], [total], updates=edges, **options), state
+    return cg.compile([loss, rate, *parts, *sums], [total], updates=edges, **settings.options), state
 
 
-def cut(total: Node, parts: Sequence[Node]) -> Iterator[Node]:
-    """A flat array as arrays of these shapes."""
+def split_flat(total: Node, parts: Sequence[Node]) -> Iterator[Node]:
+    """Yield the slices of a flat array in the shapes of `parts`."""
     start = 0
     for x in parts:
         yield cg.reshape(total[start : start + x.size], x.shape)
@@ -107,5 +98,5 @@ def cut(total: Node, parts: Sequence[Node]) -> Iterator[Node]:
 
 
 def key_of(seed: int, step: int, shard: int) -> np.ndarray:
-    """The random key of a shard, which depends on nothing else ``uint32 [2]``."""
+    """Return the random key of a shard, ``uint32 [2]``, which depends on nothing else."""
     return np.random.SeedSequence([seed, step, shard]).generate_state(2, np.uint32)

@@ -1,4 +1,4 @@
-"""data_parallel: `nn.train` over the workers of a dask cluster, with bits that depend on the number of shards alone."""
+"""data_parallel: `nn.train` over the workers of a dask cluster; its bits depend on the number of shards alone."""
 
 import os
 from collections import deque
@@ -15,6 +15,7 @@ from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import TOKEN_BYTES
 from cgraph.dist.tree import check_shards
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.record import replace
 from cgraph.storage.cell import assign_all
 from nn.checkpoint import Checkpoint
 from nn.history import History
@@ -26,9 +27,10 @@ from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.parallel.messages import FactorySource, Job, SavedSource, facts
 from nn.parallel.sharded_step import Halves, halves
+from nn.settings import StepSettings, TrainSettings
 from nn.step import Step
 from nn.stopping import Stopping
-from nn.train import TrainingRun
+from nn.training_run import TrainingRun
 from nn.validation import validation_check
 
 
@@ -54,102 +56,125 @@ def data_parallel(
     limits: Limits | None = None,
     **options: Any,
 ) -> History:
-    """Change the model's Parameters so that the loss falls, on all workers of a cluster at once.
+    """Change the model's Parameters to lower the loss, on all workers of a cluster at once.
 
-    Each step's batch is cut into shards. Workers compute gradients of shards, which are added in one order, and each
-    makes the same update. The bits depend on `shards` and on nothing else: not on how many workers there are, which of
-    them die, come or are slow. Workers may come and go; the training goes on while there is one.
+    Each step's batch is cut into shards. Workers compute the gradients of shards, which are added in a fixed order, and
+    every worker makes the same update. The bits depend on `shards` and on nothing else: not on how many workers there
+    are, nor on which of them die, join or are slow. Training continues while one worker is left.
 
     Parameters
-        client: a ``distributed.Client``; all workers of its cluster take part, up to one for each shard
-        model: its Parameters have values; its Functions are compiled here and travel as saved folders. Or a factory,
-            a function without arguments that gives the model, for what cannot be saved; each worker compiles then
-        data: samples of each step, which are sent to the workers; or what makes the loader where it is called, when
-            they should read their samples themselves. ``batch`` is a multiple of `shards`; no ``partial`` batches
-        loss: the mean over the samples, of which each shard computes its own
-        shards: of a batch, a power of two. Batch norms see a shard, not the batch; their running statistics are
-            averaged. Dropout and ``change`` draw other numbers than with another number of shards
-        limits: how long members wait for one another
-        options: for ``cgraph.compile``; workers use their own number of threads unless told. Without an ``engine`` it
-            is the CPU's, for the widest target that runs here and on all workers that are there; who comes later
-            and does not run it takes no part. The bits depend on it, as they do in `nn.train`
+        client: a ``distributed.Client``; all workers of its cluster take part, at most one for each shard
+        model: its Parameters have values; its Functions are compiled here and sent as saved folders. Or a factory, a
+            function without arguments that returns a model that cannot be saved; then each worker compiles it
+        data: the samples, which are sent to the workers; or a function that returns the loader, which each worker calls
+            to read samples itself. ``batch`` is a multiple of `shards`; ``partial`` batches are not supported
+        loss: the mean over the samples; each shard computes its own
+        shards: shards of a batch, a power of two. Batch norms see a shard instead of the batch; their running
+            statistics are averaged. Dropout and ``change`` draw other numbers than with another number of shards
+        limits: how long workers wait for one another
+        options: for ``cgraph.compile``; workers use their own number of threads by default. The default ``engine`` is
+            the CPU's, for the widest target that runs here and on all present workers; a worker that joins later and
+            does not run that target is refused. The bits depend on the target, as they do in `nn.train`
         others: as for `nn.train`
     Returns
-        losses and rates of all steps; the model has the weights
+        losses and rates of all steps; the model has the new weights
     Raises
-        MemberError: no worker is there, or none can take part
-        InputError: a batch that cannot be cut into shards
+        MemberError: no worker is present, or none can take part
+        InputError: the batch cannot be cut into shards
         UnavailableError: dask's distributed is not installed
         LossError, PositionError: as for `nn.train`
     """
     dask_part("distributed")
     network = model if isinstance(model, Layer) else model()
     loader = data if isinstance(data, Loader) else data()
-    check_shards(shards, loader.batch)
-    if loader.partial and loader.rest:
-        raise InputError(f"the last batch of an epoch has {loader.rest} samples; a batch that is partial is not cut")
-    measured, optimiser, limits = metrics_of(metrics), Optimiser.of(optimiser), Limits() if limits is None else limits
-    sample = loader.shard_at(0, 0, shards)
+    check_batches(loader, shards)
+    limits = Limits() if limits is None else limits
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
-    settings = {"targets": targets, "trained": trained, "metrics": measured, **options}
-    both = halves(network, loss, optimiser, sample, shards, **settings)
-    check_classes(loss, both.predicted, loader.arrays[-1])
-    check = validation_check(validation, network, loss, measured, loader.batch, targets, options)
-    parameters = trained if trained is not None else network.parameters()
-    step = Step(both.update, parameters, both.state, both.parts, measured)  # type: ignore[arg-type]
-    run = ParallelRun(
-        network, step, None, loader, round(epochs * loader.steps_per_epoch), check, stopping, checkpoint, finite
-    )
-    if checkpoint is not None and resume:
-        run.resume()
+    step_settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, options)
+    settings = TrainSettings(step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress)
+    sample = loader.shard_at(0, 0, shards)
+    functions = halves(network, step_settings, sample, shards)
+    check_classes(loss, functions.predicted, loader.arrays[-1])
+    check = validation_check(network, settings, loader.batch)
+    run = ParallelRun(network, step_of(network, functions, step_settings), None, loader, settings, check)
+    run.resume()
     if isinstance(model, Layer):
-        source: SavedSource | FactorySource = SavedSource(shipped(both.gradient), shipped(both.update))
+        source: SavedSource | FactorySource = SavedSource(shipped(functions.gradient), shipped(functions.update))
+        state_step = len(run.losses)
     else:
-        specs = [(x.shape, str(x.dtype)) for x in sample]
-        paths = None if trained is None else list(trained)
-        source = FactorySource(model, loss, optimiser, specs, shards, targets, paths, measured, options)
-    at = len(run.losses) if isinstance(model, Layer) else -1
-    job = Job(os.urandom(TOKEN_BYTES), source, at, data, seed, shards, limits)
-    return run.over(client, job, both, progress)
+        source, state_step = factory_source(model, step_settings, sample, shards), -1
+    job = Job(os.urandom(TOKEN_BYTES), source, state_step, data, seed, shards, limits)
+    return run.run_on(client, job, functions)
+
+
+def check_batches(loader: Loader, shards: int) -> None:
+    """Raise InputError unless every batch can be cut into shards."""
+    check_shards(shards, loader.batch)
+    if loader.partial and loader.rest:
+        raise InputError(
+            f"the last batch of an epoch has {loader.rest} samples instead of {loader.batch}, which cannot be cut into "
+            f"{shards} shards. Make the Loader with partial=False."
+        )
+
+
+def step_of(model: Layer, functions: Halves, settings: StepSettings) -> Step:
+    """Return the update half as a Step, for its names and state."""
+    parameters = settings.trained if settings.trained is not None else model.parameters()
+    metrics = tuple(settings.metrics)
+    return Step(functions.update, parameters, functions.state, functions.parts, metrics)  # type: ignore[arg-type]
+
+
+def factory_source(
+    model: Callable[[], Layer], settings: StepSettings, sample: Sequence[np.ndarray], shards: int
+) -> FactorySource:
+    """Return the source for workers that make the model themselves."""
+    specs = [(x.shape, str(x.dtype)) for x in sample]
+    paths = None if settings.trained is None else list(settings.trained)
+    return FactorySource(model, replace(settings, trained=None), specs, shards, paths)
 
 
 def common_engine(client: Any, limits: Limits, threads: int) -> CpuEngine:
-    """The CPU's, with the widest code that runs here and on all workers."""
+    """Return the CPU engine for the widest target that runs here and on all workers."""
     return CpuEngine(import_module("nn.parallel.targets").least_target(client, limits.gather), threads)
 
 
 class ParallelRun(TrainingRun):
-    """Training under way on a cluster. Changes: with every step."""
+    """A training run on a cluster. Changes: with every step.
 
-    def over(self, client: Any, job: Job, both: Halves, progress: bool) -> History:
-        """All steps that are left, by the workers of a cluster."""
-        crew = import_module("nn.parallel.coordinator")
-        self.both, self.ahead = both, deque[list[np.ndarray]]()
-        self.crew = crew.Crew(client, job, facts(both.update), self.current_state)
+    Fields
+        functions: both halves of the step
+        coordinator: runs steps on the workers
+        pending: outputs of steps that ran but are not recorded yet
+    """
+
+    def run_on(self, client: Any, job: Job, functions: Halves) -> History:
+        """Run all remaining steps on the workers of a cluster."""
+        self.functions, self.pending = functions, deque[list[np.ndarray]]()
+        coordinator = import_module("nn.parallel.coordinator").Coordinator
+        self.coordinator = coordinator(client, job, facts(functions.update), self.current_state)
         try:
-            return self.go(progress)
+            return self.run_remaining()
         finally:
-            self.crew.close()
+            self.coordinator.close()
 
     def current_state(self) -> dict[str, np.ndarray]:
-        """The state, as it is here."""
-        return {name: x.value for name, x in self.both.update.state.items()}  # type: ignore[attr-defined]
+        """Return the state of the client, by name."""
+        return {name: x.value for name, x in self.functions.update.state.items()}  # type: ignore[attr-defined]
 
-    def stepped(self, number: int) -> tuple[Any, ...]:
-        if not self.ahead:
-            results, state = self.crew.steps(number - 1, self.reach())
-            assign_all({x: state[name] for name, x in self.both.update.state.items()})
-            self.ahead.extend(results)
-        return tuple(x if x.ndim else float(x) for x in self.ahead.popleft())
+    def step_outputs(self, number: int) -> tuple[Any, ...]:
+        if not self.pending:
+            results, state = self.coordinator.steps(number - 1, self.steps_until_due())
+            assign_all({x: state[name] for name, x in self.functions.update.state.items()})
+            self.pending.extend(results)
+        return tuple(x if x.ndim else float(x) for x in self.pending.popleft())
 
-    def reach(self) -> int:
-        """Steps until there is something to do with the state."""
-        count, each = len(self.losses), self.data.steps_per_epoch
+    def steps_until_due(self) -> int:
+        """Return the number of steps until a validation, a checkpoint or the end needs the state."""
+        count, each, checkpoint = len(self.losses), self.data.steps_per_epoch, self.settings.checkpoint
         most = min(each - count % each, self.total - count)
-        if self.checkpoint is None:
+        if checkpoint is None:
             return most
-        if self.checkpoint.when is not None:
+        if checkpoint.when is not None:
             return 1
-        due = (k for k in range(1, most) if self.checkpoint.due(count + k, each, 0.0))
-        return next(due, most)
+        return next((k for k in range(1, most) if checkpoint.due(count + k, each, 0.0)), most)

@@ -12,6 +12,7 @@ from cgraph.dist.limits import Limits
 from cgraph.dist.tree import added
 from nn.parallel import data_parallel
 from nn.parallel.sharded_step import KEY, halves, key_of
+from nn.settings import StepSettings
 from tests.support.patience import PATIENCE
 
 LIMITS = Limits(round=0.3)
@@ -65,7 +66,8 @@ def alone(
     model: nn.Layer, data: nn.Loader, steps: int, shards: int, seed: int = 0, loss=nn.losses.cross_entropy, **options
 ) -> list:
     """The same training by hand: every shard here, added by the tree. Losses."""
-    both = halves(model, loss, optimiser(), data.shard_at(0, 0, shards), shards, **options)
+    settings = StepSettings(loss, optimiser(), options=options)
+    both = halves(model, settings, data.shard_at(0, 0, shards), shards)
     losses = []
     for step in range(steps):
         parts = []

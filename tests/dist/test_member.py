@@ -19,6 +19,7 @@ from nn.parallel.messages import Job, StepOrder
 from nn.parallel.sharded_step import KEY, halves, key_of
 from nn.parallel.train import ParallelRun
 from nn.parallel.worker import NAME, TrainingWorker, digest
+from nn.settings import StepSettings, TrainSettings
 from tests.dist.clusters import alone, loader, network, optimiser
 from tests.support.tolerance import assert_near
 
@@ -63,13 +64,17 @@ class Mesh:
         self.given_up = True
 
 
+def settings() -> StepSettings:
+    return StepSettings(nn.losses.cross_entropy, optimiser(), options={"engine": "reference"})
+
+
 class Source:
     """Both Functions, as each member has them of its own."""
 
     def pair(self, threads):
         sample = loader().shard_at(0, 0, SHARDS)
-        made = halves(network(), nn.losses.cross_entropy, optimiser(), sample, SHARDS, engine="reference")
-        return made.gradient, made.update
+        functions = halves(network(), settings(), sample, SHARDS)
+        return functions.gradient, functions.update
 
 
 @pytest.fixture
@@ -336,7 +341,8 @@ def test_what_is_added_up_over_shards_is_a_mean_or_a_sum_as_it_should_be(shards)
     change = nn.Optimiser(nn.optim.GradientDescent(), nn.optim.Const(1.0))
     metrics = (nn.metrics.accuracy(), nn.metrics.confusion(3))
     options = {"metrics": metrics, "engine": "reference"}
-    both = halves(model, parted, change, data.shard_at(0, 0, shards), shards, **options)
+    step_settings = StepSettings(parted, change, metrics=metrics, options={"engine": "reference"})
+    both = halves(model, step_settings, data.shard_at(0, 0, shards), shards)
     before = {path: x.value for path, x in model.variables().items()}
     each = []
     for shard in range(shards):
@@ -371,7 +377,8 @@ def test_orders_end_where_there_is_something_to_do_with_the_state(each, rule):
     for total in range(1, 14):
         for count in range(total):
             run = ParallelRun.__new__(ParallelRun)
-            run.losses, run.total, run.checkpoint = [0.0] * count, total, checkpoint
+            run.losses, run.total = [0.0] * count, total
+            run.settings = TrainSettings(settings(), checkpoint=checkpoint)
             run.data = SimpleNamespace(steps_per_epoch=each)
             reach = next(
                 k
@@ -379,13 +386,13 @@ def test_orders_end_where_there_is_something_to_do_with_the_state(each, rule):
                 if rule == "when" or count + k == total or (count + k) % each == 0
                 or (checkpoint is not None and checkpoint.due(count + k, each, 0.0))
             )  # fmt: skip
-            assert run.reach() == reach, (total, count)
+            assert run.steps_until_due() == reach, (total, count)
 
 
 def test_the_client_has_the_state_behind_the_last_result_of_an_order():
     """And asks for another order only when all results are told."""
     model, data = plain(), loader()
-    both = halves(model, nn.losses.cross_entropy, optimiser(), data.shard_at(0, 0, 1), 1, engine="reference")
+    both = halves(model, settings(), data.shard_at(0, 0, 1), 1)
     asked = []
 
     def steps(first, most):
@@ -395,10 +402,10 @@ def test_the_client_has_the_state_behind_the_last_result_of_an_order():
         return [[np.float32(first + i), np.float32(0.5), np.ones(3)] for i in range(2)], state
 
     run = ParallelRun.__new__(ParallelRun)
-    run.both, run.crew, run.losses, run.total = both, SimpleNamespace(steps=steps), [], 9
-    run.data, run.checkpoint, run.ahead = data, None, deque()
+    run.functions, run.coordinator, run.losses, run.total = both, SimpleNamespace(steps=steps), [], 9
+    run.data, run.settings, run.pending = data, TrainSettings(settings()), deque()
     for number in range(1, 5):
-        loss, rate, more = run.stepped(number)
+        loss, rate, more = run.step_outputs(number)
         assert (loss, rate, more.tolist()) == (number - 1, 0.5, [1, 1, 1]) and type(loss) is float
         run.losses.append(loss)
         assert int(run.current_state()["step"]) == (number + 1) // 2 * 2

@@ -19,6 +19,7 @@ from cgraph.errors import DTypeError, FormatError, InputError, MemberError, Posi
 from nn.parallel import targets
 from nn.parallel.sharded_step import halves
 from nn.parallel.worker import NAME
+from nn.settings import StepSettings
 from tests.dist.clusters import alone, cluster, digest, loader, network, optimiser, trained
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
@@ -267,4 +268,4 @@ def test_names_that_clash_are_refused():
 
     model = nn.initialise(Odd(), 0)
     with pytest.raises(InputError, match="'step'"):
-        halves(model, nn.losses.cross_entropy, optimiser(), loader().at(0), 1)
+        halves(model, StepSettings(nn.losses.cross_entropy, optimiser()), loader().at(0), 1)

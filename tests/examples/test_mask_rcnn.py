@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nn.models.mask_rcnn.synthetic import TEST, TRAINING, film, synthetic_images
+from nn.models.mask_rcnn.tools.synthetic import TEST, TRAINING, film, synthetic_images
 from tests.nn.coco_files import write_data_set
 from tests.support.patience import PATIENCE
 

@@ -16,8 +16,8 @@ from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.safetensors import read_safetensors, write_safetensors
 from cgraph.kernels.host import host, read_parts
 from cgraph.saved.layout import MANIFEST, with_sum
-from nn.models.mask_rcnn.coco import arrays_of, read_coco
 from nn.models.mask_rcnn.config import torchvision_config
+from nn.models.mask_rcnn.tools.coco import arrays_of, read_coco
 from tests.nn.test_mask_rcnn_files import data_set
 from tests.support.json_shapes import WHOLE, nearly
 

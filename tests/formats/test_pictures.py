@@ -12,8 +12,8 @@ import pytest
 from cgraph.cli.pictures import brought_to
 from cgraph.errors import FormatError
 from cgraph.formats.pictures import FORMATS, open_picture, read_rgb
-from nn.models.mask_rcnn.coco import Entry, picture_of
-from nn.models.mask_rcnn.frames import is_film, read_film
+from nn.models.mask_rcnn.tools.coco import Entry, picture_of
+from nn.models.mask_rcnn.tools.frames import is_film, read_film
 
 Image = pytest.importorskip("PIL.Image")
 ROOT = Path(__file__).parents[2]
@@ -137,8 +137,8 @@ def test_an_open_file_is_called_by_its_name():
 
 
 def test_masks_of_a_picture_have_an_allowance_and_training_needs_one_at_a_time(tmp_path, monkeypatch):
-    from nn.models.mask_rcnn import coco
     from nn.models.mask_rcnn.config import torchvision_config
+    from nn.models.mask_rcnn.tools import coco
 
     Image.fromarray(np.zeros((40, 60, 3), np.uint8)).save(tmp_path / "a.png")
     square = [[10, 5, 29, 5, 29, 34, 10, 34]]
@@ -157,7 +157,7 @@ def test_masks_of_a_picture_have_an_allowance_and_training_needs_one_at_a_time(t
 
 def test_ids_of_a_data_set_cannot_be_chosen_to_collide(tmp_path):
     """As texts: numbers that are equal modulo 2**61 - 1 have one hash."""
-    from nn.models.mask_rcnn.coco import key_of, read_coco
+    from nn.models.mask_rcnn.tools.coco import key_of, read_coco
 
     numbers = [7 + k * ((1 << 61) - 1) for k in range(1000)]
     assert len({hash(n) for n in numbers}) == 1 and len({hash(key_of(n)) for n in numbers}) == 1000

@@ -17,8 +17,9 @@ from cgraph.storage.cell import assign_all
 from nn.checkpoint import Checkpoint
 from nn.losses import cross_entropy
 from nn.models.decoder import gpt
+from nn.settings import StepSettings, TrainSettings
 from nn.step import training_step
-from nn.train import TrainingRun
+from nn.training_run import TrainingRun
 from tests.support.injection import FOLDERS, Lines, events, no_memory
 from tests.support.patience import PATIENCE
 from tests.support.transactions import SAMPLED, Scenario, check_lines, in_time, var
@@ -94,8 +95,9 @@ def resumed_training(folder: Path) -> Scenario:
     loader, point = nn.Loader(samples, batch=4), Checkpoint(folder / "point", steps=1)
     step = training_step(model, cross_entropy, nn.optim.Adam(), loader.at(0))
     cells = [*model.variables().values(), *step.state.values()]
-    run = TrainingRun(model, step, None, loader, 2, None, None, point, True)
-    run.one()
+    settings = TrainSettings(StepSettings(cross_entropy), epochs=1.0, checkpoint=point)
+    run = TrainingRun(model, step, None, loader, settings)
+    run.run_step()
     new: dict[cg.Var, Any] = {x: x.value for x in cells}
     step(*loader.at(1))
     return Scenario(run.resume, new, [cg.max(x) for x in cells])

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nn.models.mask_rcnn.shapes import NAMES, ground_truth
-from nn.models.mask_rcnn.synthetic import SIDE, SyntheticImages
+from nn.models.mask_rcnn.shapes import NAMES
+from nn.models.mask_rcnn.tools.synthetic import SIDE, SyntheticImages
+from nn.models.mask_rcnn.tools.train_shapes import ground_truth
 
 
 def write_data_set(folder: Path, data: SyntheticImages) -> str:

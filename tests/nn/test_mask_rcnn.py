@@ -9,14 +9,15 @@ from cgraph import InputError, ShapeError
 from cgraph.record import replace
 from nn.models.mask_rcnn import Training, matterport_config, torchvision_config
 from nn.models.mask_rcnn.anchors import anchors
-from nn.models.mask_rcnn.batches import as_operands, positions
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.losses import PARTS, total
 from nn.models.mask_rcnn.objects import Detection, as_json, in_picture, objects_of
 from nn.models.mask_rcnn.pictures import network_view
-from nn.models.mask_rcnn.shapes import NAMES, optimiser, shapes_config, shapes_network
-from nn.models.mask_rcnn.synthetic import MOST, OBJECTS, synthetic_images
+from nn.models.mask_rcnn.shapes import NAMES, shapes_config, shapes_network
 from nn.models.mask_rcnn.targets import mask_targets, match_boxes, sample_boxes
+from nn.models.mask_rcnn.tools.batches import as_operands, positions
+from nn.models.mask_rcnn.tools.synthetic import MOST, OBJECTS, synthetic_images
+from nn.models.mask_rcnn.tools.train_shapes import optimiser
 from tests.support.tolerance import assert_near
 
 

@@ -18,12 +18,12 @@ from nn.models.mask_rcnn import (
     torchvision_arrays,
     torchvision_config,
 )
-from nn.models.mask_rcnn.coco import arrays_of, ground_truth_of, mask_of, read_coco, unpack_runs
 from nn.models.mask_rcnn.coco_names import in_a_row, with_gaps
-from nn.models.mask_rcnn.drawing import draw_detections
-from nn.models.mask_rcnn.frames import is_film, read_film, write_film
 from nn.models.mask_rcnn.objects import Detection
-from nn.models.mask_rcnn.synthetic import film
+from nn.models.mask_rcnn.tools.coco import arrays_of, ground_truth_of, mask_of, read_coco, unpack_runs
+from nn.models.mask_rcnn.tools.drawing import draw_detections
+from nn.models.mask_rcnn.tools.frames import is_film, read_film, write_film
+from nn.models.mask_rcnn.tools.synthetic import film
 from tests.support.tolerance import assert_near, near
 
 CLASSES = 5

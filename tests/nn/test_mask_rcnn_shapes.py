@@ -11,20 +11,13 @@ import safetensors.numpy
 import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.record import replace
-from nn.models.mask_rcnn.batches import as_operands
 from nn.models.mask_rcnn.detector import finder
 from nn.models.mask_rcnn.losses import Training, total
-from nn.models.mask_rcnn.precision import precision
-from nn.models.mask_rcnn.shapes import (
-    WEIGHTS,
-    ground_truth,
-    mask_rcnn_shapes,
-    measure,
-    optimiser,
-    shapes_config,
-    shapes_network,
-)
-from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, synthetic_images
+from nn.models.mask_rcnn.shapes import WEIGHTS, mask_rcnn_shapes, shapes_config, shapes_network
+from nn.models.mask_rcnn.tools.batches import as_operands
+from nn.models.mask_rcnn.tools.precision import precision
+from nn.models.mask_rcnn.tools.synthetic import OBJECTS, TEST, TRAINING, synthetic_images
+from nn.models.mask_rcnn.tools.train_shapes import ground_truth, measure, optimiser
 from nn.weights import values_of
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
@@ -101,7 +94,7 @@ def test_training_has_the_same_bits_on_one_target_for_any_number_of_threads():
 def test_the_command_makes_a_file_and_its_log(tmp_path):
     pytest.importorskip("pycocotools")
     sizes = ["--steps", "2", "--pictures", "16", "--tested", "3"]
-    command = [sys.executable, "-m", "nn.models.mask_rcnn.shapes", "--folder", str(tmp_path), *sizes]
+    command = [sys.executable, "-m", "nn.models.mask_rcnn.tools.train_shapes", "--folder", str(tmp_path), *sizes]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]
     log = (tmp_path / "log.txt").read_text()

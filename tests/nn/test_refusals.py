@@ -83,14 +83,14 @@ def test_whatever_training_is_given_it_says_what_it_takes(name, odd):
         (lambda: Loader(None), "arrays is None"),
         (lambda: Loader(ARRAYS, 2.5), "batch is 2.5"),
         (lambda: Loader(ARRAYS, 2, seed=None), "seed is None"),
-        (lambda: nn.Optimiser(nn.optim.Adam(), 0.1), "rate is 0.1; it takes a rate of nn.optim"),
+        (lambda: nn.Optimiser(nn.optim.Adam(), 0.1), "rate is 0.1. Pass a rate of nn.optim"),
         (lambda: nn.Optimiser("adam"), "method is 'adam'"),
         (lambda: compile(None), "model is None"),
         (lambda: compile(nn.models.mlp(0, (2, 3)), "a"), "batch is 'a'"),
-        (lambda: training(targets=2), "targets is 2, and a batch has 2 arrays"),
+        (lambda: training(targets=2), "targets is 2 and a batch has 2 arrays"),
         (lambda: training(metrics=nn.metrics.accuracy()), "metrics is"),
         (lambda: training(epochs=-1), "epochs is -1"),
-        (lambda: training(validation=lambda: None), "validation gives None"),
+        (lambda: training(validation=lambda: None), "validation\\(\\) returned None"),
     ],
 )
 def test_what_is_of_another_kind_is_named(act, match):

@@ -10,8 +10,9 @@ import nn
 from cgraph.errors import InputError, PositionError
 from nn.losses import check_classes, cross_entropy, quadratic
 from nn.metrics import Metric
+from nn.settings import StepSettings, TrainSettings
 from nn.stopping import Stopping
-from nn.train import TrainingRun
+from nn.training_run import TrainingRun
 from nn.validation import ValidationResult
 
 
@@ -48,7 +49,10 @@ def run_of(losses, each=2, *, check=None, stopping=None, checkpoint=None, finite
     first.parts, first.metrics, first.state = ("half",), (Metric("mean", None),), {}
     data = SimpleNamespace(at=lambda i: (i,), steps_per_epoch=each)
     total = len(losses) if total is None else total
-    run = Noting(None, first, step("last") if partial else None, data, total, check, stopping, checkpoint, finite)
+    settings = TrainSettings(
+        StepSettings(quadratic), total / each, stopping=stopping, checkpoint=checkpoint, finite=finite, progress=False
+    )
+    run = Noting(None, first, step("last") if partial else None, data, settings, check)
     run.saved, run.calls = [], calls
     return run
 
@@ -63,11 +67,11 @@ def test_a_loss_that_is_no_number_ends_the_training_before_anything_is_kept(wron
         losses, 1, checkpoint=nn.Checkpoint("x", steps=1), check=lambda: checks.append(0) or ValidationResult(1.0, {})
     )
     with pytest.raises(nn.LossError, match=f"the loss of step {at + 1} is {wrong}.*rate of 0.5.*finite=False"):
-        run.go(False)
+        run.run_remaining()
     assert run.losses == losses[:at] and run.saved == list(range(1, at + 1)) and len(checks) == at
     assert run.history().parts["half"].tolist() == [x / 2 for x in losses[:at]]
     allowed = run_of(losses, 1, finite=False)
-    np.testing.assert_array_equal(allowed.go(False).loss, np.float32(losses))
+    np.testing.assert_array_equal(allowed.run_remaining().loss, np.float32(losses))
 
 
 @pytest.mark.parametrize("each", [1, 2, 3])
@@ -77,7 +81,7 @@ def test_stopping_asks_the_validation_and_without_one_the_means_of_epochs(each):
     for check in (None, lambda: ValidationResult(next(checked), {})):
         stopping = Listening(3, [])
         run = run_of(losses, each, check=check, stopping=stopping)
-        history = run.go(False)
+        history = run.run_remaining()
         means = [float(np.mean(losses[i * each : (i + 1) * each])) for i in range(3)]
         wanted = means if check is None else [50.0, 40.0, 30.0]
         assert stopping.asked == [wanted[: i + 1] for i in range(3)]
@@ -89,20 +93,20 @@ def test_stopping_asks_the_validation_and_without_one_the_means_of_epochs(each):
 @pytest.mark.parametrize("each", [1, 2, 5])
 def test_the_last_step_of_each_epoch_is_the_smaller_one(each):
     run = run_of([1.0] * 11, each)
-    run.go(False)
+    run.run_remaining()
     assert run.calls == [("last" if (i + 1) % each == 0 else "whole", i) for i in range(11)]
     other = run_of([1.0] * 11, each, partial=False)
-    other.go(False)
+    other.run_remaining()
     assert other.calls == [("whole", i) for i in range(11)]
 
 
 @pytest.mark.parametrize("each", [1, 2, 4])
 def test_metrics_are_those_of_each_epoch_alone(each):
     losses = [float(x) for x in range(8)]
-    history = run_of(losses, each).go(False)
+    history = run_of(losses, each).run_remaining()
     np.testing.assert_array_equal(history.metrics["mean"], np.reshape(losses, (-1, each)).mean(1))
     run = run_of(losses, each, total=each + 1)
-    run.go(False)
+    run.run_remaining()
     latest = run.latest()["mean"]
     assert latest == (losses[1] if each == 1 else losses[each])
 
@@ -112,7 +116,7 @@ def test_the_newest_figures_are_shown_those_of_the_last_epoch_and_validation_too
     run = run_of([1.0, 3.0, 5.0, 9.0, 11.0], 2, check=lambda: next(found), total=5)
     shown = []
     for _ in range(5):
-        run.one()
+        run.run_step()
         shown.append({name: float(x) for name, x in run.latest().items()})
     assert shown == [{"mean": 1.0}, {"mean": 2.0, "valid mean": 7.0}, {"mean": 5.0, "valid mean": 7.0},
                      {"mean": 7.0, "valid mean": 8.0}, {"mean": 11.0, "valid mean": 8.0}]  # fmt: skip
@@ -127,7 +131,7 @@ def test_a_checkpoint_is_written_when_the_epoch_has_ended():
         checkpoint=nn.Checkpoint("x", epochs=1),
     )  # fmt: skip
     run.save = lambda: order.append(("save", run.done, len(run.validation)))
-    run.go(False)
+    run.run_remaining()
     assert order == ["check", ("save", False, 1), "check", ("save", True, 2)]
 
 
@@ -155,7 +159,7 @@ def test_checkpoints_are_due_after_every_so_many_steps_and_every_so_many_epochs_
 @pytest.mark.parametrize("steps", [0, 5])
 def test_nothing_is_written_without_a_checkpoint_and_where_none_is_due(steps):
     run = run_of([1.0] * 12, 6, checkpoint=nn.Checkpoint("x", steps=steps, epochs=0.5 if steps else 0.0))
-    run.go(False)
+    run.run_remaining()
     assert run.saved == ([3, 5, 6, 9, 10, 12] if steps else [])
 
 

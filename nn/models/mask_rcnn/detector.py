@@ -9,10 +9,10 @@ from cgraph import Record
 from nn.compile import Predictor
 from nn.compile import compile as compile_model
 from nn.models.mask_rcnn.config import Config
-from nn.models.mask_rcnn.drawing import draw_detections
 from nn.models.mask_rcnn.objects import Detection, find
 from nn.models.mask_rcnn.pretrained_configs import from_file
 from nn.models.mask_rcnn.shapes import NAMES, mask_rcnn_shapes
+from nn.models.mask_rcnn.tools.drawing import draw_detections
 
 BANDS = 3136  # pixels; the large networks need a third less memory in bands of rows, and are as fast
 

@@ -16,7 +16,7 @@ from cgraph.errors import bytes_text
 from cgraph.formats.pictures import open_picture
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.pictures import network_view, resize_images
-from nn.models.mask_rcnn.precision import GroundTruth
+from nn.models.mask_rcnn.tools.precision import GroundTruth
 
 MOST_PIXELS = 1 << 28
 MOST_BYTES = 4 << 30

@@ -1,0 +1,204 @@
+"""TrainingRun: the state of a training run, which checkpoints write and read."""
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from cgraph import CgraphError, FormatError
+from cgraph.storage.cell import assign_all
+from nn.checkpoint import read_checkpoint, write_checkpoint
+from nn.history import History
+from nn.layer import Layer
+from nn.loader import Loader
+from nn.metrics import Tally, figures_text
+from nn.progress import progress_bar
+from nn.settings import TrainSettings
+from nn.step import Step
+from nn.validation import Check
+from nn.weights import fitting_values, values_of
+
+GROUPS = ("parts", "metrics", "validation_metrics")
+"""Fields of a History that have figures by name."""
+
+
+class LossError(CgraphError, ArithmeticError):
+    """The loss of a step is not finite."""
+
+
+class TrainingRun:
+    """A training run in progress. Changes: with every step.
+
+    Fields
+        model, data, settings: as given to `nn.train`
+        step, last: the step, and the one at the end of an epoch when its batch is smaller
+        check: validates the current weights; None without validation
+        total: number of steps of the whole run
+        losses, rates: loss and learning rate of each step so far
+        parts: the loss's parts of each step so far, by name
+        tally: metrics of the current epoch
+        metrics: metrics of the epochs before, by name
+        checked_at: steps after which there was a validation
+        validation, validation_metrics: loss and metrics of each validation
+        done: stopped before the last step
+    """
+
+    def __init__(
+        self,
+        model: Layer,
+        step: Step,
+        last: Step | None,
+        data: Loader,
+        settings: TrainSettings,
+        check: Check | None = None,
+    ) -> None:
+        self.model, self.step, self.last, self.data = model, step, last or step, data
+        self.settings, self.check = settings, check
+        self.total = settings.total_steps(data.steps_per_epoch)
+        self.losses: list[float] = []
+        self.rates: list[float] = []
+        self.parts: dict[str, list[float]] = {name: [] for name in step.parts}
+        self.tally = Tally(step.metrics)
+        self.metrics: dict[str, list[np.ndarray]] = {x.name: [] for x in step.metrics}
+        self.validation_metrics: dict[str, list[np.ndarray]] = {x.name: [] for x in step.metrics}
+        self.checked_at: list[int] = []
+        self.validation: list[float] = []
+        self.done = False
+
+    def run(self) -> History:
+        """Resume from the checkpoint if the settings say so, and run all remaining steps."""
+        self.resume()
+        return self.run_remaining()
+
+    def run_remaining(self) -> History:
+        """Run all remaining steps."""
+        bar = progress_bar(len(self.losses), self.total, self.settings.progress)
+        try:
+            while len(self.losses) < self.total and not self.done:
+                self.run_step()
+                bar.show(len(self.losses), self.losses[-1], self.rates[-1], figures_text(self.latest()))
+        finally:
+            bar.close()
+        return self.history()
+
+    def run_step(self) -> None:
+        """Run one step, and the validation and checkpoint that are due after it."""
+        number = len(self.losses) + 1
+        loss, rate, *more = self.step_outputs(number)
+        if self.settings.finite and not isfinite(loss):
+            raise LossError(
+                f"the loss of step {number} is {loss} at a learning rate of {rate:.3g}. Lower the rate, clip the "
+                "gradients, or pass finite=False to continue."
+            )
+        self.losses.append(loss)
+        self.rates.append(rate)
+        for name, part in zip(self.step.parts, more):
+            self.parts[name].append(part)
+        self.tally.add(more[len(self.step.parts) :])
+        count, checkpoint = len(self.losses), self.settings.checkpoint
+        if count % self.data.steps_per_epoch == 0:
+            self.end_epoch()
+        if checkpoint is not None and checkpoint.due(count, self.data.steps_per_epoch, loss):
+            self.save()
+
+    def step_outputs(self, number: int) -> tuple[Any, ...]:
+        """Run step `number`, counted from 1, and return its loss, rate, parts and metric sums."""
+        step = self.last if number % self.data.steps_per_epoch == 0 else self.step
+        return step(*self.data.at(number - 1))
+
+    def end_epoch(self) -> None:
+        """Record the epoch's metrics, validate, and apply the stopping rule."""
+        for name, figure in self.tally.figures().items():
+            self.metrics[name].append(figure)
+        self.tally.clear()
+        if self.check is not None:
+            outcome = self.check()
+            self.checked_at.append(len(self.losses))
+            self.validation.append(outcome.loss)
+            for name, figure in outcome.metrics.items():
+                self.validation_metrics[name].append(figure)
+        if self.settings.stopping is not None:
+            self.done = self.settings.stopping.stops(self.validation or self.epoch_means())
+
+    def latest(self) -> dict[str, np.ndarray]:
+        """Return the metrics of the current epoch, or of the last one, and of the last validation."""
+        figures = self.tally.figures() or last_of(self.metrics)
+        return figures | {f"valid {name}": x for name, x in last_of(self.validation_metrics).items()}
+
+    def epoch_means(self) -> list[float]:
+        """Return the mean training loss of each complete epoch."""
+        n = self.data.steps_per_epoch
+        epochs = len(self.losses) // n
+        return [float(x) for x in np.reshape(self.losses[: epochs * n], (epochs, n)).mean(axis=1)]
+
+    def history(self) -> History:
+        """Return the history of the steps so far."""
+        return History(
+            np.array(self.losses, np.float32),
+            np.array(self.rates, np.float32),
+            np.array(self.checked_at, np.int64),
+            np.array(self.validation, np.float32),
+            {name: np.array(part, np.float32) for name, part in self.parts.items()},
+            {name: np.array(x) for name, x in self.metrics.items()},
+            {name: np.array(x) for name, x in self.validation_metrics.items()},
+        )
+
+    def save(self) -> None:
+        """Write everything that changes to the checkpoint."""
+        assert self.settings.checkpoint is not None
+        arrays = {f"model/{path}": x for path, x in values_of(self.model).items()}
+        arrays |= {f"state/{name}": x.value for name, x in self.step.state.items()}
+        arrays |= {f"tally/{name}": x for name, x in self.tally.sums.items()}
+        history = vars(self.history())
+        for group in GROUPS:
+            arrays |= {f"{group}/{name}": x for name, x in history.pop(group).items()}
+        arrays |= {f"history/{name}": x for name, x in history.items()}
+        facts = {"step": len(self.losses), "of": self.total, "done": self.done}
+        write_checkpoint(self.settings.checkpoint.path, arrays, facts)
+
+    def resume(self) -> None:
+        """Continue from the checkpoint, if there is one and the settings say so.
+
+        FormatError when it belongs to another training. Weights and optimiser state change last and at once.
+        """
+        checkpoint = self.settings.checkpoint
+        contents = read_checkpoint(checkpoint.path) if checkpoint is not None and self.settings.resume else None
+        if checkpoint is None or contents is None:
+            return
+        arrays, facts = contents
+        self.check_checkpoint(arrays, str(checkpoint.path))
+        state, history, tally = (below(arrays, f"{group}/") for group in ("state", "history", "tally"))
+        values = fitting_values(self.model, below(arrays, "model/"), str(checkpoint.path))
+        values |= {x: state[name].reshape(x.shape) for name, x in self.step.state.items()}
+        self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
+        self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
+        for group in GROUPS:
+            setattr(self, group, {name: list(x) for name, x in below(arrays, f"{group}/").items()})
+        self.tally.sums = {name: np.array(x) for name, x in tally.items()}
+        self.done = bool(facts.get("done"))
+        assign_all(values)
+
+    def check_checkpoint(self, arrays: dict[str, np.ndarray], source: str) -> None:
+        """Raise FormatError unless the arrays of a checkpoint belong to a training like this one."""
+        state, variables = below(arrays, "state/"), self.step.state
+        advice = "Pass resume=False, or another path."
+        if state.keys() != variables.keys() or any(state[name].size != x.size for name, x in variables.items()):
+            raise FormatError(f"{source} was written by another optimiser. {advice}")
+        if not below(arrays, "history/").keys() >= {"loss", "rate", "checked_at", "validation"}:
+            raise FormatError(f"{source} has no history of a training. {advice}")
+        names = below(arrays, "metrics/").keys()
+        if names != self.metrics.keys():
+            raise FormatError(
+                f"{source} was written with other metrics: {', '.join(names) or 'none'} instead of "
+                f"{', '.join(self.metrics) or 'none'}. {advice}"
+            )
+
+
+def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin with `prefix`, without the prefix."""
+    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+
+
+def last_of(figures: dict[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the last figure of each name that has one."""
+    return {name: values[-1] for name, values in figures.items() if values}
