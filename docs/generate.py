@@ -1,9 +1,10 @@
-"""Write the generated files: planner tables, ops.md, two pictures, and the stubs that type checkers read.
+"""Write the generated files: planner tables, ops.md, excerpts of code, two pictures, stubs that type checkers read.
 
     python -m docs.generate [--timed]
 
 In development/planner_tables.md a generated block stands between ``<!-- name -->`` and ``<!-- end -->``. Blocks with
-times differ from run to run and are written with ``--timed`` only; the benchmark behind one of them takes minutes.
+times differ from run to run and are written with ``--timed`` only; the benchmark behind one of them takes minutes. In
+add_a_kernel.md ``<!-- path: first line .. last line -->`` stands before an excerpt; both lines are named by a part.
 """
 
 import re
@@ -26,6 +27,7 @@ from docs.stub import stubs
 DOCS = Path(__file__).parent
 TABLES = DOCS / "development" / "planner_tables.md"
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+EXCERPT = re.compile(r"(<!-- (\S+): (.+?) \.\. (.+?) -->\n```python\n).*?```", re.DOTALL)
 FACETS = {"view": "alias", "gradient": "grad", "kernel": "work", "bands": "cut"}
 
 
@@ -33,6 +35,8 @@ def main() -> None:
     blocks = BLOCKS | (TIMED if "--timed" in sys.argv[1:] else {})
     TABLES.write_text(filled(TABLES.read_text(), blocks))
     (DOCS / "ops.md").write_text(ops_page())
+    page = DOCS / "add_a_kernel.md"
+    page.write_text(with_excerpts(page.read_text()))
     (DOCS / "memory_plan.svg").write_text(plan_picture())
     (DOCS / "architecture.svg").write_text(house())
     for path, text in stubs().items():
@@ -47,6 +51,18 @@ def filled(page: str, blocks: dict[str, Callable[[], list[str]]]) -> str:
         return match[0] if make is None else "\n".join([match[1].rstrip(), *make(), match[3]])
 
     return BLOCK.sub(block, page)
+
+
+def with_excerpts(page: str) -> str:
+    """A page with its excerpts copied from the code: the lines from the first to the last that a marker names."""
+
+    def excerpt(match: re.Match[str]) -> str:
+        lines = (DOCS.parent / match[2]).read_text().splitlines()
+        first = next(i for i, line in enumerate(lines) if match[3] in line)
+        last = next(i for i in range(first, len(lines)) if match[4] in lines[i])
+        return match[1] + "\n".join([*lines[first : last + 1], "```"])
+
+    return EXCERPT.sub(excerpt, page)
 
 
 def code(lines: list[str]) -> list[str]:

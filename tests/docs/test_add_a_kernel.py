@@ -1,20 +1,20 @@
-"""What the page says stands in the code, line for line."""
+"""The page's excerpts are the code, line for line."""
 
 import re
 from pathlib import Path
 
+from docs.generate import EXCERPT, with_excerpts
+
 ROOT = Path(__file__).parents[2]
-EXCERPT = re.compile(r"<!-- (\S+) -->\n```python\n(.*?)```", re.DOTALL)
+PAGE = ROOT / "docs" / "add_a_kernel.md"
 
 
 def test_excerpts_are_the_code():
-    excerpts = EXCERPT.findall((ROOT / "docs" / "add_a_kernel.md").read_text())
-    assert len(excerpts) == 4
-    for path, text in excerpts:
-        assert text in (ROOT / path).read_text(), path
+    page = PAGE.read_text()
+    assert len(EXCERPT.findall(page)) == 4
+    assert with_excerpts(page) == page, "python -m docs.generate copies them"
 
 
 def test_every_file_that_the_page_names_is_there():
-    page = (ROOT / "docs" / "add_a_kernel.md").read_text()
-    for name in re.findall(r"`((?:\w+/)+\w+\.py)`", page):
+    for name in re.findall(r"`((?:\w+/)+\w+\.py)`", PAGE.read_text()):
         assert (ROOT / name).exists() or (ROOT / "cgraph" / name).exists(), name
