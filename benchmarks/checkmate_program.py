@@ -43,9 +43,9 @@ def in_order(problem: Reruns, order: Sequence[int]) -> Reruns:
     moved = Dag(
         tuple(dag.nbytes[i] for i in order),
         tuple(tuple(at[x] for x in dag.operands[i]) for i in order),
-        frozenset(at[i] for i in dag.kept),
+        frozenset(at[i] for i in dag.lasting),
         tuple(dag.workspaces[i] for i in order),
-        tuple(tuple(at[x] for x in dag.taken[i]) for i in order),
+        tuple(tuple(at[x] for x in dag.overwritable[i]) for i in order),
     )
     until = [problem.until[i] for i in order]
     stops = tuple(at.get(stop, len(order)) for stop in until)
@@ -113,7 +113,7 @@ class Program:
     # -- variables and constraints ---------------------------------------------------------------------------------
     def add_runs(self) -> None:
         """R and S, where they can matter: something reads the value at this stage or later, or may by running again."""
-        users, until, kept = self.dag.users, self.problem.until, self.dag.kept
+        users, until, kept = self.dag.users, self.problem.until, self.dag.lasting
         for t in range(self.count):
             useful = [False] * (t + 1)
             for i in range(t, -1, -1):
@@ -144,10 +144,10 @@ class Program:
                 self.limit([(self.run(t, i), 1), *readers, (self.there(t + 1, i), -1)], 0)
         waits: Terms = [(self.there(t + 1, i), self.nbytes[i]) for i in range(t) if i not in read]
         used = sum(self.nbytes[x] for x in read) + self.scratch[t] + self.nbytes[t]
-        taken = min(sum(self.nbytes[x] for x in self.dag.taken[t]), self.nbytes[t])
+        taken = min(sum(self.nbytes[x] for x in self.dag.overwritable[t]), self.nbytes[t])
         self.limit(waits, 1 - used + taken)
-        if len(self.dag.taken[t]) == 1:
-            (x,) = self.dag.taken[t]
+        if len(self.dag.overwritable[t]) == 1:
+            (x,) = self.dag.overwritable[t]
             if self.nbytes[x] <= self.nbytes[t]:
                 self.limit([*waits, (self.there(t + 1, x), self.nbytes[x])], 1 - used + taken)
 
@@ -158,7 +158,7 @@ class Program:
             run = self.run(t, k)
             if run is None:
                 continue
-            given_up = {i: self.gives_up(t, i, k) for i in (*self.dag.distinct[k], k) if i not in self.dag.kept}
+            given_up = {i: self.gives_up(t, i, k) for i in (*self.dag.distinct[k], k) if i not in self.dag.lasting}
             taken = self.taken(t, k, given_up)
             self.limit([*in_use, (run, self.nbytes[k] + self.scratch[k]), (taken, -1)], 1)
             after = self.var(("U", t, k), high=np.inf, integer=0)
@@ -177,7 +177,7 @@ class Program:
 
     def taken(self, t: int, k: int, given_up: dict[int, int]) -> int | None:
         """The bytes that k takes over from what it reads last."""
-        takes = [x for x in self.dag.taken[k] if x in given_up]
+        takes = [x for x in self.dag.overwritable[k] if x in given_up]
         if not takes or not self.nbytes[k]:
             return None
         taken = self.var(("T", t, k), high=self.nbytes[k], integer=0)

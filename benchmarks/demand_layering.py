@@ -14,7 +14,7 @@ from statistics import mean
 
 from cgraph.formats import darknet
 from cgraph.ir.traverse import post_order
-from cgraph.memory.pipeline_model import Act, Tell, Wait, Work, ends_of
+from cgraph.memory.pipeline_model import Act, Busy, Tell, Wait, ends_of
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
@@ -127,7 +127,7 @@ def times_on(machine: Machine, layers: Sequence[Layer]) -> Times:
 
 def sequential(t: Times, _: int) -> list[list[Act]]:
     """One after another: equation 5."""
-    return [[Work(x) for parts in zip(t.read, t.copied, t.kernel) for x in parts]]
+    return [[Busy(x) for parts in zip(t.read, t.copied, t.kernel) for x in parts]]
 
 
 def synchronous(t: Times, _: int) -> list[list[Act]]:
@@ -139,7 +139,7 @@ def synchronous(t: Times, _: int) -> list[list[Act]]:
         for cycle in range(count + len(stages) - 1):
             script += [Wait(str(other), cycle) for other in range(len(stages))]
             if 0 <= cycle - s < count:
-                script.append(Work(seconds[cycle - s]))
+                script.append(Busy(seconds[cycle - s]))
             script.append(Tell(str(s), cycle + 1))
         scripts.append(script)
     return scripts
@@ -168,7 +168,7 @@ def staged(stages: Sequence[Sequence[float]], room: Sequence[int]) -> list[list[
         for i, time in enumerate(seconds):
             script += [Wait(str(s - 1), i + 1)] if s else []
             script += [Wait(str(s + 1), room[i])] if s + 1 < len(stages) else []
-            script += [Work(time), Tell(str(s), i + 1)]
+            script += [Busy(time), Tell(str(s), i + 1)]
         scripts.append(script)
     return scripts
 

@@ -15,7 +15,7 @@ import cgraph as cg
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
-from cgraph.memory.problem import Operand, Problem, UsageInterval
+from cgraph.memory.problem import Problem, ProblemOperand, UsageInterval
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.dag import Dag, peak
@@ -62,7 +62,9 @@ def outputs_of(name: str) -> tuple[cg.Node, ...]:
 def problem_of(name: str) -> Problem:
     """The network's intermediate values with their usage intervals, breadth first."""
     records = usage_records(outputs_of(name))
-    return Problem(tuple(Operand(size, UsageInterval(first, last), kind) for first, last, size, kind in records), 1)
+    return Problem(
+        tuple(ProblemOperand(size, UsageInterval(first, last), kind) for first, last, size, kind in records), 1
+    )
 
 
 def dag_of(steps: list[NetworkStep], outputs: tuple[cg.Node, ...]) -> Dag:

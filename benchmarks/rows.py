@@ -13,12 +13,12 @@ from benchmarks.restructuring import TITLES, steps_of
 from cgraph.budget.bands.regions import Search, Stage
 from cgraph.budget.bands.row_rings import Read, Rows
 from cgraph.budget.patches.image_steps import ImageStep
-from cgraph.budget.patches.tile_peak import as_written, read_range, visited
+from cgraph.budget.patches.tile_peak import as_written, read_range, walk_order
 
 
 def least(steps: list[ImageStep], by_rows: bool) -> int:
     """The fewest elements in regions of bands of a row."""
-    order = visited(steps)
+    order = walk_order(steps)
     place = {i: t for t, i in enumerate(order)}
     last = {i: place[i] for i in order}
     for i in order:

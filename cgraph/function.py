@@ -23,7 +23,7 @@ from cgraph.memory.problem import Plan
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import RowPort
 from cgraph.passes.freeze import freeze
-from cgraph.planning.options import Options, Request, check_together, members, options_of
+from cgraph.planning.options import CompileOptions, Request, check_together, members, options_of
 from cgraph.planning.plan import Compiled, check_order, needs_text, strategy_named
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
@@ -49,7 +49,7 @@ def compile(
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 is all the cores this process may use; any number gives the same bits
         options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
-            weights_dtype, precision, rows: see `cgraph.planning.options.Options`
+            weights_dtype, precision, rows: see `cgraph.planning.options.CompileOptions`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not; options that
             contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a
@@ -106,7 +106,7 @@ def check_request(request: Request) -> None:
     check_graph(request.roots)
 
 
-def pictures_of(request: Request, how: Options, engine: Engine) -> dict[int, RowPort]:
+def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[int, RowPort]:
     """The outputs that are given away by rows, by position. GraphError where `rows` cannot be what it says."""
     given, inputs = set(how.rows), set(request.inputs)
     outputs = {i: x for i, x in enumerate(request.outputs) if x in given - inputs}

@@ -8,20 +8,20 @@ budget, so whatever is not below it is met.
 from collections.abc import Sequence
 from functools import partial
 
-from cgraph.budget.bands.build_bands import COLUMNS, by_rows_with, stages_of, stream_rows
+from cgraph.budget.bands.build_bands import COLUMNS, row_major_nodes, stages_of, stream_rows
 from cgraph.budget.bands.regions import PIXELS, Region, Search
 from cgraph.budget.bands.streamed_bands import Fed
 from cgraph.budget.bands.streamed_rows import is_by_rows, region_of
 from cgraph.budget.limits import recompute_nbytes
 from cgraph.memory.auto import auto
-from cgraph.memory.layout import Facts, in_order, layout_of
+from cgraph.memory.layout import NodeFacts, in_order, layout_of
 from cgraph.memory.problem import Strategy
 from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
 from cgraph.record import Record, replace
 from cgraph.rematerialise.cheap_values import cheap_again
 from cgraph.rematerialise.least_work import least_bytes, least_work
 from cgraph.rematerialise.rebuild import reruns_of, run_again
-from cgraph.rematerialise.reruns import again_in
+from cgraph.rematerialise.reruns import rerun_positions
 from cgraph.rematerialise.segments import in_segments
 from cgraph.schedule.dag import least_peak
 from cgraph.schedule.eager import eager
@@ -77,25 +77,25 @@ class Planner(Record, eq=False):
 
     strategy: Strategy
     alignment: int
-    facts: Facts
+    facts: NodeFacts
 
 
-def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | None = None) -> Choice:
+def fitted(whole: Choice, limits: Limits, planner: Planner, search: Search | None = None) -> Choice:
     """A plan that fits, or the smallest that is found; `search` is that of `known` as it is, if that has been made."""
-    if is_by_rows(known[0].layout):
-        return rows_fed(known, limits.budget, planner)
-    plain = known
+    if is_by_rows(whole[0].layout):
+        return rows_fed(whole, limits.budget, planner)
+    plain = whole
     if limits.share:
-        known = InRuns(known, planner).cheap(limits.share)
+        whole = InRuns(whole, planner).cheap(limits.share)
     elif limits.runs_segments_twice:
-        known = recomputed(known, limits.recompute, planner)
+        whole = recomputed(whole, limits.recompute, planner)
     if limits.bands is not None:
-        known = in_bands(known, limits.budget, limits.bands, planner)
-    if limits.budget is None or known[1].nbytes <= limits.budget:
-        return known
-    best = known
+        whole = in_bands(whole, limits.budget, limits.bands, planner)
+    if limits.budget is None or whole[1].nbytes <= limits.budget:
+        return whole
+    best = whole
     if limits.bands is None:
-        best = in_bands(known, limits.budget, None, planner, search)
+        best = in_bands(whole, limits.budget, None, planner, search)
     if best[1].nbytes > limits.budget and not limits.runs_segments_twice:
         again = recomputed(plain, limits.budget, planner)
         best = smaller(best, again)
@@ -104,19 +104,19 @@ def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | Non
     return best
 
 
-def rows_fed(known: Choice, budget: int | None, planner: Planner) -> Choice:
+def rows_fed(whole: Choice, budget: int | None, planner: Planner) -> Choice:
     """A plan in which images come and go by rows: with the largest bands that fit, or with the smallest."""
-    layout, first, last = region_of(known[0].layout, planner.facts)
+    layout, first, last = region_of(whole[0].layout, planner.facts)
     fed = Fed(layout, first, last, planner.facts.target, planner.alignment)
-    plain = replace(known[0], layout=layout)
+    plain = replace(whole[0], layout=layout)
     best: Choice | None = None
     for rows in (FREE_ROWS,) if budget is None else FED_ROWS:
         frame = fed.frame(rows)
         if budget is not None and rows > FED_ROWS[-1] and frame.nbytes > budget:
             continue
         region = Region(tuple(range(first, last + 1)), rows * layout.steps[last].shape[COLUMNS], frame)
-        found = smallest(regional(plain, [region], planner), planner.strategy)
-        best = found if best is None else smaller(best, found)
+        choice = smallest(regional(plain, [region], planner), planner.strategy)
+        best = choice if best is None else smaller(best, choice)
         if budget is None or best[1].nbytes <= budget:
             break
     assert best is not None
@@ -126,15 +126,15 @@ def rows_fed(known: Choice, budget: int | None, planner: Planner) -> Choice:
 # -- recomputation -----------------------------------------------------------------------------------------------------
 
 
-def recomputed(known: Choice, recompute: bool | float, planner: Planner) -> Choice:
+def recomputed(whole: Choice, recompute: bool | float, planner: Planner) -> Choice:
     """A plan in which forward values are computed again.
 
     Parameters
-        known: without
+        whole: the plan without
         recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work
             that is found within them, else the smallest plan that is found
     """
-    again = InRuns(known, planner)
+    again = InRuns(whole, planner)
     if recompute is True:
         return again.segmented(-1)[0]
     room = int(recompute)
@@ -148,70 +148,70 @@ class InRuns:
     """Ways to run some steps of a graph again.
 
     Fields
-        known: the plan without
+        whole: the plan without
     """
 
-    def __init__(self, known: Choice, planner: Planner) -> None:
-        self.known, self.planner = known, planner
+    def __init__(self, whole: Choice, planner: Planner) -> None:
+        self.whole, self.planner = whole, planner
         self.quick = partial(auto, nodes=0) if planner.strategy is auto else planner.strategy
-        self.problem = reruns_of(known[0].layout, planner.alignment)
+        self.problem = reruns_of(whole[0].layout, planner.alignment)
 
     def cheap(self, share: float) -> Choice:
         """The plan in which what is cheap is computed again, where it has clearly fewer bytes."""
-        layout = self.known[0].layout
+        layout = self.whole[0].layout
         nodes = in_order(layout, eager(self.problem.dag))  # gradients of weights at once, while what they read is there
-        layout = layout_of(nodes, layout.kept, layout.always, self.planner.facts)
-        plain = replace(self.known[0], order="eager", layout=layout), self.known[1]
+        layout = layout_of(nodes, layout.lasting, layout.always, self.planner.facts)
+        plain = replace(self.whole[0], order="eager", layout=layout), self.whole[1]
         again = InRuns(plain, self.planner)
         order = cheap_again(layout, again.problem, share)
         if len(order) == len(layout.steps):
-            return self.known
-        found = again.planned(order, self.known, self.quick)
-        return found if found[1].nbytes <= WORTH * self.known[1].nbytes else self.known
+            return self.whole
+        choice = again.planned(order, self.whole, self.quick)
+        return choice if choice[1].nbytes <= WORTH * self.whole[1].nbytes else self.whole
 
     def segmented(self, room: int) -> tuple[Choice, list[int]]:
         """The fewest segments that fit, since each further one has more computed again, or the smallest plan."""
-        layout, best, worse, segments = self.known[0].layout, self.known, 0, 2
+        layout, best, worse, segments = self.whole[0].layout, self.whole, 0, 2
         best_order = list(range(len(layout.steps)))
         while best[1].nbytes > room and worse < PATIENCE and segments <= len(layout.steps):
             order = in_segments(layout, segments)
-            found = self.planned(order, best, self.quick)
-            worse, best_order = (worse + 1, best_order) if found is best else (0, order)
-            best, segments = found, max(segments + 1, segments * 4 // 3)
+            choice = self.planned(order, best, self.quick)
+            worse, best_order = (worse + 1, best_order) if choice is best else (0, order)
+            best, segments = choice, max(segments + 1, segments * 4 // 3)
         return smaller(best, smallest([best[0]], self.planner.strategy)), best_order
 
     def smallest(self, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
         """The smallest plan that is found, whatever the budget, and its order; or those that are given."""
-        found = least_bytes(self.problem, order, least_peak(self.problem.dag))
-        plan = self.planned(found, best, self.planner.strategy)
-        known, runs = plan, order if plan is best else found
+        shortest = least_bytes(self.problem, order, least_peak(self.problem.dag))
+        plan = self.planned(shortest, best, self.planner.strategy)
+        smallest, runs = plan, order if plan is best else shortest
         for _ in range(TRIES):  # what is found within these bytes may have fewer
-            lighter, again = self.lightest(known[1].nbytes, known, runs)
-            if lighter[1].nbytes == known[1].nbytes:
+            lighter, again = self.lightest(smallest[1].nbytes, smallest, runs)
+            if lighter[1].nbytes == smallest[1].nbytes:
                 break
-            known, runs = lighter, again
-        return known, runs
+            smallest, runs = lighter, again
+        return smallest, runs
 
     def lightest(self, room: int, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
         """A plan that fits with less work than a plan that does, or that plan; with its order."""
         most, cost = room, self.problem.extra(order)
         for _ in range(TRIES):
-            found = least_work(self.problem, most, [order, range(len(self.problem.cost))])
-            if found is None or self.problem.extra(found) >= cost:
+            runs = least_work(self.problem, most, [order, range(len(self.problem.cost))])
+            if runs is None or self.problem.extra(runs) >= cost:
                 break
-            plan = self.planned(found, None, self.planner.strategy)
+            plan = self.planned(runs, None, self.planner.strategy)
             if plan[1].nbytes <= room:
-                return plan, found
+                return plan, runs
             most -= max(plan[1].nbytes - room, self.planner.alignment)  # what strategies lose between values
         return best, order
 
     def planned(self, order: list[int], best: Choice | None, strategy: Strategy) -> Choice:
         """The plan of an order; of two the smaller."""
-        known = self.known[0]
-        nodes, new = run_again(known.layout, order)
-        always = {new[x] for x in known.layout.always}
-        layout = layout_of(nodes, [new[x] for x in known.layout.kept], always, self.planner.facts)
-        title = f"{known.order}, {len(again_in(order))} steps computed again"
+        candidate = self.whole[0]
+        nodes, new = run_again(candidate.layout, order)
+        always = {new[x] for x in candidate.layout.always}
+        layout = layout_of(nodes, [new[x] for x in candidate.layout.lasting], always, self.planner.facts)
+        title = f"{candidate.order}, {len(rerun_positions(order))} steps computed again"
         ways = candidates(title, layout, self.planner.alignment)
         if best is None:
             return smallest(ways, strategy)
@@ -223,7 +223,7 @@ class InRuns:
 
 
 def in_bands(
-    known: Choice,
+    whole: Choice,
     budget: int | None,
     bands: int | None,
     planner: Planner,
@@ -236,51 +236,51 @@ def in_bands(
     joins over their forks can be hard to pack, so they are counted in more than one way.
 
     Parameters
-        known: without
+        whole: the plan without
         budget: bytes; None for the smallest plan
         bands: pixels that a band has at least; None for any number
         search: that of `known`, where it has been made before; what it has planned is not used
     """
-    found = search.fresh() if search else search_of(known, bands, planner)
-    if budget is not None and budget >= found.least:
-        best = cheapest(known, budget, found, planner)
+    first = search.fresh() if search else search_of(whole, bands, planner)
+    if budget is not None and budget >= first.least:
+        best = cheapest(whole, budget, first, planner)
         if best[1].nbytes <= budget:
             return best
-        found = found.fresh()
-    best = smaller(known, least_of(known, found, planner))
-    for other in found.others(best[1].nbytes):
-        best = smaller(best, least_of(known, other, planner))
+        first = first.fresh()
+    best = smaller(whole, least_of(whole, first, planner))
+    for other in first.others(best[1].nbytes):
+        best = smaller(best, least_of(whole, other, planner))
     return best
 
 
-def least_of(known: Choice, search: Search, planner: Planner) -> Choice:
+def least_of(whole: Choice, search: Search, planner: Planner) -> Choice:
     """The smallest plan that a search finds."""
-    return smallest(regional(known[0], search.fitting(search.least), planner), planner.strategy)
+    return smallest(regional(whole[0], search.fitting(search.least), planner), planner.strategy)
 
 
-def cheapest(known: Choice, budget: int, search: Search, planner: Planner) -> Choice:
+def cheapest(whole: Choice, budget: int, search: Search, planner: Planner) -> Choice:
     """The cheapest plan in bands that fits, else the last that is found."""
     most = budget
     while True:
-        best = smallest(regional(known[0], search.fitting(most), planner), planner.strategy)
+        best = smallest(regional(whole[0], search.fitting(most), planner), planner.strategy)
         if best[1].nbytes <= budget or most == search.least:
             return best
         most = max(most - max(best[1].nbytes - budget, planner.alignment), search.least)
 
 
-def search_of(known: Choice, bands: int | None, planner: Planner) -> Search:
+def search_of(whole: Choice, bands: int | None, planner: Planner) -> Search:
     """The search for regions with bands of so many pixels at least. Only `auto` places a join over its fork."""
     pixels = PIXELS if bands is None else (*(n for n in PIXELS if n > bands), bands)
-    stages = stages_of(known[0].layout, planner.facts.target)
+    stages = stages_of(whole[0].layout, planner.facts.target)
     if planner.strategy is not auto:
         stages = [replace(stage, by_rows=False) for stage in stages]
     return Search(stages, planner.alignment, pixels)
 
 
-def regional(known: Candidate, regions: Sequence[Region], planner: Planner) -> list[Candidate]:
+def regional(candidate: Candidate, regions: Sequence[Region], planner: Planner) -> list[Candidate]:
     """The ways to arrange a graph with these regions."""
-    order, new = stream_rows(known.layout, regions)
-    kept, always = known.layout.kept, known.layout.always
-    rows = {new[x] for x in by_rows_with(known.layout, regions, planner.facts.target) if x in new}
-    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, planner.facts, rows)
-    return candidates(f"{known.order}, {len(regions)} regions in bands", layout, planner.alignment)
+    order, new = stream_rows(candidate.layout, regions)
+    lasting, always = candidate.layout.lasting, candidate.layout.always
+    rows = {new[x] for x in row_major_nodes(candidate.layout, regions, planner.facts.target) if x in new}
+    layout = layout_of(order, [new[x] for x in lasting], {new[x] for x in always}, planner.facts, rows)
+    return candidates(f"{candidate.order}, {len(regions)} regions in bands", layout, planner.alignment)

@@ -10,7 +10,7 @@ from cgraph.cli.model import Model
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
 from cgraph.memory.check import check_plan
-from cgraph.memory.layout import Facts, Layout
+from cgraph.memory.layout import Layout, NodeFacts
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
 from cgraph.planning.plan import strategy_named
@@ -39,7 +39,7 @@ def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
     free = model.compiled(memory=memory, engine=engine).compiled
     assert free is not None
     known = Candidate(free.order, free.layout, free.usage), free.plan
-    planner = Planner(strategy, engine.alignment, Facts(target_named(engine.target)))
+    planner = Planner(strategy, engine.alignment, NodeFacts(target_named(engine.target)))
     search = search_of(known, None, planner)
 
     def within(nbytes: int) -> Choice:

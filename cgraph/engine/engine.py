@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from cgraph.engine.instance import Program
 from cgraph.ir.graph import Node
-from cgraph.planning.options import Options, Request
+from cgraph.planning.options import CompileOptions, Request
 from cgraph.planning.plan import Compiled
 
 
@@ -25,10 +25,10 @@ class Engine(Protocol):
     def refuses(self) -> tuple[str, ...]:
         """Options of `cgraph.compile` that it cannot follow."""
 
-    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+    def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """The graph as this device computes it: same values, physical layouts."""
 
-    def plan(self, request: Request, options: Options) -> Compiled | None:
+    def plan(self, request: Request, options: CompileOptions) -> Compiled | None:
         """Where every value lies; None on an engine that plans nothing. BudgetError where it does not fit."""
 
     def code(self, request: Request, compiled: Any) -> Any:

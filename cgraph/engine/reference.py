@@ -11,7 +11,7 @@ import numpy as np
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var, VarOp
-from cgraph.planning.options import Options, Request
+from cgraph.planning.options import CompileOptions, Request
 from cgraph.record import Record
 from cgraph.storage.cell import Value, unassigned
 
@@ -51,10 +51,10 @@ class ReferenceEngine(Record):
     refuses = ("budget", "precision", "weights", "weights_dtype")
     alignment = 1
 
-    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+    def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         return roots
 
-    def plan(self, request: Request, options: Options) -> None:
+    def plan(self, request: Request, options: CompileOptions) -> None:
         """Nothing: NumPy allocates."""
 
     def code(self, request: Request, compiled: None) -> Request:

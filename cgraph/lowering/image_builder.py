@@ -13,7 +13,7 @@ from cgraph.ops.physical.form import Form, Halo
 from cgraph.ops.physical.lanes import ToBlocked, ToPlain
 
 
-class Builder:
+class ImageBuilder:
     """The physical graph under construction. Changes: nodes are added in running order.
 
     Fields
@@ -32,9 +32,9 @@ class Builder:
         self._laned: dict[Node, Node] = {}
         self._packed: dict[Hashable, Node] = {}
 
-    def add(self, node: Node, made: Node) -> None:
+    def add(self, node: Node, physical: Node) -> None:
         """The physical node of a logical one."""
-        (self._laned if node in self.forms else self._plain)[node] = made
+        (self._laned if node in self.forms else self._plain)[node] = physical
 
     def plain(self, node: Node) -> Node:
         """The node's value as ``[n, c, h, w]``, converted once."""

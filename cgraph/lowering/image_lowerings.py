@@ -14,7 +14,7 @@ from cgraph.kernels.expression import code_of
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.target import Target
 from cgraph.kernels.winograd.rule import winograd_rule
-from cgraph.lowering.image_builder import Builder
+from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.int8_lowerings import (
     byte_convolution,
     byte_fill,
@@ -69,13 +69,13 @@ from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
-from cgraph.passes.fold_constants import held_by
+from cgraph.passes.fold_constants import stored_array
 from cgraph.record import Record, replace
 
 PIXELS = ((2, 3), (0, 2, 3))
 
 
-class Seen(Record, eq=False):
+class LoweringContext(Record, eq=False):
     """What is known of the graph so far.
 
     Fields
@@ -104,83 +104,83 @@ class Lowering(Record, eq=False):
         fill: what the frame around its first operand holds, of bytes
     """
 
-    takes: Callable[[Node, Seen], bool]
-    build: Callable[[Builder, Node], Node]
+    takes: Callable[[Node, LoweringContext], bool]
+    build: Callable[[ImageBuilder, Node], Node]
     laned: bool = True
-    plain: Callable[[Builder, Node], Node] | None = None
+    plain: Callable[[ImageBuilder, Node], Node] | None = None
     halo: Callable[[Node, Target], Halo] | None = None
-    alike: Callable[[Node, Seen], Sequence[Node]] = lambda node, seen: ()
+    alike: Callable[[Node, LoweringContext], Sequence[Node]] = lambda node, context: ()
     fill: Callable[[Node], int] | None = None
 
 
-def lowering_of(node: Node, seen: Seen) -> Lowering | None:
+def lowering_of(node: Node, context: LoweringContext) -> Lowering | None:
     """The row of the table that takes a node."""
     kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
     row = LOWERINGS.get(kind)
-    return row if row and row.takes(node, seen) else None
+    return row if row and row.takes(node, context) else None
 
 
 # -- which nodes are taken ---------------------------------------------------------------------------------------------
 
 
-def always(node: Node, seen: Seen) -> bool:
+def always(node: Node, context: LoweringContext) -> bool:
     return True
 
 
-def reads_blocks(node: Node, seen: Seen) -> bool:
+def reads_blocks(node: Node, context: LoweringContext) -> bool:
     """It reads images in lanes, bytes or others."""
-    return node.operands[0] in seen.laned
+    return node.operands[0] in context.laned
 
 
-def reads_lanes(node: Node, seen: Seen) -> bool:
+def reads_lanes(node: Node, context: LoweringContext) -> bool:
     """It reads such images, of no bytes."""
-    return reads_blocks(node, seen) and node.operands[0].dtype != np.uint8
+    return reads_blocks(node, context) and node.operands[0].dtype != np.uint8
 
 
-def reads_images(node: Node, seen: Seen) -> bool:
+def reads_images(node: Node, context: LoweringContext) -> bool:
     """It reads images in lanes, or such as are brought there."""
-    return reads_lanes(node, seen) or (seen.by_rows and node.dtype.kind == "f")
+    return reads_lanes(node, context) or (context.by_rows and node.dtype.kind == "f")
 
 
-def pools_images(node: Node, seen: Seen) -> bool:
+def pools_images(node: Node, context: LoweringContext) -> bool:
     assert isinstance(node.op, Pool)
-    return (reads_blocks(node, seen) or reads_images(node, seen)) and len(node.op.window) == 2
+    return (reads_blocks(node, context) or reads_images(node, context)) and len(node.op.window) == 2
 
 
-def is_served(node: Node, seen: Seen) -> bool:
+def is_served(node: Node, context: LoweringContext) -> bool:
     return is_filter_grad(node)
 
 
-def is_for_gradient(node: Node, seen: Seen) -> bool:
+def is_for_gradient(node: Node, context: LoweringContext) -> bool:
     """Places of largest elements, which none but pooling's gradient reads."""
-    graph = seen.graph
+    graph = context.graph
     inner = node not in graph.ends and all(isinstance(u.op, ScatterToIndices) for u in graph.users[node])
-    return inner and pools_images(node, seen)
+    return inner and pools_images(node, context)
 
 
-def joins_channels(node: Node, seen: Seen) -> bool:
-    return node.op.axis == 1 and all(x in seen.laned for x in node.operands)  # type: ignore[attr-defined]
+def joins_channels(node: Node, context: LoweringContext) -> bool:
+    return node.op.axis == 1 and all(x in context.laned for x in node.operands)  # type: ignore[attr-defined]
 
 
-def sees_lanes(node: Node, seen: Seen) -> bool:
+def sees_lanes(node: Node, context: LoweringContext) -> bool:
     """Boxes are given first, then images of one or several sizes."""
-    return all(x in seen.laned for x in node.operands[BOXES:])
+    return all(x in context.laned for x in node.operands[BOXES:])
 
 
-def sums_pixels(node: Node, seen: Seen) -> bool:
+def sums_pixels(node: Node, context: LoweringContext) -> bool:
     """The sum over all pixels, perhaps of all images."""
-    return reads_lanes(node, seen) and node.op.axes in PIXELS  # type: ignore[attr-defined]
+    return reads_lanes(node, context) and node.op.axes in PIXELS  # type: ignore[attr-defined]
 
 
-def is_filled(node: Node, seen: Seen) -> bool:
+def is_filled(node: Node, context: LoweringContext) -> bool:
     """A pointwise op on images in lanes, whose result is 0 in lanes without a channel."""
-    if node.ndim != 4 or all(x not in seen.laned for x in node.operands):
+    if node.ndim != 4 or all(x not in context.laned for x in node.operands):
         return False
     if node.dtype == np.uint8:
         return is_of_bytes(node)
     if any(x.dtype != node.dtype or not fits(x) for x in node.operands):
         return False
-    return node.shape[1] % seen.target.lanes_of(code_of(node.dtype)) == 0 or keeps_rest(node)
+    return node.shape[1] % context.target.lanes_of(code_of(node.dtype)) == 0 or keeps_rest(node)
 
 
 def fits(x: Node) -> bool:
@@ -194,136 +194,136 @@ def fits(x: Node) -> bool:
 # -- who has one frame -------------------------------------------------------------------------------------------------
 
 
-def every_operand(node: Node, seen: Seen) -> Sequence[Node]:
+def every_operand(node: Node, context: LoweringContext) -> Sequence[Node]:
     return node.operands
 
 
-def first_operand(node: Node, seen: Seen) -> Sequence[Node]:
+def first_operand(node: Node, context: LoweringContext) -> Sequence[Node]:
     return node.operands[:1]
 
 
-def residuals(node: Node, seen: Seen) -> Sequence[Node]:
+def residuals(node: Node, context: LoweringContext) -> Sequence[Node]:
     """The residual, when it may be overwritten: nobody else reads it."""
     op = node.op
     residual = op.operands(node.operands)[2] if isinstance(op, ConvEpilogue) else next(iter(node.operands[4:]), None)
-    return () if residual is None or not seen.graph.is_inner(residual) else (residual,)
+    return () if residual is None or not context.graph.is_inner(residual) else (residual,)
 
 
 # -- how they are built ------------------------------------------------------------------------------------------------
 
 
-def convolution(b: Builder, node: Node) -> Node:
-    return transposed(b, node) if is_transposed(node) else direct(b, node)
+def convolution(b: ImageBuilder, node: Node) -> Node:
+    return transposed_convolution(b, node) if is_transposed(node) else direct(b, node)
 
 
-def direct(b: Builder, node: Node) -> Node:
+def direct(b: ImageBuilder, node: Node) -> Node:
     op, x = node.op, node.operands[0]
     assert isinstance(op, ConvEpilogue)
     scale, bias, residual = op.operands(node.operands)
     plain = reads_plain(node) and x not in b.forms
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
-    given = held_by(node.operands[1])
-    pairs = b.pairs and given is not None and takes_pairs(shape)
-    is_float = b.winograd and given is not None and given.dtype == x.dtype and not pairs
+    weights = stored_array(node.operands[1])
+    pairs = b.pairs and weights is not None and takes_pairs(shape)
+    is_float = b.winograd and weights is not None and weights.dtype == x.dtype and not pairs
     tile = winograd_rule(shape, x.shape[0]) if is_float else 0
-    if given is not None:
+    if weights is not None:
         key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain, pairs
-        pack = partial(pack_filters, shape, x.shape[0], tile, given, array_of(scale), pairs)
+        pack = partial(pack_filters, shape, x.shape[0], tile, weights, array_of(scale), pairs)
         filters = b.packed(key, pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
     images = b.plain(x) if source is None else b.in_form(x, source)
     operands = [images, filters, Const(pack_layer_bias(shape, array_of(bias)), copy=False)]
-    result, kept = b.forms[node], None
+    result, other = b.forms[node], None
     if residual is not None:
-        kept = b.forms.get(residual, replace(result, halo=NO_HALO))
-        operands.append(b.in_form(residual, kept))
-    return apply(BlockedConv(shape, tile, x.shape[0], source, result, kept, op.activation, pairs), *operands)
+        other = b.forms.get(residual, replace(result, halo=NO_HALO))
+        operands.append(b.in_form(residual, other))
+    return apply(BlockedConv(shape, tile, x.shape[0], source, result, other, op.activation, pairs), *operands)
 
 
-def transposed(b: Builder, node: Node) -> Node:
+def transposed_convolution(b: ImageBuilder, node: Node) -> Node:
     op, x = node.op, node.operands[0]
     assert isinstance(op, ConvEpilogue)
     scale, bias, _ = op.operands(node.operands)
     shape = transposed_of(node, b.target)
     source = b.form_of(x, shape.halo())
-    given = held_by(node.operands[1])
-    if given is not None:
-        pack = partial(pack_transposed, shape, convert(given, x.dtype), array_of(scale))
+    weights = stored_array(node.operands[1])
+    if weights is not None:
+        pack = partial(pack_transposed, shape, convert(weights, x.dtype), array_of(scale))
         filters = b.packed((node.operands[1], scale, shape), pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
-    made = BlockedConvTranspose(shape, source, b.forms[node], op.activation)
-    return apply(made, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
+    layer = BlockedConvTranspose(shape, source, b.forms[node], op.activation)
+    return apply(layer, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
 
 
-def filter_grad(b: Builder, node: Node) -> Node:
+def filter_grad(b: ImageBuilder, node: Node) -> Node:
     x, g = node.operands
     plain = x.shape[1] <= PLAIN_CHANNELS and x not in b.forms
     shape = gradient_layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
-    given = b.form_of(g, NO_HALO)
+    form = b.form_of(g, NO_HALO)
     images = b.plain(x) if source is None else b.in_form(x, source)
-    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
+    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, form), images, b.in_form(g, form))
 
 
-def pooled(b: Builder, node: Node) -> Node:
+def pool(b: ImageBuilder, node: Node) -> Node:
     return of_images(b, node, BlockedPool)
 
 
-def places(b: Builder, node: Node) -> Node:
+def places(b: ImageBuilder, node: Node) -> Node:
     return blocked_op(b, node, BlockedPoolIndices)
 
 
-def resized(b: Builder, node: Node) -> Node:
+def resize(b: ImageBuilder, node: Node) -> Node:
     return of_images(b, node, BlockedResize)
 
 
-def of_images(b: Builder, node: Node, kind: type[BlockedOp]) -> Node:
+def of_images(b: ImageBuilder, node: Node, kind: type[BlockedOp]) -> Node:
     """The op on images in the form that they have, or in one without a frame."""
     (x,) = node.operands
     source = b.form_of(x, NO_HALO)
     return apply(kind(node.op, (source,), b.forms[node]), b.in_form(x, source))
 
 
-def regions(b: Builder, node: Node) -> Node:
+def regions(b: ImageBuilder, node: Node) -> Node:
     return blocked_op(b, node, BlockedRoiAlign)
 
 
-def plain_regions(b: Builder, node: Node) -> Node:
+def plain_regions(b: ImageBuilder, node: Node) -> Node:
     assert isinstance(node.op, RoiAlign)
     boxes, levels = map(b.plain, node.operands[:BOXES]), node.operands[BOXES:]
-    made = PlainRoiAlign(node.op, tuple(b.forms[x] for x in levels))
-    return apply(made, *boxes, *map(b.laned, levels))
+    align = PlainRoiAlign(node.op, tuple(b.forms[x] for x in levels))
+    return apply(align, *boxes, *map(b.laned, levels))
 
 
-def regions_grad(b: Builder, node: Node) -> Node:
+def regions_grad(b: ImageBuilder, node: Node) -> Node:
     return blocked_op(b, node, BlockedRoiAlignGrad)
 
 
-def blocked_op(b: Builder, node: Node, kind: type[BlockedOp]) -> Node:
+def blocked_op(b: ImageBuilder, node: Node, kind: type[BlockedOp]) -> Node:
     """The op on operands as they are: in lanes, each in its own form, or plain."""
     forms = tuple(b.forms.get(x) for x in node.operands)
     operands = (b.plain(x) if form is None else b.laned(x) for x, form in zip(node.operands, forms))
     return apply(kind(node.op, forms, b.forms[node]), *operands)
 
 
-def spread(b: Builder, node: Node) -> Node:
+def scatter_gradient(b: ImageBuilder, node: Node) -> Node:
     x, g = node.operands
-    given = b.form_of(g, NO_HALO)
-    made = BlockedScatter(node.op, (b.forms[x], given), b.forms[node])
-    return apply(made, b.laned(x), b.in_form(g, given))
+    form = b.form_of(g, NO_HALO)
+    scatter = BlockedScatter(node.op, (b.forms[x], form), b.forms[node])
+    return apply(scatter, b.laned(x), b.in_form(g, form))
 
 
-def concat(b: Builder, node: Node) -> Node:
+def concat(b: ImageBuilder, node: Node) -> Node:
     forms = [replace(b.forms[x], fill=b.forms[node].fill) for x in node.operands]
     if all(f.c % f.lanes == 0 for f in forms[:-1]):
         return apply(Concat(1), *map(b.in_form, node.operands, forms))
     return blocked_op(b, node, BlockedConcat)
 
 
-def pixel_sum(b: Builder, node: Node) -> Node:
+def pixel_sum(b: ImageBuilder, node: Node) -> Node:
     """The frame is summed too: it is 0. The pixels of each image are added up by columns, then by rows."""
     form, x = b.forms[node.operands[0]], b.laned(node.operands[0])
     by_image = node.op.axes == PIXELS[0]  # type: ignore[attr-defined]
@@ -333,14 +333,14 @@ def pixel_sum(b: Builder, node: Node) -> Node:
     return reshape(sliced, node.shape)
 
 
-def pointwise(b: Builder, node: Node) -> Node:
+def pointwise(b: ImageBuilder, node: Node) -> Node:
     form = b.forms[node]
-    made = apply(node.op, *(operand(b, x, form) for x in node.operands))
+    out = apply(node.op, *(operand(b, x, form) for x in node.operands))
     keeps = keeps_fill(node, b) if node.dtype == np.uint8 else keeps_frame(node)
-    return made if form.halo == NO_HALO or keeps else apply(ClearHalo(form), made)
+    return out if form.halo == NO_HALO or keeps else apply(ClearHalo(form), out)
 
 
-def operand(b: Builder, x: Node, form: Form) -> Node:
+def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
     """An operand of a pointwise op in lanes: whole, or spread over pixels."""
     if not isinstance(x.op, BroadcastTo):
         return b.in_form(x, replace(form, fill=b.forms[x].fill) if x in b.forms else form)
@@ -369,11 +369,11 @@ LOWERINGS: dict[type[Op], Lowering] = {
     ByteTable: Lowering(reads_blocks, byte_table, alike=first_operand),
     ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo, alike=residuals),
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
-    MaxPool: Lowering(pools_images, pooled),
-    AvgPool: Lowering(pools_images, pooled),
+    MaxPool: Lowering(pools_images, pool),
+    AvgPool: Lowering(pools_images, pool),
     MaxPoolIndices: Lowering(is_for_gradient, places),
-    ScatterToIndices: Lowering(reads_lanes, spread),
-    Resize: Lowering(reads_images, resized),
+    ScatterToIndices: Lowering(reads_lanes, scatter_gradient),
+    Resize: Lowering(reads_images, resize),
     RoiAlign: Lowering(sees_lanes, regions, plain=plain_regions),
     RoiAlignGrad: Lowering(sees_lanes, regions_grad),
     Concat: Lowering(joins_channels, concat, alike=every_operand),

@@ -9,7 +9,7 @@ from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise8.calls import halo8
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
-from cgraph.lowering.image_builder import Builder
+from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.pack_int8 import starts
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
@@ -41,7 +41,7 @@ def byte_fill(node: Node) -> int:
     return node.op.zero  # type: ignore[attr-defined]
 
 
-def byte_convolution(b: Builder, node: Node) -> Node:
+def byte_convolution(b: ImageBuilder, node: Node) -> Node:
     op, (x, filters, bias, scale, *residual) = node.op, node.operands
     assert isinstance(op, IntegerConv)
     plain = x not in b.forms and x.shape[1] <= PLAIN_CHANNELS and op.conv.groups == 1
@@ -54,14 +54,14 @@ def byte_convolution(b: Builder, node: Node) -> Node:
     packed = b.packed((filters, shape), partial(pack_bytes, shape, arrays[0]))
     numbers = starts(shape, arrays[0], arrays[1], op.zero, arrays[2])
     operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in numbers)]
-    kept = None
+    other = None
     if residual:
-        kept = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))
-        operands.append(b.in_form(residual[0], kept))
-    return apply(BlockedIntegerConv(shape, source, b.forms[node], op.result, kept), *operands)
+        other = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))
+        operands.append(b.in_form(residual[0], other))
+    return apply(BlockedIntegerConv(shape, source, b.forms[node], op.result, other), *operands)
 
 
-def byte_sum(b: Builder, node: Node) -> Node:
+def byte_sum(b: ImageBuilder, node: Node) -> Node:
     """The sums over pixels, without the lanes that have no channel."""
     form = b.forms[node.operands[0]]
     total = apply(BlockedPixelSum(form), b.laned(node.operands[0]))
@@ -69,13 +69,13 @@ def byte_sum(b: Builder, node: Node) -> Node:
     return reshape(apply(Slice((0, 0), (1, 1), (form.n, form.c)), flat), node.shape)
 
 
-def byte_table(b: Builder, node: Node) -> Node:
+def byte_table(b: ImageBuilder, node: Node) -> Node:
     """A table's bytes in lanes; where it makes other bytes of the frame, that is filled again."""
     x, table = node.operands
     form, before = b.forms[node], b.forms[x].fill
-    made = apply(node.op, b.in_form(x, replace(form, fill=before)), b.plain(table))
+    out = apply(node.op, b.in_form(x, replace(form, fill=before)), b.plain(table))
     keeps = form.halo == NO_HALO or table.op.array[before] == form.fill  # type: ignore[attr-defined]
-    return made if keeps else apply(ClearHalo(form), made)
+    return out if keeps else apply(ClearHalo(form), out)
 
 
 def is_of_bytes(node: Node) -> bool:
@@ -83,17 +83,17 @@ def is_of_bytes(node: Node) -> bool:
     return all(x.operands[0].size == 1 if isinstance(x.op, BroadcastTo) else x.dtype == np.uint8 for x in node.operands)
 
 
-def keeps_fill(node: Node, b: Builder) -> bool:
+def keeps_fill(node: Node, b: ImageBuilder) -> bool:
     """What a pointwise op of bytes makes of its operands' frames is what its own frame holds."""
     frames = [frame_of(x, b) for x in node.operands]
-    found = [x for x in frames if x is not None]
-    if len(found) < len(frames):
+    fills = [x for x in frames if x is not None]
+    if len(fills) < len(frames):
         return False
     with np.errstate(all="ignore"):
-        return node.op.meaning(*found).item() == b.forms[node].fill
+        return node.op.meaning(*fills).item() == b.forms[node].fill
 
 
-def frame_of(x: Node, b: Builder) -> np.ndarray | None:
+def frame_of(x: Node, b: ImageBuilder) -> np.ndarray | None:
     """The one number that an operand holds around an image; None where that is not known."""
     if not isinstance(x.op, BroadcastTo):
         return np.full(1, b.forms[x].fill if x in b.forms else 0, "uint8")

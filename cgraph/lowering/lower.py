@@ -15,8 +15,8 @@ from cgraph.ir.traverse import at_origins
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
-from cgraph.lowering.image_builder import Builder
-from cgraph.lowering.image_lowerings import Lowering, Seen, lowering_of
+from cgraph.lowering.image_builder import ImageBuilder
+from cgraph.lowering.image_lowerings import Lowering, LoweringContext, lowering_of
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.ports import RowSource
@@ -37,36 +37,36 @@ def lower_images(
     `pairs`: convolutions round what they multiply to bfloat16, but for depthwise ones and those of few channels.
     """
     graph = Roots.of(outputs)
-    seen, order = Seen(set(), graph, target, graph.has(RowSource)), graph.order
-    rows = lowered(order, seen)
+    context, order = LoweringContext(set(), graph, target, graph.has(RowSource)), graph.order
+    rows = select_lowerings(order, context)
     if not rows:
         return outputs
-    builder = Builder(forms_of(order, rows, seen), target, winograd, keep, pairs)
+    builder = ImageBuilder(forms_of(order, rows, context), target, winograd, keep, pairs)
     for node in at_origins(order):
         row = rows.get(node)
-        made = (
+        physical = (
             row.build(builder, node) if row else with_new_operands(node, tuple(builder.plain(x) for x in node.operands))
         )
-        builder.add(node, made)
+        builder.add(node, physical)
     return tuple(builder.plain(x) for x in outputs)
 
 
-def lowered(order: list[Node], seen: Seen) -> Rows:
+def select_lowerings(order: list[Node], context: LoweringContext) -> Rows:
     """The nodes that are lowered, each with its row of the table."""
     rows: Rows = {}
     for node in order:
-        row = lowering_of(node, seen)
+        row = lowering_of(node, context)
         if row:
             rows[node] = row
         if row and row.laned:
-            seen.laned.add(node)
+            context.laned.add(node)
     for node, row in rows.items():
-        if row.plain and not any(user in rows for user in seen.graph.users[node]):
+        if row.plain and not any(user in rows for user in context.graph.users[node]):
             rows[node] = replace(row, build=row.plain, laned=False)
     return rows
 
 
-def forms_of(order: list[Node], rows: Rows, seen: Seen) -> dict[Node, Form]:
+def forms_of(order: list[Node], rows: Rows, context: LoweringContext) -> dict[Node, Form]:
     """The form of every node that lies in lanes."""
     laned = [node for node in order if node in rows and rows[node].laned]
     group: dict[Node, Node] = {n: n for n in laned}
@@ -78,17 +78,17 @@ def forms_of(order: list[Node], rows: Rows, seen: Seen) -> dict[Node, Form]:
         return n
 
     for node in laned:
-        for x in rows[node].alike(node, seen):
+        for x in rows[node].alike(node, context):
             if x in group:
                 group[root(x)] = root(node)
     need: dict[Node, Halo] = {}
     for node, row in rows.items():
         if row.halo and node.operands[0] in group:
             top = root(node.operands[0])
-            need[top] = widest(need.get(top, NO_HALO), row.halo(node, seen.target))
+            need[top] = widest(need.get(top, NO_HALO), row.halo(node, context.target))
     fills = fills_of(laned, rows)
     return {
-        x: Form(*x.shape, lanes_of(x, seen.target), code_of(x.dtype), need.get(root(x), NO_HALO), fills.get(x, 0))  # type: ignore[call-arg,arg-type]
+        x: Form(*x.shape, lanes_of(x, context.target), code_of(x.dtype), need.get(root(x), NO_HALO), fills.get(x, 0))  # type: ignore[call-arg,arg-type]
         for x in laned
     }
 

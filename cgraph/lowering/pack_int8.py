@@ -11,15 +11,15 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack_bytes
 
 
-def packed_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
+def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
     """The product as tiles of a convolution of points."""
     op, (x, *constants) = node.op, operands
     assert isinstance(op, IntegerMatmul)
     y, bias, scale = (c.op.array for c in constants)  # type: ignore[attr-defined]
     shape = ByteShape(y.shape[0], 1, prod(x.shape[:-1]), y.shape[1], target)
     filters = np.ascontiguousarray(y.T)[:, :, None, None]
-    made = [pack_bytes(shape, filters), *starts(shape, filters, bias, op.zero, scale)]
-    return apply(PackedIntegerMatmul(shape, op.zero, op.result), x, *(Const(c, copy=False) for c in made))
+    constants_packed = [pack_bytes(shape, filters), *starts(shape, filters, bias, op.zero, scale)]
+    return apply(PackedIntegerMatmul(shape, op.zero, op.result), x, *(Const(c, copy=False) for c in constants_packed))
 
 
 def starts(

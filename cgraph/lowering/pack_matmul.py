@@ -12,14 +12,14 @@ from cgraph.kernels.gemm.portions import pack_b
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile
-from cgraph.lowering.pack_int8 import packed_product
+from cgraph.lowering.pack_int8 import pack_product
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs
 from cgraph.ops.shape import Transpose, unbroadcast
-from cgraph.passes.fold_constants import held_by
+from cgraph.passes.fold_constants import stored_array
 
 
 def pack_matmul(
@@ -52,7 +52,7 @@ def pack_matmul(
             return None
         operands = tuple([new[x] for x in node.operands])
         if isinstance(node.op, IntegerMatmul):
-            return packed_product(node, operands, target)
+            return pack_product(node, operands, target)
         y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
         in_pairs = pairs and node.dtype == np.float32
@@ -77,15 +77,15 @@ def is_streamed(y: np.ndarray, rows: int) -> bool:
 def constant_matrix(node: Node) -> np.ndarray | None:
     """The matrix that is constant and the same for every batch, or None."""
     source = unbroadcast(node)
-    found = held_matrix(source)
-    if found is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
+    matrix = held_matrix(source)
+    if matrix is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
         return None
-    return found.reshape(node.shape[-2:])
+    return matrix.reshape(node.shape[-2:])
 
 
 def held_matrix(node: Node) -> np.ndarray | None:
     """A constant as it is held, transposed or as it is; None for anything else."""
     if isinstance(node.op, Transpose):
-        found = held_matrix(node.operands[0])
-        return None if found is None else node.op.meaning(found)
-    return held_by(node)
+        matrix = held_matrix(node.operands[0])
+        return None if matrix is None else node.op.meaning(matrix)
+    return stored_array(node)

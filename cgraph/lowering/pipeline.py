@@ -9,11 +9,11 @@ from cgraph.lowering.lower import lower_images
 from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
-from cgraph.passes.decompose_int8 import spell_bytes
+from cgraph.passes.decompose_int8 import decompose_int8
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.hold_weights import hold_weights
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.passes.transpose_once import transpose_once
 
 
@@ -23,7 +23,7 @@ def lower_for(
     passes: bool,
     winograd: bool,
     keep: Keep = in_place,
-    held: np.dtype | None = None,
+    weights_dtype: np.dtype | None = None,
     pairs: bool = False,
 ) -> tuple[Node, ...]:
     """The whole way for the CPU; without passes, ops on bytes are spelled out and constants made readable, no more.
@@ -31,10 +31,12 @@ def lower_for(
     `keep`: where packed constants go. `held`: the dtype to which large weights are rounded, in which they are held.
     `pairs`: what convolutions and products multiply is rounded to bfloat16.
     """
-    roots = integers(roots) if passes and not target.is_gpu else spell_bytes(roots)
+    roots = compute_integers(roots) if passes and not target.is_gpu else decompose_int8(roots)
     if passes:
         roots = rewrite_graph(roots)
-        roots = to_physical(roots if held is None else hold_weights(roots, held), target, winograd, keep, pairs)
+        roots = to_physical(
+            roots if weights_dtype is None else hold_weights(roots, weights_dtype), target, winograd, keep, pairs
+        )
     return align_constants(roots, keep)
 
 

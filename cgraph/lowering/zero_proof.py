@@ -19,7 +19,7 @@ from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo
 
-Known = np.ndarray | None
+Exact = np.ndarray | None
 """Exact numbers, ``[n, c, 1, 1]`` or one; None where nothing is known."""
 
 CORRECT: dict[str, Any] = {
@@ -50,7 +50,7 @@ def keeps_rest(node: Node) -> bool:
     return is_zero(node, [without_channel(x) for x in node.operands])
 
 
-def in_frame(x: Node) -> Known:
+def in_frame(x: Node) -> Exact:
     """What an operand holds around an image: 0, or what is spread over all pixels."""
     if not isinstance(x.op, BroadcastTo):
         return np.zeros((), x.dtype)
@@ -63,49 +63,49 @@ def pixel_of(x: np.ndarray) -> np.ndarray:
     return x.reshape((1,) * (4 - x.ndim) + x.shape)
 
 
-def without_channel(x: Node) -> Known:
+def without_channel(x: Node) -> Exact:
     """What an operand holds in a lane without a channel: 0, or the one number that is spread over everything."""
     if not isinstance(x.op, BroadcastTo) or x.operands[0].size > 1:
         return np.zeros((), x.dtype)
     return in_frame(x)
 
 
-def is_zero(node: Node, operands: Sequence[Known]) -> bool:
+def is_zero(node: Node, operands: Sequence[Exact]) -> bool:
     assert isinstance(node.op, Pointwise)
-    found = known_result(scalar_program(node.op, tuple(code_of(x.dtype) for x in node.operands)), operands)
-    return found is not None and not found.any()
+    value = exact_result(scalar_program(node.op, tuple(code_of(x.dtype) for x in node.operands)), operands)
+    return value is not None and not value.any()
 
 
-def known_result(program: Program, operands: Sequence[Known]) -> Known:
+def exact_result(program: Program, operands: Sequence[Exact]) -> Exact:
     """What a program gives, if that is known, for operands of which some are."""
-    known: list[Known] = []
+    values: list[Exact] = []
     for instruction in program:
         name, dtype = instruction[0], dtype_of_code(instruction[1])
         if name == "load":
-            known.append(operands[instruction[2]])
+            values.append(operands[instruction[2]])
         elif name == "const":
-            known.append(np.asarray(constant_of(instruction), dtype))
+            values.append(np.asarray(constant_of(instruction), dtype))
         else:
-            known.append(known_step(name, dtype, [known[i] for i in operands_of(instruction)]))
-    return known[-1]
+            values.append(exact_step(name, dtype, [values[i] for i in operands_of(instruction)]))
+    return values[-1]
 
 
-def known_step(name: str, dtype: np.dtype, xs: list[Known]) -> Known:
+def exact_step(name: str, dtype: np.dtype, xs: list[Exact]) -> Exact:
     """One instruction: a choice, a conversion, or a primitive of known numbers."""
     if name == "select":
-        return chosen(*xs)
+        return select(*xs)
     if any(x is None for x in xs):
         return None
     with np.errstate(all="ignore"):
         if name in ROUNDED:
-            found = ROUNDED[name](*xs).astype(dtype)
-            return found if all(np.isin(x, POINTS).all() for x in (*xs, found)) else None
+            value = ROUNDED[name](*xs).astype(dtype)
+            return value if all(np.isin(x, POINTS).all() for x in (*xs, value)) else None
         if name in ("div", "cast") and dtype.kind != "f":  # of floats out of range, by 0: not NumPy's
             return None
         return CORRECT[name](*xs).astype(dtype) if name in CORRECT else None
 
 
-def chosen(condition: Known, x: Known, y: Known) -> Known:
+def select(condition: Exact, x: Exact, y: Exact) -> Exact:
     if condition is None:
         return None
     if condition.all():

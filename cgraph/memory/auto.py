@@ -46,8 +46,8 @@ def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
         best = min(best, squeaky_wheel(problem), key=lambda x: x.nbytes)
     if best.nbytes == bound or not nodes or is_near(problem, best.nbytes - bound):
         return replace(best, proved=best.nbytes == bound)
-    found = exact(problem, seconds=None, nodes=nodes, start=best)
-    return found if found.nbytes < best.nbytes else replace(best, proved=found.proved)
+    solution = exact(problem, seconds=None, nodes=nodes, start=best)
+    return solution if solution.nbytes < best.nbytes else replace(best, proved=solution.proved)
 
 
 def is_near(problem: Problem, gap: int) -> bool:

@@ -6,7 +6,7 @@ from itertools import accumulate
 from cgraph.memory.problem import Plan, Problem
 
 
-class Blocks:
+class BlockBuffers:
     """Blocks that grow while operands are put into them; `sizes[b]` is the largest operand of block `b`.
 
     Changes with `open` and `put`. Each block keeps its operands' usage intervals sorted, so that a look-up is O(log n).

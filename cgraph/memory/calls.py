@@ -24,7 +24,7 @@ class CallsOfSteps:
 
     def __init__(self, poison: Callable[[View], list[Call]] | None = None) -> None:
         self.poison = poison
-        self.made: dict[tuple, list[Part]] = {}
+        self.templates: dict[tuple, list[Part]] = {}
 
     def parts(self, step: PlacedStep) -> list[Part]:
         """The step's kernel calls. A result of several values is the one thing that has no slot."""
@@ -33,11 +33,11 @@ class CallsOfSteps:
             return self.poisoned(step.parts())
         where, places = slots_of(views, step.node.nbytes)
         key = (step.work, len(step.xs), *[(*at, v.shape, v.strides, v.dtype) for at, v in zip(where, views)])
-        made = self.made.get(key)
-        if made is None:
-            made = self.made[key] = self.poisoned(over_slots(step, views, where))
-        found = [Part(part.label or step.label, part.calls, (), places, part.times) for part in made]
-        return found + self.poisoned([Part(step.label, [], step.dead())]) if self.poison else found
+        template = self.templates.get(key)
+        if template is None:
+            template = self.templates[key] = self.poisoned(over_slots(step, views, where))
+        located = [Part(part.label or step.label, part.calls, (), places, part.times) for part in template]
+        return located + self.poisoned([Part(step.label, [], step.dead())]) if self.poison else located
 
     def poisoned(self, parts: Iterable[Part]) -> list[Part]:
         """The parts, each with what overwrites the bytes that are dead behind it."""
@@ -51,17 +51,17 @@ class CallsOfSteps:
 def slots_of(views: Sequence[View], nbytes: int) -> tuple[list[Where], list[Pointer]]:
     """Where each view begins, by slots, and where the slots are; the first view is the result, of `nbytes`."""
     first = views[0].at
-    places, found = [first], []
+    places, where = [first], []
     for view in views:
         at = view.at
         inside = at.offset - first.offset if at.base is first.base else -1
         if 0 <= inside < nbytes:
-            found.append((0, inside))
+            where.append((0, inside))
             continue
         if at not in places:
             places.append(at)
-        found.append((places.index(at), 0))
-    return found, places
+        where.append((places.index(at), 0))
+    return where, places
 
 
 def over_slots(step: PlacedStep, views: Sequence[View], where: Sequence[Where]) -> Iterator[Part]:

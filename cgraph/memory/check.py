@@ -7,7 +7,7 @@ starting operand has to be compared with its two neighbours only. Time O(n log n
 from bisect import bisect_left
 
 from cgraph.errors import PlanError
-from cgraph.memory.problem import Operand, Plan, Problem
+from cgraph.memory.problem import Plan, Problem, ProblemOperand
 
 
 def check_plan(problem: Problem, plan: Plan) -> None:
@@ -31,7 +31,7 @@ def check_plan(problem: Problem, plan: Plan) -> None:
             raise PlanError(f"{named} do not keep their distances")
 
 
-def _check_place(i: int, operand: Operand, at: int, arena: int, alignment: int) -> None:
+def _check_place(i: int, operand: ProblemOperand, at: int, arena: int, alignment: int) -> None:
     if at < 0:
         raise PlanError(f"{_span(i, operand, at)} begins before the arena")
     if at % alignment:
@@ -40,7 +40,7 @@ def _check_place(i: int, operand: Operand, at: int, arena: int, alignment: int) 
         raise PlanError(f"{_span(i, operand, at)} leaves the arena of {arena} bytes")
 
 
-def _check_sharing(operands: tuple[Operand, ...], offsets: tuple[int, ...]) -> None:
+def _check_sharing(operands: tuple[ProblemOperand, ...], offsets: tuple[int, ...]) -> None:
     """Refuse two operands that are in use at one step and share a byte."""
     in_use: list[tuple[int, int]] = []  # (offset, position), sorted
     for step, starts, i in _events(operands):
@@ -54,7 +54,7 @@ def _check_sharing(operands: tuple[Operand, ...], offsets: tuple[int, ...]) -> N
         in_use.insert(at, key)
 
 
-def _events(operands: tuple[Operand, ...]) -> list[tuple[int, int, int]]:
+def _events(operands: tuple[ProblemOperand, ...]) -> list[tuple[int, int, int]]:
     """(step, 1 if it starts or 0 if it has ended, position), sorted: what ended before a step makes room at it."""
     events = []
     for i, operand in enumerate(operands):
@@ -65,12 +65,12 @@ def _events(operands: tuple[Operand, ...]) -> list[tuple[int, int, int]]:
     return events
 
 
-def _check_pair(operands: tuple[Operand, ...], offsets: tuple[int, ...], i: int, k: int, step: int) -> None:
+def _check_pair(operands: tuple[ProblemOperand, ...], offsets: tuple[int, ...], i: int, k: int, step: int) -> None:
     if offsets[i] + operands[i].nbytes <= offsets[k] or offsets[k] + operands[k].nbytes <= offsets[i]:
         return
     one, other = _span(i, operands[i], offsets[i]), _span(k, operands[k], offsets[k])
     raise PlanError(f"{one} and {other} share bytes, but both are in use at step {step}")
 
 
-def _span(i: int, operand: Operand, at: int) -> str:
+def _span(i: int, operand: ProblemOperand, at: int) -> str:
     return f"{operand.name or f'operand {i}'} [{at}, {at + operand.nbytes})"

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from cgraph.errors import FormatError
 from cgraph.memory.bounds import lower_bound
-from cgraph.memory.problem import MOST_BYTES, Operand, Plan, Problem, UsageInterval
+from cgraph.memory.problem import MOST_BYTES, Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.record import Record
 
 ROW = 400  # bytes in memory of an operand, while all are looked at
@@ -48,10 +48,10 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     most = _most_rows(path)
     columns = next((x for x in KNOWN if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
     if columns is None:
-        known = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in KNOWN)
-        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r:.200}, expected {known}")
-    operands: list[Operand] = []
-    seen: dict[str, int] = {}
+        headers = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in KNOWN)
+        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r:.200}, expected {headers}")
+    operands: list[ProblemOperand] = []
+    line_of: dict[str, int] = {}
     for line, cells in rows:
         where = f"{path}:{line}"
         if len(operands) == most:
@@ -59,8 +59,8 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
         if len(cells) != len(header):
             raise FormatError(f"{where}: {len(cells)} values for {len(header)} columns")
         row = dict(zip(header, cells))
-        if seen.setdefault(row["id"], line) != line:
-            raise FormatError(f"{where}: id {row['id']!r} is already in line {seen[row['id']]}")
+        if line_of.setdefault(row["id"], line) != line:
+            raise FormatError(f"{where}: id {row['id']!r} is already in line {line_of[row['id']]}")
         operands.append(_operand(row, columns, where))
     return Problem(tuple(operands), alignment)
 
@@ -125,14 +125,14 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise FormatError(f"{path}:{reader.line_num}: {error}") from error
 
 
-def _operand(row: dict[str, str], columns: Columns, where: str) -> Operand:
+def _operand(row: dict[str, str], columns: Columns, where: str) -> ProblemOperand:
     first = _number(row, columns.first, where)
     last = _number(row, columns.last, where) - columns.after
     if last < first:
         raise FormatError(
             f"{where}: {columns.last} {last + columns.after} leaves no step from {columns.first} {first} on"
         )
-    return Operand(_number(row, columns.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
+    return ProblemOperand(_number(row, columns.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
 
 
 def _number(row: dict[str, str], column: str, where: str) -> int:

@@ -61,24 +61,24 @@ def _drop_ended(
     states: dict[tuple[int, ...], Choices], lasts: list[int], first: int
 ) -> tuple[dict[tuple[int, ...], Choices], list[int]]:
     """Forget the choices of operands that ended before step `first`; states that differ in nothing else become one."""
-    kept = [k for k, last in enumerate(lasts) if last >= first]
-    if len(kept) == len(lasts):
+    alive = [k for k, last in enumerate(lasts) if last >= first]
+    if len(alive) == len(lasts):
         return states, lasts
-    fewer = {tuple(state[k] for k in kept): choices for state, choices in states.items()}
-    return fewer, [lasts[k] for k in kept]
+    fewer = {tuple(state[k] for k in alive): choices for state, choices in states.items()}
+    return fewer, [lasts[k] for k in alive]
 
 
 def _choose(
     states: dict[tuple[int, ...], Choices], room: list[int], large_enough: int, limit: Limit
 ) -> dict[tuple[int, ...], Choices]:
     """Every state with every possible choice for one more operand, among the first `large_enough` sizes."""
-    chosen: dict[tuple[int, ...], Choices] = {}
+    longer: dict[tuple[int, ...], Choices] = {}
     for state, choices in states.items():
         limit.take(large_enough)
         for size in range(large_enough):
             if state.count(size) < room[size]:
-                chosen[*state, size] = (size, choices)
-    return chosen
+                longer[*state, size] = (size, choices)
+    return longer
 
 
 def _unwind(choices: Choices, sizes: list[int]) -> list[int]:

@@ -37,10 +37,10 @@ def plan_of(problem: Problem, offsets: np.ndarray, strategy: str) -> Plan:
     return Plan(tuple(offsets.tolist()), int((offsets + problem.nbytes).max(initial=0)), strategy)
 
 
-def smallest_gap(nbytes: int, taken: list[tuple[int, int]]) -> int:
+def smallest_gap(nbytes: int, occupied: list[tuple[int, int]]) -> int:
     """The offset of the smallest gap of at least `nbytes` between `taken` (sorted ``(begin, end)``), else their end."""
     best, best_gap, end = -1, 0, 0
-    for begin, taken_end in taken:
+    for begin, taken_end in occupied:
         gap = begin - end
         if gap >= nbytes and (best < 0 or gap < best_gap):
             best, best_gap = end, gap
@@ -89,21 +89,21 @@ def _place_by_table(problem: Problem, order: Sequence[int]) -> np.ndarray:
     turns = turns[problem.nbytes[turns] > 0]
     count, room = len(turns), len(turns) + VECTOR
     arrays = {name: getattr(problem, name)[turns] for name in ("nbytes", "first", "last")}
-    found, table = np.zeros(count, np.int64), np.full((4, room), -1, np.int64)
-    run_pieces(IN_GAPS, count, **arrays, offsets=found, placed=table, room=room)
-    return scattered(found, turns, len(order))
+    offsets, table = np.zeros(count, np.int64), np.full((4, room), -1, np.int64)
+    run_pieces(IN_GAPS, count, **arrays, offsets=offsets, placed=table, room=room)
+    return scatter(offsets, turns, len(order))
 
 
 def run_pieces(family: Signature, count: int, **args: np.ndarray | int) -> None:
     """Let compiled code place `count` operands, some at a time: interrupts are heard in between."""
-    given = {name: Pointer(x) if isinstance(x, np.ndarray) else x for name, x in args.items()}
+    arguments = {name: Pointer(x) if isinstance(x, np.ndarray) else x for name, x in args.items()}
     for start in range(0, count, PIECE):
-        call = family.call((), 1, **given, start=start, stop=min(start + PIECE, count))
+        call = family.call((), 1, **arguments, start=start, stop=min(start + PIECE, count))
         Bound(call, host_target())(0, 1)
 
 
-def scattered(x: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+def scatter(x: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
     """`count` zeros, and `x` at its places."""
-    made = np.zeros(count, np.int64)
-    made[places] = x
-    return made
+    out = np.zeros(count, np.int64)
+    out[places] = x
+    return out

@@ -54,22 +54,22 @@ class IncrementalPlan:
         if state is None:
             return Steps(None, FULL if self.count <= MOST_STEPS else None)
         key = (state, changed)
-        found = self.answers.get(key)
-        if found is None:
-            found = self.answers.keep(key, self._solve(state, changed))
-        return found
+        steps = self.answers.get(key)
+        if steps is None:
+            steps = self.answers.keep(key, self._solve(state, changed))
+        return steps
 
     def _solve(self, state: State, changed: frozenset) -> Steps:
         cone = self._cone(changed)
         if len(cone) == self.count:
             return Steps(None, FULL)
-        held = self.held(state)
-        order = tuple(sorted(self._close(set(cone) | (self.kept - held), held)))
-        after = self._survivors(order, held)
-        known = self.states.get(after)
-        return Steps(order, self.states.keep(after, after) if known is None else known)
+        valid = self.valid_values(state)
+        order = tuple(sorted(self._close(set(cone) | (self.lasting - valid), valid)))
+        after = self._survivors(order, valid)
+        state_after = self.states.get(after)
+        return Steps(order, self.states.keep(after, after) if state_after is None else state_after)
 
-    def held(self, state: State | None) -> frozenset[int]:
+    def valid_values(self, state: State | None) -> frozenset[int]:
         """Values that are there in a state."""
         if state is None:
             return frozenset()
@@ -91,9 +91,9 @@ class IncrementalPlan:
         return self._make()
 
     @cached_property
-    def kept(self) -> frozenset[int]:
+    def lasting(self) -> frozenset[int]:
         """Values that callers read after a run."""
-        return frozenset(self.tables.kept.tolist())
+        return frozenset(self.tables.lasting.tolist())
 
     @cached_property
     def reads(self) -> list[list[int]]:
@@ -127,7 +127,7 @@ class IncrementalPlan:
         return [own if w < 0 else [*own, self.spans[w]] for own, w in zip(self.own, workspaces)]
 
     # -- the two questions ----------------------------------------------------------------------------------------
-    def _close(self, run: set[int], held: frozenset[int]) -> set[int]:
+    def _close(self, run: set[int], valid: frozenset[int]) -> set[int]:
         """Add steps until every value that is read, and every value kept, is there when it is wanted."""
         while True:
             first = np.full(self.segment_count, self.count, np.int64)
@@ -137,9 +137,9 @@ class IncrementalPlan:
             added = set()
             for t in run:
                 for x in self.reads[t]:
-                    if x not in run and (x not in held or self._first_writer(first, x) < t):
+                    if x not in run and (x not in valid or self._first_writer(first, x) < t):
                         added.add(x)
-            added.update(x for x in self.kept - run if self._first_writer(first, x) < self.count)
+            added.update(x for x in self.lasting - run if self._first_writer(first, x) < self.count)
             if not added:
                 return run
             run |= added
@@ -148,11 +148,11 @@ class IncrementalPlan:
         low, high = self.spans[x]
         return int(first[low:high].min()) if high > low else self.count
 
-    def _survivors(self, order: Iterable[int], held: Iterable[int]) -> frozenset[int]:
+    def _survivors(self, order: Iterable[int], valid: Iterable[int]) -> frozenset[int]:
         """Values held after these steps ran, when `held` were before."""
         writer = np.full(self.segment_count, -1, np.int64)
-        own = {t: self.own[t] for t in (*held, *order)}
-        for t in sorted(held):
+        own = {t: self.own[t] for t in (*valid, *order)}
+        for t in sorted(valid):
             for low, high in own[t]:
                 writer[low:high] = t
         for t in order:
@@ -169,11 +169,11 @@ class IncrementalPlan:
 
 def cut_out(span: tuple[int, int], holes: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """What is left of a span without these, which are sorted and lie inside it."""
-    found, at = [], span[0]
+    left, at = [], span[0]
     for low, high in holes:
         if low > at:
-            found.append((at, low))
+            left.append((at, low))
         at = max(at, high)
     if span[1] > at:
-        found.append((at, span[1]))
-    return found
+        left.append((at, span[1]))
+    return left

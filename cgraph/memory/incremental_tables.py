@@ -16,9 +16,9 @@ def tables_of(compiled: Any, variables: Sequence[Any]) -> Tables:
     low = [usage.offset(compiled.plan, i) for i in range(len(values))]
     edges = sorted({x for a, v in zip(low, values) for x in (a, a + v.nbytes)})
     at = {x: i for i, x in enumerate(edges)}
-    made = producers_of(layout.views, value_of)
+    producers = producers_of(layout.views, value_of)
     read = [node.op.reads(node.operands) for node in layout.steps]
-    reads = [dict.fromkeys(i for i in (made[x] for x in operands) if i >= 0) for operands in read]
+    reads = [dict.fromkeys(i for i in (producers[x] for x in operands) if i >= 0) for operands in read]
     parts: list[list[int]] = [[] for _ in values]
     for i, whole in enumerate(usage.inside):
         if whole >= 0:
@@ -29,7 +29,7 @@ def tables_of(compiled: Any, variables: Sequence[Any]) -> Tables:
         reads=Lists.of(reads),
         parts=Lists.of(parts),
         workspace=np.array([layout.workspace_of.get(node, -1) for node in layout.steps], np.int64),
-        kept=np.array(sorted({value_of[o] for o in owners if o in value_of}), np.int64),
+        lasting=np.array(sorted({value_of[o] for o in owners if o in value_of}), np.int64),
         depends=depends_of(layout, variables),
     )
 
@@ -40,10 +40,10 @@ def depends_of(layout: Any, variables: Sequence[Any]) -> np.ndarray:
     bits: dict[Any, int] = {}
     number_of = {x: i for i, x in enumerate(variables)}
     for node in layout.views:
-        found = 1 << number_of[node] if node in number_of else 0 if node.op.pure else 1 << always
+        mask = 1 << number_of[node] if node in number_of else 0 if node.op.pure else 1 << always
         for x in node.operands:
-            found |= bits[x]
-        bits[node] = found
+            mask |= bits[x]
+        bits[node] = mask
     nbytes = always // 8 + 1
     rows = b"".join(bits[node].to_bytes(nbytes, "little") for node in layout.steps)
     return np.frombuffer(rows, np.uint8).reshape(len(layout.steps), nbytes)

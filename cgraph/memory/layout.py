@@ -12,7 +12,7 @@ from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.problem import Plan
-from cgraph.memory.usage import Usage, Value
+from cgraph.memory.usage import StepValue, Usage
 from cgraph.memory.views import Places
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import ConstOp, VarOp
@@ -29,16 +29,16 @@ class Layout(Record):
         value_of: the index in `values` of each owner
         workspace_of: the index in `values` of each step's workspace
         works: what the target does for each node
-        kept, always: as given to `layout_of`
+        lasting, always: the nodes given to `layout_of`
     """
 
     steps: tuple[Node, ...]
     views: dict[Node, View | tuple[View, ...]]
-    values: tuple[Value, ...]
+    values: tuple[StepValue, ...]
     value_of: dict[Node, int]
     workspace_of: dict[Node, int]
     works: dict[Node, Work]
-    kept: tuple[Node, ...] = ()
+    lasting: tuple[Node, ...] = ()
     always: frozenset[Node] = frozenset()
 
     def place(self, usage: Usage, plan: Plan) -> Places:
@@ -53,7 +53,7 @@ class Layout(Record):
         return contiguous(Pointer(ARENA, usage.offset(plan, i)), (self.values[i].nbytes,), "u1")
 
 
-class Facts:
+class NodeFacts:
     """What is known of nodes on one target, in whatever order they run. Changes: looks at a node when first asked.
 
     One of these goes through the planning of a graph, so that each node is looked at once, however many orders and
@@ -66,42 +66,42 @@ class Facts:
         self.works_of_equals: dict[tuple, Work] = {}
         self.views: dict[Node, View | tuple[View, ...]] = {}
         self.owners: dict[Node, Node] = {}
-        self.steps: dict[Node, Made] = {}
+        self.steps: dict[Node, StepFacts] = {}
 
     def view(self, node: Node) -> View | tuple[View, ...]:
         """Where the node's value lies; that of its operands is known."""
-        found = self.views.get(node)
-        if found is None:
-            found = self.views[node] = view_of(node, self.views)
-            self.owners[node] = owner_of(found)
-        return found
+        view = self.views.get(node)
+        if view is None:
+            view = self.views[node] = view_of(node, self.views)
+            self.owners[node] = owner_of(view)
+        return view
 
     def views_of(self, order: Iterable[Node]) -> dict[Node, View | tuple[View, ...]]:
         """The views of all nodes, in their order; operands come before users."""
-        known = self.views
-        return {node: known[node] if node in known else self.view(node) for node in order}
+        views = self.views
+        return {node: views[node] if node in views else self.view(node) for node in order}
 
     def work(self, node: Node) -> Work:
         """What the target does for a step: one record for all of an equal op on operands of equal specs."""
-        found = self.works.get(node)
-        if found is None:
+        work = self.works.get(node)
+        if work is None:
             specs = [x.spec for x in node.operands]
             key = (number_of(node.op), *specs)
-            found = self.works_of_equals.get(key)
-            if found is None:
-                found = self.works_of_equals[key] = node.op.work(self.target, *specs)
-            self.works[node] = found
-        return found
+            work = self.works_of_equals.get(key)
+            if work is None:
+                work = self.works_of_equals[key] = node.op.work(self.target, *specs)
+            self.works[node] = work
+        return work
 
-    def step(self, node: Node) -> "Made":
+    def step(self, node: Node) -> "StepFacts":
         """What a step makes; the views of its operands are known."""
-        found = self.steps.get(node)
-        if found is None:
-            found = self.steps[node] = made_by(node, self.work(node), self.views)
-        return found
+        facts = self.steps.get(node)
+        if facts is None:
+            facts = self.steps[node] = step_facts(node, self.work(node), self.views)
+        return facts
 
 
-class Made(NamedTuple):
+class StepFacts(NamedTuple):
     """What a step makes, in whatever order steps run.
 
     Fields
@@ -120,12 +120,12 @@ class Made(NamedTuple):
     over: InPlaceJoin | None
 
 
-def made_by(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) -> Made:
+def step_facts(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) -> StepFacts:
     """What one step makes, given the views of its operands."""
     workspace = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
     inner = tuple(parts(node, views)) if isinstance(node.op, Concat) else ()
-    taken = tuple(overwritable(node, work, views))
-    return Made(0 if node.op.writes else node.nbytes, node.name, workspace, taken, inner, work.over)
+    targets = tuple(overwritable(node, work, views))
+    return StepFacts(0 if node.op.writes else node.nbytes, node.name, workspace, targets, inner, work.over)
 
 
 LEAVES = (VarOp, ConstOp)
@@ -138,9 +138,9 @@ def is_leaf(node: Node) -> bool:
 def view_of(node: Node, views: dict[Node, View | tuple[View, ...]]) -> View | tuple[View, ...]:
     """The view of one node, given those of its operands."""
     if node.operands and type(node.op).alias is not Op.alias:
-        seen = node.op.alias(*[views[x] for x in node.operands])
-        if seen is not None:
-            return seen
+        alias = node.op.alias(*[views[x] for x in node.operands])
+        if alias is not None:
+            return alias
     if isinstance(node.spec, Bundle):
         pairs = zip(node.spec.specs, node.spec.offsets)
         return tuple(own_view(spec, Pointer(node, at)) for spec, at in pairs)
@@ -158,10 +158,10 @@ def computes(node: Node, views: Mapping[Node, View | tuple[View, ...]]) -> bool:
 
 def producers_of(order: Iterable[Node], step_of: Mapping[Node, int]) -> dict[Node, int]:
     """Per node, the step that makes the value it shows; -1 for leaves."""
-    found: dict[Node, int] = {}
+    producers: dict[Node, int] = {}
     for node in order:
-        found[node] = step_of[node] if node in step_of else found[node.operands[0]] if node.operands else -1
-    return found
+        producers[node] = step_of[node] if node in step_of else producers[node.operands[0]] if node.operands else -1
+    return producers
 
 
 def owner_of(view: View | tuple[View, ...]) -> Node:
@@ -172,9 +172,9 @@ def owner_of(view: View | tuple[View, ...]) -> Node:
 
 def layout_of(
     order: Sequence[Node],
-    kept: Iterable[Node],
+    lasting: Iterable[Node],
     always: Iterable[Node],
-    facts: Facts,
+    facts: NodeFacts,
     rows: Collection[Node] = frozenset(),
 ) -> Layout:
     """The layout of a schedule.
@@ -186,7 +186,7 @@ def layout_of(
         facts: what is known of nodes already; what is not is added
         rows: steps whose values lie row by row, all planes of one row before the next row
     """
-    kept, always = tuple(kept), frozenset(always)
+    lasting, always = tuple(lasting), frozenset(always)
     views, owners = facts.views_of(order), facts.owners
     views |= {x: by_rows(Pointer(x), x.shape, code_of(x.dtype)) for x in rows}
     steps = tuple([n for n in order if (owners[n] is n or n.op.writes) and not is_leaf(n)])
@@ -198,27 +198,27 @@ def layout_of(
             if read is not None:
                 last[read] = t
     end = max(len(steps) - 1, 0)
-    ends, whole = {owners[n] for n in kept}, {owners[n] for n in always}
-    values: list[Value] = []
-    workspaces: list[Value] = []
+    ends, whole = {owners[n] for n in lasting}, {owners[n] for n in always}
+    values: list[StepValue] = []
+    workspaces: list[StepValue] = []
     workspace_of: dict[Node, int] = {}
     for t, node in enumerate(steps):
-        made, lasting = facts.step(node), node in whole
+        own, is_permanent = facts.step(node), node in whole
         if rows and (node in rows or any(x in rows for x in node.operands)):
-            made = made_by(node, facts.work(node), views)
-        stays = lasting or node in ends
-        value = Value(made.nbytes, 0 if lasting else t, made.name, end if stays else last[t], stays)
+            own = step_facts(node, facts.work(node), views)
+        stays = is_permanent or node in ends
+        value = StepValue(own.nbytes, 0 if is_permanent else t, own.name, end if stays else last[t], stays)
         values.append(value)
-        if not lasting and made.overwritable:
-            value.overwritable = tuple([step_of[x] for x in made.overwritable if x in step_of])
-        if not lasting and made.parts:
-            value.parts = tuple([(step_of[x], at) for x, at in made.parts if x in step_of and x not in whole])
-        if made.over is not None:
-            value.over = InPlaceJoin(step_of[node.operands[made.over.fork]], made.over.ahead)
-        if made.workspace:
+        if not is_permanent and own.overwritable:
+            value.overwritable = tuple([step_of[x] for x in own.overwritable if x in step_of])
+        if not is_permanent and own.parts:
+            value.parts = tuple([(step_of[x], at) for x, at in own.parts if x in step_of and x not in whole])
+        if own.over is not None:
+            value.over = InPlaceJoin(step_of[node.operands[own.over.fork]], own.over.ahead)
+        if own.workspace:
             workspace_of[node] = len(steps) + len(workspaces)
-            workspaces.append(Value(made.workspace, t, f"{made.name} workspace", t))
-    return Layout(steps, views, (*values, *workspaces), step_of, workspace_of, facts.works, kept, always)
+            workspaces.append(StepValue(own.workspace, t, f"{own.name} workspace", t))
+    return Layout(steps, views, (*values, *workspaces), step_of, workspace_of, facts.works, lasting, always)
 
 
 def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:
@@ -234,7 +234,7 @@ def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
     """Owners whose exact bytes the node may take: whole, and read by it in no way but those that it may overwrite."""
     if isinstance(node.spec, Bundle) or node.op.writes:
         return []
-    found = []
+    owners = []
     permitted = work.overwrites
     for i in sorted(set(permitted)):
         view = views[node.operands[i]]
@@ -245,21 +245,21 @@ def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
             continue
         reads = ((k, views[x]) for k, x in enumerate(node.operands))
         if all((k in permitted and v == view) or owner_of(v) is not owner for k, v in reads):
-            found.append(owner)
-    return found
+            owners.append(owner)
+    return owners
 
 
 def parts(node: Node, views: dict) -> list[tuple[Node, int]]:
     """Owners that may be made inside a concat result, with their byte offsets."""
     assert isinstance(node.op, Concat)
     out = views[node]
-    found: list[tuple[Node, int]] = []
-    seen: set[Node] = set()
+    inner: list[tuple[Node, int]] = []
+    owners: set[Node] = set()
     for x, place in zip(node.operands, node.op.places(out, *(x.spec for x in node.operands))):
         view = views[x]
         owner = owner_of(view)
         whole = not isinstance(view, tuple) and not view.at.offset and view.is_contiguous and owner.nbytes == x.nbytes
-        if whole and place.is_contiguous and owner not in seen:
-            seen.add(owner)
-            found.append((owner, place.at.offset))
-    return found
+        if whole and place.is_contiguous and owner not in owners:
+            owners.add(owner)
+            inner.append((owner, place.at.offset))
+    return inner

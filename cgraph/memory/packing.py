@@ -20,7 +20,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.placing.signature import FIRST_FIT
 from cgraph.kernels.target import host_target
 from cgraph.memory.check import check_plan
-from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.record import Record
 from cgraph.system.alignment import round_up
 
@@ -89,27 +89,27 @@ class Packing:
         self.bound = int(breadths.max(initial=0))
         self.sizes = np.array([group.nbytes for group in groups], np.int64)
         self.meetings, self.chance = meetings(groups), Random(0)
-        self.order, self.found = np.zeros((2, len(groups)), np.int64)
-        self.bases, self.nbytes = self.found, 0
+        self.order, self.trial_bases = np.zeros((2, len(groups)), np.int64)
+        self.bases, self.nbytes = self.trial_bases, 0
         if groups:
-            best = min((*(falling(groups, long) for long in LONG), crowded(groups, breadths)), key=self.tried)
-            self.nbytes, self.bases = self.tried(best), self.found.copy()
+            best = min((*(by_size(groups, long) for long in LONG), by_breadth(groups, breadths)), key=self.tried)
+            self.nbytes, self.bases = self.tried(best), self.trial_bases.copy()
             self.haste = np.empty(len(groups))  # of groups: the largest comes first
             self.haste[best] = np.arange(len(groups), 0.0, -1.0)
 
     @cached_property
     def trial(self) -> Bound:
-        """First fit in `order`; `found` becomes where groups begin."""
+        """First fit in `order`; `trial_bases` becomes where groups begin."""
         names = ("order", "places", "others", "begins", "ends", "bases")
-        arrays = dict(zip(names, map(Pointer, (self.order, *self.meetings, self.found))))
+        arrays = dict(zip(names, map(Pointer, (self.order, *self.meetings, self.trial_bases))))
         call = FIRST_FIT.call((), 1, **arrays, alignment=self.alignment, count=len(self.groups))
         return Bound(call, host_target())
 
     def tried(self, order: np.ndarray) -> int:
         """Bytes of the arena with groups placed in this order."""
-        self.order[:], self.found[:] = order, -1
+        self.order[:], self.trial_bases[:] = order, -1
         self.trial(0, 1)
-        return round_up(int((self.found + self.sizes).max()), self.alignment)
+        return round_up(int((self.trial_bases + self.sizes).max()), self.alignment)
 
     @property
     def is_least(self) -> bool:
@@ -123,8 +123,8 @@ class Packing:
                 break
             nbytes = self.tried(np.argsort(-self.haste, kind="stable"))
             if nbytes < self.nbytes:
-                self.nbytes, self.bases = nbytes, self.found.copy()
-            high = np.flatnonzero(self.found + self.sizes > self.nbytes - self.alignment)
+                self.nbytes, self.bases = nbytes, self.trial_bases.copy()
+            high = np.flatnonzero(self.trial_bases + self.sizes > self.nbytes - self.alignment)
             self.haste[high] += [RISE * len(self.haste) * self.chance.random() for _ in high]
 
     def check(self) -> None:
@@ -134,17 +134,19 @@ class Packing:
 
 def check_groups(groups: Sequence[Group], bases: Sequence[int], nbytes: int) -> None:
     """PlanError when two slabs in use at one step share bytes, or one leaves the arena."""
-    operands = [Operand(x.nbytes, UsageInterval(x.first, x.last), group.name) for group in groups for x in group.slabs]
+    operands = [
+        ProblemOperand(x.nbytes, UsageInterval(x.first, x.last), group.name) for group in groups for x in group.slabs
+    ]
     offsets = [base + x.at for base, group in zip(bases, groups) for x in group.slabs]
     check_plan(Problem(tuple(operands), 1), Plan(tuple(offsets), nbytes))
 
 
-def falling(groups: Sequence[Group], long: float) -> np.ndarray:
+def by_size(groups: Sequence[Group], long: float) -> np.ndarray:
     """The groups by falling size, those that are in use for long before others."""
     return np.argsort([-group.nbytes * group.steps**long for group in groups], kind="stable")
 
 
-def crowded(groups: Sequence[Group], breadths: np.ndarray) -> np.ndarray:
+def by_breadth(groups: Sequence[Group], breadths: np.ndarray) -> np.ndarray:
     """The groups by the falling breadth of the broadest step that they are in use at, the largest of equals first."""
     most = [breadths[group.first_step : group.last_step + 1].max() for group in groups]
     return np.lexsort((np.array([-group.nbytes for group in groups]), -np.array(most)))
@@ -202,10 +204,10 @@ def united(one: np.ndarray, other: np.ndarray, begin: np.ndarray, end: np.ndarra
     """
     order = np.lexsort((begin, other, one))
     one, other, begin, end = one[order], other[order], begin[order], end[order]
-    known, places = np.unique(np.concatenate([begin, end]), return_inverse=True)
+    numbers, places = np.unique(np.concatenate([begin, end]), return_inverse=True)
     pair = np.concatenate([[0], ((one[1:] != one[:-1]) | (other[1:] != other[:-1])).cumsum()])[: len(one)]
-    low, high = places.reshape(2, -1) + len(known) * pair
+    low, high = places.reshape(2, -1) + len(numbers) * pair
     most = np.maximum.accumulate(high)
     starts = np.flatnonzero(np.append(True, low[1:] >= most[:-1]))[: len(one)]
     stops = np.append(starts[1:], len(one))[: len(starts)] - 1
-    return one[starts], other[starts], begin[starts], known[most[stops] - len(known) * pair[stops]]
+    return one[starts], other[starts], begin[starts], numbers[most[stops] - len(numbers) * pair[stops]]

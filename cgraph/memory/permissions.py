@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cgraph.memory.usage import Value
+from cgraph.memory.usage import StepValue
 from cgraph.system.alignment import round_up
 
 
-def permitted_lower_bound(values: Sequence[Value], alignment: int) -> int:
+def permitted_lower_bound(values: Sequence[StepValue], alignment: int) -> int:
     """Bytes that every plan of these values needs."""
     nbytes = aligned_sizes(values, alignment)
     ends = max((v.last for v in values), default=-1) + 2
@@ -24,26 +24,26 @@ def permitted_lower_bound(values: Sequence[Value], alignment: int) -> int:
     for value, size in zip(values, nbytes):
         change[value.step] += size
         change[value.last + 1] -= size
-        taken = max((nbytes[x] for x in value.overwritable if may_be_overwritten(values[x], value)), default=0)
+        overwritten = max((nbytes[x] for x in value.overwritable if may_be_overwritten(values[x], value)), default=0)
         if value.over:
             other = nbytes[value.over.fork]
-            taken = max(taken, size + other - max(size, value.over.ahead + other))
-        change[value.step] -= taken
-        change[value.step + 1] += taken
+            overwritten = max(overwritten, size + other - max(size, value.over.ahead + other))
+        change[value.step] -= overwritten
+        change[value.step + 1] += overwritten
     for x, whole in wholes_of(values).items():
-        for first, last in merged((max(values[x].step, v.step), min(values[x].last, v.last)) for v in whole):
+        for first, last in merge_ranges((max(values[x].step, v.step), min(values[x].last, v.last)) for v in whole):
             change[first] -= nbytes[x]
             change[last + 1] += nbytes[x]
     most = int(change.cumsum().max(initial=0))
     return round_up(most, alignment)
 
 
-def may_be_overwritten(operand: Value, by: Value) -> bool:
+def may_be_overwritten(operand: StepValue, by: StepValue) -> bool:
     """Nobody reads the operand after the step that would overwrite it."""
-    return not operand.kept and operand.last == by.step and operand.nbytes == by.nbytes
+    return not operand.lasting and operand.last == by.step and operand.nbytes == by.nbytes
 
 
-def aligned_sizes(values: Sequence[Value], alignment: int) -> list[int]:
+def aligned_sizes(values: Sequence[StepValue], alignment: int) -> list[int]:
     """Bytes of each value, rounded up; as they are where a value may lie inside another, at any byte of it."""
     inside = {x for value in values for x, _ in value.parts}
     sizes = []
@@ -54,21 +54,21 @@ def aligned_sizes(values: Sequence[Value], alignment: int) -> list[int]:
     return sizes
 
 
-def wholes_of(values: Sequence[Value]) -> dict[int, list[Value]]:
+def wholes_of(values: Sequence[StepValue]) -> dict[int, list[StepValue]]:
     """Per part the concat results that it may be made inside of."""
-    found: dict[int, list[Value]] = {}
+    wholes: dict[int, list[StepValue]] = {}
     for value in values:
         for x, _ in value.parts:
-            found.setdefault(x, []).append(value)
-    return found
+            wholes.setdefault(x, []).append(value)
+    return wholes
 
 
-def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_ranges(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of steps ``first..last`` without overlaps."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], last)
+        if ranges and first <= ranges[-1][1]:
+            ranges[-1] = ranges[-1][0], max(ranges[-1][1], last)
         else:
-            found.append((first, last))
-    return found
+            ranges.append((first, last))
+    return ranges

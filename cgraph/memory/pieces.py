@@ -6,7 +6,7 @@ there: what the other one needs before, what the two need at that step, what thi
 
 from collections.abc import Mapping
 
-from cgraph.memory.problem import Operand, Tie, UsageInterval
+from cgraph.memory.problem import ProblemOperand, Tie, UsageInterval
 from cgraph.record import Record
 
 
@@ -35,23 +35,23 @@ class Above(Record):
 
 def pieces_of(
     spans: Mapping[int, Span], overs: Mapping[int, Above]
-) -> tuple[list[Operand], dict[int, int], tuple[tuple[Tie, ...], ...]]:
+) -> tuple[list[ProblemOperand], dict[int, int], tuple[tuple[Tie, ...], ...]]:
     """The operands, that of each span, and which of them keep their distances.
 
     Spans come after those that they lie over. The operand of a span begins where the span begins; it is the piece that
     no other span has a part in, if there is one.
     """
-    taken = {above.other: i for i, above in overs.items()}
-    operands, place = list[Operand](), dict[int, int]()
+    covers = {above.other: i for i, above in overs.items()}
+    operands, place = list[ProblemOperand](), dict[int, int]()
     ties: dict[int, list[Tie]] = {}  # by the first span of a chain
     chain: dict[int, tuple[int, int]] = {}  # of each span the first one, and bytes from where that begins
     for i, span in spans.items():
-        first, last = span.first + (i in overs), span.last - (i in taken)
+        first, last = span.first + (i in overs), span.last - (i in covers)
         if i in overs:
             above = overs[i]
             begin, at = chain[above.other]
             chain[i] = begin, at - above.apart
-        elif i in taken:
+        elif i in covers:
             chain[i] = i, 0
         pieces = [(first, last, span.nbytes, span.name)] if first <= last else []
         if i in overs:
@@ -61,5 +61,5 @@ def pieces_of(
             place[i] = len(operands)
             if i in chain:
                 ties.setdefault(chain[i][0], []).append(Tie(len(operands), chain[i][1]))
-            operands.append(Operand(nbytes, UsageInterval(start, stop), name))
+            operands.append(ProblemOperand(nbytes, UsageInterval(start, stop), name))
     return operands, place, tuple(map(tuple, ties.values()))

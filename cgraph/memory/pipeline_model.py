@@ -12,7 +12,7 @@ from cgraph.errors import GraphError
 from cgraph.record import Record
 
 
-class Work(Record):
+class Busy(Record):
     """Takes time."""
 
     seconds: float
@@ -32,7 +32,7 @@ class Wait(Record):
     count: int
 
 
-Act = Work | Tell | Wait
+Act = Busy | Tell | Wait
 Told = dict[str, list[tuple[int, float]]]  # numbers that rise, and when each was reached
 
 
@@ -62,11 +62,11 @@ def ends_of(scripts: Sequence[Sequence[Act]]) -> list[list[float]]:
 
 def end_of(act: Act, now: float, told: Told) -> float | None:
     """When an act that begins now is over; None while what it waits for is not known."""
-    if isinstance(act, Work):
+    if isinstance(act, Busy):
         return now + act.seconds
-    known = told[act.counter]
+    times = told[act.counter]
     if isinstance(act, Tell):
-        known.append((act.count, now))
+        times.append((act.count, now))
         return now
-    place = bisect_left(known, (act.count,))
-    return max(now, known[place][1]) if place < len(known) else None
+    place = bisect_left(times, (act.count,))
+    return max(now, times[place][1]) if place < len(times) else None

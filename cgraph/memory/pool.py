@@ -22,12 +22,12 @@ def run_in_order(problem: Problem, choose: Choose, strategy: str) -> Plan:
     block_of = [-1] * len(sizes)
     block_sizes: list[int] = []
     free: list[tuple[int, int]] = []
-    held: list[tuple[int, int]] = []  # (last step, block)
+    busy: list[tuple[int, int]] = []  # (last step, block)
     for i in np.argsort(problem.first, kind="stable").tolist():
         if not sizes[i]:
             continue
-        while held and held[0][0] < first[i]:
-            block = heapq.heappop(held)[1]
+        while busy and busy[0][0] < first[i]:
+            block = heapq.heappop(busy)[1]
             insort(free, (block_sizes[block], block))
         if free:
             block = free.pop(choose(free, sizes[i]))[1]
@@ -36,5 +36,5 @@ def run_in_order(problem: Problem, choose: Choose, strategy: str) -> Plan:
             block = len(block_sizes)
             block_sizes.append(sizes[i])
         block_of[i] = block
-        heapq.heappush(held, (last[i], block))
+        heapq.heappush(busy, (last[i], block))
     return blocks_plan(problem, block_of, strategy)

@@ -29,7 +29,7 @@ class UsageInterval(Record):
         return self.first <= other.last and other.first <= self.last
 
 
-class Operand(Record):
+class ProblemOperand(Record):
     """The bytes of one value, or of several that overwrite one another."""
 
     nbytes: int
@@ -60,7 +60,7 @@ class Problem(Record):
     Operands of one of the `ties` keep their distances: only `auto` and `squeaky_wheel` plan such a problem.
     """
 
-    operands: tuple[Operand, ...]
+    operands: tuple[ProblemOperand, ...]
     alignment: int = ALIGNMENT
     ties: tuple[tuple[Tie, ...], ...] = ()
 
@@ -75,7 +75,7 @@ class Problem(Record):
         Raises
             PlanError: all operands together have more bytes than an offset can count
         """
-        return rounded([x.nbytes for x in self.operands], self.alignment)
+        return round_sizes([x.nbytes for x in self.operands], self.alignment)
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -127,7 +127,7 @@ class Plan(Record):
 Strategy = Callable[[Problem], Plan]
 
 
-def rounded(nbytes: Sequence[int], alignment: int) -> np.ndarray:
+def round_sizes(nbytes: Sequence[int], alignment: int) -> np.ndarray:
     """Sizes rounded up to the alignment, int64 ``[n]``. PlanError where an offset cannot count them together."""
     sizes = [round_up(n, alignment) for n in nbytes]
     if sum(sizes) > MOST_BYTES:
@@ -142,5 +142,5 @@ def distinct(steps: np.ndarray) -> np.ndarray:
 
 def problem_of(rows: Sequence[tuple[int, int, int]], alignment: int = 1) -> Problem:
     """A Problem from ``(nbytes, first, last)`` rows, for tests and files."""
-    operands = tuple(Operand(size, UsageInterval(first, last)) for size, first, last in rows)
+    operands = tuple(ProblemOperand(size, UsageInterval(first, last)) for size, first, last in rows)
     return Problem(operands, alignment)

@@ -36,7 +36,7 @@ def check_replay(
     works: Mapping[Node, Work],
     workspaces: Mapping[Node, int],
     nbytes: int,
-    kept: Iterable[Node],
+    lasting: Iterable[Node],
     always: Iterable[Node] = (),
 ) -> None:
     """Return if every step reads what it should, and everything kept is there at the end.
@@ -52,15 +52,15 @@ def check_replay(
     Raises
         PlanError: the first thing that is wrong, with the nodes' names and places
     """
-    replay = _Replay(steps, views, works, workspaces, nbytes)
+    replay = _PlanReplay(steps, views, works, workspaces, nbytes)
     own = {replay.owner[node] for node in always}
     for t, node in enumerate(steps):
         replay.run(t, node, node in own)
-    for node in kept:
+    for node in lasting:
         replay.require(node, None)
 
 
-class _Replay:
+class _PlanReplay:
     """Bytes and what is in them. Changes as steps run.
 
     Fields
@@ -78,8 +78,8 @@ class _Replay:
         nbytes: int,
     ) -> None:
         self.steps, self.views, self.works = steps, views, works
-        made = set(steps)
-        self.owner = owners(views, made)
+        computed = set(steps)
+        self.owner = owners(views, computed)
         vars_at = places_of_vars(steps, views, nbytes)
         self.bytes_of = {node: span_of(node, views[node], nbytes, vars_at) for node in steps}
         self.bytes_of |= {x: (at, at + x.spec.nbytes) for x, at in vars_at.items()}
@@ -135,14 +135,14 @@ class _Replay:
         """The values that a concat finds in its result already: whole, at their place, each once."""
         if not isinstance(node.op, Concat):
             return []
-        found: dict[Node, None] = {}
+        parts: dict[Node, None] = {}
         places = node.op.places(self.views[node], *(x.spec for x in node.operands))
         for x, place in zip(node.operands, places):
             owner = self.owner[x]
             whole = not is_leaf(owner) and self.bytes_of[owner] == contiguous_bytes(self.views[x])
             if whole and same_bytes(self.views[x], place):
-                found[owner] = None
-        return list(found)
+                parts[owner] = None
+        return list(parts)
 
     def check_reads(self, node: Node, written: list[Span]) -> None:
         """Refuse if the step writes what it still reads, other than by permission, exactly in place."""
@@ -182,38 +182,38 @@ class _Replay:
         return f"{node!r} in [{low}, {high})"
 
 
-def owners(views: Views, made: set[Node]) -> dict[Node, Node]:
+def owners(views: Views, computed: set[Node]) -> dict[Node, Node]:
     """In whose bytes each node's value lies; every view must be the one that its op gives.
 
     Raises
         PlanError: a node has no bytes, or a view is not where its op puts it
     """
-    found: dict[Node, Node] = {}
+    owners_by_node: dict[Node, Node] = {}
     for node, view in views.items():
-        if node in made:
-            found[node] = node
+        if node in computed:
+            owners_by_node[node] = node
         elif is_leaf(node):
             if view != own_view(node.spec, Pointer(node)):
                 raise PlanError(f"{node!r} is not where its own value is")
-            found[node] = node
+            owners_by_node[node] = node
         else:
-            seen = node.op.alias(*(views[x] for x in node.operands)) if node.operands else None
-            if seen is None:
+            alias = node.op.alias(*(views[x] for x in node.operands)) if node.operands else None
+            if alias is None:
                 raise PlanError(f"{node!r} has no bytes: no step writes it, and it is no view")
-            if seen != view:
+            if alias != view:
                 raise PlanError(f"{node!r} is not where it lies in {node.operands[0]!r}")
-            found[node] = found[node.operands[0]]
-    return found
+            owners_by_node[node] = owners_by_node[node.operands[0]]
+    return owners_by_node
 
 
 def places_of_vars(steps: Sequence[Node], views: Views, nbytes: int) -> dict[Node, int]:
     """Behind the arena, a place for every Var that a step writes into."""
-    found: dict[Node, int] = {}
+    places: dict[Node, int] = {}
     for node in steps:
-        if node.op.writes and views[node].at.base not in found:
-            found[views[node].at.base] = nbytes
+        if node.op.writes and views[node].at.base not in places:
+            places[views[node].at.base] = nbytes
             nbytes += node.spec.nbytes
-    return found
+    return places
 
 
 def span_of(node: Node, view: Any, nbytes: int, vars_at: Mapping[Node, int]) -> Span:

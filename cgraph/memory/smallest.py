@@ -11,7 +11,7 @@ from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Strategy
-from cgraph.memory.usage import Usage, Value, usage_of
+from cgraph.memory.usage import StepValue, Usage, usage_of
 from cgraph.record import Record
 
 
@@ -48,19 +48,19 @@ def smallest(ways: Sequence[Candidate], strategy: Strategy) -> Choice:
         hopeful = min(ways, key=lambda way: way.bound)
         if hopeful.bound < best[1].nbytes:
             best = smaller(best, (hopeful, auto(hopeful.usage.problem)))
-    return joined_where_free(best, cheap)
+    return join_where_free(best, cheap)
 
 
-def joined_where_free(known: Choice, strategy: Strategy) -> Choice:
+def join_where_free(choice: Choice, strategy: Strategy) -> Choice:
     """The plan with as many parts made in place as make it no larger: each one saves a copy at run time.
 
     Chains of concats are tried whole, then by halves, so that a few dozen trials do.
     """
-    candidate, plan = known
+    candidate, plan = choice
     usage = candidate.usage
     values, alignment = usage.values, usage.alignment
     if not any(v.parts for v in values) or any(x >= 0 for x in usage.inside):
-        return known
+        return choice
 
     def way(joined: set[int]) -> Candidate:
         return Candidate(candidate.order, candidate.layout, usage_of(values, alignment, True, joined))
@@ -74,12 +74,12 @@ def joined_where_free(known: Choice, strategy: Strategy) -> Choice:
         elif len(chain) > 1:
             half = len(chain) // 2
             waiting += [chain[half:], chain[:half]]
-    found = way(joined)
-    better = strategy(found.usage.problem)
-    return (found, better) if joined and better.nbytes <= plan.nbytes else known
+    candidate_joined = way(joined)
+    better = strategy(candidate_joined.usage.problem)
+    return (candidate_joined, better) if joined and better.nbytes <= plan.nbytes else choice
 
 
-def chains_of(values: Sequence[Value]) -> list[list[int]]:
+def chains_of(values: Sequence[StepValue]) -> list[list[int]]:
     """The values with parts, in order, each in the chain of the first earlier one that it shares bytes with."""
     chain_of: dict[int, list[int]] = {}
     chains = []

@@ -18,10 +18,10 @@ Span = tuple[int, int]  # in the arena: the first byte, and how many or the one 
 def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]) -> Iterator[PlacedStep]:
     """All steps in running order."""
     dead: dict[int, list[Span]] = {}
-    kept = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.kept}
-    goes_on = continued(usage.problem, plan)
+    lasting = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.lasting}
+    goes_on = continuations(usage.problem, plan)
     for i, (x, at) in enumerate(zip(usage.problem.operands, plan.offsets)):
-        if i not in kept:
+        if i not in lasting:
             left = cut_out((at, at + x.nbytes), goes_on[i]) if i in goes_on else [(at, at + x.nbytes)]
             dead.setdefault(x.interval.last, []).extend([(low, high - low) for low, high in left])
     for t, node in enumerate(layout.steps):
@@ -30,17 +30,17 @@ def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]
         yield PlacedStep(node, layout.works[node], views[node], xs, workspace, partial(bytes_at, dead.get(t, ())))
 
 
-def continued(problem: Problem, plan: Plan) -> dict[int, list[Span]]:
+def continuations(problem: Problem, plan: Plan) -> dict[int, list[Span]]:
     """Of an operand that is tied, the bytes ``low, high`` that those have which begin when it ends."""
-    found: dict[int, list[Span]] = {}
+    spans_of: dict[int, list[Span]] = {}
     for tied in problem.ties:
         operands = [(x.operand, problem.operands[x.operand]) for x in tied]
         for i, x in operands:
             low, high = plan.offsets[i], plan.offsets[i] + x.nbytes
             after = [k for k, y in operands if y.interval.first == x.interval.last + 1]
             spans = ((plan.offsets[k], plan.offsets[k] + problem.operands[k].nbytes) for k in after)
-            found[i] = [(max(low, a), min(high, b)) for a, b in spans if max(low, a) < min(high, b)]
-    return found
+            spans_of[i] = [(max(low, a), min(high, b)) for a, b in spans if max(low, a) < min(high, b)]
+    return spans_of
 
 
 def bytes_at(spans: Sequence[Span]) -> list[View]:

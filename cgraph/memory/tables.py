@@ -33,7 +33,7 @@ class Tables(Record, eq=False):
         reads: per step the values that it reads
         parts: per value those that are made inside it
         workspace: per step the number of its workspace, -1 where it has none
-        kept: values that callers read after a run
+        lasting: values that callers read after a run
         depends: bits, uint8 ``[steps, bytes]``: which Vars a step depends on; the bit behind them: on an impure op
     """
 
@@ -41,5 +41,5 @@ class Tables(Record, eq=False):
     reads: Lists
     parts: Lists
     workspace: np.ndarray
-    kept: np.ndarray
+    lasting: np.ndarray
     depends: np.ndarray

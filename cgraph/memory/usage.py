@@ -16,12 +16,12 @@ import numpy as np
 
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.pieces import Above, Span, pieces_of
-from cgraph.memory.problem import Operand, Plan, Problem, Spans, UsageInterval, rounded
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, Spans, UsageInterval, round_sizes
 from cgraph.system.alignment import round_up
 
 
 @dataclass
-class Value:
+class StepValue:
     """Bytes that one step writes. Changes while usage is worked out.
 
     Fields
@@ -29,7 +29,7 @@ class Value:
         step: the step that writes it
         name: for pictures and messages
         last: the last step that reads it, or any view of it
-        kept: alive to the end: an output, or the source of an update edge
+        lasting: alive to the end: an output, or the source of an update edge
         overwritable: values whose exact bytes this one may take
         parts: values that may be made inside this one, each with its byte offset
         over: a value that this one may lie over while it is read
@@ -39,7 +39,7 @@ class Value:
     step: int
     name: str
     last: int
-    kept: bool = False
+    lasting: bool = False
     overwritable: tuple[int, ...] = ()
     parts: tuple[tuple[int, int], ...] = ()
     over: InPlaceJoin | None = None
@@ -61,7 +61,7 @@ class Usage:
         pieces: the problem where values lie over others, so that some have several operands
     """
 
-    values: Sequence[Value]
+    values: Sequence[StepValue]
     alignment: int
     roots: list[int]
     first: list[int]
@@ -80,7 +80,9 @@ class Usage:
         return Problem(
             tuple(
                 [
-                    Operand(self.values[i].nbytes, UsageInterval(self.first[i], self.last[i]), self.values[i].name)
+                    ProblemOperand(
+                        self.values[i].nbytes, UsageInterval(self.first[i], self.last[i]), self.values[i].name
+                    )
                     for i in self.roots
                 ]
             ),
@@ -92,7 +94,7 @@ class Usage:
         """The same for bounds."""
         if self.pieces is not None:
             return Spans(self.pieces.nbytes, self.pieces.first, self.pieces.last)
-        nbytes = rounded([self.values[i].nbytes for i in self.roots], self.alignment)
+        nbytes = round_sizes([self.values[i].nbytes for i in self.roots], self.alignment)
         first, last = (np.array([x[i] for i in self.roots], np.int64) for x in (self.first, self.last))
         return Spans(nbytes, first, last)
 
@@ -102,7 +104,7 @@ class Usage:
 
 
 def usage_of(
-    values: Sequence[Value], alignment: int, overwrite: bool = True, join: bool | Collection[int] = True
+    values: Sequence[StepValue], alignment: int, overwrite: bool = True, join: bool | Collection[int] = True
 ) -> Usage:
     """The planning problem of these values, in the order they are written.
 
@@ -110,7 +112,7 @@ def usage_of(
     the values whose parts are made in place.
     """
     joined = range(len(values) if join is True else 0) if isinstance(join, bool) else join
-    groups = _Groups(values)
+    groups = _SharedBytes(values)
     for i, value in enumerate(values):
         if value.parts and i in joined:
             groups.join(i)
@@ -119,14 +121,14 @@ def usage_of(
     return groups.usage(alignment, overwrite)
 
 
-class _Groups:
+class _SharedBytes:
     """Values that share bytes, as they are found; every group has a root whose bytes hold all members.
 
     `active` lists, per root, the members that a later step may still read: others cannot stand in the way. A value
     that is alone in its group is in neither list.
     """
 
-    def __init__(self, values: Sequence[Value]) -> None:
+    def __init__(self, values: Sequence[StepValue]) -> None:
         self.values = values
         self.root = list(range(len(values)))
         self.delta = [0] * len(values)
@@ -148,12 +150,14 @@ class _Groups:
                 self._move([i], self.root[x], self.delta[x])
                 return
 
-    def _may_overwrite(self, value: Value, x: int) -> bool:
+    def _may_overwrite(self, value: StepValue, x: int) -> bool:
         operand = self.values[x]
-        if operand.kept or operand.last != value.step or operand.nbytes != value.nbytes:
+        if operand.lasting or operand.last != value.step or operand.nbytes != value.nbytes:
             return False
         root, low = self.root[x], self.delta[x]
-        active = [m for m in self.active.get(root, (root,)) if self.values[m].kept or self.values[m].last >= value.step]
+        active = [
+            m for m in self.active.get(root, (root,)) if self.values[m].lasting or self.values[m].last >= value.step
+        ]
         self.active[root] = active
         for m in active:
             apart = self.delta[m] >= low + operand.nbytes or self.delta[m] + self.values[m].nbytes <= low
@@ -196,19 +200,19 @@ class _Groups:
 
     def overs(self, alignment: int) -> dict[int, Above]:
         """What roots lie over; both begin at multiples of the alignment."""
-        found = {}
+        overs = {}
         for i, value in enumerate(self.values):
             if value.over and self.is_over(i):
                 fork = value.over.fork
                 apart = round_up(self.delta[i] + value.over.ahead - self.delta[fork], alignment)
                 stop = apart + self.delta[fork] + self.values[fork].nbytes
-                found[self.root[i]] = Above(self.root[fork], apart, stop)
-        return found
+                overs[self.root[i]] = Above(self.root[fork], apart, stop)
+        return overs
 
     def is_over(self, i: int) -> bool:
         """A value may lie over another that is read by its step for the last time; both may be members of others."""
         over, step = self.values[i].over, self.values[i].step
-        if over is None or self.values[over.fork].kept:
+        if over is None or self.values[over.fork].lasting:
             return False
         own, other = self.root[i], self.root[over.fork]
         used = [m for m in self.members.get(other, (other,)) if self.values[m].last >= step]

@@ -19,7 +19,7 @@ def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[N
         return graph
 
     def change(node: Node, new: New) -> Node | None:
-        return moved(node, keep) if is_unaligned(node) else None
+        return aligned_constant(node, keep) if is_unaligned(node) else None
 
     return rebuild(graph, change)
 
@@ -28,5 +28,5 @@ def is_unaligned(node: Node) -> bool:
     return isinstance(node.op, ConstOp) and not node.op.array.flags.aligned
 
 
-def moved(node: Node, keep: Keep) -> Node:
+def aligned_constant(node: Node, keep: Keep) -> Node:
     return Const(keep(aligned(node.op.array)), name=node.op.label, copy=False)  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ LARGEST_PRODUCT = 255 * 128  # of a byte less its zero point, and a filter's
 EXACT_FLOAT32 = 1 << 24  # up to here every whole number is one
 
 
-def spell_bytes(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+def decompose_int8(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Convolutions of bytes by floats that hold every sum exactly, products by int32: same values, more nodes.
 
     Not taken: results in float32, which files of floats are read as and only the pass `integers` makes.
@@ -26,7 +26,7 @@ def spell_bytes(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     return rewrite(outputs, RULES)
 
 
-def spelled_conv(node: Node) -> Node | None:
+def decompose_conv(node: Node) -> Node | None:
     """conv(x - zero, f) + bias, as bytes"""
     op, (x, f, bias, scale, *rest) = node.op, node.operands
     assert isinstance(op, IntegerConv)
@@ -38,7 +38,7 @@ def spelled_conv(node: Node) -> Node | None:
     return total if op.result.dtype == "i4" else as_bytes(total, op.result, reshape(scale, (2, -1, 1, 1)))
 
 
-def spelled_matmul(node: Node) -> Node | None:
+def decompose_matmul(node: Node) -> Node | None:
     """(x - zero) @ y + bias, as bytes"""
     op, (x, y, bias, scale) = node.op, node.operands
     assert isinstance(op, IntegerMatmul)
@@ -48,7 +48,7 @@ def spelled_matmul(node: Node) -> Node | None:
     return total if op.result.dtype == "i4" else as_bytes(total, op.result, scale)
 
 
-def spelled_sum(node: Node) -> Node:
+def decompose_sum(node: Node) -> Node:
     """the sum over pixels, of int32"""
     return sum_along(node.operands[0].astype("int32"), axis=PIXELS, keepdims=True).astype("int32")
 
@@ -60,8 +60,8 @@ def is_whole(result: Result) -> bool:
 
 def as_bytes(total: Node, result: Result, scale: Node) -> Node:
     """Sums times factors and shifts, between bounds."""
-    made = fixed_product(total, scale[0], scale[1], result.fixed == "once") + np.int32(result.zero)
-    return clip(made, result.low, result.high).astype("uint8")
+    scaled = fixed_product(total, scale[0], scale[1], result.fixed == "once") + np.int32(result.zero)
+    return clip(scaled, result.low, result.high).astype("uint8")
 
 
-RULES = [(IntegerConv, spelled_conv), (IntegerMatmul, spelled_matmul), (PixelSum, spelled_sum)]
+RULES = [(IntegerConv, decompose_conv), (IntegerMatmul, decompose_matmul), (PixelSum, decompose_sum)]

@@ -27,11 +27,11 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     pure. The value is the op's meaning, which may differ in the last place from the kernel's.
     """
     graph = Roots.of(outputs)
-    known = [n for n in graph.order if is_of_constants(n.operands)] if graph.has(ConstOp) else []
-    if not known:
+    computable = [n for n in graph.order if is_of_constants(n.operands)] if graph.has(ConstOp) else []
+    if not computable:
         return outputs
     users = graph.users
-    if all(is_free(n, users) for n in known):
+    if all(is_free(n, users) for n in computable):
         return outputs
 
     def change(node: Node, new: New) -> Node | None:
@@ -85,11 +85,11 @@ def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
 
 def is_widened(node: Node) -> bool:
     """A constant that is held in half precision, as float32."""
-    held = node.operands[0] if isinstance(node.op, Cast) else node
-    return isinstance(held.op, ConstOp) and held.dtype in HALVES and node.dtype == FLOAT32
+    source = node.operands[0] if isinstance(node.op, Cast) else node
+    return isinstance(source.op, ConstOp) and source.dtype in HALVES and node.dtype == FLOAT32
 
 
-def held_by(node: Node) -> np.ndarray | None:
+def stored_array(node: Node) -> np.ndarray | None:
     """The array of a constant, in half precision where it is held so; None for anything else."""
     return constant_of(node.operands[0] if is_widened(node) else node)
 
@@ -98,5 +98,5 @@ def constant_of(node: Node) -> np.ndarray | None:
     """The value of a constant, broadcast or transposed or as it is; None for anything else."""
     if isinstance(node.op, ConstOp):
         return node.op.array
-    seen = constant_of(node.operands[0]) if isinstance(node.op, BroadcastTo | Transpose) else None
-    return None if seen is None else node.op.meaning(seen)
+    source = constant_of(node.operands[0]) if isinstance(node.op, BroadcastTo | Transpose) else None
+    return None if source is None else node.op.meaning(source)

@@ -13,9 +13,9 @@ def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, .
 
     Nothing is copied: a Var that is assigned later takes new bytes. UnassignedError names a Var that holds nothing.
     """
-    found: dict[Node, Node] = {}
+    constants: dict[Node, Node] = {}
     for x in variables:
         if x.cell.array is None:
             raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value")
-        found[x] = Const(x.cell.share(), name=x.name, copy=False)
-    return rebuild(outputs, lambda node, new: found.get(node)) if found else outputs
+        constants[x] = Const(x.cell.share(), name=x.name, copy=False)
+    return rebuild(outputs, lambda node, new: constants.get(node)) if constants else outputs

@@ -58,12 +58,12 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     def change(node: Node, new: New) -> Node | None:
         scores = scores_of(node, own) if isinstance(node.op, Matmul) else None
-        return None if scores is None else fused(scores, new[node.operands[1]], new, own)
+        return None if scores is None else fuse(scores, new[node.operands[1]], new, own)
 
     return rebuild(graph, change)
 
 
-def fused(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) -> Node:
+def fuse(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) -> Node:
     """The op that computes these scores, their softmax and its product with `values`."""
     (q, left), (k, right) = (without_factor(x, own) for x in scores.at.operands)
     mask = None if scores.mask is None else new[scores.mask]
@@ -82,11 +82,11 @@ def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
     weights = product.operands[0]
     if type(weights.op) is not Softmax or weights.op.axis != weights.ndim - 1 or not own(weights):
         return None
-    found: Scores | None = Scores(weights.operands[0])
-    while found is not None and own(found.at) and not isinstance(found.at.op, Matmul):
-        rule = RULES.get(type(found.at.op))
-        found = rule(found) if rule else None
-    return found if found is not None and own(found.at) and found.at.operands[0].shape[-1] else None
+    scores: Scores | None = Scores(weights.operands[0])
+    while scores is not None and own(scores.at) and not isinstance(scores.at.op, Matmul):
+        rule = RULES.get(type(scores.at.op))
+        scores = rule(scores) if rule else None
+    return scores if scores is not None and own(scores.at) and scores.at.operands[0].shape[-1] else None
 
 
 # -- what stands between products and softmax --------------------------------------------------------------------------
@@ -120,17 +120,17 @@ def take_choice(s: Scores) -> Scores | None:
     """where(seen, scores, -inf), where(hidden, -inf, scores)"""
     if s.softcap:
         return None
-    seen, x, other = s.at.operands
+    visible, x, other = s.at.operands
     value, negated = number_of(other), False
     if value is None:
         x, value, negated = other, number_of(x), True
     if value is None:
         return None
-    if value < HIDDEN and not negated and is_lower_triangle(seen):
+    if value < HIDDEN and not negated and is_lower_triangle(visible):
         return causal(s, x, value)
     if value != -inf or s.mask is not None or s.later > -inf:
         return None
-    return replace(s, at=x, mask=unbroadcast(seen), negated=negated)
+    return replace(s, at=x, mask=unbroadcast(visible), negated=negated)
 
 
 def causal(s: Scores, at: Node, later: float) -> Scores | None:
@@ -212,9 +212,9 @@ def number_of_later_keys(x: Node) -> float | None:
     """
     x = unbroadcast(x)
     if isinstance(x.op, Where):
-        seen, zero, low = x.operands
+        visible, zero, low = x.operands
         value = number_of(low)
-        hides = number_of(zero) == 0 and value is not None and value < HIDDEN and is_lower_triangle(seen)
+        hides = number_of(zero) == 0 and value is not None and value < HIDDEN and is_lower_triangle(visible)
         return value if hides else None
     if not isinstance(x.op, ConstOp) or not is_triangle(x.op.array == 0):
         return None
@@ -222,8 +222,8 @@ def number_of_later_keys(x: Node) -> float | None:
     return value if value < HIDDEN else None
 
 
-def is_triangle(seen: np.ndarray) -> bool:
+def is_triangle(visible: np.ndarray) -> bool:
     """``[..., m, n]`` of one matrix, which is true on the main diagonal and below it, and has a diagonal."""
-    if seen.ndim < 2 or seen.size != seen.shape[-1] * seen.shape[-2]:
+    if visible.ndim < 2 or visible.size != visible.shape[-1] * visible.shape[-2]:
         return False
-    return bool((seen.reshape(seen.shape[-2:]) == (np.tri(*seen.shape[-2:]) > 0)).all())
+    return bool((visible.reshape(visible.shape[-2:]) == (np.tri(*visible.shape[-2:]) > 0)).all())

@@ -59,19 +59,19 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     chains: dict[Node, Chain] = {}
     inside: set[Node] = set()
     for node in fusible:
-        chain, seen = Chain(node, node), []
+        chain, absorbed = Chain(node, node), []
         while chain.last not in graph.ends and (reader := graph.readers.get(chain.last)) is not None:
-            longer = extended(chain, reader)
+            longer = extend(chain, reader)
             if longer is None or longer.last in chains or longer.last in inside:
                 break
-            seen.append(chain.last)
+            absorbed.append(chain.last)
             chain = longer
         chains[chain.last] = chain
-        inside.update(seen)
+        inside.update(absorbed)
 
     def change(node: Node, new: New) -> Node | None:
         if node in chains:
-            return built(chains[node], new)
+            return build_epilogue(chains[node], new)
         return node if node in inside else None
 
     return rebuild(graph, change)
@@ -93,11 +93,11 @@ def has_constant_filters(node: Node) -> bool:
     return isinstance(node.operands[1].op, ConstOp) or is_widened(node.operands[1])
 
 
-def extended(chain: Chain, user: Node) -> Chain | None:
+def extend(chain: Chain, user: Node) -> Chain | None:
     """The chain with its only user, or None when that is nothing an epilogue does."""
     rule = RULES.get(type(user.op))
-    found = rule(chain, user) if rule else None
-    return None if found is None else replace(found, last=user)
+    longer = rule(chain, user) if rule else None
+    return None if longer is None else replace(longer, last=user)
 
 
 def take_factor(chain: Chain, user: Node) -> Chain | None:
@@ -181,7 +181,7 @@ def channel_values(node: Node, channels: int) -> np.ndarray | None:
     return np.broadcast_to(array.reshape(-1), (channels,))
 
 
-def built(chain: Chain, new: New) -> Node:
+def build_epilogue(chain: Chain, new: New) -> Node:
     """The chain as one node."""
     x, f = chain.conv.operands
     operands = [new[x], new[f]]

@@ -25,7 +25,7 @@ def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     def change(node: Node, new: New) -> Node | None:
         if node in groups:
-            return _fused(groups[node][::-1], new)
+            return _fuse(groups[node][::-1], new)
         return node if node in inside else None
 
     return rebuild(graph, change) if groups else outputs
@@ -65,7 +65,7 @@ def _count(nodes: list[Node]) -> int:
     return sum(map(_weight, nodes))
 
 
-def _fused(inside: list[Node], new: New) -> Node:
+def _fuse(inside: list[Node], new: New) -> Node:
     """One node for these, which come operands first."""
     own = set(inside)
     reads = list(dict.fromkeys(x for n in inside for x in n.operands if x not in own))

@@ -7,7 +7,7 @@ from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.work import Work
 from cgraph.kernels.target import Target
-from cgraph.memory.layout import Facts, is_leaf, owner_of
+from cgraph.memory.layout import NodeFacts, is_leaf, owner_of
 from cgraph.ops.family import Pointwise
 from cgraph.ops.pad import Pad
 from cgraph.ops.physical.stencil import PAGE, Stencil
@@ -15,7 +15,7 @@ from cgraph.ops.slicing import SetSlice, Slice
 from cgraph.passes.loop_bodies import in_bodies
 from cgraph.passes.update_in_place import readers_of
 
-Joined = tuple[Stencil, tuple[Node, ...], Work]
+StencilJoin = tuple[Stencil, tuple[Node, ...], Work]
 
 
 def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
@@ -27,26 +27,26 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
     """
     graph = in_bodies(outputs, partial(fuse_stencils, target=target))
     larger = [node for node in graph.order if isinstance(node.op, Pad | SetSlice)] if graph.has(Pad, SetSlice) else []
-    found = {node: joined(node, target) for node in larger if has_inner(node, graph)}
-    if not found:
+    stencils = {node: join_stencil(node, target) for node in larger if has_inner(node, graph)}
+    if not stencils:
         return graph
-    views = Facts(target).views_of(graph.order)
+    views = NodeFacts(target).views_of(graph.order)
     owners = {node: owner_of(views[node]) for node in graph.order}
     readers, shown = readers_of(graph.order, views), {owners[x] for x in graph}
 
     def pays(node: Node) -> bool:
         """The op needs no more bytes than the pad or set slice that read the inner op's result, or a page more."""
-        inner, (_, sources, work) = node.operands[-1], found[node]
-        taken = {owners[sources[i]] for i in work.overwrites}
+        inner, (_, sources, work) = node.operands[-1], stencils[node]
+        overwritten = {owners[sources[i]] for i in work.overwrites}
         read = {x for x in (owners[s] for s in sources) if x not in shown and not is_leaf(x)}
         dying = {x for x in read if {inner, node}.issuperset(readers[x])}
-        needed = sum(x.nbytes for x in dying) + work.nbytes + (node.nbytes if taken.isdisjoint(dying) else 0)
+        needed = sum(x.nbytes for x in dying) + work.nbytes + (node.nbytes if overwritten.isdisjoint(dying) else 0)
         return needed <= inner.nbytes + node.nbytes + PAGE
 
     def change(node: Node, new: New) -> Node | None:
-        if not (node in found and may_overwrite(node, found[node], owners) and pays(node)):
+        if not (node in stencils and may_overwrite(node, stencils[node], owners) and pays(node)):
             return None
-        op, sources, _ = found[node]
+        op, sources, _ = stencils[node]
         return apply(op, *(new[x] for x in sources))
 
     return rebuild(graph, change)
@@ -60,7 +60,7 @@ def has_inner(node: Node, graph: Roots) -> bool:
     return isinstance(inner.op, Pointwise) and graph.is_inner(inner) and inner not in set(node.operands[:-1])
 
 
-def joined(node: Node, target: Target) -> Joined:
+def join_stencil(node: Node, target: Target) -> StencilJoin:
     """The op that computes both, what it reads, and what the target does for it."""
     inner, op = node.operands[-1], node.op
     assert isinstance(inner.op, Pointwise) and isinstance(op, Pad | SetSlice)
@@ -76,9 +76,9 @@ def joined(node: Node, target: Target) -> Joined:
     return stencil, tuple(sources), stencil.work(target, *(x.spec for x in sources))
 
 
-def may_overwrite(node: Node, found: Joined, owners: dict[Node, Node]) -> bool:
+def may_overwrite(node: Node, stencil: StencilJoin, owners: dict[Node, Node]) -> bool:
     """The op has permission to overwrite what the pad or the set slice might have: every array like the result."""
-    op, sources, work = found
+    op, sources, work = stencil
     alike = range(1) if op.border is None else [i for i, x in enumerate(sources) if x.spec == node.spec]
     reads = Counter(owners[x] for x in sources)
     return all(i in work.overwrites and reads[owners[sources[i]]] == 1 for i in alike)

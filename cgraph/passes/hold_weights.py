@@ -26,17 +26,17 @@ def hold_weights(outputs: tuple[Node, ...], dtype: np.dtype) -> tuple[Node, ...]
     Each of their float32 numbers is rounded to `dtype`, once, after the factors of a batch norm were multiplied in;
     what is computed of them is what float32 constants of these values give. All else stays as it is.
     """
-    held: dict[tuple[Node, Node | None], Node] = {}
+    rounded: dict[tuple[Node, Node | None], Node] = {}
 
     def weights(node: Node, scale: Node | None = None) -> Node:
         """The constant, times a factor for each filter, held in `dtype` and widened."""
-        if (node, scale) not in held:
+        if (node, scale) not in rounded:
             op = node.op
             assert isinstance(op, ConstOp)
             scaled = op.array if scale is None else op.array * scale.op.array[:, None, None, None]  # type: ignore[attr-defined]
-            held[node, scale] = astype(Const(convert(scaled, dtype), name=op.label, copy=False), FLOAT32)
+            rounded[node, scale] = astype(Const(convert(scaled, dtype), name=op.label, copy=False), FLOAT32)
             forget(op.array)
-        return held[node, scale]
+        return rounded[node, scale]
 
     def change(node: Node, new: New) -> Node | None:
         rule = RULES.get(type(node.op))

@@ -40,10 +40,10 @@ def each_loop(outputs: tuple[Node, ...], change: Callable[[Loop], Op]) -> Roots:
     """The graph with another op in the place of each loop."""
     graph = Roots.of(outputs)
 
-    def made(node: Node, new: New) -> Node | None:
+    def replace_loop(node: Node, new: New) -> Node | None:
         return apply(change(node.op), *[new[x] for x in node.operands]) if isinstance(node.op, Loop) else None
 
-    return rebuild(graph, made) if graph.has(Loop) else graph
+    return rebuild(graph, replace_loop) if graph.has(Loop) else graph
 
 
 def body_of(body: Body, results: tuple[Node, ...]) -> Body:

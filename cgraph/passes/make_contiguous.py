@@ -2,11 +2,11 @@
 
 from cgraph.ir.graph import Node, apply, with_operands
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.memory.layout import Facts
+from cgraph.memory.layout import NodeFacts
 from cgraph.ops.shape import Contiguous
 
 
-def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> Roots:
+def make_contiguous(outputs: tuple[Node, ...], facts: NodeFacts) -> Roots:
     """Insert a copy before every op that needs C order and would get a strided view: same values, more nodes.
 
     The views that tell are added to `facts`. Not done: choosing, among several users, one copy for all; equal copies
@@ -29,7 +29,7 @@ def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> Roots:
             return None
         return with_operands(node, tuple([copied(x) if x in strided else x for x in operands]))
 
-    found = rebuild(outputs, change)
-    for x in found:
+    graph = rebuild(outputs, change)
+    for x in graph:
         facts.view(x)
-    return found
+    return graph

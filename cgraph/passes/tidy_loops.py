@@ -44,14 +44,14 @@ def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     if not asked:
         return outputs
     loops = {key_of(n): n.op for n in graph.order if isinstance(n.op, Loop)}
-    found = {key: tidy(loops[key], wanted) for key, wanted in asked.items()}  # type: ignore[arg-type]
+    tidied = {key: tidy(loops[key], indices) for key, indices in asked.items()}  # type: ignore[arg-type]
 
     def change(node: Node, new: New) -> Node | None:
         if isinstance(node.op, Loop):
-            made = found[key_of(node)]
-            return apply(made.op, *(new[node.operands[i]] for i in made.operands))
+            tidy_loop = tidied[key_of(node)]
+            return apply(tidy_loop.op, *(new[node.operands[i]] for i in tidy_loop.operands))
         if isinstance(node.op, Item) and isinstance(node.operands[0].op, Loop):
-            return apply(Item(found[key_of(node.operands[0])].places[node.op.index]), new[node.operands[0]])
+            return apply(Item(tidied[key_of(node.operands[0])].places[node.op.index]), new[node.operands[0]])
         return None
 
     return rebuild(graph, change)
@@ -63,25 +63,25 @@ def key_of(loop: Node) -> tuple:
     return (replace(op, states=False), *map(id, loop.operands))
 
 
-def tidy(op: Loop, wanted: set[int]) -> Tidy:
+def tidy(op: Loop, indices: set[int]) -> Tidy:
     """The loop with those results alone, numbered as if it gave its states."""
     body, ends = op.body, len(op.body.carry)
     behind = ends + len(body.ys)
-    ys = [i for i in range(len(body.ys)) if ends + i in wanted]
-    carry = {i for i in wanted if i < ends} | {i - behind for i in wanted if i >= behind}
+    ys = [i for i in range(len(body.ys)) if ends + i in indices]
+    carry = {i for i in indices if i < ends} | {i - behind for i in indices if i >= behind}
     while True:
         read = set(post_order([*(body.next[i] for i in carry), *(body.ys[i] for i in ys)]))
         more = carry | {i for i, x in enumerate(body.carry) if x in read}
         if more == carry:
             break
         carry = more
-    kept = sorted(carry)
-    made = body_of(body, kept, ys, read)
+    carried = sorted(carry)
+    smaller = body_of(body, carried, ys, read)
     operands = [i for i, x in enumerate(body.inputs) if x in read or i in carry]
-    numbers = [*kept, *(ends + i for i in ys), *(behind + i for i in kept)]
-    states = any(i >= behind for i in wanted)
-    same = made is body and states == op.states
-    new = op if same else replace(op, body=made, states=states)
+    numbers = [*carried, *(ends + i for i in ys), *(behind + i for i in carried)]
+    states = any(i >= behind for i in indices)
+    same = smaller is body and states == op.states
+    new = op if same else replace(op, body=smaller, states=states)
     return Tidy(new, tuple(operands), {old: i for i, old in enumerate(numbers)})
 
 
@@ -90,13 +90,13 @@ def body_of(body: Body, carry: list[int], ys: list[int], read: set[Node]) -> Bod
     roots = tuple(body.next[i] for i in carry) + tuple(body.ys[i] for i in ys)
     for rewrite in (*INSIDE, tidy_loops):
         roots = rewrite(roots)
-    made = Body(
+    smaller = Body(
         tuple(body.carry[i] for i in carry),
         tuple(x for x in body.xs if x in read),
         tuple(x for x in body.shared if x in read),
         roots[: len(carry)],
         roots[len(carry) :],
     )
-    pairs = zip((*made.inputs, *made.results), (*body.inputs, *body.results))
-    alike = len(made.inputs) == len(body.inputs) and len(made.results) == len(body.results)
-    return body if alike and all(a is b for a, b in pairs) else made
+    pairs = zip((*smaller.inputs, *smaller.results), (*body.inputs, *body.results))
+    alike = len(smaller.inputs) == len(body.inputs) and len(smaller.results) == len(body.results)
+    return body if alike and all(a is b for a, b in pairs) else smaller

@@ -30,11 +30,11 @@ def transpose_once(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...
             readers[node.operands[1]] = readers.get(node.operands[1], 0) + 1
 
     def change(node: Node, new: New) -> Node:
-        made = rebuild_node(node, new)
+        product = rebuild_node(node, new)
         if not isinstance(node.op, PRODUCTS) or readers.get(node.operands[1], 0) < 2 or not is_read_as_it_lies(node):
-            return made
-        x, y, *rest = made.operands
-        return apply(made.op, x, apply(Contiguous(), y), *rest)
+            return product
+        x, y, *rest = product.operands
+        return apply(product.op, x, apply(Contiguous(), y), *rest)
 
     return rebuild(graph, change)
 

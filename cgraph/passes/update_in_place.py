@@ -9,7 +9,7 @@ from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import at_origins, post_order
 from cgraph.kernels.kernel import View
-from cgraph.memory.layout import Facts, computes, owner_of
+from cgraph.memory.layout import NodeFacts, computes, owner_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.in_place import InPlace
 
@@ -19,7 +19,7 @@ Extra = dict[Node, list[Node]]
 
 
 def update_in_place(
-    outputs: tuple[Node, ...], updates: Mapping[Var, Node], allowed: Collection[Var], facts: Facts
+    outputs: tuple[Node, ...], updates: Mapping[Var, Node], allowed: Collection[Var], facts: NodeFacts
 ) -> tuple[tuple[Node, ...], dict[Var, Node]]:
     """Outputs and update edges with sources in their Vars' bytes, where nobody reads the old value afterwards.
 
@@ -39,39 +39,39 @@ def update_in_place(
     views = facts.views_of(order)
     readers = readers_of(order, views)
     shown = {owner_of(views[n]) for n in outputs}
-    chosen: dict[Node, Var] = {}
+    targets: dict[Node, Var] = {}
     extra: Extra = {}
     for x, source in updates.items():
-        if x in allowed and x in views and x not in shown and source not in chosen and may_write(source, x, facts):
+        if x in allowed and x in views and x not in shown and source not in targets and may_write(source, x, facts):
             late = must_run_before(source, readers.get(x, []), extra)
             if late is not None and (not failing or all(map(ancestors(source, extra).intersection, failing))):
-                chosen[source] = x
+                targets[source] = x
                 extra[source] = late
-    new = rebuilt(roots, chosen, extra)
+    new = rebuilt(roots, targets, extra)
     split = len(outputs)
     return tuple(new[n] for n in outputs), dict(zip(updates, (new[n] for n in roots[split:])))
 
 
 def alike_in_failing(order: list[Node]) -> list[list[Node]]:
     """The nodes in which a run may end, together where all of them fail or none: when one has passed, all will."""
-    found: dict[Any, list[Node]] = {}
+    groups: dict[Any, list[Node]] = {}
     for node in order:
         if node.op.can_fail:
-            found.setdefault(node.op.reason(node), []).append(node)
-    return list(found.values())
+            groups.setdefault(node.op.reason(node), []).append(node)
+    return list(groups.values())
 
 
 def readers_of(order: list[Node], views: Mapping[Node, View | tuple[View, ...]]) -> dict[Node, list[Node]]:
     """The nodes that compute from a leaf's bytes, whole or through views."""
-    found: dict[Node, list[Node]] = {}
+    readers: dict[Node, list[Node]] = {}
     for node in order:
         if computes(node, views):
             for base in dict.fromkeys(owner_of(views[x]) for x in node.operands):
-                found.setdefault(base, []).append(node)
-    return found
+                readers.setdefault(base, []).append(node)
+    return readers
 
 
-def may_write(source: Node, x: Var, facts: Facts) -> bool:
+def may_write(source: Node, x: Var, facts: NodeFacts) -> bool:
     """The source computes bytes of its own, and reads the Var only as an operand that it may overwrite."""
     if isinstance(source.spec, Bundle) or source.op.writes or not computes(source, facts.views):
         return False
@@ -91,26 +91,26 @@ def must_run_before(source: Node, readers: list[Node], extra: Extra) -> list[Nod
 
 def ancestors(node: Node, extra: Extra) -> set[Node]:
     """Every node that runs before this one."""
-    found: set[Node] = set()
+    earlier: set[Node] = set()
     todo = [node]
     while todo:
         n = todo.pop()
         for x in (*n.operands, *extra.get(n, ())):
-            if x not in found:
-                found.add(x)
+            if x not in earlier:
+                earlier.add(x)
                 todo.append(x)
-    return found
+    return earlier
 
 
 @keeps_origin
-def rebuilt(roots: tuple[Node, ...], chosen: Mapping[Node, Var], extra: Extra) -> dict[Node, Node]:
+def rebuilt(roots: tuple[Node, ...], targets: Mapping[Node, Var], extra: Extra) -> dict[Node, Node]:
     """Every node on new operands, the chosen ones in place."""
     new: dict[Node, Node] = {}
     for node in at_origins(post_order(roots, extra)):
         operands = tuple(new[x] for x in node.operands)
-        if node in chosen:
-            given = (*operands, chosen[node], *(new[r] for r in extra[node]))
-            new[node] = apply(InPlace(node.op, len(operands), len(operands)), *given)
+        if node in targets:
+            arguments = (*operands, targets[node], *(new[r] for r in extra[node]))
+            new[node] = apply(InPlace(node.op, len(operands), len(operands)), *arguments)
         else:
             new[node] = with_new_operands(node, operands)
     return new

@@ -47,7 +47,7 @@ def weights_on_disk(large: Sequence[Node], weights: StreamedWeights) -> dict[Nod
     }
 
 
-def sliced(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
+def slice_constants(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
     """Convolutions and products with even pieces of their constants of at most so many bytes, or one panel of them.
 
     The same bits: slices are of results, and every sum is whole. `keep`: where pieces go that do not lie together.
@@ -62,7 +62,7 @@ def sliced(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
     return rebuild(roots, change)
 
 
-def sliced_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
+def slice_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
     """Some panels of channels after others; a slice has at least one."""
     op, filters = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
     axis = panel_axis(op)  # type: ignore[arg-type]
@@ -72,11 +72,11 @@ def sliced_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -
         return with_new_operands(node, operands)
     parts = np.array_split(filters, pieces, axis)
     slices = [Const(keep(in_c_order(part)), copy=False) for part in parts]
-    made = SlicedConv(op, tuple(part.shape[axis] for part in parts))  # type: ignore[arg-type]
-    return apply(made, operands[0], *slices, *operands[2:])
+    conv = SlicedConv(op, tuple(part.shape[axis] for part in parts))  # type: ignore[arg-type]
+    return apply(conv, operands[0], *slices, *operands[2:])
 
 
-def sliced_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
+def slice_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
     """A product of several rows: some panels of columns after others; a slice has at least one."""
     op, packed = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
     assert isinstance(op, PackedMatmul)
@@ -93,7 +93,7 @@ def sliced_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep)
     return apply(SlicedMatmul(op, columns), operands[0], *slices, *operands[2:])
 
 
-def sliced_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
+def slice_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
     """A product of one row: some columns after others, joined in place; a slice has whole cache lines of them."""
     matrix, columns = operands[1], node.shape[-1]
     constant, turn = (matrix, None) if isinstance(matrix.op, ConstOp) else (matrix.operands[0], matrix.op)
@@ -138,7 +138,7 @@ def is_row(node: Node) -> bool:
 
 Cut = Callable[[Node, tuple[Node, ...], int, Keep], Node]
 CUTS: tuple[tuple[Callable[[Node], bool], Cut], ...] = (
-    (is_laned, sliced_conv),
-    (is_packed, sliced_panels),
-    (is_row, sliced_row),
+    (is_laned, slice_conv),
+    (is_packed, slice_panels),
+    (is_row, slice_row),
 )

@@ -18,10 +18,10 @@ def widen_late(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     graph = Roots.of(outputs)
     if not graph.has(Cast) or not any(map(is_widening, graph.order)):
         return outputs
-    return rewrite(graph, [(Take, moved_first), (Reshape, moved_first), (Slice, moved_first)])
+    return rewrite(graph, [(Take, move_before_cast), (Reshape, move_before_cast), (Slice, move_before_cast)])
 
 
-def moved_first(node: Node) -> Node | None:
+def move_before_cast(node: Node) -> Node | None:
     """move(widen(x), ...) -> widen(move(x, ...))"""
     wide, *others = node.operands
     return astype(apply(node.op, wide.operands[0], *others), FLOAT32) if is_widening(wide) else None

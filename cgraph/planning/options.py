@@ -41,7 +41,7 @@ class Request(Record, eq=False):
         return Request(roots[:split], self.inputs, dict(zip(self.updates, roots[split:])))
 
 
-class Options(Record):
+class CompileOptions(Record):
     """The choices of one `compile`.
 
     Fields
@@ -92,7 +92,7 @@ class Options(Record):
         return self.precision is not None
 
     @property
-    def held(self) -> np.dtype | None:
+    def storage_dtype(self) -> np.dtype | None:
         """In which large weights are held, where that is said."""
         return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
 
@@ -144,22 +144,22 @@ def is_half(x: Any) -> bool:
     return isinstance(x, str | type | np.dtype) and dtype_of(x) in HALVES
 
 
-def options_of(chosen: dict[str, Any]) -> Options:
+def options_of(arguments: dict[str, Any]) -> CompileOptions:
     """Options by name. GraphError for a name that there is not, and for what an option does not take."""
-    for name, value in chosen.items():
+    for name, value in arguments.items():
         if name not in TAKEN:
-            raise GraphError(f"compile has no option {name!r}; there are {', '.join(Options._fields)}")
-        given = members(value) if name in SEVERAL else value
+            raise GraphError(f"compile has no option {name!r}; there are {', '.join(CompileOptions._fields)}")
+        argument = members(value) if name in SEVERAL else value
         words, is_taken = TAKEN[name]
-        if given is None and name in SEVERAL or not is_taken(given):
+        if argument is None and name in SEVERAL or not is_taken(argument):
             raise GraphError(f"{name} takes {words}, not {value!r:.60}")
-        chosen = chosen | {name: plain_number(given)}
-    if chosen.get("recompute") == 0.0 and isinstance(chosen["recompute"], float):
-        chosen["recompute"] = False  # a share of nothing
-    return Options(**chosen)
+        arguments = arguments | {name: plain_number(argument)}
+    if arguments.get("recompute") == 0.0 and isinstance(arguments["recompute"], float):
+        arguments["recompute"] = False  # a share of nothing
+    return CompileOptions(**arguments)
 
 
-def check_together(request: Request, options: Options, refused: Sequence[str], engine: str) -> None:
+def check_together(request: Request, options: CompileOptions, refused: Sequence[str], engine: str) -> None:
     """Refuse options that contradict one another, the graph or the engine; GraphError names both.
 
     Parameters
@@ -172,13 +172,13 @@ def check_together(request: Request, options: Options, refused: Sequence[str], e
             if x in set(options.freeze):
                 raise GraphError(f"freeze has {x.name} {x.spec}, which is {role}: it cannot be a constant as well")
     for name in refused:
-        if getattr(options, name) != Options._defaults[name]:
+        if getattr(options, name) != CompileOptions._defaults[name]:
             raise GraphError(f"the engine {engine} does not support {name}=; leave it out, or use another engine")
     for name in ("weights_dtype", "precision"):
         if not options.passes and getattr(options, name) is not None:
             raise GraphError(f"{name}= is a pass over the graph, and passes=False leaves all of them out")
     for name in ("changing", "recompute", "bands", "restructure", "weights"):
-        value, default = getattr(options, name), Options._defaults[name]
+        value, default = getattr(options, name), CompileOptions._defaults[name]
         if options.rows and (value != default or type(value) is not type(default)):
             raise GraphError(f"rows= goes with budget=, not with {name}=")
 

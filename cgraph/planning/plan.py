@@ -20,7 +20,7 @@ from cgraph.kernels.kernel import Pointer, View
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound, operator_breadths
 from cgraph.memory.check import check_plan
-from cgraph.memory.layout import Facts, Layout, in_order, is_leaf, layout_of, owner_of
+from cgraph.memory.layout import Layout, NodeFacts, in_order, is_leaf, layout_of, owner_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.replay import check_replay
@@ -37,7 +37,7 @@ from cgraph.ops.shape import Contiguous
 from cgraph.passes.loop_bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.passes.update_in_place import update_in_place
-from cgraph.planning.options import Options, Request
+from cgraph.planning.options import CompileOptions, Request
 from cgraph.record import Record, replace
 from cgraph.rematerialise.rebuild import dag_of
 from cgraph.schedule.breadth_first import breadth_first
@@ -110,7 +110,7 @@ class Compiled(Record):
         return sum(v.nbytes for v in self.layout.values)
 
 
-def planned(request: Request, target: Any, alignment: int, options: Options, is_wish: bool = False) -> Compiled:
+def planned(request: Request, target: Any, alignment: int, options: CompileOptions, is_wish: bool = False) -> Compiled:
     """The plan of a physical graph for one target.
 
     Parameters
@@ -141,7 +141,7 @@ def with_constants(compiled: Compiled, moved: Mapping[Node, Node]) -> Compiled:
             new[node] = with_new_operands(node, tuple(new[x] for x in node.operands))
 
     def renamed(table: Mapping[Node, Any]) -> dict[Node, Any]:
-        return {new[node]: found for node, found in table.items() if node in new}  # works are known of other nodes too
+        return {new[node]: entry for node, entry in table.items() if node in new}  # works are known of other nodes too
 
     def based(view: View) -> View:
         base = view.at.base
@@ -161,18 +161,18 @@ def with_constants(compiled: Compiled, moved: Mapping[Node, Node]) -> Compiled:
             value_of=renamed(layout.value_of),
             workspace_of=renamed(layout.workspace_of),
             works=renamed(layout.works),
-            kept=tuple(new[x] for x in layout.kept),
+            lasting=tuple(new[x] for x in layout.lasting),
             always=frozenset(new[x] for x in layout.always),
         ),
         views=viewed(compiled.views),
     )
 
 
-def needs_text(compiled: Compiled, given: str) -> str:
+def needs_text(compiled: Compiled, limit: str) -> str:
     """What a plan needs, what there is, and what any plan needs."""
     plan, bound = compiled.plan, bytes_text(compiled.lower_bound)
     needed = f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}"
-    return f"{needed}, {given}; no plan of this graph needs less than {bound}"
+    return f"{needed}, {limit}; no plan of this graph needs less than {bound}"
 
 
 def budget_text(layout: Layout, problem: Problem, plan: Plan, budget: int) -> str:
@@ -209,28 +209,30 @@ def plan_graph(
     Raises
         BudgetError: no plan does
     """
-    facts, split = Facts(target), len(outputs)
+    facts, split = NodeFacts(target), len(outputs)
     roots: tuple[Node, ...] = (*outputs, *updates.values())
     roots = plan_bodies(roots, partial(round_of, target, strategy, alignment, order))
     roots = make_contiguous(roots, facts)
-    edges = dict(zip(updates, (detached(x, facts.views) for x in roots[split:])))
+    edges = dict(zip(updates, (detach(x, facts.views) for x in roots[split:])))
     outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs), facts)
     ends = (*outputs, *edges.values())
     nodes = post_order(ends)
-    always = kept_for(changing, nodes)
-    given = layout_of(nodes, ends, always, facts)
-    found = [(name, given if run is None else layout_of(run, ends, always, facts)) for name, run in runs(given, order)]
-    known = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
-    best, plan = fitted(known, limits, Planner(strategy, alignment, facts))
+    always = cached_nodes(changing, nodes)
+    initial = layout_of(nodes, ends, always, facts)
+    layouts = [
+        (name, initial if run is None else layout_of(run, ends, always, facts)) for name, run in runs(initial, order)
+    ]
+    choice = smallest([way for name, layout in layouts for way in candidates(name, layout, alignment)], strategy)
+    best, plan = fitted(choice, limits, Planner(strategy, alignment, facts))
     if limits.most is not None and plan.nbytes > limits.most and not limits.is_wish:
         raise BudgetError(budget_text(best.layout, best.usage.problem, plan, limits.most))
-    if best.layout is not known[0].layout:
-        ends, always = best.layout.kept, set(best.layout.always)
-    places = checked_places((best, plan), target, ends, always)
+    if best.layout is not choice[0].layout:
+        ends, always = best.layout.lasting, set(best.layout.always)
+    places = check_and_place((best, plan), target, ends, always)
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
 
 
-def checked_places(choice: Choice, target: Any, ends: Iterable[Node], always: Iterable[Node]) -> Mapping[Node, Any]:
+def check_and_place(choice: Choice, target: Any, ends: Iterable[Node], always: Iterable[Node]) -> Mapping[Node, Any]:
     """Where every value of a plan lies, after all checks; `ends` and `always` as they were asked for.
 
     Raises
@@ -244,18 +246,18 @@ def checked_places(choice: Choice, target: Any, ends: Iterable[Node], always: It
     places = layout.place(best.usage, plan)
     if len(layout.steps) > MOST_REPLAYED:
         return places
-    known = dict(places)
+    views = dict(places)
     workspaces = {node: best.usage.offset(plan, i) for node, i in layout.workspace_of.items()}
-    check_replay(layout.steps, known, layout.works, workspaces, plan.nbytes, ends, always)
-    return known
+    check_replay(layout.steps, views, layout.works, workspaces, plan.nbytes, ends, always)
+    return views
 
 
 def round_of(target: Any, strategy: Strategy, alignment: int, order: str, body: Body) -> Round:
     """One round of a loop: a graph whose update edges give the state, planned as any other."""
     changed = {x: node for x, node in zip(body.carry, body.next) if node is not x}
-    made = plan_graph(body.ys, changed, target, strategy, (), alignment, order)
-    ys, after = (tuple(made.views[x] for x in nodes) for nodes in (made.outputs, made.sources))
-    return Round(tuple(made.steps), made.nbytes, ys, tuple(zip(made.updated, after)), made)
+    compiled = plan_graph(body.ys, changed, target, strategy, (), alignment, order)
+    ys, after = (tuple(compiled.views[x] for x in nodes) for nodes in (compiled.outputs, compiled.sources))
+    return Round(tuple(compiled.steps), compiled.nbytes, ys, tuple(zip(compiled.updated, after)), compiled)
 
 
 def strategy_named(memory: str | Strategy) -> Strategy:
@@ -275,22 +277,22 @@ def exact_watched(problem: Problem, capacity: int | None = None) -> Plan:
         return exact(problem, capacity=capacity, tell=tell)
 
 
-def detached(source: Node, views: Mapping[Node, Any]) -> Node:
+def detach(source: Node, views: Mapping[Node, Any]) -> Node:
     """The source of an update edge with bytes in the arena: a Var's own bytes change while edges are written."""
     return apply(Contiguous(), source) if is_leaf(owner_of(views[source])) else source
 
 
-def kept_for(changing: tuple[Var, ...], order: Sequence[Node]) -> set[Node]:
+def cached_nodes(changing: tuple[Var, ...], order: Sequence[Node]) -> set[Node]:
     """Nodes that do not depend on a changing Var and are read by one that does."""
     if not changing:
         return set()
     cone: set[Node] = set(changing)
-    kept: set[Node] = set()
+    border: set[Node] = set()
     for node in order:
         if any(x in cone for x in node.operands):
             cone.add(node)
-            kept.update(x for x in node.operands if x not in cone)
-    return kept
+            border.update(x for x in node.operands if x not in cone)
+    return border
 
 
 # -- orders -----------------------------------------------------------------------------------------------------------
@@ -304,13 +306,13 @@ def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
     dag = dag_of(layout)
     if order != "auto":
         return [(order, in_order(layout, SCHEDULES[order](dag)))]
-    found: list[tuple[str, list[Node] | None]] = [("depth_first", None)]
+    orders: list[tuple[str, list[Node] | None]] = [("depth_first", None)]
     walked = peak(dag, range(len(layout.steps)))
     if walked > least_peak(dag):
         better = least_memory(dag, states=STATES, starts=(as_given, eager, costly_first))
         if peak(dag, better) < walked:
-            found.append(("least_memory", in_order(layout, better)))
-    return found
+            orders.append(("least_memory", in_order(layout, better)))
+    return orders
 
 
 def check_order(order: str) -> None:

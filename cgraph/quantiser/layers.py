@@ -11,7 +11,7 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, unbroadcast
 from cgraph.passes.fold_constants import constant_of
-from cgraph.passes.fuse_epilogues import Chain, extended
+from cgraph.passes.fuse_epilogues import Chain, extend
 from cgraph.passes.integers.patterns import IsInner, bound
 from cgraph.record import Record
 
@@ -68,7 +68,7 @@ def folded_conv(
     """The end of what a convolution's channels are multiplied by and added to, filters and bias with all of that."""
     chain = Chain(core, core)
     while is_inner(chain.last):
-        longer = extended(chain, users[chain.last][0])
+        longer = extend(chain, users[chain.last][0])
         if longer is None or not longer.is_open:
             break
         chain = longer

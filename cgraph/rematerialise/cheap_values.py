@@ -28,21 +28,21 @@ def cheap_again(layout: Layout, problem: Reruns, share: float) -> Order:
 
     `share`: of the work of all steps, the most that is done again; values with most bytes for their work come first.
     """
-    search = Search(layout, problem)
+    search = CheapSearch(layout, problem)
     before: dict[int, set[int]] = {}
-    for t in sorted(search.chosen(share), reverse=True):  # users before what they read
+    for t in sorted(search.cheap_steps(share), reverse=True):  # users before what they read
         at = search.first[t]
-        found = search.runs(t, at)
-        if found:
-            before.setdefault(at, set()).update(found)
-            search.read(found, at)
+        runs = search.runs(t, at)
+        if runs:
+            before.setdefault(at, set()).update(runs)
+            search.read(runs, at)
     order: Order = []
     for t in range(len(layout.steps)):
         order += [*sorted(before.get(t, ())), t]
     return order
 
 
-class Search:
+class CheapSearch:
     """What waits, and how it is made again. Changes: what is made again reads values earlier.
 
     Fields
@@ -61,16 +61,16 @@ class Search:
             if x <= self.forward.turn:
                 self.first[x] = min(at, self.first.get(x, at))
 
-    def chosen(self, share: float) -> list[int]:
+    def cheap_steps(self, share: float) -> list[int]:
         """Steps whose values wait and are cheap to have again: as many as the share of the work allows."""
-        room, taken = share * self.problem.own, []
+        room, picks = share * self.problem.own, []
         work = {t: self.work(t) for t in self.forward.waiting if self.forward.values[t].nbytes >= LEAST}
         per_byte = {t: cost / self.forward.values[t].nbytes for t, cost in work.items() if cost}
         for t in sorted(per_byte, key=lambda t: (per_byte[t], t)):
             if work[t] <= room:
                 room -= work[t]
-                taken.append(t)
-        return taken
+                picks.append(t)
+        return picks
 
     def work(self, t: int) -> int:
         """What it costs to have the value of a step again, 0 where it is not cheap."""
@@ -79,20 +79,20 @@ class Search:
 
     def runs(self, t: int, at: int) -> list[int]:
         """The steps that run again for the value of one of them, before step `at`; none where that is not cheap."""
-        found, waiting = [t], [t]
-        while waiting and len(found) <= LONGEST:
+        steps, waiting = [t], [t]
+        while waiting and len(steps) <= LONGEST:
             i = waiting.pop()
             if not is_cheap(self.layout.steps[i]) or i in self.forward.pinned or at >= self.problem.until[i]:
                 return []
-            missing = [x for x in self.forward.reads[i] if not self.waits(x) and x not in found]
-            found += missing
+            missing = [x for x in self.forward.reads[i] if not self.waits(x) and x not in steps]
+            steps += missing
             waiting += missing
-        return [] if waiting else found
+        return [] if waiting else steps
 
     def waits(self, x: int) -> bool:
         """The value is kept for the backward part anyway; perhaps a little longer now, in place of what it gives."""
         value = self.forward.values[x]
-        return value.kept or value.last > self.forward.turn
+        return value.lasting or value.last > self.forward.turn
 
 
 def is_cheap(node: Node) -> bool:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from cgraph.rematerialise.reruns import Order, Places, Reruns, again_in
+from cgraph.rematerialise.reruns import Order, OrderIndex, Reruns, rerun_positions
 
 DEPTHS = (0, 1, 2, 4, -1)  # of what is computed again for a value; -1: all that would wait
 CHANCES = (0.0, 1.0, 1.0, 3.0, 3.0)  # of the tries to get under a number of bytes
@@ -36,13 +36,13 @@ def least_work(problem: Reruns, most: int, starts: Sequence[Sequence[int]]) -> O
 
     Never more extra work than the cheapest of `starts` that fits. `starts`: orders to begin with.
     """
-    search = Search(problem, most, looks_for(problem))
-    found = []
+    search = LeastWorkSearch(problem, most, looks_for(problem))
+    orders = []
     for start in starts:
         if search.looks > 0 and (order := search.fitted(problem.living(start))) is not None:
-            found.append(search.pruned(order))
-    found += [list(start) for start in starts if problem.peak(start) <= most]
-    return search.improved(min(found, key=problem.extra)) if found else None
+            orders.append(search.pruned(order))
+    orders += [list(start) for start in starts if problem.peak(start) <= most]
+    return search.improved(min(orders, key=problem.extra)) if orders else None
 
 
 def least_bytes(problem: Reruns, start: Sequence[int], low: int) -> Order:
@@ -50,18 +50,18 @@ def least_bytes(problem: Reruns, start: Sequence[int], low: int) -> Order:
     best, plain = problem.living(start), list(range(len(problem.cost)))
     high, looks = problem.peak(best), looks_for(problem)
     while low < high and looks > 0:
-        search = Search(problem, (low + high) // 2, looks)
+        search = LeastWorkSearch(problem, (low + high) // 2, looks)
         tries = (search.fitted(order, chance) for chance in CHANCES for order in (best, plain))
-        found = next((order for order in tries if order is not None), None)
+        smaller = next((order for order in tries if order is not None), None)
         looks = search.looks
-        if found is None:
+        if smaller is None:
             low = search.most + 1
             continue
-        best, high = found, problem.peak(found)
-    return Search(problem, high, looks_for(problem)).improved(best)
+        best, high = smaller, problem.peak(smaller)
+    return LeastWorkSearch(problem, high, looks_for(problem)).improved(best)
 
 
-class Search:
+class LeastWorkSearch:
     """Orders within some bytes. Changes: counts the orders that it looks at.
 
     Fields
@@ -100,7 +100,7 @@ class Search:
 
     def relieved(self, order: Order, place: int) -> Iterator[Order]:
         """Orders in which one of the values that wait at a place is computed again behind it."""
-        places, cost, nbytes = Places(self.problem, order), self.problem.cost, self.problem.dag.nbytes
+        places, cost, nbytes = OrderIndex(self.problem, order), self.problem.cost, self.problem.dag.nbytes
         waiting = [(i, read) for i, read in places.waiting(place) if places.may_run(i, read)]
         for i, read in sorted(waiting, key=lambda x: cost[x[0]] / max(nbytes[x[0]], 1))[:MOST_TRIED]:
             ways = [places.again([i], read, place, depth) for depth in DEPTHS]
@@ -111,15 +111,15 @@ class Search:
     def pruned(self, order: Order) -> Order:
         """An order that fits without the reruns that it fits without, the dearest first."""
         cost = self.problem.cost
-        kept = 0
+        at = 0
         while self.looks > 0:
-            places = sorted(again_in(order), key=lambda place: -cost[order[place]])
-            if kept >= len(places):
+            places = sorted(rerun_positions(order), key=lambda place: -cost[order[place]])
+            if at >= len(places):
                 break
-            place = places[kept]
+            place = places[at]
             other = self.problem.living([*order[:place], *order[place + 1 :]])
             if self.over(other)[0]:
-                kept += 1
+                at += 1
             else:
                 order = other
         return order
@@ -132,14 +132,14 @@ class Search:
         while self.looks > 0 and least > 0 and rounds:
             rounds -= 1
             share = self.random.choice(SHARES)
-            gone = {place for place in again_in(order) if self.random.random() < share}
+            gone = {place for place in rerun_positions(order) if self.random.random() < share}
             other = self.fitted(self.problem.living([i for p, i in enumerate(order) if p not in gone]), 1.0)
             if other is None:
                 continue
             other = self.pruned(other)
-            found = self.problem.extra(other)
-            if found <= cost:
-                order, cost = other, found
-            if found < least:
-                best, least, rounds = other, found, ROUNDS
+            extra = self.problem.extra(other)
+            if extra <= cost:
+                order, cost = other, extra
+            if extra < least:
+                best, least, rounds = other, extra, ROUNDS
         return best

@@ -25,14 +25,14 @@ MOVED = 8  # multiplications with additions in the time of an element that is re
 def dag_of(layout: Layout, alignment: int = 1) -> Dag:
     """The steps of a layout, as a schedule sees them; sizes are rounded up to multiples of the alignment."""
     values, views, count = layout.values, layout.views, len(layout.steps)
-    made = producers_of(views, layout.value_of)
+    producers = producers_of(views, layout.value_of)
     scratch = [0] * count
     for node, i in layout.workspace_of.items():
         scratch[layout.value_of[node]] = round_up(values[i].nbytes, alignment)
     return Dag(
         tuple([round_up(v.nbytes, alignment) for v in values[:count]]),
-        tuple([tuple([i for x in node.operands if (i := made[x]) >= 0]) for node in layout.steps]),
-        frozenset(i for i, v in enumerate(values[:count]) if v.kept),
+        tuple([tuple([i for x in node.operands if (i := producers[x]) >= 0]) for node in layout.steps]),
+        frozenset(i for i, v in enumerate(values[:count]) if v.lasting),
         tuple(scratch),
         tuple([(*v.overwritable, *[x for x, _ in v.parts]) if v.parts else v.overwritable for v in values[:count]]),
     )
@@ -48,7 +48,7 @@ def reruns_of(layout: Layout, alignment: int) -> Reruns:
 
     def until(t: int) -> int:
         node = steps[t]
-        if values[t].kept or node.op.writes or not node.op.pure:
+        if values[t].lasting or node.op.writes or not node.op.pure:
             return t
         read = (owner_of(views[x]) for x in node.operands)
         return min((w for var in read for w in writers.get(var, ()) if w > t), default=len(steps))
@@ -73,21 +73,21 @@ def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[No
     """
     steps_of: dict[Node, tuple[int, ...]] = {node: (t,) for t, node in enumerate(layout.steps)}
     shown: dict[int, list[Node]] = defaultdict(list)  # per step what is a view of its value or is made beside it
-    made: dict[Node, Node] = {}
+    latest: dict[Node, Node] = {}
     for node in layout.views:
         if node not in steps_of:
             steps_of[node] = tuple({t for x in node.operands for t in steps_of[x]})
-            made |= {} if steps_of[node] else {node: node}
+            latest |= {} if steps_of[node] else {node: node}
             for t in steps_of[node]:
                 shown[t].append(node)
-    nodes = dict.fromkeys(made)
+    nodes = dict.fromkeys(latest)
     for t in order:
         for node in at_origins((layout.steps[t], *shown[t])):
-            if all(x in made for x in node.operands):  # a view may wait for something behind what it shows
-                operands = tuple([made[x] for x in node.operands])
+            if all(x in latest for x in node.operands):  # a view may wait for something behind what it shows
+                operands = tuple([latest[x] for x in node.operands])
                 new = with_new_operands(node, operands)
                 while node is layout.steps[t] and new in nodes:  # equal nodes are one
                     new = apply(Rerun(new.op), *operands)
-                made[node] = new
+                latest[node] = new
                 nodes[new] = None
-    return list(nodes), made
+    return list(nodes), latest

@@ -45,13 +45,13 @@ class Reruns(Record, eq=False):
     def breadths(self, order: Sequence[int]) -> list[int]:
         """Bytes in use at each place of an order. Time O(order and its reads)."""
         dag = self.dag
-        nbytes, distinct, takes, scratch = dag.nbytes, dag.distinct, dag.taken, dag.workspaces
-        found = [0] * len(order)
-        waits = [i in dag.kept for i in range(len(nbytes))]
-        in_use = sum([nbytes[i] for i in dag.kept])
+        nbytes, distinct, takes, scratch = dag.nbytes, dag.distinct, dag.overwritable, dag.workspaces
+        sizes = [0] * len(order)
+        waits = [i in dag.lasting for i in range(len(nbytes))]
+        in_use = sum([nbytes[i] for i in dag.lasting])
         for place in range(len(order) - 1, -1, -1):
             i = order[place]
-            own, taken = nbytes[i], 0
+            own, overwritten = nbytes[i], 0
             if waits[i]:
                 waits[i] = False
                 in_use -= own
@@ -60,9 +60,9 @@ class Reruns(Record, eq=False):
                     waits[x] = True
                     in_use += nbytes[x]
                     if x in takes[i]:
-                        taken += nbytes[x]
-            found[place] = in_use + scratch[i] + (own - taken if taken < own else 0)
-        return found
+                        overwritten += nbytes[x]
+            sizes[place] = in_use + scratch[i] + (own - overwritten if overwritten < own else 0)
+        return sizes
 
     def peak(self, order: Sequence[int]) -> int:
         """The most bytes in use at any place."""
@@ -71,32 +71,32 @@ class Reruns(Record, eq=False):
     def living(self, order: Sequence[int]) -> Order:
         """An order without the runs whose value nobody reads, where the graph has readers of it."""
         dag = self.dag
-        wanted = [not users or i in dag.kept for i, users in enumerate(dag.users)]
-        again = set(again_in(order)) if self.firm else set()
-        found: Order = []
+        is_read = [not users or i in dag.lasting for i, users in enumerate(dag.users)]
+        again = set(rerun_positions(order)) if self.firm else set()
+        runs: Order = []
         for place in range(len(order) - 1, -1, -1):
             i = order[place]
-            if not wanted[i] and (i not in self.firm or place in again):
+            if not is_read[i] and (i not in self.firm or place in again):
                 continue
-            wanted[i] = False
-            found.append(i)
+            is_read[i] = False
+            runs.append(i)
             for x in dag.distinct[i]:
-                wanted[x] = True
-        return found[::-1]
+                is_read[x] = True
+        return runs[::-1]
 
 
-def again_in(order: Sequence[int]) -> list[int]:
+def rerun_positions(order: Sequence[int]) -> list[int]:
     """Places of an order at which a node does not run for the first time."""
-    seen: set[int] = set()
-    found = []
+    earlier: set[int] = set()
+    places = []
     for place, i in enumerate(order):
-        if i in seen:
-            found.append(place)
-        seen.add(i)
-    return found
+        if i in earlier:
+            places.append(place)
+        earlier.add(i)
+    return places
 
 
-class Places:
+class OrderIndex:
     """Where each node of an order runs, and where its value is read."""
 
     def __init__(self, problem: Reruns, order: Sequence[int]) -> None:
@@ -126,7 +126,7 @@ class Places:
 
     def waits(self, i: int, place: int, over: int) -> bool:
         """A value that is read at a place beside its other reads would be in use at `over` for this read alone."""
-        if i in self.problem.dag.kept:
+        if i in self.problem.dag.lasting:
             return False
         runs, reads = self.runs[i], self.reads[i]
         later, at = bisect_left(runs, place), bisect_left(reads, place)
@@ -145,18 +145,18 @@ class Places:
             and (not (at := bisect_left(reads[x], place)) or reads[x][at - 1] <= over)
         ]
 
-    def again(self, wanted: Sequence[int], place: int, over: int, depth: int) -> list[int]:
+    def again(self, targets: Sequence[int], place: int, over: int, depth: int) -> list[int]:
         """What runs before a place to make values there: their nodes, and those that would wait at `over` to be read.
 
         `depth`: over how many reads that is followed; what is read by the last of them waits.
         """
-        found, waiting = set(wanted), [(i, 0) for i in wanted]
+        nodes, waiting = set(targets), [(i, 0) for i in targets]
         while waiting:
             node, level = waiting.pop()
             if level == depth:
                 continue
             for x in self.problem.dag.distinct[node]:
-                if x not in found and self.may_run(x, place) and self.waits(x, place, over):
-                    found.add(x)
+                if x not in nodes and self.may_run(x, place) and self.waits(x, place, over):
+                    nodes.add(x)
                     waiting.append((x, level + 1))
-        return sorted(found)
+        return sorted(nodes)

@@ -59,7 +59,7 @@ class Forward:
     @cached_property
     def waiting(self) -> set[int]:
         """Steps up to the turn whose values are read behind it."""
-        return {t for t in range(self.turn + 1) if self.values[t].last > self.turn and not self.values[t].kept}
+        return {t for t in range(self.turn + 1) if self.values[t].last > self.turn and not self.values[t].lasting}
 
     @cached_property
     def pinned(self) -> set[int]:
@@ -69,7 +69,7 @@ class Forward:
         return {
             t
             for t, node in enumerate(self.layout.steps[: self.turn + 1])
-            if self.values[t].kept
+            if self.values[t].lasting
             or not node.op.pure
             or node.op.writes
             or (written and any(owner_of(views[x]) in written for x in node.operands))
@@ -79,7 +79,7 @@ class Forward:
         """Behind each step, the bytes of values that are not kept, made at or before it and read later."""
         change = [0] * (len(spans) + 1)
         for t, (first, last) in enumerate(spans):
-            if not self.values[t].kept and last > first:
+            if not self.values[t].lasting and last > first:
                 change[first] += self.values[t].nbytes
                 change[last] -= self.values[t].nbytes
         return list(accumulate(change))[: len(spans)]
@@ -88,7 +88,7 @@ class Forward:
         """The last step of each segment but the last: where fewest bytes must be kept, once half a segment is full."""
         limit = max(sum(self.values[t].nbytes for t in self.waiting) / segments, 1)
         across = self.bytes_across(list(enumerate(self.last)))
-        found: list[int] = []
+        cuts: list[int] = []
         full, best, behind = 0, -1, 0
         for t in range(self.turn):
             size = self.values[t].nbytes if t in self.waiting else 0
@@ -96,25 +96,25 @@ class Forward:
             if 2 * full >= limit and (best < 0 or across[t] < across[best]):
                 best, behind = t, 0
             if full >= limit:
-                found.append(best)
+                cuts.append(best)
                 full, best = behind, -1
                 behind = 0
-        return found
+        return cuts
 
     def dropped(self, segments: int) -> list[list[int]]:
         """Per segment, the steps to run again, rising."""
         cuts = self.cuts(segments)
-        found: list[list[int]] = []
+        segments_again: list[list[int]] = []
         for first, last in zip([0, *(c + 1 for c in cuts)], cuts):
             again: list[int] = []
-            wanted: set[int] = set()
+            needed: set[int] = set()
             for t in range(last, first - 1, -1):
                 read_by_later_segment = self.last[t] > last
-                if t not in self.pinned and not read_by_later_segment and (t in self.waiting or t in wanted):
+                if t not in self.pinned and not read_by_later_segment and (t in self.waiting or t in needed):
                     again.append(t)
-                    wanted.update(self.reads[t])
-            found.append(again[::-1])
-        return found
+                    needed.update(self.reads[t])
+            segments_again.append(again[::-1])
+        return segments_again
 
     def order(self, segments: int) -> list[int]:
         """All steps, and each segment once more right before the first step behind the turn that asks for it."""
@@ -124,13 +124,13 @@ class Forward:
         order = list(range(self.turn + 1))
         waiting = dict.fromkeys(s for s, again in enumerate(dropped) if again)
         for t in range(self.turn + 1, len(steps)):
-            wanted = [segment_of[x] for x in self.reads[t] if x in segment_of]
+            needed = [segment_of[x] for x in self.reads[t] if x in segment_of]
             if steps[t].op.writes:  # what reads a Var runs again before the Var is written
                 var = owner_of(views[steps[t]])
-                wanted += [
+                needed += [
                     s for s in waiting if any(owner_of(views[x]) is var for i in dropped[s] for x in steps[i].operands)
                 ]
-            for s in dict.fromkeys(wanted):
+            for s in dict.fromkeys(needed):
                 if s in waiting:
                     del waiting[s]
                     order += dropped[s]

@@ -130,8 +130,9 @@ def add_code(code: Code, arrays: Pieces, start_of: Mapping[int, int], streamed: 
 
 
 def add_tables(tables: Tables, arrays: Pieces) -> None:
-    for name in ("segments", "workspace", "kept"):
-        arrays.name(f"again.{name}", getattr(tables, name))
+    arrays.name("again.segments", tables.segments)
+    arrays.name("again.workspace", tables.workspace)
+    arrays.name("again.kept", tables.lasting)
     arrays.name("again.depends", tables.depends, "|u1")
     for name in ("reads", "parts"):
         lists = getattr(tables, name)

@@ -16,10 +16,10 @@ def costly_first(dag: Dag) -> tuple[int, ...]:
     """Post-order; operands, and last nodes, by falling difference of bytes needed and bytes left; ties as given."""
     operands: list[tuple[int, ...]] = []
     excess: list[int] = []  # bytes that computing a node needs, less those of its value
-    for i, given in enumerate(dag.distinct):
-        in_order = tuple(sorted(given, key=lambda x: -excess[x]))
+    for i, reads in enumerate(dag.distinct):
+        in_order = tuple(sorted(reads, key=lambda x: -excess[x]))
         operands.append(in_order)
-        own = dag.needed(i, sum(dag.nbytes[x] for x in dag.taken[i]))
+        own = dag.needed(i, sum(dag.nbytes[x] for x in dag.overwritable[i]))
         excess.append(_bytes_needed(dag, in_order, excess, own) - dag.nbytes[i])
     roots = sorted((i for i, users in enumerate(dag.users) if not users), key=lambda x: -excess[x])
     return post_order_of(operands, roots)

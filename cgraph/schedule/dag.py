@@ -25,15 +25,15 @@ class Dag(Record):
 
     nbytes: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
-    kept: frozenset[int] = frozenset()
+    lasting: frozenset[int] = frozenset()
     scratch: tuple[int, ...] = ()
     takes: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.nbytes)
-        for given in (self.operands, self.scratch or self.nbytes, self.takes or self.nbytes):
-            if len(given) != count:
-                raise GraphError(f"{count} sizes for {len(given)} nodes")
+        for sizes in (self.operands, self.scratch or self.nbytes, self.takes or self.nbytes):
+            if len(sizes) != count:
+                raise GraphError(f"{count} sizes for {len(sizes)} nodes")
         if min(self.nbytes, default=0) < 0:
             raise GraphError(f"node {self.nbytes.index(min(self.nbytes))} has {min(self.nbytes)} bytes")
         for i, operands in enumerate(self.operands):
@@ -60,16 +60,16 @@ class Dag(Record):
         return self.scratch or (0,) * len(self.nbytes)
 
     @cached_property
-    def taken(self) -> tuple[tuple[int, ...], ...]:
+    def overwritable(self) -> tuple[tuple[int, ...], ...]:
         """For each node the operands whose bytes it takes when it is the last to read them."""
         if not self.takes:
             return ((),) * len(self.nbytes)
-        return tuple([tuple([x for x in dict.fromkeys(takes) if x not in self.kept]) for takes in self.takes])
+        return tuple([tuple([x for x in dict.fromkeys(takes) if x not in self.lasting]) for takes in self.takes])
 
-    def needed(self, node: int, taken: int) -> int:
+    def needed(self, node: int, overwritten: int) -> int:
         """Bytes that a node needs besides those in use when it takes `taken` bytes of its operands."""
         own = self.nbytes[node]
-        return self.workspaces[node] + (own - taken if taken < own else 0)
+        return self.workspaces[node] + (own - overwritten if overwritten < own else 0)
 
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
@@ -84,18 +84,18 @@ def breadths(dag: Dag, order: Sequence[int]) -> list[int]:
 
 def steps_of(dag: Dag, order: Iterable[int]) -> Iterator[tuple[int, int]]:
     """At each step of a schedule the bytes in use before it, and those it needs besides."""
-    nbytes, distinct, kept, takes = dag.nbytes, dag.distinct, dag.kept, dag.taken
+    nbytes, distinct, lasting, takes = dag.nbytes, dag.distinct, dag.lasting, dag.overwritable
     waiting = [len(users) for users in dag.users]
     in_use = 0
     for node in order:
-        taken = sum([nbytes[x] for x in takes[node] if waiting[x] == 1]) if takes[node] else 0
-        yield in_use, dag.needed(node, taken)
+        overwritten = sum([nbytes[x] for x in takes[node] if waiting[x] == 1]) if takes[node] else 0
+        yield in_use, dag.needed(node, overwritten)
         in_use += nbytes[node]
-        if not waiting[node] and node not in kept:
+        if not waiting[node] and node not in lasting:
             in_use -= nbytes[node]
         for x in distinct[node]:
             waiting[x] -= 1
-            if not waiting[x] and x not in kept:
+            if not waiting[x] and x not in lasting:
                 in_use -= nbytes[x]
 
 
@@ -104,9 +104,9 @@ def least_peak(dag: Dag) -> int:
 
     Often less than any schedule can do; when a schedule needs no more, there is nothing to look for.
     """
-    nbytes, takes = dag.nbytes, dag.taken
-    most = sum(nbytes[x] for x in dag.kept)
+    nbytes, takes = dag.nbytes, dag.overwritable
+    most = sum(nbytes[x] for x in dag.lasting)
     for i, operands in enumerate(dag.distinct):
-        taken = sum([nbytes[x] for x in takes[i]]) if takes[i] else 0
-        most = max(most, dag.needed(i, taken) + sum([nbytes[x] for x in operands]))
+        overwritten = sum([nbytes[x] for x in takes[i]]) if takes[i] else 0
+        most = max(most, dag.needed(i, overwritten) + sum([nbytes[x] for x in operands]))
     return most

@@ -17,14 +17,14 @@ AHEAD = 8  # nodes that are looked at together
 
 def eager(dag: Dag) -> tuple[int, ...]:
     """The order; positions as they are where nothing can be gained."""
-    run = _Run(dag)
+    run = _EagerRun(dag)
     for node in range(len(dag.nbytes)):
         if not run.done[node]:
             run.execute([node])
     return tuple(run.order)
 
 
-class _Run:
+class _EagerRun:
     """A schedule under way. Changes: with every node that runs.
 
     Fields
@@ -61,11 +61,11 @@ class _Run:
 
     def touched(self, node: int) -> list[int]:
         """Nodes whose cost may have fallen: users of the node, and the last users of its operands."""
-        found = list(self.dag.users[node])
+        nodes = list(self.dag.users[node])
         for x in self.dag.distinct[node]:
             if self.waiting[x] == 1:
-                found += self.dag.users[x]
-        return [user for user in found if not self.missing[user]]
+                nodes += self.dag.users[x]
+        return [user for user in nodes if not self.missing[user]]
 
     def worth_running(self, node: int) -> Sequence[int]:
         """The node with those that it makes ready, up to where they free what they make; none if they never do."""
@@ -78,11 +78,11 @@ class _Run:
                 return ()
             this = group[i]
             balance += dag.nbytes[this]
-            if not dag.users[this] and this not in dag.kept:
+            if not dag.users[this] and this not in dag.lasting:
                 balance -= dag.nbytes[this]
             for x in dag.distinct[this]:
                 waiting[x] = waiting.get(x, self.waiting[x]) - 1
-                if not waiting[x] and x not in dag.kept:
+                if not waiting[x] and x not in dag.lasting:
                     balance -= dag.nbytes[x]
             if balance <= 0:
                 return group[: i + 1]

@@ -18,7 +18,7 @@ from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, steps_of
 from cgraph.schedule.depth_first import depth_first
-from cgraph.schedule.part import Allowance, OutOfStatesError, Part
+from cgraph.schedule.part import OutOfStatesError, SchedulePart, SearchAllowance
 from cgraph.schedule.search import best_first, narrow_beam, wide_beam
 
 Schedule = Callable[[Dag], Sequence[int]]
@@ -81,7 +81,7 @@ def _stretches(dag: Dag, order: Sequence[int], ends: list[int], free: list[bool]
 
 def _improve(dag: Dag, stretches: list[Stretch], states: int) -> None:
     """Search the highest stretch, until the highest one has been searched already."""
-    allowances = [Allowance(states) for _ in SEARCHES]
+    allowances = [SearchAllowance(states) for _ in SEARCHES]
     queue = [(-stretch.peak, i) for i, stretch in enumerate(stretches)]
     heapq.heapify(queue)
     searched = [False] * len(stretches)
@@ -93,16 +93,16 @@ def _improve(dag: Dag, stretches: list[Stretch], states: int) -> None:
         heapq.heapreplace(queue, (-stretches[i].peak, i))
 
 
-def _search(dag: Dag, stretch: Stretch, allowances: list[Allowance]) -> Stretch:
+def _search(dag: Dag, stretch: Stretch, allowances: list[SearchAllowance]) -> Stretch:
     """A better order of one stretch, or the same: best first, and where that takes too many states, by beam."""
     for search, allowance in zip(SEARCHES, allowances):
-        part = Part(dag, stretch.nodes, stretch.start, allowance)
+        part = SchedulePart(dag, stretch.nodes, stretch.start, allowance)
         try:
-            found = search(part, stretch.peak)
+            state = search(part, stretch.peak)
         except OutOfStatesError:
             continue
-        if found:
-            return Stretch(tuple(stretch.nodes[i] for i in found.path()), stretch.start, found.peak)
+        if state:
+            return Stretch(tuple(stretch.nodes[i] for i in state.path()), stretch.start, state.peak)
         return stretch
     return stretch
 

@@ -9,20 +9,20 @@ from cgraph.record import Record
 from cgraph.schedule.dag import Dag
 
 
-class State(Record):
+class ScheduleState(Record):
     """A set of executed nodes: bits, what can run next, bytes in use, highest bytes on the way, and the way itself."""
 
     done: int
     ready: tuple[int, ...]
     in_use: int
     peak: int
-    before: "State | None" = None
+    before: "ScheduleState | None" = None
     ran: tuple[int, ...] = ()
 
     def path(self) -> list[int]:
         """The nodes in the order they ran."""
         runs = []
-        state: State | None = self
+        state: ScheduleState | None = self
         while state:
             runs.append(state.ran)
             state = state.before
@@ -33,13 +33,13 @@ class OutOfStatesError(Exception):
     """The limit is used up; internal to the schedule."""
 
 
-class Allowance:
+class SearchAllowance:
     """States that searches may still make; changes with `take`."""
 
     def __init__(self, states: int) -> None:
         self.left = states
 
-    def take(self, state: State) -> None:
+    def take(self, state: ScheduleState) -> None:
         """Count a state: more than once if many nodes are ready, since all of them are looked at.
 
         Raises
@@ -50,25 +50,27 @@ class Allowance:
             raise OutOfStatesError
 
 
-class Part:
+class SchedulePart:
     """Nodes that run one after the other, whatever their order, from `start` bytes in use on.
 
     Raises, wherever it makes a state
         OutOfStatesError: `allowance` is used up
     """
 
-    def __init__(self, dag: Dag, nodes: tuple[int, ...], start: int, allowance: Allowance) -> None:
+    def __init__(self, dag: Dag, nodes: tuple[int, ...], start: int, allowance: SearchAllowance) -> None:
         inside = {node: i for i, node in enumerate(nodes)}
         last = max(nodes)
         read = sorted({x for node in nodes for x in dag.operands[node]} | set(nodes))
-        freed = [x for x in read if dag.nbytes[x] and x not in dag.kept and (dag.users[x] or (x,))[-1] <= last]
+        freed = [x for x in read if dag.nbytes[x] and x not in dag.lasting and (dag.users[x] or (x,))[-1] <= last]
         freed_after = {x: bits(inside[user] for user in dag.users[x] if user in inside) for x in freed}
         self.allowance = allowance
         self.nodes = nodes
         self.start = start
         self.nbytes = [dag.nbytes[node] for node in nodes]
         self.scratch = [dag.workspaces[node] for node in nodes]
-        self.takes = [[(freed_after[x], dag.nbytes[x]) for x in dag.taken[node] if x in freed_after] for node in nodes]
+        self.takes = [
+            [(freed_after[x], dag.nbytes[x]) for x in dag.overwritable[node] if x in freed_after] for node in nodes
+        ]
         self.users = [[inside[user] for user in dag.users[node] if user in inside] for node in nodes]
         self.needs = [bits(inside[x] for x in dag.operands[node] if x in inside) for node in nodes]
         self.frees = [
@@ -76,32 +78,32 @@ class Part:
         ]
         self.grows = [own > sum(nbytes for _, nbytes in frees) for own, frees in zip(self.nbytes, self.frees)]
 
-    def begin(self) -> State:
+    def begin(self) -> ScheduleState:
         ready = tuple(i for i, needs in enumerate(self.needs) if not needs)
-        return self._settle(State(0, ready, self.start, 0))
+        return self._settle(ScheduleState(0, ready, self.start, 0))
 
-    def next_states(self, state: State) -> Iterator[State]:
+    def next_states(self, state: ScheduleState) -> Iterator[ScheduleState]:
         """Run each ready node, and after it whatever can run at once."""
         for node in state.ready:
             yield self._settle(self._run(state, node))
 
-    def _run(self, state: State, node: int) -> State:
+    def _run(self, state: ScheduleState, node: int) -> ScheduleState:
         done = state.done | 1 << node
         ready = [other for other in state.ready if other != node]
         ready += (user for user in self.users[node] if self.needs[user] & done == self.needs[user])
         peak = max(state.peak, state.in_use + self._needed(node, done))
         in_use = state.in_use + self.nbytes[node] - self._freed(node, done)
-        return State(done, tuple(ready), in_use, peak, state, (node,))
+        return ScheduleState(done, tuple(ready), in_use, peak, state, (node,))
 
     def _needed(self, node: int, done: int) -> int:
         """Bytes that a node needs besides what is in use, when it is the last of `done`."""
-        taken = sum(nbytes for users, nbytes in self.takes[node] if users & done == users)
-        return self.scratch[node] + max(self.nbytes[node] - taken, 0)
+        overwritten = sum(nbytes for users, nbytes in self.takes[node] if users & done == users)
+        return self.scratch[node] + max(self.nbytes[node] - overwritten, 0)
 
     def _freed(self, node: int, done: int) -> int:
         return sum(nbytes for users, nbytes in self.frees[node] if users & done == users)
 
-    def _settle(self, state: State) -> State:
+    def _settle(self, state: ScheduleState) -> ScheduleState:
         """Run nodes that cannot hurt: they raise no peak and leave no more bytes in use than before."""
         while True:
             self.allowance.take(state)
@@ -109,9 +111,9 @@ class Part:
             if node is None:
                 return state
             then = self._run(state, node)
-            state = State(then.done, then.ready, then.in_use, then.peak, state.before, (*state.ran, node))
+            state = ScheduleState(then.done, then.ready, then.in_use, then.peak, state.before, (*state.ran, node))
 
-    def _cannot_hurt(self, state: State, node: int) -> bool:
+    def _cannot_hurt(self, state: ScheduleState, node: int) -> bool:
         if self.grows[node]:
             return False
         done = state.done | 1 << node

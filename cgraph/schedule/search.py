@@ -8,12 +8,12 @@ Source: Liberis and Lane 2019, arXiv:1910.05110.
 
 import heapq
 
-from cgraph.schedule.part import Part, State
+from cgraph.schedule.part import SchedulePart, ScheduleState
 
 WIDE, NARROW = 16, 2  # states that a beam keeps at each step
 
 
-def best_first(part: Part, below: int) -> State | None:
+def best_first(part: SchedulePart, below: int) -> ScheduleState | None:
     """An order with the least peak of all, if that is less than `below`; None if no order has less.
 
     Raises
@@ -22,33 +22,33 @@ def best_first(part: Part, below: int) -> State | None:
     everything = (1 << len(part.nodes)) - 1
     start = part.begin()
     queue = [(start.peak, 0, start)]
-    known = {start.done: start.peak}
-    made = 0
+    least = {start.done: start.peak}
+    count = 0
     while queue:
         _, _, state = heapq.heappop(queue)
         if state.done == everything:
             return state
-        if state.peak > known[state.done]:
+        if state.peak > least[state.done]:
             continue
         for then in part.next_states(state):
-            if then.peak < min(below, known.get(then.done, below)):
-                known[then.done] = then.peak
-                made += 1
-                heapq.heappush(queue, (then.peak, -made, then))  # of equal peaks the newest: straight to the end
+            if then.peak < min(below, least.get(then.done, below)):
+                least[then.done] = then.peak
+                count += 1
+                heapq.heappush(queue, (then.peak, -count, then))  # of equal peaks the newest: straight to the end
     return None
 
 
-def wide_beam(part: Part, below: int) -> State | None:
+def wide_beam(part: SchedulePart, below: int) -> ScheduleState | None:
     """An order with a peak less than `below`, by `beam`."""
     return beam(part, below, WIDE)
 
 
-def narrow_beam(part: Part, below: int) -> State | None:
+def narrow_beam(part: SchedulePart, below: int) -> ScheduleState | None:
     """An order with a peak less than `below`, by `beam`: less often found, in less time."""
     return beam(part, below, NARROW)
 
 
-def beam(part: Part, below: int, width: int) -> State | None:
+def beam(part: SchedulePart, below: int, width: int) -> ScheduleState | None:
     """An order with a peak less than `below`, keeping the `width` best sets of each step; None if none was found.
 
     Raises
@@ -56,9 +56,9 @@ def beam(part: Part, below: int, width: int) -> State | None:
     """
     everything = (1 << len(part.nodes)) - 1
     states = [part.begin()]
-    best: State | None = None
+    best: ScheduleState | None = None
     while states:
-        together: dict[int, State] = {}
+        together: dict[int, ScheduleState] = {}
         for state in states:
             for then in part.next_states(state):
                 if then.peak < min(below, _peak(together.get(then.done), below)):
@@ -70,5 +70,5 @@ def beam(part: Part, below: int, width: int) -> State | None:
     return best
 
 
-def _peak(state: State | None, otherwise: int) -> int:
+def _peak(state: ScheduleState | None, otherwise: int) -> int:
     return state.peak if state else otherwise

@@ -7,13 +7,13 @@ Bands that come again are drawn once, and rows count as if they came once.
 
 from cgraph.budget.bands.build_bands import values_of
 from cgraph.budget.bands.regions import CALL_NS
-from cgraph.budget.bands.repeated_bands import shortened
+from cgraph.budget.bands.repeated_bands import shorten
 from cgraph.budget.bands.row_rings import Rows
 from cgraph.errors import GraphError
 from cgraph.ir.bands import BandBuffer, Move
 from cgraph.ir.graph import Node, public
 from cgraph.memory.bounds import lower_bound
-from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.ops.physical.stream import Stream
 from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, memory_with
@@ -69,7 +69,7 @@ def region_row(step: int, node: Node) -> RegionRow:
 
 
 def problem_of(boxes: list[Box]) -> Problem:
-    return Problem(tuple(Operand(x.nbytes, UsageInterval(x.first, x.last), x.name) for x in boxes), 1)
+    return Problem(tuple(ProblemOperand(x.nbytes, UsageInterval(x.first, x.last), x.name) for x in boxes), 1)
 
 
 def runs_of(frame: BandBuffer) -> list[Move]:
@@ -82,7 +82,7 @@ def boxes_of(node: Node) -> list[Box]:
     assert isinstance(node.op, Stream)
     values, frame = values_of(node), node.op.frame
     if frame.loop:
-        values = shortened(values, frame.loop)
+        values = shorten(values, frame.loop)
     held, boxes = _Held(values), list[Box]()
     for t, move in enumerate(frame.moves):
         held.run(t, move.event.value, range(move.event.first, move.event.stop), move.at, move.slides)

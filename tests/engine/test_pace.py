@@ -14,7 +14,7 @@ from cgraph.engine.cpu.ring_timing import read_acts, row_acts, waits_of
 from cgraph.engine.cpu.threads import aligned_words, native, run_table
 from cgraph.errors import BudgetError
 from cgraph.kernels.control import FREED, PASSED, READ, STALLED, WAIT
-from cgraph.memory.pipeline_model import Wait, Work, ends_of
+from cgraph.memory.pipeline_model import Busy, Wait, ends_of
 from cgraph.storage.weight_file import PAGE
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import near
@@ -126,7 +126,7 @@ def test_what_is_predicted_is_what_interpreter_and_reader_do(drawn):
         thread.join()
     scripts = read_acts(rows, reads), row_acts(rows, kernels)
     for who, acts, ends in zip(("read", "run"), scripts, ends_of(scripts), strict=True):
-        found = [end for act, end in zip(acts, ends) if isinstance(act, Work)]
+        found = [end for act, end in zip(acts, ends) if isinstance(act, Busy)]
         assert {i: t for (x, i), t in clock.ended.items() if x == who} == dict(enumerate(found))
     waits, whole = waits_of(rows, np.array(kernels), reads)
     assert whole == max(clock.ended["run", i] for i in range(len(kernels)))

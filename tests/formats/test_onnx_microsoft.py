@@ -9,7 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")
@@ -119,7 +119,7 @@ def test_products_of_numbers_as_floats(columns, bias, kind):
     given |= {"bz": np.asarray(128 if kind == "uint8" else 0, kind), "bias": floats(n) if bias else None}
     fixed = ("b", "bs", "bz", "bias")
     model, (got,), (want,) = both("MatMulIntegerToFloat", given, fixed)
-    assert any(x.op.name == "integer_matmul" for x in post_order(integers(tuple(model.outputs))))
+    assert any(x.op.name == "integer_matmul" for x in post_order(compute_integers(tuple(model.outputs))))
     assert_near(got, want, "int8 products without VNNI" if WITHOUT_VNNI else "float32 products")
 
 
@@ -128,7 +128,7 @@ def test_products_of_floats_quantised_at_the_run(columns):
     given = {"a": floats(2, 6, 19), "b": numbers(19, 12, kind="int8")}
     given |= {"bs": np.abs(floats(12)) if columns else np.float32(0.02), "bz": None, "bias": floats(12)}
     model, (got,), (want,) = both("DynamicQuantizeMatMul", given, ("b", "bs", "bias"))
-    assert any(x.op.name == "integer_matmul" for x in post_order(integers(tuple(model.outputs))))
+    assert any(x.op.name == "integer_matmul" for x in post_order(compute_integers(tuple(model.outputs))))
     assert_near(got, want, "int8 products without VNNI" if WITHOUT_VNNI else "float32 products")
 
 

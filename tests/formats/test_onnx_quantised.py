@@ -8,7 +8,7 @@ from cgraph.formats.onnx import load
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")
@@ -100,7 +100,7 @@ def test_static_files_are_computed_on_bytes(form, tmp_path):
     quantization.quantize_static(source, str(path), Pictures(), **more)
     value = np.random.default_rng(2).standard_normal(SHAPE).astype("f4")
     model, got, want = both(path, value)
-    order = post_order(integers(tuple(model.outputs)))
+    order = post_order(compute_integers(tuple(model.outputs)))
     assert [sum(isinstance(x.op, op) for x in order) for op in (IntegerConv, IntegerMatmul)] == [5, 1]
     assert not any(x.op.name in ("conv2d", "matmul") for x in order)
     if host_target().dot == "vnni":
@@ -114,7 +114,7 @@ def test_dynamic_files_add_up_bytes(tmp_path):
     quantization.quantize_dynamic(source, str(path), weight_type=SIGNED)
     value = np.random.default_rng(2).standard_normal((6, 24)).astype("f4")
     model, got, want = both(path, value)
-    order = post_order(integers(tuple(model.outputs)))
+    order = post_order(compute_integers(tuple(model.outputs)))
     assert sum(isinstance(x.op, IntegerMatmul) for x in order) == 2
     assert_near(got, want, "float32 products by their largest")
 

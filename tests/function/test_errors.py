@@ -14,7 +14,7 @@ from cgraph.errors import (
     ShapeError,
     UnassignedError,
 )
-from cgraph.planning.options import Options
+from cgraph.planning.options import CompileOptions
 
 HERE = "test_errors.py"
 
@@ -193,7 +193,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("name", [*Options._fields, "engine", "threads", "outputs", "inputs", "updates"])
+@pytest.mark.parametrize("name", [*CompileOptions._fields, "engine", "threads", "outputs", "inputs", "updates"])
 def test_an_odd_choice_is_taken_or_refused_by_name(name, odd):
     x = cg.Var((1, 2, 8, 8), "float32", "x")
     given = {"outputs": cg.relu(x), "inputs": [x], name: ODD[odd]()}

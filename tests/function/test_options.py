@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.planning.options import TAKEN, Options
+from cgraph.planning.options import TAKEN, CompileOptions
 
 FALSY: tuple[Any, ...] = (
     0, 0.0, False, None, "", (), [], {}, frozenset(), b"", np.int64(0), np.float64(0.0), np.False_, np.zeros(0), -0.0,
@@ -52,7 +52,7 @@ def outcome(**options: Any) -> str:
 
 
 def test_every_option_has_a_row_here():
-    assert NOTHING_LISTED | MEANINGS.keys() == TAKEN.keys() == set(Options._fields)
+    assert NOTHING_LISTED | MEANINGS.keys() == TAKEN.keys() == set(CompileOptions._fields)
 
 
 @pytest.mark.parametrize("value", FALSY, ids=lambda x: f"{type(x).__name__}-{x}")

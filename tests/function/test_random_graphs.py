@@ -122,7 +122,7 @@ def poison_what_is_not_held(function):
     """Fill the arenas of a Function, but for the values that its next run may use again."""
     recompute, compiled = function.incremental, function.compiled
     for held in function._idle:
-        values = recompute.held(held.state)
+        values = recompute.valid_values(held.state)
         kept = np.zeros(function.nbytes, bool)
         for i in values:
             at = compiled.usage.offset(compiled.plan, i)

@@ -28,7 +28,7 @@ from cgraph.kernels.target import (
     host_target,
     new_target_machine,
 )
-from cgraph.memory.search.cached import cached, is_private
+from cgraph.memory.search.cached import compile_cached, is_private
 from cgraph.record import replace
 from cgraph.system import file_ownership
 from cgraph.system.file_ownership import open_folder
@@ -214,7 +214,7 @@ def test_numbas_cache_is_beside_the_source_or_in_a_folder_of_ours_or_nowhere(bas
         tmp_path.chmod(0o1777)
     if place == "nowhere":
         monkeypatch.setattr("cgraph.memory.search.cached.cache_folder", lambda _: None)
-    function = cached(space["f"])
+    function = compile_cached(space["f"])
     assert function(2) == 3
     beside, ours = list(tmp_path.glob("__pycache__/*.nbc")), list(base.glob("cgraph/numba/*/*.nbc"))
     assert (bool(beside), bool(ours)) == (place == "beside", place == "ours")

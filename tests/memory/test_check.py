@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 
 from cgraph.errors import PlanError
 from cgraph.memory.check import check_plan
-from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval, problem_of
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval, problem_of
 from tests.support.problems import problems
 
 
 def test_an_overlap_is_refused_with_names_bytes_and_step():
-    conv1 = Operand(4096, UsageInterval(0, 2), "conv1")
-    conv2 = Operand(4096, UsageInterval(2, 3), "conv2")
+    conv1 = ProblemOperand(4096, UsageInterval(0, 2), "conv1")
+    conv2 = ProblemOperand(4096, UsageInterval(2, 3), "conv2")
     with pytest.raises(PlanError) as refused:
         check_plan(Problem((conv1, conv2)), Plan((0, 0), 4096))
     assert str(refused.value) == ("conv1 [0, 4096) and conv2 [0, 4096) share bytes, but both are in use at step 2")

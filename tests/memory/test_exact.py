@@ -12,7 +12,7 @@ from cgraph.errors import BudgetError
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.files import read_problem
-from cgraph.memory.problem import Operand, Plan, Problem, problem_of
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, problem_of
 from cgraph.memory.search import rounds
 from cgraph.memory.strategies.exact import exact
 from cgraph.record import replace
@@ -61,7 +61,7 @@ def smallest_by_trying_all(problem: Problem) -> int:
 def fits(problem: Problem, capacity: int) -> bool:
     """Try every offset of every operand, one after another in order of time."""
     waiting = sorted(problem.operands, key=lambda x: (x.interval.first, -x.nbytes))
-    placed: list[tuple[Operand, int]] = []
+    placed: list[tuple[ProblemOperand, int]] = []
 
     def place_rest() -> bool:
         if len(placed) == len(waiting):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.replay_bands import check_rows
-from cgraph.budget.bands.row_rings import Read, Rows, made, pulled
+from cgraph.budget.bands.row_rings import Read, Rows, pull_events, row_counts
 from cgraph.errors import PlanError
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.kernels.kernel import Pointer
@@ -15,8 +15,8 @@ from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.auto import auto
 from cgraph.memory.check import check_plan
 from cgraph.memory.permissions import permitted_lower_bound
-from cgraph.memory.problem import Operand, Plan, Problem, Tie, UsageInterval
-from cgraph.memory.usage import Value, usage_of
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, Tie, UsageInterval
+from cgraph.memory.usage import StepValue, usage_of
 from cgraph.ops.physical.stream import Act, Lines
 from tests.memory.test_rows import acts_of, drawn, framed
 
@@ -29,7 +29,9 @@ JOINED = "the bytes of join and fork"
 def test_a_join_is_as_close_to_its_fork_as_rows_allow(seed):
     """Byte by byte: with the distance given, every row is read before it is overwritten; a row closer, one is lost."""
     values, events, fork, readers = region_with_fork(seed)
-    ahead = Bands(values[-1], made(len(values), [(e.value, e.first, e.stop) for e in events])).ahead(fork, readers)
+    ahead = Bands(values[-1], row_counts(len(values), [(e.value, e.first, e.stop) for e in events])).ahead(
+        fork, readers
+    )
     assert is_read_in_time(values, events, fork, readers, ahead)
     assert ahead == 0 or not is_read_in_time(values, events, fork, readers, ahead - 1)
 
@@ -37,7 +39,9 @@ def test_a_join_is_as_close_to_its_fork_as_rows_allow(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_replay_catches_a_join_that_begins_too_late(seed):
     values, events, fork, readers = region_with_fork(seed)
-    ahead = Bands(values[-1], made(len(values), [(e.value, e.first, e.stop) for e in events])).ahead(fork, readers)
+    ahead = Bands(values[-1], row_counts(len(values), [(e.value, e.first, e.stop) for e in events])).ahead(
+        fork, readers
+    )
     frame = framed(values, events, [0] * len(events), False, 1000)
     plain = acts_of(values, frame, [0] * len(events))
     for distance in (ahead, ahead + 64, max(ahead - ROW, 0)):
@@ -54,7 +58,7 @@ def region_with_fork(seed):
     """A region, its bands, and rows outside that one or two of its values read besides."""
     rng = np.random.default_rng(seed)
     values = drawn(rng)
-    events = pulled(values, [value.band(int(rng.integers(1, 4))) for value in values])
+    events = pull_events(values, [value.band(int(rng.integers(1, 4))) for value in values])
     fork = Rows("fork", int(rng.integers(4, 40)), ROW)
     readers = []
     for i in {int(rng.integers(len(values))), len(values) - 1}:
@@ -105,10 +109,10 @@ def over(act: Act, values: list[Rows], readers, outside: Lines) -> Act:
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> list[Value]:
+def chains(draw: st.DrawFn) -> list[StepValue]:
     """Steps that read the one before, some of which lie over it, with values that stay for longer beside them."""
     count = draw(st.integers(2, 9))
-    values = [Value(64 * draw(st.integers(1, 9)), t, f"v{t}", min(t + 1, count - 1)) for t in range(count)]
+    values = [StepValue(64 * draw(st.integers(1, 9)), t, f"v{t}", min(t + 1, count - 1)) for t in range(count)]
     for t in range(1, count):
         if draw(st.booleans()):
             values[t].over = InPlaceJoin(t - 1, draw(st.integers(0, 300)))
@@ -116,8 +120,10 @@ def chains(draw: st.DrawFn) -> list[Value]:
             values[t].overwritable = (t - 1,)
         if draw(st.integers(0, 4)) == 0:
             values[t - 1].last = count - 1
-    values[-1].kept = True
-    return values + [Value(64 * draw(st.integers(1, 5)), t, f"w{t}", t) for t in range(count) if draw(st.booleans())]
+    values[-1].lasting = True
+    return values + [
+        StepValue(64 * draw(st.integers(1, 5)), t, f"w{t}", t) for t in range(count) if draw(st.booleans())
+    ]
 
 
 @given(values=chains())
@@ -135,7 +141,7 @@ def test_values_are_as_far_from_what_they_lie_over_as_they_should_be(values):
                 if i == k or not set(bytes_of[i]) & set(bytes_of[k]):
                     continue
                 late, early = (i, k) if values[i].step > values[k].step else (k, i)
-                assert t == values[late].step == values[early].last and not values[early].kept
+                assert t == values[late].step == values[early].last and not values[early].lasting
                 if early in values[late].overwritable:
                     assert bytes_of[late] == bytes_of[early]
                 else:
@@ -153,9 +159,9 @@ def test_without_permissions_nothing_lies_over_another(values):
 def test_a_value_lies_over_one_that_nobody_else_needs():
     def ties(last: int, kept: bool = False) -> int:
         values = [
-            Value(640, 0, "fork", last, kept),
-            Value(640, 1, "join", 2, over=InPlaceJoin(0, 64)),
-            Value(64, 2, "y", 2),
+            StepValue(640, 0, "fork", last, kept),
+            StepValue(640, 1, "join", 2, over=InPlaceJoin(0, 64)),
+            StepValue(64, 2, "y", 2),
         ]
         return len(usage_of(values, 64).problem.ties)
 
@@ -163,7 +169,7 @@ def test_a_value_lies_over_one_that_nobody_else_needs():
 
 
 def test_operands_that_do_not_keep_their_distances_are_refused():
-    operands = tuple(Operand(64, UsageInterval(t, t), f"x{t}") for t in range(3))
+    operands = tuple(ProblemOperand(64, UsageInterval(t, t), f"x{t}") for t in range(3))
     problem = Problem(operands, 64, ((Tie(0, 64), Tie(1, 0)),))
     check_plan(problem, Plan((128, 64, 0), 192))
     with pytest.raises(PlanError, match=r"x0 \[64, 128\), x1 \[64, 128\) do not keep their distances"):

@@ -59,8 +59,8 @@ def test_groups_lie_where_a_plain_loop_puts_them(seed, target, monkeypatch):
     for alignment in (1, 64):
         packed, order = Packing(groups, alignment), rng.permutation(len(groups))
         nbytes = packed.tried(order)
-        assert packed.found.tolist() == plain_first_fit(groups, order, alignment)
-        top = max(base + group.nbytes for base, group in zip(packed.found.tolist(), groups))
+        assert packed.trial_bases.tolist() == plain_first_fit(groups, order, alignment)
+        top = max(base + group.nbytes for base, group in zip(packed.trial_bases.tolist(), groups))
         assert nbytes == -(-top // alignment) * alignment
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 import cgraph as cg
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.permissions import permitted_lower_bound
-from cgraph.memory.usage import Value, usage_of
+from cgraph.memory.usage import StepValue, usage_of
 from tests.support.graphs import graphs
 from tests.support.planned import planned
 
@@ -21,7 +21,7 @@ def test_no_use_of_the_permissions_needs_less(drawn):
 
 
 def test_without_permissions_it_is_the_largest_breadth():
-    values = [Value(100, 0, "a", 2), Value(10, 1, "b", 3, kept=True), Value(7, 2, "c", 3)]
+    values = [StepValue(100, 0, "a", 2), StepValue(10, 1, "b", 3, lasting=True), StepValue(7, 2, "c", 3)]
     assert permitted_lower_bound(values, 64) == 128 + 64 + 64
     assert permitted_lower_bound(values, 1) == 117
 
@@ -29,22 +29,22 @@ def test_without_permissions_it_is_the_largest_breadth():
 @pytest.mark.parametrize(
     ("operand", "taken"),
     [
-        (Value(64, 0, "x", 1), 64),
-        (Value(64, 0, "x", 2), 0),  # read once more
-        (Value(64, 0, "x", 1, kept=True), 0),
-        (Value(32, 0, "x", 1), 0),  # another size
-        (Value(128, 0, "x", 1), 0),
+        (StepValue(64, 0, "x", 1), 64),
+        (StepValue(64, 0, "x", 2), 0),  # read once more
+        (StepValue(64, 0, "x", 1, lasting=True), 0),
+        (StepValue(32, 0, "x", 1), 0),  # another size
+        (StepValue(128, 0, "x", 1), 0),
     ],
     ids=["usable", "read later", "kept", "smaller", "larger"],
 )
 def test_only_a_permission_that_can_be_used_lowers_the_bound(operand, taken):
     """Whichever of two operands it is."""
-    other = Value(256, 0, "y", 1)
+    other = StepValue(256, 0, "y", 1)
     for values in ((operand, other), (other, operand)):
         i = values.index(operand)
-        result = Value(64, 1, "z", 2, overwritable=(i,))
+        result = StepValue(64, 1, "z", 2, overwritable=(i,))
         assert permitted_lower_bound([*values, result], 1) == operand.nbytes + other.nbytes + 64 - taken
-        both = Value(64, 1, "z", 2, overwritable=(0, 1))  # the other one has another size
+        both = StepValue(64, 1, "z", 2, overwritable=(0, 1))  # the other one has another size
         assert permitted_lower_bound([*values, both], 1) == operand.nbytes + other.nbytes + 64 - taken
 
 
@@ -62,9 +62,9 @@ def test_parts_need_no_bytes_beside_their_concat():
 
 
 def test_a_part_counts_once_however_many_results_hold_it():
-    part = Value(64, 0, "part", 3)
-    first = Value(128, 1, "first", 2, parts=((0, 0),))
-    second = Value(128, 2, "second", 3, parts=((0, 64),))
+    part = StepValue(64, 0, "part", 3)
+    first = StepValue(128, 1, "first", 2, parts=((0, 0),))
+    second = StepValue(128, 2, "second", 3, parts=((0, 64),))
     assert permitted_lower_bound([part, first, second], 64) == 256
 
 

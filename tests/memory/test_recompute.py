@@ -81,7 +81,7 @@ class Memory:
             self.bytes[self.span(t)] = self.names(t)
             for p, was in kept:
                 self.bytes[self.span(p)] = was
-        for node in self.layout.kept:
+        for node in self.layout.lasting:
             owner = owner_of(self.layout.views[node])
             assert owner not in self.layout.value_of or self.holds(self.layout.value_of[owner]), node
 
@@ -156,7 +156,7 @@ def test_what_later_runs_must_find_has_its_bytes_alone_at_every_step(name):
     for i in values:
         value = layout.values[i]
         assert (value.overwritable, value.parts) == ((), ())
-        assert (value.step, value.last, value.kept) == (0, len(layout.steps) - 1, True)
+        assert (value.step, value.last, value.lasting) == (0, len(layout.steps) - 1, True)
         assert compiled.usage.shared[i] == compiled.usage.inside[i] == NOBODY
         assert i not in compiled.usage.shared and i not in compiled.usage.inside
 

@@ -71,4 +71,4 @@ def test_what_is_in_use_is_what_somebody_still_reads(stages):
         before = sum(rounded(x.nbytes) for x in stages[:t] if x.last >= t)
         assert search.across[t] == before
         own = rounded(stage.nbytes) + rounded(stage.workspace)
-        assert search.needed(t) == before + own - min(stage.taken, rounded(stage.nbytes))
+        assert search.needed(t) == before + own - min(stage.overwritten, rounded(stage.nbytes))

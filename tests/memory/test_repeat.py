@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cgraph.budget.bands.band_buffer import looped_frame
-from cgraph.budget.bands.repeated_bands import period_of, shortened
+from cgraph.budget.bands.band_buffer import loop_frame
+from cgraph.budget.bands.repeated_bands import period_of, shorten
 from cgraph.budget.bands.replay_bands import check_rows
-from cgraph.budget.bands.row_rings import Rows, pulled
+from cgraph.budget.bands.row_rings import Rows, pull_events
 from cgraph.errors import PlanError
 from cgraph.ir.bands import BandBuffer
 from cgraph.record import replace
@@ -30,10 +30,10 @@ def looped(rng, values):
     bands = [value.band(int(rng.integers(1, 5))) for value in values]
     period = period_of(values, bands)
     assert period is not None
-    short = shortened(values, period)
-    events = pulled(short, bands)
+    short = shorten(values, period)
+    events = pull_events(short, bands)
     rooms = [128 * event.value for event in events]
-    return bands, period, looped_frame(short, events, rooms, 64, period), rooms
+    return bands, period, loop_frame(short, events, rooms, 64, period), rooms
 
 
 def unrolled(frame: BandBuffer, rooms, times) -> tuple[BandBuffer, list[int]]:
@@ -49,10 +49,10 @@ def test_bands_that_come_again_find_their_rows_each_time(seed):
     values = tall(rng, int(rng.integers(900, 1800)))
     bands, period, frame, rooms = looped(rng, values)
     for times in (1, 2, 3):
-        short = shortened(values, period, times)
+        short = shorten(values, period, times)
         plain, sizes = unrolled(frame, rooms, times)
         events = [m.event for m in plain.moves if not m.slides]
-        assert events == pulled(short, bands)
+        assert events == pull_events(short, bands)
         acts = acts_of(short, plain, sizes)
         check_rows(short, acts, FRAME, frame.nbytes)
         assert reads_right(short, acts, frame.nbytes)
@@ -62,13 +62,13 @@ def test_a_whole_picture_is_its_bands_that_came_again():
     rng = np.random.default_rng(3)
     values = tall(rng, 500)
     bands, period, frame, rooms = looped(rng, values)
-    for whole, value in zip(shortened(values, period, period.count), values):
+    for whole, value in zip(shorten(values, period, period.count), values):
         assert [(r.source, *map(list, (r.first, r.stop))) for r in whole.reads] == [
             (r.source, *map(list, (r.first, r.stop))) for r in value.reads
         ]
         assert whole.rows == value.rows
     plain, _ = unrolled(frame, rooms, period.count)
-    assert [m.event for m in plain.moves if not m.slides] == pulled(values, bands)
+    assert [m.event for m in plain.moves if not m.slides] == pull_events(values, bands)
 
 
 def test_the_frame_and_its_moves_do_not_grow_with_the_picture():
@@ -93,7 +93,7 @@ def test_rows_that_are_not_at_home_the_second_time_are_caught(seed):
         move = frame.moves[t]
         moves = (*frame.moves[:t], replace(move, at=move.at + 64), *frame.moves[t + 1 :])
         wrong, sizes = unrolled(replace(frame, moves=moves), rooms, 2)
-        short = shortened(values, period, 2)
+        short = shorten(values, period, 2)
         acts = acts_of(short, wrong, sizes)
         first, apart = frame.loop.first, frame.loop.last - frame.loop.first
         one, two = ([addresses(act) for act in acts[at : at + apart]] for at in (first, first + apart))

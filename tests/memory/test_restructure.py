@@ -19,7 +19,7 @@ from cgraph.budget.patches.tile_peak import (
     patch_of,
     read_range,
     restructure,
-    visited,
+    walk_order,
 )
 from cgraph.errors import PlanError
 from cgraph.kernels.views.window import Window
@@ -46,7 +46,7 @@ def test_the_published_alpha_saves_most_of_all_in_four_patches(name):
 def test_a_patch_needs_the_pixels_that_brute_force_finds(seed):
     rng = np.random.default_rng(seed)
     steps = drawn(rng)
-    order = visited(steps)
+    order = walk_order(steps)
     joins = joins_of(steps, tuple(range(1, len(steps))))
     slices = tuple(min(3, *(steps[i].shape[axis] for i in joins)) for axis in (1, 2))
     for patch in range(slices[0] * slices[1]):

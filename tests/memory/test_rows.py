@@ -7,7 +7,7 @@ import pytest
 
 from cgraph.budget.bands.band_buffer import Framed, Framing
 from cgraph.budget.bands.replay_bands import check_rows
-from cgraph.budget.bands.row_rings import Read, Rows, alive, made, pulled, steps_of
+from cgraph.budget.bands.row_rings import Read, Rows, alive, pull_events, row_counts, steps_of
 from cgraph.errors import PlanError
 from cgraph.ir.bands import BandBuffer
 from cgraph.kernels.kernel import Pointer, View, contiguous
@@ -27,7 +27,7 @@ def test_every_band_finds_the_rows_that_it_reads(seed, rests):
     values = drawn(rng)
     for most in (1, 2, int(rng.integers(1, 9)), 99):
         bands = [value.band(most if rng.random() < 0.7 else int(rng.integers(1, 9))) for value in values]
-        frame, rooms = drawn_frame(rng, values, pulled(values, bands), rests)
+        frame, rooms = drawn_frame(rng, values, pull_events(values, bands), rests)
         check_rows(values, acts_of(values, frame, rooms), FRAME, frame.nbytes)
 
 
@@ -35,20 +35,20 @@ def test_every_band_finds_the_rows_that_it_reads(seed, rests):
 def test_no_row_is_computed_twice_and_no_frame_is_smaller_than_what_is_alive(seed):
     rng = np.random.default_rng(seed)
     values = drawn(rng)
-    events = pulled(values, [value.band(2) for value in values])
+    events = pull_events(values, [value.band(2) for value in values])
     for i, value in enumerate(values):
         rows = [row for e in events if e.value == i for row in range(e.first, e.stop)]
         assert rows == list(range(len(rows)))
         assert len(rows) <= value.rows
     frame, rooms = drawn_frame(rng, values, events, False)
     assert frame.nbytes >= max(bytes_wanted(values, events, t) + rooms[t] for t in range(len(events)))
-    about = sum(alive(values, made(len(values), [(e.value, e.first, e.stop) for e in events]))[:-1])
+    about = sum(alive(values, row_counts(len(values), [(e.value, e.first, e.stop) for e in events]))[:-1])
     assert all(about[t] >= bytes_wanted(values, events, t) for t in range(len(events)))
 
 
 def test_rows_that_rest_make_room_for_others():
     values = [Rows("x0", 40, 640), *(Rows(f"x{i + 1}", 40, 640, (window(i),)) for i in range(6))]
-    events = pulled(values, [value.band(5) for value in values])
+    events = pull_events(values, [value.band(5) for value in values])
     rooms = [20_000 if event.value == 6 else 0 for event in events]
     plain, resting = (framed(values, events, rooms, rests, 10**7).nbytes for rests in (False, True))
     assert resting < 0.9 * plain
@@ -88,7 +88,7 @@ def framed(values, events, rooms, rests, work) -> BandBuffer:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_band_of_all_rows_is_one_event_for_each_value(seed):
     values = drawn(np.random.default_rng(seed))
-    events = pulled(values, [value.inside for value in values])
+    events = pull_events(values, [value.inside for value in values])
     assert len(events) == len({e.value for e in events})
     assert all((e.first, e.stop) == (0, values[e.value].rows) for e in events)
 
@@ -110,7 +110,7 @@ def test_the_replay_catches(change):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         values = chain(rng)
-        events = pulled(values, [value.band(int(rng.integers(1, 3))) for value in values])
+        events = pull_events(values, [value.band(int(rng.integers(1, 3))) for value in values])
         rooms = [64] * len(events)
         frame = framed(values, events, rooms, seed % 2 == 0, 1000)
         acts = acts_of(values, CHANGES[change](rng, frame), rooms)
@@ -183,7 +183,7 @@ def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
 def test_rows_that_there_are_not_are_refused():
     x = Rows("x", 4, 64)
     with pytest.raises(PlanError, match="more are read"):
-        pulled([x, Rows("y", 1, 64, (Read(0, (0,), (5,)),))], [1, 1])
+        pull_events([x, Rows("y", 1, 64, (Read(0, (0,), (5,)),))], [1, 1])
     with pytest.raises(PlanError, match="fall"):
         Rows("y", 2, 64, (Read(0, (1, 0), (2, 2)),))
     with pytest.raises(PlanError, match="its table"):
@@ -195,7 +195,7 @@ def test_rows_that_there_are_not_are_refused():
 def test_bands_are_whole_steps_and_frames_belong_to_the_first_and_last():
     value = Rows("x", 13, 64, above=1, below=2, step=4)
     assert [value.band(rows) for rows in (1, 4, 5, 99)] == [4, 4, 8, 10]
-    assert [(e.first, e.stop) for e in pulled([value], [4])] == [(0, 5), (5, 9), (9, 13)]
+    assert [(e.first, e.stop) for e in pull_events([value], [4])] == [(0, 5), (5, 9), (9, 13)]
 
 
 # -- drawing regions ---------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def chain(rng: np.random.Generator) -> list[Rows]:
 def framed_chain() -> tuple[list[Rows], BandBuffer, list[Act]]:
     """A chain in bands of two rows, and what kernels would be given."""
     values = chain(np.random.default_rng(3))
-    events = pulled(values, [value.band(2) for value in values])
+    events = pull_events(values, [value.band(2) for value in values])
     frame = framed(values, events, [64] * len(events), False, 1000)
     return values, frame, acts_of(values, frame, [64] * len(events))
 

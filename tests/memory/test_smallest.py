@@ -8,9 +8,9 @@ import cgraph as cg
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Plan, Problem
-from cgraph.memory.smallest import Candidate, candidates, chains_of, joined_where_free, smaller, smallest
+from cgraph.memory.smallest import Candidate, candidates, chains_of, join_where_free, smaller, smallest
 from cgraph.memory.strategies import STRATEGIES
-from cgraph.memory.usage import Value, usage_of
+from cgraph.memory.usage import StepValue, usage_of
 from tests.memory.test_usage import many_values
 from tests.support.planned import planned
 from tests.support.problems import random_problem
@@ -27,9 +27,9 @@ class Counted:
         return auto(problem, nodes=0)
 
 
-def value(step: int, nbytes: int, last: int, *parts: int) -> Value:
+def value(step: int, nbytes: int, last: int, *parts: int) -> StepValue:
     """A value of so many bytes; `parts` lie in it one after another, each of 64 bytes."""
-    return Value(nbytes, step, f"v{step}", last, parts=tuple((x, 64 * i) for i, x in enumerate(parts)))
+    return StepValue(nbytes, step, f"v{step}", last, parts=tuple((x, 64 * i) for i, x in enumerate(parts)))
 
 
 def test_chains_are_results_that_share_bytes():
@@ -50,7 +50,7 @@ def test_there_is_a_second_way_where_parts_can_be_made_in_place():
     assert any(x >= 0 for x in with_parts.usage.inside) and not any(x >= 0 for x in without.usage.inside)
 
 
-def way(values: list[Value], join: bool) -> Candidate:
+def way(values: list[StepValue], join: bool) -> Candidate:
     return Candidate("depth_first", None, usage_of(values, 64, True, join))
 
 
@@ -71,7 +71,7 @@ def test_the_way_of_fewest_bytes_is_taken_and_the_first_of_equals():
 def test_auto_searches_once_where_the_cheap_plans_miss_the_bound():
     problem = random_problem(33, 25)
     spans = [x.interval for x in problem.operands]
-    values = [Value(x.nbytes, s.first, x.name, s.last) for x, s in zip(problem.operands, spans)]
+    values = [StepValue(x.nbytes, s.first, x.name, s.last) for x, s in zip(problem.operands, spans)]
     only = Candidate("depth_first", None, usage_of(values, problem.alignment))
     assert only.usage.problem.nbytes.tolist() == problem.nbytes.tolist()
     found, cheap = smallest([only], auto)[1], auto(problem, nodes=0)
@@ -88,12 +88,12 @@ def test_a_way_whose_bound_is_no_better_is_not_planned():
 
 def test_parts_are_made_in_place_where_the_plan_stays_as_small():
     later = [
-        Value(v.nbytes, v.step + 5, v.name, v.last + 5, parts=tuple((x + 4, at) for x, at in v.parts)) for v in LATE
+        StepValue(v.nbytes, v.step + 5, v.name, v.last + 5, parts=tuple((x + 4, at) for x, at in v.parts)) for v in LATE
     ]
     both = [*EARLY, *later]
     known = way(both, False)
     plan = auto(known.usage.problem)
-    found, better = joined_where_free((known, plan), partial(auto, nodes=0))
+    found, better = join_where_free((known, plan), partial(auto, nodes=0))
     assert better.nbytes <= plan.nbytes
     assert found.usage.inside == [-1, -1, -1, -1, 6, 6, -1]
 
@@ -102,7 +102,7 @@ def test_nothing_is_tried_where_parts_lie_in_place_or_there_are_none():
     counted = Counted()
     for known in (way(LATE, True), way([value(0, 64, 1), value(1, 64, 1)], True)):
         plan = auto(known.usage.problem)
-        assert joined_where_free((known, plan), counted) == (known, plan)
+        assert join_where_free((known, plan), counted) == (known, plan)
     assert counted.calls == 0
 
 
@@ -114,4 +114,4 @@ def test_no_plan_is_larger_for_parts_in_place(values):
     assert plan.nbytes <= min(auto(w.usage.problem, nodes=0).nbytes for w in ways)
     assert len(plan.offsets) == len(found.usage.problem.operands)
     known = ways[1], auto(ways[1].usage.problem)
-    assert joined_where_free(known, auto)[1].nbytes <= known[1].nbytes
+    assert join_where_free(known, auto)[1].nbytes <= known[1].nbytes

@@ -13,21 +13,21 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.permissions import aligned_sizes, permitted_lower_bound
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
-from cgraph.memory.usage import Usage, Value, usage_of
+from cgraph.memory.usage import StepValue, Usage, usage_of
 
 WAYS = list(product((True, False), (True, False)))
 
 
 @st.composite
-def many_values(draw, most: int = 8) -> list[Value]:
+def many_values(draw, most: int = 8) -> list[StepValue]:
     """Values of one step each; some may overwrite earlier ones that they read, some are made of earlier ones."""
     count = draw(st.integers(1, most))
-    values: list[Value] = []
+    values: list[StepValue] = []
     for t in range(count):
         last = draw(st.integers(t, count - 1))
         kept = draw(st.integers(0, 5)) == 0
         read = [i for i, v in enumerate(values) if v.last >= t]
-        value = Value(draw(st.sampled_from((0, 4, 8, 8, 12))), t, f"v{t}", count - 1 if kept else last, kept)
+        value = StepValue(draw(st.sampled_from((0, 4, 8, 8, 12))), t, f"v{t}", count - 1 if kept else last, kept)
         if read and draw(st.booleans()):
             inside = draw(st.lists(st.sampled_from(read), unique=True, max_size=3))
             at = 4 * draw(st.integers(0, 1))
@@ -42,7 +42,7 @@ def many_values(draw, most: int = 8) -> list[Value]:
     return values
 
 
-def replay(values: list[Value], usage: Usage, offsets: list[int], nbytes: int) -> None:
+def replay(values: list[StepValue], usage: Usage, offsets: list[int], nbytes: int) -> None:
     """Each step writes names into bytes; whatever is read later must still have its own."""
     memory: list[object] = [None] * nbytes
     names: list[list[object]] = []
@@ -60,7 +60,7 @@ def replay(values: list[Value], usage: Usage, offsets: list[int], nbytes: int) -
         changed = {b for b, name, was in zip(spans[t], new, before) if name != was}
         for i in range(t + 1):
             other = values[i]
-            if i < t and (other.last > t or other.kept) or i == t:
+            if i < t and (other.last > t or other.lasting) or i == t:
                 assert [memory[b] for b in spans[i]] == names[i], (i, t)
             elif other.last == t and changed.intersection(spans[i]):
                 exact = i in value.overwritable and spans[i] == spans[t]
@@ -108,7 +108,7 @@ def test_the_bound_is_what_plain_counting_says(values, alignment):
             taken = [
                 sizes[x]
                 for x in values[t].overwritable
-                if values[x].last == t and not values[x].kept and values[x].nbytes == values[t].nbytes
+                if values[x].last == t and not values[x].lasting and values[x].nbytes == values[t].nbytes
             ]
             total -= max(taken, default=0)
         most = max(most, total)
@@ -127,24 +127,32 @@ def test_sizes_are_rounded_where_a_value_has_an_operand_of_its_own(values, align
 
 
 def test_a_concat_overwrites_nothing_when_its_parts_lie_inside_it():
-    values = [Value(8, 0, "x", 2), Value(8, 1, "y", 2), Value(8, 2, "z", 2, overwritable=(0,), parts=((1, 0),))]
+    values = [
+        StepValue(8, 0, "x", 2),
+        StepValue(8, 1, "y", 2),
+        StepValue(8, 2, "z", 2, overwritable=(0,), parts=((1, 0),)),
+    ]
     assert usage_of(values, 1).shared == [-1, -1, -1]
     assert usage_of(values, 1, join=False).shared == [-1, -1, 0]
 
 
 def test_of_two_operands_the_first_that_allows_it_is_overwritten():
-    values = [Value(8, 0, "x", 3), Value(8, 1, "y", 2), Value(8, 2, "z", 3, overwritable=(0, 1))]
+    values = [StepValue(8, 0, "x", 3), StepValue(8, 1, "y", 2), StepValue(8, 2, "z", 3, overwritable=(0, 1))]
     assert usage_of(values, 1).shared == [-1, -1, 1]
     values[0].last = 2
     assert usage_of(values, 1).shared == [-1, -1, 0]
-    values[0].kept = True
+    values[0].lasting = True
     assert usage_of(values, 1).shared == [-1, -1, 1]
     values[1].nbytes = 4
     assert usage_of(values, 1).shared == [-1, -1, -1]
 
 
 def test_a_part_is_made_inside_the_first_of_two_results():
-    values = [Value(8, 0, "x", 2), Value(8, 1, "a", 2, parts=((0, 0),)), Value(16, 2, "b", 2, parts=((0, 8),))]
+    values = [
+        StepValue(8, 0, "x", 2),
+        StepValue(8, 1, "a", 2, parts=((0, 0),)),
+        StepValue(16, 2, "b", 2, parts=((0, 8),)),
+    ]
     assert usage_of(values, 1).inside == [1, -1, -1]
     assert usage_of(values, 1, join={2}).inside == [2, -1, -1]
     assert usage_of(values, 1, join={0}).inside == [-1, -1, -1]
@@ -152,10 +160,10 @@ def test_a_part_is_made_inside_the_first_of_two_results():
 
 def test_bytes_beside_a_part_may_be_overwritten_and_bytes_in_it_may_not():
     values = [
-        Value(8, 0, "x", 4),
-        Value(8, 1, "y", 2),
-        Value(16, 2, "both", 4, parts=((0, 0), (1, 8))),
-        Value(8, 3, "z", 4, overwritable=(1,)),
+        StepValue(8, 0, "x", 4),
+        StepValue(8, 1, "y", 2),
+        StepValue(16, 2, "both", 4, parts=((0, 0), (1, 8))),
+        StepValue(8, 3, "z", 4, overwritable=(1,)),
     ]
     values[1].last = 3
     assert usage_of(values, 1).shared == [-1, -1, -1, -1]  # `both` is read later

@@ -8,12 +8,12 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.byte_matmul import ByteMatmul
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from tests.passes.test_integers import KINDS, TARGETS, Net, drawn, scale_of
 
 
 def products(*nodes):
-    return [node for node in post_order(integers(nodes)) if isinstance(node.op, ByteMatmul)]
+    return [node for node in post_order(compute_integers(nodes)) if isinstance(node.op, ByteMatmul)]
 
 
 def attention(kind):
@@ -31,7 +31,7 @@ def attention(kind):
 def test_attention_has_the_bits_of_the_meaning(target, kind):
     x, outputs = attention(kind)
     value = drawn(x)
-    roots = integers(tuple(outputs))
+    roots = compute_integers(tuple(outputs))
     assert len(products(*outputs)) == 3
     want = evaluate(roots, {x: value})
     for threads in (1, 2):
@@ -60,7 +60,7 @@ def test_a_right_side_with_a_zero_point_is_taken_and_others_stay():
     odd = net.bytes(x) @ cg.dequantize(y, np.float32(0.01), 77)
     assert len(products(odd)) == 1
     value = drawn(x)
-    np.testing.assert_array_equal(cg.compile(odd, [x])(value), evaluate(integers((odd,)), {x: value})[0])
+    np.testing.assert_array_equal(cg.compile(odd, [x])(value), evaluate(compute_integers((odd,)), {x: value})[0])
     scales = cg.Const(net.rng.uniform(0.5, 2, 10).astype("f4"))
     by_column = net.bytes(x) @ cg.dequantize(y, scales, np.full(10, 77, "u1"))
     assert not products(by_column, net.bytes(x) @ cg.Var((24, 3), name="floats"))

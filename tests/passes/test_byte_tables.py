@@ -10,7 +10,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.table8.calls import BLOCK, table_calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.physical.table import ByteTable
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from tests.passes.test_integers import KINDS, TARGETS, Net, drawn, scale_of
 from tests.support.kernels import ORDERS, run_calls, view_of
 
@@ -26,7 +26,7 @@ CHAINS = {
 
 
 def tables(*nodes):
-    return [node for node in post_order(integers(nodes)) if isinstance(node.op, ByteTable)]
+    return [node for node in post_order(compute_integers(nodes)) if isinstance(node.op, ByteTable)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,7 +73,7 @@ def test_images_stay_in_lanes(target, kind):
     silu = net.bytes(first * curved)
     made = [net.conv(curved, 16), net.conv(silu, 16), net.bytes(net.conv(silu, 8, 3, 2))]
     value = drawn(x)
-    roots = integers(tuple(made))
+    roots = compute_integers(tuple(made))
     assert sum(isinstance(node.op, ByteTable) for node in post_order(roots)) == 2
     whole = cg.compile(made, [x], engine=CpuEngine(target, 2, poison=True))
     assert not any(n.name == "to_plain" and n.dtype == np.uint8 and n.shape[1] > 8 for n in whole.compiled.layout.steps)

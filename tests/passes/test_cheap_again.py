@@ -10,7 +10,7 @@ import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
-from cgraph.memory.layout import Facts, layout_of
+from cgraph.memory.layout import NodeFacts, layout_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise import cheap_values
 from cgraph.rematerialise.rebuild import reruns_of, run_again
@@ -71,9 +71,9 @@ def test_the_new_order_is_one_means_the_same_and_costs_no_more_than_its_share(dr
     nodes, new = run_again(layout, order)
     place = {node: i for i, node in enumerate(nodes)}
     assert all(place[x] < i for node, i in place.items() for x in node.operands)
-    assert len(layout_of(nodes, [new[x] for x in layout.kept], (), Facts(host_target())).steps) == len(order)
+    assert len(layout_of(nodes, [new[x] for x in layout.lasting], (), NodeFacts(host_target())).steps) == len(order)
     values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
-    for a, b in zip(evaluate([new[x] for x in layout.kept], values), evaluate(layout.kept, values)):
+    for a, b in zip(evaluate([new[x] for x in layout.lasting], values), evaluate(layout.lasting, values)):
         np.testing.assert_array_equal(a, b)
 
 

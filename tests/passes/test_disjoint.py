@@ -9,7 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.integer import IntegerConv
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from tests.passes.test_integers import KINDS, TARGETS, Net, drawn
 
 WINDOWS = ((2, 2), (1, 3), (3, 2))
@@ -40,7 +40,7 @@ def test_windows_that_do_not_overlap_are_products(kind, window, bias):
     scale = np.float32(0.02)
     outputs, value = [net.bytes(cg.relu(floats), scale), floats], drawn(x)
     for output, most in zip(outputs, (scale, 1e-5), strict=True):
-        roots = integers((output,))
+        roots = compute_integers((output,))
         met = [node.op for node in post_order(roots)]
         assert any(isinstance(op, IntegerConv) for op in met)
         assert not any(isinstance(op, ConvTranspose) for op in met)
@@ -57,6 +57,6 @@ def test_windows_that_do_not_overlap_are_products(kind, window, bias):
 def test_other_windows_stay_floats(moves):
     x, floats, net = spread("uint8", bias=False, **moves)
     output, value = net.bytes(floats), drawn(x)
-    roots = integers((output,))
+    roots = compute_integers((output,))
     assert any(isinstance(node.op, ConvTranspose) for node in post_order(roots))
     np.testing.assert_array_equal(*evaluate((*roots, output), {x: value}))

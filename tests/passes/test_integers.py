@@ -18,7 +18,7 @@ from cgraph.ops.physical.integer import (
     PixelSum,
 )
 from cgraph.passes import rewrite_graph
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 
 TARGETS = ("host", "avx2", "portable")
 KINDS = ("uint8", "int8")
@@ -92,7 +92,7 @@ def drawn(x):
 def test_kernels_give_the_bits_of_the_meaning(target, kind):
     x, outputs = layers(kind)
     value = drawn(x)
-    roots = integers(tuple(outputs))
+    roots = compute_integers(tuple(outputs))
     physical = to_physical(rewrite_graph(roots), target_named(target), True)
     meant, low = evaluate(roots, {x: value}), evaluate(physical, {x: value})
     for threads in (1, 2):
@@ -105,7 +105,7 @@ def test_kernels_give_the_bits_of_the_meaning(target, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_group_is_taken(kind):
     _, outputs = layers(kind)
-    roots = integers(tuple(outputs))
+    roots = compute_integers(tuple(outputs))
     met = [type(node.op) for node in post_order(roots)]
     assert (met.count(IntegerConv), met.count(IntegerMatmul), met.count(PixelSum)) == (8, 2, 1)
     assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(roots))
@@ -116,7 +116,7 @@ def test_every_group_is_taken(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_work_of_bytes_is_that_of_floats(kind):
     _, outputs = layers(kind)
-    physical = to_physical(rewrite_graph(integers(tuple(outputs))), target_named("host"), True)
+    physical = to_physical(rewrite_graph(compute_integers(tuple(outputs))), target_named("host"), True)
     floats, numbers = (
         sum(node.op.multiply_adds(*(x.spec for x in node.operands)) for node in post_order(roots))
         for roots in (outputs, physical)
@@ -174,13 +174,13 @@ UNLIKE = (
 @pytest.mark.parametrize("change", UNLIKE)
 def test_what_no_rule_takes_stays(change):
     _, made = unlike(change)
-    assert not any(isinstance(node.op, IntegerConv) for node in post_order(integers((made,))))
+    assert not any(isinstance(node.op, IntegerConv) for node in post_order(compute_integers((made,))))
 
 
 def test_a_bias_of_another_scale_is_added_as_a_float():
     x, made = unlike("a bias of another scale")
     value = drawn(x)
-    (conv,) = (node for node in post_order(integers((made,))) if isinstance(node.op, IntegerConv))
+    (conv,) = (node for node in post_order(compute_integers((made,))) if isinstance(node.op, IntegerConv))
     assert conv.op.result.dtype == "f4"
     got, (want,) = cg.compile(made, [x])(value), evaluate([made], {x: value})
     assert np.abs(np.rint(got / scale_of(made)) - np.rint(want / scale_of(made))).max() <= 1
@@ -191,7 +191,7 @@ def test_readers_with_other_zero_points_see_their_own_frames():
     net = Net()
     made = [net.conv(cg.dequantize(x, np.float32(0.02), zero), 16) for zero in (3, 250)]
     value = np.random.default_rng(0).integers(0, 256, x.shape).astype("u1")
-    for got, want in zip(cg.compile(made, [x])(value), evaluate(integers(tuple(made)), {x: value})):
+    for got, want in zip(cg.compile(made, [x])(value), evaluate(compute_integers(tuple(made)), {x: value})):
         np.testing.assert_array_equal(got, want)
 
 
@@ -202,7 +202,7 @@ def test_a_value_that_is_seen_is_not_joined():
     left = net.bytes(net.conv(given, 8))
     outputs = [left, net.bytes(left + given)]
     value = drawn(x)
-    roots = integers(tuple(outputs))
+    roots = compute_integers(tuple(outputs))
     assert sum(isinstance(node.op, IntegerConv) for node in post_order(roots)) == 1
     for got, want in zip(cg.compile(outputs, [x])(value), evaluate(roots, {x: value})):
         np.testing.assert_array_equal(got, want)
@@ -215,7 +215,7 @@ def test_sums_with_a_computed_zero_point_are_those_of_int64(target, kind):
     x, zero = cg.Var((2, 5, 19), kind, name="x"), cg.Var((), kind, name="zero")
     y = rng.integers(-128, 128, (19, 33)).astype("i1")
     made = cg.matmul(x.astype("int32") - zero.astype("int32"), cg.astype(cg.positive(y), "int32"))
-    assert any(isinstance(node.op, IntegerMatmul) for node in post_order(integers((made,))))
+    assert any(isinstance(node.op, IntegerMatmul) for node in post_order(compute_integers((made,))))
     low = np.iinfo(kind).min
     values = rng.integers(low, low + 256, x.shape).astype(kind), np.asarray(low + 200, kind)
     got = cg.compile(made, [x, zero], engine=CpuEngine(target, poison=True))(*values)
@@ -226,10 +226,10 @@ def test_rows_of_several_matrices_meet_one_of_filters():
     net = Net()
     x = cg.Var((2, 7, 24), name="x")
     made = net.bytes(net.matmul(net.bytes(x), 20))
-    (product,) = (node for node in post_order(integers((made,))) if isinstance(node.op, IntegerMatmul))
+    (product,) = (node for node in post_order(compute_integers((made,))) if isinstance(node.op, IntegerMatmul))
     assert product.shape == (2, 7, 20)
     value = drawn(x)
-    np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(integers((made,)), {x: value})[0])
+    np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(compute_integers((made,)), {x: value})[0])
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -239,7 +239,7 @@ def test_what_overflows_at_the_edge_of_a_frame_is_not_told():
     far = net.bytes(net.conv(net.bytes(x), 16, 1), 2.0, 200)
     made = net.conv(net.bytes(cg.sigmoid(far), 1 / 256, 0), 8)
     value = drawn(x)
-    np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(integers((made,)), {x: value})[0])
+    np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(compute_integers((made,)), {x: value})[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,7 +4,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph.kernels.target import host_target
-from cgraph.memory.layout import Facts
+from cgraph.memory.layout import NodeFacts
 from cgraph.passes.make_contiguous import make_contiguous
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
 
@@ -12,7 +12,7 @@ X = cg.Var((3, 4), "float64", "x")
 
 
 def rewrite(outputs):
-    return make_contiguous(outputs, Facts(host_target()))
+    return make_contiguous(outputs, NodeFacts(host_target()))
 
 
 def norm(x: cg.Node) -> cg.Node:
@@ -39,7 +39,7 @@ def test_what_lies_otherwise_is_copied_once():
 
 
 def test_the_views_of_all_nodes_are_known():
-    facts = Facts(host_target())
+    facts = NodeFacts(host_target())
     outputs = (norm(X.T)[::2],)
     (found,) = make_contiguous(outputs, facts)
     assert found in facts.views and all(x in facts.views for x in found.operands)

@@ -36,7 +36,7 @@ from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.physical.table import ByteTable
 from cgraph.passes import rewrite_graph
-from cgraph.passes.weights_on_disk import sliced
+from cgraph.passes.weights_on_disk import slice_constants
 from tests.support.graphs import draw_values, graphs
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
@@ -141,8 +141,8 @@ def test_winograd_and_products_in_slices_have_the_same_meaning_and_the_same_bits
 
 def check_slices(target, roots, values, most):
     """The graph in slices, which means and computes the same."""
-    parts = sliced(roots, most, in_place)
-    assert sliced(parts, most, in_place) == parts
+    parts = slice_constants(roots, most, in_place)
+    assert slice_constants(parts, most, in_place) == parts
     for got, want in zip(evaluate(parts, values), evaluate(roots, values)):
         np.testing.assert_array_equal(got, want)
     inputs = [x for x in values if isinstance(x, cg.Var)]

@@ -11,7 +11,7 @@ from cgraph import BudgetError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
-from cgraph.memory.layout import Facts, layout_of
+from cgraph.memory.layout import NodeFacts, layout_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.rebuild import run_again
 from cgraph.rematerialise.segments import Forward, in_segments
@@ -122,10 +122,10 @@ def test_the_new_order_is_one_and_means_the_same(drawn, segments):
     place = {node: i for i, node in enumerate(order)}
     assert len(place) == len(order)
     assert all(place[x] < i for node, i in place.items() for x in node.operands)
-    steps = layout_of(order, [new[x] for x in layout.kept], (), Facts(host_target())).steps
+    steps = layout_of(order, [new[x] for x in layout.lasting], (), NodeFacts(host_target())).steps
     assert len(layout.steps) <= len(steps) <= 2 * len(layout.steps)
     values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
-    for a, b in zip(evaluate([new[x] for x in layout.kept], values), evaluate(layout.kept, values)):
+    for a, b in zip(evaluate([new[x] for x in layout.lasting], values), evaluate(layout.lasting, values)):
         np.testing.assert_array_equal(a, b)
 
 

@@ -12,7 +12,7 @@ from cgraph import BudgetError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
-from cgraph.memory.layout import Facts, layout_of
+from cgraph.memory.layout import NodeFacts, layout_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.least_work import least_bytes
 from cgraph.rematerialise.rebuild import cost_of, reruns_of, run_again
@@ -43,10 +43,10 @@ def test_any_steps_that_run_again_give_the_same_values(drawn, data):
     place = {node: t for t, node in enumerate(nodes)}
     assert len(place) == len(nodes)
     assert all(place[x] < t for node, t in place.items() for x in node.operands)
-    again = layout_of(nodes, [new[x] for x in layout.kept], (), Facts(host_target()))
+    again = layout_of(nodes, [new[x] for x in layout.lasting], (), NodeFacts(host_target()))
     assert len(again.steps) == len(order)
     values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
-    for a, b in zip(evaluate([new[x] for x in layout.kept], values), evaluate(layout.kept, values)):
+    for a, b in zip(evaluate([new[x] for x in layout.lasting], values), evaluate(layout.lasting, values)):
         np.testing.assert_array_equal(a, b)
 
 
@@ -59,7 +59,7 @@ def test_bytes_in_use_are_those_of_the_plan(drawn):
     assert problem.peak(range(len(problem.cost))) <= compiled.nbytes
     order = least_bytes(problem, range(len(problem.cost)), least_peak(problem.dag))
     nodes, new = run_again(compiled.layout, order)
-    layout = layout_of(nodes, [new[x] for x in compiled.layout.kept], (), Facts(host_target()))
+    layout = layout_of(nodes, [new[x] for x in compiled.layout.lasting], (), NodeFacts(host_target()))
     assert reruns_of(layout, 64).peak(range(len(order))) == problem.peak(order)
 
 

@@ -9,7 +9,7 @@ from cgraph.kernels.activation.calls import NONE
 from cgraph.kernels.mapped import in_place
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
-from cgraph.passes.weights_on_disk import sliced
+from cgraph.passes.weights_on_disk import slice_constants
 from tests.support.tolerance import assert_near
 
 K = 5
@@ -28,7 +28,7 @@ def test_a_sliced_product_of_one_row_adds_to_each_slice_its_own_part(most, colum
     given = {"nothing": (), "constant": (cg.Const(addend),), "computed": (b * 2.0,)}[added]
     op = MatmulEpilogue(True, NONE) if given else Matmul()
     node = apply(op, x, y, *given)
-    (cut,) = sliced((node,), most, in_place)
+    (cut,) = slice_constants((node,), most, in_place)
     assert (cut is node) is (matrix.nbytes <= most or columns == 16)  # a slice has a cache line at least
     value = rng.standard_normal((1, K)).astype("f4")
     want, got = (cg.compile(root, [x, b], engine="reference")(value, addend) for root in (node, cut))

@@ -11,7 +11,7 @@ from cgraph.kernels.conv8.calls import Result
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul, PixelSum
-from cgraph.passes.decompose_int8 import spell_bytes
+from cgraph.passes.decompose_int8 import decompose_int8
 
 OPS = (IntegerConv, IntegerMatmul, PixelSum)
 
@@ -34,7 +34,7 @@ def graph(rounding="twice"):
 @pytest.mark.parametrize("rounding", ("once", "twice"))
 def test_nothing_of_bytes_is_left_and_every_value_is_the_same(rounding):
     x, outputs, value = graph(rounding)
-    made = spell_bytes(outputs)
+    made = decompose_int8(outputs)
     assert not any(isinstance(node.op, OPS) for node in post_order(made))
     for got, want in zip(evaluate(list(made), {x: value}), evaluate(list(outputs), {x: value})):
         assert got.dtype == want.dtype
@@ -53,4 +53,4 @@ def test_results_in_floats_are_left():
     x = cg.Var((2, 3), "uint8", "x")
     constants = np.ones((3, 2), "i1"), np.zeros(2, "i4"), np.ones(2, "f4")
     made = apply(IntegerMatmul(3, Result("f4")), x, *map(Const, constants))
-    assert spell_bytes((made,)) == (made,)
+    assert decompose_int8((made,)) == (made,)

@@ -237,7 +237,7 @@ def test_an_output_lies_in_c_order_wherever_its_region_lies(most):
         for got, expected in zip(function(value), want):
             np.testing.assert_array_equal(got, expected)
         layout = function.compiled.layout
-        assert all(layout.views[node].is_contiguous for node in layout.kept)
+        assert all(layout.views[node].is_contiguous for node in layout.lasting)
 
 
 def test_a_join_over_its_fork_makes_a_plan_smaller(monkeypatch):

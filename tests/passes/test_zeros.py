@@ -9,7 +9,7 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
-from cgraph.lowering.zero_proof import POINTS, ROUNDED, keeps_frame, keeps_rest, known_step
+from cgraph.lowering.zero_proof import POINTS, ROUNDED, exact_step, keeps_frame, keeps_rest
 from cgraph.ops.elementary import Elementary
 from cgraph.passes import PASSES
 from tests.support.tolerance import assert_close
@@ -50,7 +50,7 @@ def test_what_is_known_of_a_rounded_function_is_what_kernels_compute(target, dty
     found = cg.compile(nodes, [x, y], engine=CpuEngine(target=target))(points, pairs)
     for name, values in zip(ROUNDED, found):
         for operands, value in zip(pairs.T if name in TWO else points[:, None], values):
-            known = known_step(name, np.dtype(dtype), [np.asarray(v) for v in operands])
+            known = exact_step(name, np.dtype(dtype), [np.asarray(v) for v in operands])
             assert known is None or known == value, (name, operands)
 
 

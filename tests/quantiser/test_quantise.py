@@ -8,7 +8,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError, InputError, UnassignedError
 from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepared
 from cgraph.quantiser.observe import limits
@@ -17,7 +17,7 @@ from tests.support.tolerance import assert_near, near
 
 
 def kinds(outputs):
-    return [type(x.op) for x in post_order(integers(outputs))]
+    return [type(x.op) for x in post_order(compute_integers(outputs))]
 
 
 def power_ratio(got, want):
@@ -31,7 +31,7 @@ def test_every_layer_becomes_bytes_and_scores_stay_near(options):
     found = quantise(y, x, pictures(), **options)
     met = kinds(found.outputs)
     assert (met.count(IntegerConv), met.count(IntegerMatmul)) == (8, 2)
-    assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(integers(found.outputs)))
+    assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(compute_integers(found.outputs)))
     other = pictures(1, seed=5)[0]
     got, want = found.compile()(other)[0], cg.compile(y, [x])(other)
     assert power_ratio(np.log(got), np.log(want)) > 20
@@ -41,7 +41,7 @@ def test_what_runs_is_what_the_graph_means():
     x, y = every_group()
     found = quantise(y, x, pictures(), correct=False)
     value = pictures(1, seed=5)[0]
-    (want,) = evaluate(integers(found.outputs), {x: value})
+    (want,) = evaluate(compute_integers(found.outputs), {x: value})
     assert_near(found.compile()(value)[0], want, "float32 sums")
 
 
@@ -126,7 +126,7 @@ def test_skipped_layers_keep_their_floats():
     x, y = every_group()
     names = [layer.name for layer in network_of(prepared((y,), (x,))).layers]
     found = quantise(y, x, pictures(2), skip=tuple(names[1:3]), correct=False)
-    assert sum(node.op.name == "conv2d" for node in post_order(integers(found.outputs))) == 2
+    assert sum(node.op.name == "conv2d" for node in post_order(compute_integers(found.outputs))) == 2
     assert found.report.skipped == tuple(names[1:3]) and found.report.layers == len(names) - 2
 
 

@@ -8,7 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats import onnx
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
-from cgraph.passes.integers.compute_integers import integers
+from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from tests.quantiser.nets import Net, every_group, pictures
 from tests.support.tolerance import assert_near
@@ -47,7 +47,7 @@ def test_what_is_written_is_read_back_with_the_same_bits(tmp_path):
     model = onnx.load(tmp_path / "q.onnx")
     value = pictures(1, seed=7)[0]
     np.testing.assert_array_equal(model.compile()(value)[0], found.compile()(value)[0])
-    names = [sorted(node.op.name for node in post_order(integers(tuple(v.outputs)))) for v in (model, found)]
+    names = [sorted(node.op.name for node in post_order(compute_integers(tuple(v.outputs)))) for v in (model, found)]
     assert names[0].count("integer_conv") == names[1].count("integer_conv") == 8
 
 

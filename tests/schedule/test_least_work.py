@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.rematerialise.least_work import least_bytes, least_work
-from cgraph.rematerialise.reruns import Places, Reruns, again_in
+from cgraph.rematerialise.reruns import OrderIndex, Reruns, rerun_positions
 from cgraph.schedule.dag import Dag, breadths, least_peak
 from tests.schedule.dags import dags
 
@@ -20,7 +20,7 @@ def problems(draw):
     dag = draw(dags(12))
     n = len(dag.nbytes)
     cost = tuple(draw(st.lists(st.integers(0, 20), min_size=n, max_size=n)))
-    never = draw(st.frozensets(st.integers(0, max(n - 1, 0)), max_size=3)) | dag.kept
+    never = draw(st.frozensets(st.integers(0, max(n - 1, 0)), max_size=3)) | dag.lasting
     until = [i if i in never else n for i in range(n)]
     for stop in draw(st.lists(st.sampled_from(sorted(never) or [0]), max_size=2)) if n else ():
         until = [min(u, stop) if i < stop and u > i else u for i, u in enumerate(until)]
@@ -33,7 +33,7 @@ def test_a_node_may_run_again_up_to_the_first_run_of_what_stops_it(problem, data
     n = len(problem.cost)
     order = list(range(n)) + data.draw(st.lists(st.integers(0, max(n - 1, 0)), max_size=6 if n else 0))
     order = data.draw(st.permutations(order)) if data.draw(st.booleans()) else order
-    places = Places(problem, order)
+    places = OrderIndex(problem, order)
     for i, until in enumerate(problem.until):
         for place in range(len(order)):
             assert places.may_run(i, place) == (until == n or (until != i and place <= order.index(until)))
@@ -43,13 +43,13 @@ def test_a_node_may_run_again_up_to_the_first_run_of_what_stops_it(problem, data
 def test_what_runs_again_before_a_node_is_what_may(problem, data):
     """Behind every node of the graph as it stands, whatever would wait until there."""
     n = len(problem.cost)
-    places = Places(problem, list(range(n)))
+    places = OrderIndex(problem, list(range(n)))
     for place in range(n):
         for i in range(place):
             over = data.draw(st.integers(0, place))
             again = places.again([i], place, over, data.draw(st.integers(1, 4)))
             assert i in again and all(x == i or places.may_run(x, place) for x in again)
-            assert all(not problem.dag.kept & {x} for x in again if x != i)
+            assert all(not problem.dag.lasting & {x} for x in again if x != i)
 
 
 def training(seed, layers=4):
@@ -71,7 +71,7 @@ def training(seed, layers=4):
         gradient = node(rng.integers(2, 20), rng.integers(1, 30), x, y, gradient)
     dag = Dag(tuple(nbytes), tuple(operands), frozenset({gradient}))
     n = len(nbytes)
-    return Reruns(dag, tuple(cost), tuple(i if i in dag.kept else n for i in range(n)))
+    return Reruns(dag, tuple(cost), tuple(i if i in dag.lasting else n for i in range(n)))
 
 
 def check_order(problem, order, most):
@@ -79,7 +79,7 @@ def check_order(problem, order, most):
     runs, made = len(problem.cost), set()
     assert set(order) <= set(range(runs))
     first = {i: order.index(i) for i in set(order)}
-    assert all(i in first for i in range(runs) if not problem.dag.users[i] or i in problem.dag.kept | problem.firm)
+    assert all(i in first for i in range(runs) if not problem.dag.users[i] or i in problem.dag.lasting | problem.firm)
     for place, i in enumerate(order):
         assert set(problem.dag.operands[i]) <= made
         until = problem.until[i]
@@ -98,11 +98,11 @@ def in_use(dag, order):
     for place, i in enumerate(order):
         for x in dag.distinct[i]:
             last[x][1] = max(last[x][1], place)
-        last[i] = [place, len(order) if i in dag.kept else place, i]
+        last[i] = [place, len(order) if i in dag.lasting else place, i]
         spans.append(last[i])
     found = []
     for place, i in enumerate(order):
-        dying = [x for first, end, x in spans if end == place and first < place and x in dag.taken[i]]
+        dying = [x for first, end, x in spans if end == place and first < place and x in dag.overwritable[i]]
         held = sum(dag.nbytes[x] for first, end, x in spans if first <= place <= end and first != place)
         found.append(held + dag.needed(i, sum(dag.nbytes[x] for x in dying)))
     return found
@@ -116,7 +116,7 @@ def test_bytes_in_use_are_those_of_every_run_and_its_reads(problem, data):
     order = list(range(n))
     for _ in range(3 if n else 0):
         i = data.draw(st.integers(0, n - 1))
-        if i not in problem.dag.kept:
+        if i not in problem.dag.lasting:
             order.insert(data.draw(st.integers(order.index(i) + 1, len(order))), i)
     assert problem.breadths(order) == in_use(problem.dag, order)
     living = problem.living(order)
@@ -158,12 +158,12 @@ def optimum(problem, most):
                 dag.operands[i]
             ):
                 continue
-            loose = sorted(held - dag.kept - set(dag.operands[i]))
+            loose = sorted(held - dag.lasting - set(dag.operands[i]))
             for size in range(len(loose) + 1):
                 for dropped in combinations(loose, size):
                     rest = held - set(dropped)
-                    for last in subsets(x for x in dag.distinct[i] if x not in dag.kept):
-                        taken = sum(dag.nbytes[x] for x in last if x in dag.taken[i])
+                    for last in subsets(x for x in dag.distinct[i] if x not in dag.lasting):
+                        taken = sum(dag.nbytes[x] for x in last if x in dag.overwritable[i])
                         if sum(dag.nbytes[x] for x in rest) + dag.needed(i, taken) <= most:
                             state = (rest - set(last)) | {i}
                             heapq.heappush(queue, (work + problem.cost[i], next(number), max(t, i + (i == t)), state))
@@ -198,4 +198,4 @@ def test_a_chain_of_equal_layers_needs_about_twice_the_square_root():
     order = least_work(problem, 2 * 6 + 2, [range(2 * layers)])
     check_order(problem, order, 14)
     assert layers / 2 < problem.extra(order) <= layers
-    assert len(again_in(order)) == problem.extra(order)
+    assert len(rerun_positions(order)) == problem.extra(order)

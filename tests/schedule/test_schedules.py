@@ -13,7 +13,7 @@ from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, breadths, least_peak, peak
 from cgraph.schedule.depth_first import depth_first
 from cgraph.schedule.least_memory import SIMPLE, least_memory
-from cgraph.schedule.part import Allowance, OutOfStatesError, Part
+from cgraph.schedule.part import OutOfStatesError, SchedulePart, SearchAllowance
 from cgraph.schedule.search import best_first
 from tests.schedule.dags import dags
 from tests.schedule.test_peaks import tree
@@ -42,7 +42,7 @@ def test_peak_is_the_largest_breadth_of_the_usage_intervals(dag):
     order = depth_first(dag)
     step = {node: i for i, node in enumerate(order)}
     last = [max([step[i], *(step[user] for user in dag.users[i])]) for i in range(len(order))]
-    last = [len(order) - 1 if i in dag.kept else x for i, x in enumerate(last)]
+    last = [len(order) - 1 if i in dag.lasting else x for i, x in enumerate(last)]
     problem = problem_of([(nbytes, step[i], last[i]) for i, nbytes in enumerate(dag.nbytes)])
     assert peak(dag, order) == lower_bound(problem)
     assert len(breadths(dag, order)) == len(order)
@@ -110,7 +110,7 @@ def test_beam_search_improves_where_there_are_too_many_sets():
     for dag in dags:
         simple = min(SIMPLE, key=lambda schedule: peak(dag, schedule(dag)))(dag)
         with pytest.raises(OutOfStatesError):
-            best_first(Part(dag, simple, 0, Allowance(2000)), peak(dag, simple))
+            best_first(SchedulePart(dag, simple, 0, SearchAllowance(2000)), peak(dag, simple))
         assert peak(dag, least_memory(dag, states=2000)) < peak(dag, simple)
 
 

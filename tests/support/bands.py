@@ -14,7 +14,7 @@ from cgraph.budget.bands.build_bands import stages_of
 from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.region_paths import closest
 from cgraph.budget.bands.regions import MOST_STEPS, Region, Search
-from cgraph.budget.bands.row_rings import made
+from cgraph.budget.bands.row_rings import row_counts
 from cgraph.budget.fit import Planner, regional
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.smallest import Choice, smallest
@@ -43,6 +43,6 @@ def in_longest(known: Choice, room: int | None, bands: int, planner: Planner) ->
 
 def over_of(search: Search, steps: tuple[int, ...], framing: Framing) -> InPlaceJoin | None:
     """The fork that the join of a region shares most with."""
-    done = made(len(steps), [(event.value, event.first, event.stop) for event in framing.events])
+    done = row_counts(len(steps), [(event.value, event.first, event.stop) for event in framing.events])
     found = closest(search.overlaps(steps, Bands(framing.values[-1], done)), steps)[0]
     return InPlaceJoin(found.fork, found.ahead) if found.shared else None

@@ -4,7 +4,7 @@ import pytest
 
 from cgraph.errors import bytes_text
 from cgraph.memory.bounds import lower_bound
-from cgraph.memory.problem import Operand, Problem, UsageInterval, problem_of
+from cgraph.memory.problem import Problem, ProblemOperand, UsageInterval, problem_of
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
@@ -31,7 +31,9 @@ def title(element):
 
 
 def test_every_operand_with_bytes_is_a_rectangle_that_tells_about_itself():
-    problem = Problem((Operand(4096, UsageInterval(2, 5), "conv <1> & relu"), Operand(0, UsageInterval(2, 5), "none")))
+    problem = Problem(
+        (ProblemOperand(4096, UsageInterval(2, 5), "conv <1> & relu"), ProblemOperand(0, UsageInterval(2, 5), "none"))
+    )
     (rectangle,) = rectangles(problem)
     assert title(rectangle) == "conv <1> & relu\n4 KiB at [0, 4096)\nsteps 2..5"
 

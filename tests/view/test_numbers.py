@@ -5,7 +5,7 @@ The records hold numbers of which no two are alike, so a number at another's pla
 
 import re
 
-from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.view.blocks import about, memory_svg
 from cgraph.view.boxes import Box, Memory, drawn_until, memory_of_plan
 from cgraph.view.curve import Point, cheapest, curve_svg
@@ -149,7 +149,7 @@ def test_a_value_is_drawn_until_another_has_its_bytes():
 
 def memory() -> Memory:
     sizes = ((10, 19, 1 << 20), (13, 15, 3 << 20), (20, 24, 2 << 20))
-    operands = tuple(Operand(n, UsageInterval(a, b), f"value {a}") for a, b, n in sizes)
+    operands = tuple(ProblemOperand(n, UsageInterval(a, b), f"value {a}") for a, b, n in sizes)
     return memory_of_plan(Problem(operands, 1), Plan((0, 1 << 20, 1 << 19), 5 << 20, "best_fit"))
 
 

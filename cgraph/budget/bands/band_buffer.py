@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import groupby
 
 from cgraph.budget.bands.repeated_bands import Period
-from cgraph.budget.bands.row_rings import Rows, Step, steps_of
+from cgraph.budget.bands.row_rings import BandStep, Rows, steps_of
 from cgraph.ir.bands import BandBuffer, BandLoop, Event, Move
 from cgraph.memory.packing import Group, Packing, Slab
 from cgraph.record import replace
@@ -68,7 +68,7 @@ class Framed:
     """The bands and slides of a region, and where everything lies. Changes: better places are searched for."""
 
     def __init__(
-        self, values: Sequence[Rows], steps: Sequence[Step], workspaces: Sequence[int], alignment: int
+        self, values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int], alignment: int
     ) -> None:
         self.values, self.steps = values, steps
         groups, self.ring_of, self.room_of = groups_of(values, steps, workspaces)
@@ -82,16 +82,16 @@ class Framed:
         """The frame, checked."""
         self.packing.check()
         bases = self.packing.bases.tolist()
-        found = []
+        moves = []
         for step, (ring, front), room in zip(self.steps, self.ring_of, self.room_of):
             rows = step.event.first - front
             at = 0 if ring < 0 else bases[ring] + rows * self.values[step.event.value].row_nbytes
             inside = (0, 0) if room < 0 else (bases[room], self.packing.groups[room].nbytes)
-            found.append(Move(step.event, at, step.slides, *inside))
-        return BandBuffer(tuple(found), self.nbytes)
+            moves.append(Move(step.event, at, step.slides, *inside))
+        return BandBuffer(tuple(moves), self.nbytes)
 
 
-def looped_frame(
+def loop_frame(
     values: Sequence[Rows],
     events: Sequence[Event],
     workspaces: Sequence[int],
@@ -115,27 +115,27 @@ def looped_frame(
 
 
 def groups_of(
-    values: Sequence[Rows], steps: Sequence[Step], workspaces: Sequence[int]
+    values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int]
 ) -> tuple[list[Group], list[tuple[int, int]], list[int]]:
     """All groups; for each step that of its ring, with the row at its front, and that of its workspace; -1: none."""
-    found, rooms, join = _Groups(values), iter(workspaces), len(values) - 1
+    groups, rooms, join = _Groups(values), iter(workspaces), len(values) - 1
     for t, step in enumerate(steps):
         i, first, stop = step.event.value, step.event.first, step.event.stop
         if step.slides:
-            found.rings[i].read(first, stop, t)
+            groups.rings[i].read(first, stop, t)
         if step.anew:
-            found.ended(i)
-            found.rings[i].begin(first, step.home)
+            groups.ended(i)
+            groups.rings[i].begin(first, step.home)
         if not step.slides:
             for read in values[i].reads:
-                found.rings[read.source].read(read.first[first], read.stop[stop - 1], t)
-        found.room_of.append(-1 if step.slides else found.room(i, next(rooms), t))
-        found.ring_of.append((-1, first))
+                groups.rings[read.source].read(read.first[first], read.stop[stop - 1], t)
+        groups.room_of.append(-1 if step.slides else groups.room(i, next(rooms), t))
+        groups.ring_of.append((-1, first))
         if i != join:
-            found.rings[i].write(stop - first, t)
+            groups.rings[i].write(stop - first, t)
     for i in range(join):
-        found.ended(i)
-    return found.groups, found.ring_of, found.room_of
+        groups.ended(i)
+    return groups.groups, groups.ring_of, groups.room_of
 
 
 class _Groups:
@@ -159,8 +159,8 @@ class _Groups:
         for t in set(ring.since):
             self.ring_of[t] = number, ring.first
         if ring.home and i in self.homes:
-            known = self.groups[number]
-            self.groups[number] = Group(known.name, known.first, (*known.slabs, *ring.slabs()))
+            group = self.groups[number]
+            self.groups[number] = Group(group.name, group.first, (*group.slabs, *ring.slabs()))
         else:
             self.groups.append(Group(self.values[i].name, ring.first, tuple(ring.slabs())))
         if ring.home:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from cgraph.budget.bands.regions import Region, Stage
-from cgraph.budget.bands.repeated_bands import shortened
+from cgraph.budget.bands.repeated_bands import shorten
 from cgraph.budget.bands.replay_bands import check_rows
 from cgraph.budget.bands.row_rings import Read, Rows
 from cgraph.ir.cut import ROWS, Cut
@@ -76,18 +76,18 @@ def check_stream(node: Node, target: Target) -> None:
     room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
     turns, values = (0,) if loop is None else loop.checked_turns, values_of(node)
     acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
-    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes, fork)
+    check_rows(values if loop is None else shorten(values, loop, len(turns)), acts, frame, op.frame.nbytes, fork)
 
 
 def values_of(node: Node) -> list[Rows]:
     """The steps of a region as `memory.rows` sees them."""
-    op, known = node.op, dict[int, Rows]()
+    op, values = node.op, dict[int, Rows]()
     assert isinstance(op, Stream)
     specs = op.specs(tuple(x.spec for x in node.operands))
     for i, (inner, spec) in enumerate(zip(op.inner, specs)):
         cut = cut_of(inner.op, *(specs[k] if k >= 0 else node.operands[~k].spec for k in inner.reads))
-        known[i] = rows_of_step(inner.label, spec, cut, inner.reads, known)
-    return list(known.values())
+        values[i] = rows_of_step(inner.label, spec, cut, inner.reads, values)
+    return list(values.values())
 
 
 def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:
@@ -101,11 +101,11 @@ def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: 
     return Rows(name, count, spec.nbytes // count, tuple(tables), *frame, cut.step)
 
 
-def by_rows_with(layout: Layout, regions: Sequence[Region], target: Target) -> set[Node]:
+def row_major_nodes(layout: Layout, regions: Sequence[Region], target: Target) -> set[Node]:
     """The nodes of a schedule that must lie row by row, so that joins lie over their forks."""
-    wanted = {t for region in regions if region.over for t in (region.over.fork, region.steps[-1])}
-    groups = row_groups(layout, stages_of(layout, target)) if wanted else []
-    return {layout.steps[t] for group in groups if group & wanted for t in group}
+    overlapping = {t for region in regions if region.over for t in (region.over.fork, region.steps[-1])}
+    groups = row_groups(layout, stages_of(layout, target)) if overlapping else []
+    return {layout.steps[t] for group in groups if group & overlapping for t in group}
 
 
 # -- what the search sees ----------------------------------------------------------------------------------------------
@@ -113,10 +113,10 @@ def by_rows_with(layout: Layout, regions: Sequence[Region], target: Target) -> s
 
 def stages_of(layout: Layout, target: Target) -> list[Stage]:
     """The steps of a schedule as `memory.regions` sees them."""
-    made = producers_of(layout.views, layout.value_of)
-    known: dict[int, Rows] = {}
+    producers = producers_of(layout.views, layout.value_of)
+    rows_by_step: dict[int, Rows] = {}
     free: set[int] = set()
-    stages = [stage_of(layout, t, made, known, free, target) for t in range(len(layout.steps))]
+    stages = [stage_of(layout, t, producers, rows_by_step, free, target) for t in range(len(layout.steps))]
     movable = {t for group in row_groups(layout, stages) for t in group}
     return [replace(stage, by_rows=True) if t in movable else stage for t, stage in enumerate(stages)]
 
@@ -126,7 +126,7 @@ def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
 
     Whoever makes or reads such a value steps over its rows as `Cut` says: it is cut, and nothing else shows the value.
     """
-    fixed = {t for t, stage in enumerate(stages) if stage.rows is None or layout.values[t].kept}
+    fixed = {t for t, stage in enumerate(stages) if stage.rows is None or layout.values[t].lasting}
     for node, view in layout.views.items():
         shown = layout.value_of.get(owner_of(view))
         if shown is not None and owner_of(view) is not node:
@@ -145,31 +145,31 @@ def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
 
 
 def stage_of(
-    layout: Layout, t: int, made: Mapping[Node, int], known: dict[int, Rows], free: set[int], target: Target
+    layout: Layout, t: int, producers: Mapping[Node, int], rows_by_step: dict[int, Rows], free: set[int], target: Target
 ) -> Stage:
     """A step; `known` are earlier steps that can be cut, `free` those that may run earlier; this one is added to them.
 
     Where some Vars are `changing`, nothing is cut: a region would mix steps that run again with others.
     """
     node, value = layout.steps[t], layout.values[t]
-    last = len(layout.steps) if value.kept else value.last
-    taken = max((layout.values[i].nbytes for i in value.overwritable if layout.values[i].last == t), default=0)
+    last = len(layout.steps) if value.lasting else value.last
+    overwritten = max((layout.values[i].nbytes for i in value.overwritable if layout.values[i].last == t), default=0)
     workspace = layout.workspace_of.get(node)
     room = layout.values[workspace].nbytes if workspace is not None else 0
-    stage = Stage(value.nbytes, last, room, taken)
+    stage = Stage(value.nbytes, last, room, overwritten)
     if node.op.writes or layout.always:
         return stage
     specs = tuple(x.spec for x in node.operands)
     cut = node.op.cut(*specs)
     is_whole = cut is None or node.shape[ROWS] == 1
-    if is_whole and node.op.pure and all(made[x] < 0 or made[x] in free for x in node.operands):
+    if is_whole and node.op.pure and all(producers[x] < 0 or producers[x] in free for x in node.operands):
         free.add(t)
         return replace(stage, free=True)
     if cut is None:
         return stage
-    reads = [made[x] if x in layout.value_of else -1 for x in node.operands]
-    known[t] = rows = rows_of_step(node.name, node.spec, cut, reads, known)
-    whole = [made[x] for x, table in zip(node.operands, cut.reads) if table is None or x not in layout.value_of]
+    reads = [producers[x] if x in layout.value_of else -1 for x in node.operands]
+    rows_by_step[t] = rows = rows_of_step(node.name, node.spec, cut, reads, rows_by_step)
+    whole = [producers[x] for x, table in zip(node.operands, cut.reads) if table is None or x not in layout.value_of]
     columns = node.shape[COLUMNS]
     return replace(
         stage,

@@ -23,7 +23,7 @@ class Bands:
 
     Parameters
         join: the last value
-        done: rows of each value after each event, as `cgraph.budget.bands.row_rings.made` says
+        done: rows of each value after each event, as `cgraph.budget.bands.row_rings.row_counts` says
     """
 
     def __init__(self, join: Rows, done: np.ndarray) -> None:

@@ -37,12 +37,12 @@ class Overlap(Record):
 
 def closest(forks: Iterable[Overlap], steps: Sequence[int]) -> list[Overlap]:
     """Per step, the fork that a region which begins with it, and so reads it and does not make it, shares most with."""
-    found = [Overlap()] * len(steps)
+    nearest = [Overlap()] * len(steps)
     for x in forks:
         for i in range(bisect_right(steps, x.fork), bisect_right(steps, x.reader)):
-            if x.shared > found[i].shared:
-                found[i] = x
-    return found
+            if x.shared > nearest[i].shared:
+                nearest[i] = x
+    return nearest
 
 
 class Units(Record, eq=False):
@@ -105,7 +105,7 @@ class Way(Record):
     lost: int = 0
 
 
-class Taken(Record):
+class RegionChoice(Record):
     """A region of a way: fields as there."""
 
     unit: int
@@ -128,7 +128,7 @@ def ways_of(units: Units, whole: Sequence[int], most: int | None, chains_lose: b
     """
     count = len(whole)
     nbytes, ns, below = np.zeros((3, count + 1))
-    opened, found = np.full(count + 1, -1), [Way()] * (count + 1)
+    opened, ways = np.full(count + 1, -1), [Way()] * (count + 1)
     starts = np.searchsorted(units.first, np.arange(count + 1))
     apart, after = units.around + units.frame, units.join + 1
     over = apart - units.shared
@@ -149,20 +149,20 @@ def ways_of(units: Units, whole: Sequence[int], most: int | None, chains_lose: b
         if best < len(ends) and is_over[best]:
             unit = starts[t] + best
             opened[t], below[t] = units.fork[unit], (units.ahead[unit] + lost[best]) * chains_lose
-            found[t] = Way(int(nbytes[t]), int(unit), True, int(lost[best]))
+            ways[t] = Way(int(nbytes[t]), int(unit), True, int(lost[best]))
             continue
         if opened[end] < t:
             opened[t], below[t] = opened[end], below[end]
-        found[t] = Way(int(nbytes[t]), int(starts[t] + best) if best < len(ends) else -1)
-    return found
+        ways[t] = Way(int(nbytes[t]), int(starts[t] + best) if best < len(ends) else -1)
+    return ways
 
 
-def chosen(units: Units, ways: Sequence[Way]) -> list[Taken]:
+def best_regions(units: Units, ways: Sequence[Way]) -> list[RegionChoice]:
     """The regions on the way from the first position."""
-    found, t = list[Taken](), 0
+    regions, t = list[RegionChoice](), 0
     while t < len(ways) - 1:
         way = ways[t]
         if way.unit >= 0:
-            found.append(Taken(way.unit, way.is_over, way.lost))
+            regions.append(RegionChoice(way.unit, way.is_over, way.lost))
         t = int(units.join[way.unit]) + 1 if way.unit >= 0 else t + 1
-    return found
+    return regions

@@ -20,8 +20,18 @@ import numpy as np
 
 from cgraph.budget.bands.band_buffer import WORK, Framing
 from cgraph.budget.bands.in_place_joins import Bands
-from cgraph.budget.bands.region_paths import Overlap, Row, Taken, Units, Way, chosen, closest, units_of, ways_of
-from cgraph.budget.bands.row_rings import Read, Rows, alive, made, pull, pulled
+from cgraph.budget.bands.region_paths import (
+    Overlap,
+    RegionChoice,
+    Row,
+    Units,
+    Way,
+    best_regions,
+    closest,
+    units_of,
+    ways_of,
+)
+from cgraph.budget.bands.row_rings import Read, Rows, alive, pull, pull_events, row_counts
 from cgraph.ir.bands import BandBuffer, Event, InPlaceJoin
 from cgraph.record import Record, replace
 from cgraph.system.alignment import round_up
@@ -41,7 +51,7 @@ class Stage(Record, eq=False):
         nbytes: of its value
         last: the last step that reads it; as many as there are steps when it is kept
         workspace: bytes besides while it runs whole
-        taken: bytes of operands that it may take for its value
+        overwritten: bytes of operands that it may take for its value
         rows: its value in bands, reading steps of the schedule; None when it must run whole
         columns: pixels of a row
         whole: the last step whose value each of its bands reads whole, or -1; steps that are free do not count
@@ -53,7 +63,7 @@ class Stage(Record, eq=False):
     nbytes: int
     last: int
     workspace: int = 0
-    taken: int = 0
+    overwritten: int = 0
     rows: Rows | None = None
     columns: int = 1
     whole: int = -1
@@ -103,17 +113,17 @@ class Search:
         for t, stage in enumerate(self.stages):
             change[t + 1] += self.rounded(stage.nbytes)
             change[min(stage.last, len(self.stages)) + 1] -= self.rounded(stage.nbytes)
-        found, total = [], 0
+        totals, total = [], 0
         for x in change:
             total += x
-            found.append(total)
-        return found
+            totals.append(total)
+        return totals
 
     def needed(self, t: int) -> int:
         """Bytes in use while a step runs whole."""
         stage = self.stages[t]
         own = self.rounded(stage.nbytes) + self.rounded(stage.workspace)
-        return self.across[t] + own - min(stage.taken, self.rounded(stage.nbytes))
+        return self.across[t] + own - min(stage.overwritten, self.rounded(stage.nbytes))
 
     def first_of(self, join: int) -> int:
         """The first step of the longest region that ends at `join`; behind it when there is none."""
@@ -145,28 +155,28 @@ class Search:
     @cached_property
     def readers(self) -> dict[int, list[tuple[int, Read]]]:
         """Which steps read each one, and which rows of it."""
-        found: dict[int, list[tuple[int, Read]]] = {}
+        readers: dict[int, list[tuple[int, Read]]] = {}
         for t, stage in enumerate(self.stages):
             for read in stage.rows.reads if stage.rows else ():
-                found.setdefault(read.source, []).append((t, read))
-        return found
+                readers.setdefault(read.source, []).append((t, read))
+        return readers
 
     @cached_property
     def forks(self) -> list[list[int]]:
         """Per step, the values that may lie by rows, and that it is the last to read."""
-        found: list[list[int]] = [[] for _ in self.stages]
+        forks: list[list[int]] = [[] for _ in self.stages]
         for t, stage in enumerate(self.stages):
             if stage.by_rows and t in self.readers:
-                found[stage.last].append(t)
-        return found
+                forks[stage.last].append(t)
+        return forks
 
     @cached_property
     def units(self) -> Units:
         """All regions, with the gaps that frames of several values are expected to have."""
         rows = [row for join in range(len(self.stages)) for row in self.units_of(join)]
-        found = units_of(rows)
-        found.expect(found.first < found.join, GAPS)
-        return found
+        units = units_of(rows)
+        units.expect(units.first < units.join, GAPS)
+        return units
 
     def values(self, steps: Sequence[int]) -> list[Rows]:
         """The steps of a region, which read one another by their positions in it."""
@@ -179,27 +189,27 @@ class Search:
 
     def units_of(self, join: int) -> list[Row]:
         steps = self.steps(self.first_of(join), join)
-        values, known, found = self.values(steps), set(), list[Row]()
+        values, sizes, rows = self.values(steps), set(), list[Row]()
         for pixels in self.pixels if values else ():
             bands = self.bands(values, steps, pixels)
-            if bands in known or (len(values) > 1 and all(b == v.inside for b, v in zip(bands, values))):
+            if bands in sizes or (len(values) > 1 and all(b == v.inside for b, v in zip(bands, values))):
                 continue
-            known.add(bands)
-            found += self.regions(steps, values, bands, pixels)
-        return found
+            sizes.add(bands)
+            rows += self.regions(steps, values, bands, pixels)
+        return rows
 
     def regions(self, steps: Sequence[int], values: Sequence[Rows], bands: Sequence[int], pixels: int) -> Iterator[Row]:
         """The regions with the last of these steps and the same join, in bands of this size."""
         events, join = list(pull(values, bands)), steps[-1]
-        done = made(len(values), events)
-        held, which = alive(values, done), np.array([event[0] for event in events])
+        done = row_counts(len(values), events)
+        row_bytes, which = alive(values, done), np.array([event[0] for event in events])
         overs = closest(self.overlaps(steps, Bands(values[-1], done)), steps)
         frame, calls = np.zeros(len(events), np.int64), 0
         for i in range(len(steps) - 1, -1, -1):
             t, value, band = steps[i], values[i], bands[i]
             frame += np.where(which == i, self.rounded(self.most_workspace(t, band)), 0)
             if t < join:
-                frame += held[i]
+                frame += row_bytes[i]
             calls += -(-value.inside // band) - 1
             around = self.across[t] + self.before(t, join) + self.rounded(self.stages[join].nbytes)
             over = overs[i]
@@ -220,7 +230,7 @@ class Search:
         first, join = steps[0], steps[-1]
         if not self.stages[join].by_rows:
             return []
-        found, at = [], {t: i for i, t in enumerate(steps)}
+        overlaps, at = [], {t: i for i, t in enumerate(steps)}
         for fork in (x for t in steps for x in self.forks[t] if self.readers[x][0][0] >= first):
             rows = self.stages[fork].rows
             assert rows is not None
@@ -228,31 +238,31 @@ class Search:
             own, other = (self.rounded(self.stages[t].nbytes) for t in (join, fork))
             shared = own + other - max(own, ahead + other)
             if shared > 0:
-                found.append(Overlap(fork, self.readers[fork][0][0], ahead, shared))
-        return found
+                overlaps.append(Overlap(fork, self.readers[fork][0][0], ahead, shared))
+        return overlaps
 
     def framing(self, unit: int) -> Framing:
         """The frames of a region that was found."""
-        found = self.framings.get(unit)
-        if found is None:
+        framing = self.framings.get(unit)
+        if framing is None:
             steps = self.steps(int(self.units.first[unit]), int(self.units.join[unit]))
-            found = self.framings[unit] = self.framed(steps, int(self.units.pixels[unit]))
-        return found
+            framing = self.framings[unit] = self.framed(steps, int(self.units.pixels[unit]))
+        return framing
 
     def framed(self, steps: Sequence[int], pixels: int) -> Framing:
         """The frames of a region."""
         values = self.values(steps)
-        events = pulled(values, self.bands(values, steps, pixels))
+        events = pull_events(values, self.bands(values, steps, pixels))
         workspaces = [self.workspace(steps[event.value], event) for event in events]
         return Framing(values, events, workspaces, self.alignment)
 
-    def plan(self, taken: Taken, work: int, most: int) -> None:
+    def plan(self, choice: RegionChoice, work: int, most: int) -> None:
         """Plan the frame of a region, so that no more than so many bytes are in use, if that takes no more work.
 
         Regions that contain it have much the same gaps.
         """
-        units, unit, framing = self.units, taken.unit, self.framing(taken.unit)
-        framing.improve(work, most - taken.need(units) + int(units.frame[unit]))
+        units, unit, framing = self.units, choice.unit, self.framing(choice.unit)
+        framing.improve(work, most - choice.need(units) + int(units.frame[unit]))
         units.frame[unit], units.is_planned[unit] = framing.nbytes, True
         first, join = units.first[unit], units.join[unit]
         if first < join:
@@ -262,10 +272,10 @@ class Search:
     def workspace(self, t: int, event: Event) -> int:
         """Bytes of workspace of a band of a step, asked once."""
         key = t, event.first, event.stop
-        found = self.workspaces.get(key)
-        if found is None:
-            found = self.workspaces[key] = self.stages[t].band_nbytes(event.first, event.stop)
-        return found
+        nbytes = self.workspaces.get(key)
+        if nbytes is None:
+            nbytes = self.workspaces[key] = self.stages[t].band_nbytes(event.first, event.stop)
+        return nbytes
 
     def most_workspace(self, t: int, band: int) -> int:
         """Bytes of workspace for bands of so many rows of a step: of the first two, after which they are alike."""
@@ -277,28 +287,28 @@ class Search:
 
     def fitting(self, most: int) -> list[Region]:
         """The cheapest regions with which every step needs at most so many bytes, which are not below `least`."""
-        return [self.region(taken) for taken in self.planned(most)]
+        return [self.region(choice) for choice in self.planned(most)]
 
-    def region(self, taken: Taken) -> Region:
+    def region(self, choice: RegionChoice) -> Region:
         """A region with its frame."""
-        units, unit = self.units, taken.unit
+        units, unit = self.units, choice.unit
         steps = self.steps(int(units.first[unit]), int(units.join[unit]))
-        over = InPlaceJoin(int(units.fork[unit]), int(units.ahead[unit])) if taken.is_over else None
+        over = InPlaceJoin(int(units.fork[unit]), int(units.ahead[unit])) if choice.is_over else None
         return Region(steps, int(units.pixels[unit]), self.framing(unit).best.frame(), over)
 
     @cached_property
     def least(self) -> int:
         """The fewest bytes for which `fitting` finds regions."""
-        found = self.planned(None)
+        choices = self.planned(None)
         improved = set()
-        while found:
-            worst = max(found, key=lambda x: x.need(self.units))
+        while choices:
+            worst = max(choices, key=lambda x: x.need(self.units))
             if worst.unit in improved or worst.need(self.units) < self.ways(None)[0].nbytes:
                 break
-            others = [x.need(self.units) for x in found if x is not worst]
+            others = [x.need(self.units) for x in choices if x is not worst]
             self.plan(worst, WORK, max(others, default=0))
             improved.add(worst.unit)
-            found = self.planned(None)
+            choices = self.planned(None)
         return self.ways(None)[0].nbytes
 
     def fresh(self) -> "Search":
@@ -324,14 +334,14 @@ class Search:
         if shared.any() and ways_of(replace(self.units, shared=none), self.needs, None)[0].nbytes < most:
             yield self.another(none)
 
-    def planned(self, most: int | None) -> list[Taken]:
+    def planned(self, most: int | None) -> list[RegionChoice]:
         """The regions on the best way. Their frames are planned; those of others are hardly smaller than is assumed."""
         while True:
             ways = self.ways(most)
-            found = chosen(self.units, ways)
-            unknown = [x for x in found if not self.units.is_planned[x.unit]]
+            choices = best_regions(self.units, ways)
+            unknown = [x for x in choices if not self.units.is_planned[x.unit]]
             if not unknown:
-                return found
+                return choices
             if most is None:
                 worst = max(unknown, key=lambda x: x.need(self.units))
                 room = ways[0].nbytes

@@ -44,17 +44,17 @@ def period_of(values: Sequence[Rows], bands: Sequence[int]) -> Period | None:
     """The first bands that come at least twice more; None where none are found.
 
     Parameters
-        values, bands: as for `cgraph.budget.bands.row_rings.pulled`
+        values, bands: as for `cgraph.budget.bands.row_rings.pull_events`
     """
     tables = [[(r.source, np.array(r.first), np.array(r.stop)) for r in value.reads] for value in values]
-    seen: list[tuple[int, Done]] = []
+    history: list[tuple[int, Done]] = []
     for event, done in between(values, bands):
-        for earlier, before in seen[: -MOST_APART - 1 : -1]:
+        for earlier, before in history[: -MOST_APART - 1 : -1]:
             shift = tuple(b - a for a, b in zip(before, done))
             count = min(shift) > 0 and times(values, tables, before, shift)
             if count > 1:
                 return Period(earlier, event, before, shift, count)
-        seen.append((event, done))
+        history.append((event, done))
     return None
 
 
@@ -72,17 +72,17 @@ def between(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int,
 
 def times(values: Sequence[Rows], tables: Sequence[Sequence[tuple]], begin: Done, shift: Done) -> int:
     """How often bands that move on by `shift` run before they would meet the lower border; one time is left for it."""
-    found = min((value.rows - value.below - 1 - at) // far for value, at, far in zip(values, begin, shift))
+    count = min((value.rows - value.below - 1 - at) // far for value, at, far in zip(values, begin, shift))
     for reads, at, far in zip(tables, begin, shift):
         for source, *rows in reads:
             for table in rows:
                 same = table[at + far :] - table[at:-far] == shift[source]
                 agreeing = len(same) if same.all() else int(same.argmin())
-                found = min(found, (agreeing + far) // far)
-    return found - 1
+                count = min(count, (agreeing + far) // far)
+    return count - 1
 
 
-def shortened(values: Sequence[Rows], period: Period | BandLoop, count: int = 1) -> list[Rows]:
+def shorten(values: Sequence[Rows], period: Period | BandLoop, count: int = 1) -> list[Rows]:
     """The same values of a shorter picture, in which the bands run `count` times."""
     left_out = [far * (period.count - count) for far in period.shift]
     ends = [at + far * count for at, far in zip(period.begin, period.shift)]
@@ -90,11 +90,11 @@ def shortened(values: Sequence[Rows], period: Period | BandLoop, count: int = 1)
     def shorter(table: Sequence[int], end: int, rows: int, read: int) -> Sequence[int]:
         return index_array(np.concatenate([table[:end], np.asarray(table[end + rows :]) - read]))
 
-    found = []
+    short_values = []
     for value, end, rows in zip(values, ends, left_out):
         reads = tuple(
             Read(r.source, *(shorter(table, end, rows, left_out[r.source]) for table in (r.first, r.stop)))
             for r in value.reads
         )
-        found.append(replace(value, rows=value.rows - rows, reads=reads))
-    return found
+        short_values.append(replace(value, rows=value.rows - rows, reads=reads))
+    return short_values

@@ -37,9 +37,9 @@ def check_rows(
     replay = _Replay(values, acts, frame, nbytes, fork)
     for act in acts:
         replay.run(act)
-    made = replay.made[len(values) - 1]
-    if made != values[-1].rows:
-        raise PlanError(f"{made} of {values[-1].rows} rows of {values[-1].name} are made")
+    rows = replay.counts[len(values) - 1]
+    if rows != values[-1].rows:
+        raise PlanError(f"{rows} of {values[-1].rows} rows of {values[-1].name} are made")
     for act in acts:
         if act.out.value == len(values) - 1:
             replay.require(act, act.out)
@@ -50,7 +50,7 @@ class _Replay:
 
     Fields
         holds: by the base of addresses, per piece, value and row written last, or NOTHING
-        made: rows of each value that are computed
+        counts: rows of each value that are computed
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class _Replay:
         places = [lines.view for act in acts for lines in (act.out, *act.reads) if self.is_known(lines)]
         self.piece = gcd(*self.sizes.values(), *(x for view in places for x in measures(view))) or 1
         self.holds = {base: np.full(size // self.piece, NOTHING, np.int64) for base, size in self.sizes.items()}
-        self.made = [0] * len(values)
+        self.counts = [0] * len(values)
         if fork:
             self.write(fork)
 
@@ -87,7 +87,7 @@ class _Replay:
         if act.slides:
             self.check_slide(act)
         else:
-            self.check_wanted(act)
+            self.check_band(act)
         at, size = (act.workspace.at.offset, act.workspace.size) if act.workspace else (0, 0)
         self.holds[id(self.frame)][at // self.piece : -(-(at + size) // self.piece)] = NOTHING
         if self.is_inside(act.out):
@@ -99,17 +99,17 @@ class _Replay:
         for lines in act.reads:  # nothing was overwritten before it was read
             self.require(act, lines)
 
-    def check_wanted(self, act: Act) -> None:
+    def check_band(self, act: Act) -> None:
         """The band is the next one of its value, and what it must read is read."""
         value, first = act.out.value, act.out.first
         stop = first + act.out.view.shape[2]
-        if first != self.made[value] or not first < stop <= self.values[value].rows:
-            raise PlanError(f"rows {first} to {stop} of {self.name(act.out)} follow {self.made[value]} rows")
-        self.made[value] = stop
-        given = {(x.value, x.first, x.first + x.view.shape[2]) for x in act.reads}
+        if first != self.counts[value] or not first < stop <= self.values[value].rows:
+            raise PlanError(f"rows {first} to {stop} of {self.name(act.out)} follow {self.counts[value]} rows")
+        self.counts[value] = stop
+        inputs = {(x.value, x.first, x.first + x.view.shape[2]) for x in act.reads}
         for read in self.values[value].reads:
             rows = read.first[first], read.stop[stop - 1]
-            if not any(v == read.source and a <= rows[0] and rows[1] <= b for v, a, b in given):
+            if not any(v == read.source and a <= rows[0] and rows[1] <= b for v, a, b in inputs):
                 source = self.values[read.source].name
                 raise PlanError(f"{self.name(act.out)} needs rows {rows[0]} to {rows[1]} of {source}, and reads others")
 

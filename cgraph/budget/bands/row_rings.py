@@ -82,7 +82,7 @@ class Rows(Record):
         return self.rows if stop >= self.rows - self.below else stop
 
 
-def pulled(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
+def pull_events(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
     """The bands of a region in running order; the join, whose rows are all wanted, is the last value.
 
     Parameters
@@ -91,7 +91,7 @@ def pulled(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
     Raises
         PlanError: a row is read that there is not
     """
-    return [Event(*found) for found in pull(values, bands)]
+    return [Event(*entry) for entry in pull(values, bands)]
 
 
 def pull(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int, int, int]]:
@@ -118,15 +118,15 @@ def pull(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int, in
 
 def heights(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> list[int]:
     """The rows that each ring must have; 0 for the join."""
-    found = [0] * len(values)
-    for i, _, stop, low in wanted(values, events):
-        if stop - low > found[i]:
-            found[i] = stop - low
-    found[-1] = 0
-    return found
+    most = [0] * len(values)
+    for i, _, stop, low in still_needed(values, events):
+        if stop - low > most[i]:
+            most[i] = stop - low
+    most[-1] = 0
+    return most
 
 
-def wanted(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
+def still_needed(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
     """Each band with the first row of its value that somebody reads from then on."""
     readers: list[list[tuple[int, Sequence[int]]]] = [[] for _ in values]
     for i, value in enumerate(values):
@@ -142,30 +142,30 @@ def wanted(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> It
         done[i] = stop
 
 
-def made(count: int, events: Sequence[tuple[int, int, int]]) -> np.ndarray:
+def row_counts(count: int, events: Sequence[tuple[int, int, int]]) -> np.ndarray:
     """The rows of each value that are there after each event, int64 ``[values, events]``."""
-    found = np.zeros((count, len(events)), np.int64)
+    counts = np.zeros((count, len(events)), np.int64)
     for t, (i, _, stop) in enumerate(events):
-        found[i, t] = stop
-    return np.maximum.accumulate(found, 1)
+        counts[i, t] = stop
+    return np.maximum.accumulate(counts, 1)
 
 
 def alive(values: Sequence[Rows], done: np.ndarray) -> list[np.ndarray]:
     """Per value the bytes of the rows that are there and that somebody has yet to read, during each event.
 
     Parameters
-        done: of the events, as `made` says
+        done: of the events, as `row_counts` says
     """
     low = [rows.copy() for rows in done]
     for i, x in enumerate(values):
         before = np.concatenate([[0], done[i][:-1]])
         for read in x.reads:
-            wanted = np.array((*read.first, values[read.source].rows), np.int64)[before]
-            np.minimum(low[read.source], wanted, out=low[read.source])
+            needed = np.array((*read.first, values[read.source].rows), np.int64)[before]
+            np.minimum(low[read.source], needed, out=low[read.source])
     return [(most - least) * x.row_nbytes for most, least, x in zip(done, low, values)]
 
 
-class Step(Record):
+class BandStep(Record):
     """A band or a slide.
 
     Fields
@@ -181,7 +181,7 @@ class Step(Record):
     home: bool = False
 
 
-def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges: Sequence[int] = ()) -> list[Step]:
+def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges: Sequence[int] = ()) -> list[BandStep]:
     """The bands, and the slides between them: rows that are still wanted move where the next band fits behind them.
 
     Parameters
@@ -189,10 +189,10 @@ def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges
         edges: events before which all rows that are still wanted move home, by way of another place from there; without
             rests
     """
-    known = [(e.value, e.first, e.stop) for e in events]
-    rows, runs = heights(values, known), list(wanted(values, known))
-    before: list[list[Step]] = [[] for _ in events]
-    after: list[list[Step]] = [[] for _ in events]
+    spans = [(e.value, e.first, e.stop) for e in events]
+    rows, runs = heights(values, spans), list(still_needed(values, spans))
+    before: list[list[BandStep]] = [[] for _ in events]
+    after: list[list[BandStep]] = [[] for _ in events]
     anew = [False] * len(events)
     for i, own in enumerate(bands_of(len(values), runs)[:-1]):
         read, front, waits = reads_of(values, events, i), 0, False
@@ -206,21 +206,21 @@ def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges
             if low >= first:
                 anew[t], front, is_home = True, first, False
             elif waits or stop - front > rows[i]:
-                before[t].append(Step(Event(i, low, first), True, True))
+                before[t].append(BandStep(Event(i, low, first), True, True))
                 front, is_home = low, False
             waits = False
             if rests and following is not None:
                 low, ended = runs[following][3], max((e for e in read if t <= e < following), default=t)
                 waits = front < low < stop and ended + 1 < following
-                after[ended] += [Step(Event(i, low, stop), True, True)] if waits else []
-    return [x for t, event in enumerate(events) for x in (*before[t], Step(event, anew=anew[t]), *after[t])]
+                after[ended] += [BandStep(Event(i, low, stop), True, True)] if waits else []
+    return [x for t, event in enumerate(events) for x in (*before[t], BandStep(event, anew=anew[t]), *after[t])]
 
 
 def homes_of(
     values: Sequence[Rows], events: Sequence[Event], edges: Sequence[int], value: int
-) -> list[tuple[int, Step]]:
+) -> list[tuple[int, BandStep]]:
     """The edges before which rows of a value are still wanted, each with their slide home."""
-    found = []
+    slides = []
     for edge in edges:
         done = [0] * len(values)
         for event in events[:edge]:
@@ -228,16 +228,16 @@ def homes_of(
         reads = ((r, k) for k, x in enumerate(values) for r in x.reads if r.source == value and done[k] < x.rows)
         low = min((r.first[done[k]] for r, k in reads), default=done[value])
         if low < done[value]:
-            found.append((edge, Step(Event(value, low, done[value]), True, True, True)))
-    return found
+            slides.append((edge, BandStep(Event(value, low, done[value]), True, True, True)))
+    return slides
 
 
 def bands_of(count: int, runs: Iterable[tuple[int, ...]]) -> list[list[int]]:
     """Per value, which events are its bands."""
-    found: list[list[int]] = [[] for _ in range(count)]
+    bands: list[list[int]] = [[] for _ in range(count)]
     for t, run in enumerate(runs):
-        found[run[0]].append(t)
-    return found
+        bands[run[0]].append(t)
+    return bands
 
 
 def reads_of(values: Sequence[Rows], events: Sequence[Event], value: int) -> list[int]:

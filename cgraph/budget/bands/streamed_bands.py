@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.budget.bands.band_buffer import Framing, looped_frame
+from cgraph.budget.bands.band_buffer import Framing, loop_frame
 from cgraph.budget.bands.build_bands import rows_of_step, stream_of
 from cgraph.budget.bands.regions import Region
-from cgraph.budget.bands.repeated_bands import Period, period_of, shortened
-from cgraph.budget.bands.row_rings import Rows, pulled
+from cgraph.budget.bands.repeated_bands import Period, period_of, shorten
+from cgraph.budget.bands.row_rings import Rows, pull_events
 from cgraph.ir.bands import BandBuffer, Event
 from cgraph.ir.cut import ROWS
 from cgraph.kernels.kernel import Callback, Pointer, contiguous
@@ -32,20 +32,20 @@ class Fed:
     @cached_property
     def values(self) -> list[Rows]:
         """The steps as `memory.rows` sees them."""
-        at, known = {node: i for i, node in enumerate(self.steps)}, dict[int, Rows]()
+        at, values = {node: i for i, node in enumerate(self.steps)}, dict[int, Rows]()
         for i, (node, cut) in enumerate(zip(self.steps, self.cuts)):
-            known[i] = rows_of_step(node.name, node.spec, cut, [at.get(x, -1) for x in node.operands], known)
-        return list(known.values())
+            values[i] = rows_of_step(node.name, node.spec, cut, [at.get(x, -1) for x in node.operands], values)
+        return list(values.values())
 
     def frame(self, rows: int) -> BandBuffer:
         """A frame for bands of so many rows of the join, and the same part of other values."""
         bands = self.bands(rows)
         period = period_of(self.values, bands) if isinstance(self.steps[-1].op, RowSink) else None
         if period is not None:
-            found = self.looped(bands, period)
-            if self.comes_again(found):
-                return found
-        events = pulled(self.values, bands)
+            frame = self.looped(bands, period)
+            if self.comes_again(frame):
+                return frame
+        events = pull_events(self.values, bands)
         framing = Framing(self.values, events, [self.nbytes(event) for event in events], self.alignment)
         framing.improve()
         return framing.best.frame()
@@ -57,14 +57,14 @@ class Fed:
 
     def looped(self, bands: list[int], period: Period) -> BandBuffer:
         """The frame of the picture in which the bands of a period run once."""
-        values = shortened(self.values, period)
-        events = pulled(values, bands)
+        values = shorten(self.values, period)
+        events = pull_events(values, bands)
         ahead = [(period.count - 1) * far for far in period.shift]
         there = [
             Event(e.value, e.first + ahead[e.value], e.stop + ahead[e.value]) if t >= period.last else e
             for t, e in enumerate(events)
         ]
-        return looped_frame(values, events, [self.nbytes(event) for event in there], self.alignment, period)
+        return loop_frame(values, events, [self.nbytes(event) for event in there], self.alignment, period)
 
     def nbytes(self, event: Event) -> int:
         """Bytes of workspace of a band."""
@@ -86,12 +86,12 @@ class Fed:
 
 def key_of(act: Act) -> list[tuple]:
     """The calls of a band or a slide, equal where they do the same; arrays, of which each has its own, by value."""
-    found = []
+    calls = []
     for call in act.calls():
         args = [(value_of(x.base), x.offset) if isinstance(x, Pointer) else x for x in call.args]
         kernel = call.kernel.port if isinstance(call.kernel, Callback) else call.kernel
-        found.append((kernel, args, call.tasks, call.chunk))
-    return found
+        calls.append((kernel, args, call.tasks, call.chunk))
+    return calls
 
 
 def value_of(base: object) -> object:

@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node, apply
 from cgraph.ir.origin import keeps_origin
 from cgraph.ir.roots import rebuild
 from cgraph.ir.traverse import descendants
-from cgraph.memory.layout import Facts, Layout, layout_of
+from cgraph.memory.layout import Layout, NodeFacts, layout_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import RowPort, RowSink, RowSource
 
@@ -28,8 +28,8 @@ def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, RowPort], inputs: Se
         inputs: the Vars that are asked for
     """
     asked = {x: apply(RowSource(x, x.spec)) for x in inputs}
-    found = rebuild(roots, lambda node, new: asked.get(node))
-    return tuple(apply(RowSink(pictures[i]), x) if i in pictures else x for i, x in enumerate(found))
+    nodes = rebuild(roots, lambda node, new: asked.get(node))
+    return tuple(apply(RowSink(pictures[i]), x) if i in pictures else x for i, x in enumerate(nodes))
 
 
 def is_by_rows(layout: Layout) -> bool:
@@ -37,34 +37,34 @@ def is_by_rows(layout: Layout) -> bool:
     return any(isinstance(node.op, RowSource) for node in layout.steps)
 
 
-def region_of(layout: Layout, facts: Facts) -> tuple[Layout, int, int]:
+def region_of(layout: Layout, facts: NodeFacts) -> tuple[Layout, int, int]:
     """The same steps in an order in which those of the region are neighbours, and its first and last step.
 
     Raises
         GraphError: what is given away is not made by rows; several values are read whole
     """
     nodes = list(layout.views)
-    taken = descendants(nodes, [node for node in layout.steps if isinstance(node.op, RowSource)])
+    downstream = descendants(nodes, [node for node in layout.steps if isinstance(node.op, RowSource)])
     steps, inside = set(layout.steps), set[Node]()
     for node in nodes:
-        if node in taken and node in steps and is_cut(node, taken, inside):
+        if node in downstream and node in steps and is_cut(node, downstream, inside):
             inside.add(node)
-    order = [x for part in (set(nodes) - taken, inside, taken - inside) for x in nodes if x in part]
-    check_region(order, inside, layout.kept)
-    found = layout_of(order, layout.kept, layout.always, facts)
-    first = next(t for t, node in enumerate(found.steps) if node in inside)
-    return found, first, first + len(inside) - 1
+    order = [x for part in (set(nodes) - downstream, inside, downstream - inside) for x in nodes if x in part]
+    check_region(order, inside, layout.lasting)
+    reordered = layout_of(order, layout.lasting, layout.always, facts)
+    first = next(t for t, node in enumerate(reordered.steps) if node in inside)
+    return reordered, first, first + len(inside) - 1
 
 
-def is_cut(node: Node, taken: set[Node], inside: set[Node]) -> bool:
+def is_cut(node: Node, downstream: set[Node], inside: set[Node]) -> bool:
     """A step is computed in bands of rows that are there."""
     cut = node.op.cut(*(x.spec for x in node.operands))
     if cut is None:
         return False
-    return all(x in inside and table is not None for x, table in zip(node.operands, cut.reads) if x in taken)
+    return all(x in inside and table is not None for x, table in zip(node.operands, cut.reads) if x in downstream)
 
 
-def check_region(order: Sequence[Node], inside: set[Node], kept: Sequence[Node]) -> None:
+def check_region(order: Sequence[Node], inside: set[Node], lasting: Sequence[Node]) -> None:
     """GraphError unless one value of the region is read whole, or given away."""
     for node in order:
         if isinstance(node.op, RowSink) and node not in inside:
@@ -72,7 +72,7 @@ def check_region(order: Sequence[Node], inside: set[Node], kept: Sequence[Node])
             raise GraphError(
                 f"{node.op.port.name} cannot be given by rows: {early.name} at {early.where} reads images whole"
             )
-    outside = {x for node in order if node not in inside for x in node.operands} | set(kept)
+    outside = {x for node in order if node not in inside for x in node.operands} | set(lasting)
     joins = [node for node in order if node in inside and node in outside]
     if len(joins) > 1:
         named = ", ".join(f"{x.name} at {x.where}" for x in joins[:4])

@@ -82,49 +82,49 @@ class _Patches:
             if i not in ended:
                 self.chains[i].append(node)
         self.new: dict[Node, Node] = {}
-        self.made: dict[tuple[int, int], Node] = {}
+        self.patches: dict[tuple[int, int], Node] = {}
 
     def joined(self, region: tuple[int, ...], join: int, slices: tuple[int, int]) -> Node:
         """The result of a join, patch by patch."""
         _, columns = grid_of(self.steps, joins_of(self.steps, region), slices)
-        wanted = self.wanted(region, join)
-        found = []
+        steps = self.steps_of(region, join)
+        pieces = []
         for patch, areas in enumerate(patches_of(self.steps, region, slices)):
-            for i in wanted:
-                if (i, patch) not in self.made:
-                    self.made[i, patch] = self.patch(i, patch, areas)
-            found.append(self.made[join, patch])
-        rows = [concat(found[k : k + columns], COLUMNS) for k in range(0, len(found), columns)]
+            for i in steps:
+                if (i, patch) not in self.patches:
+                    self.patches[i, patch] = self.patch(i, patch, areas)
+            pieces.append(self.patches[join, patch])
+        rows = [concat(pieces[k : k + columns], COLUMNS) for k in range(0, len(pieces), columns)]
         return concat(rows, ROWS)
 
-    def wanted(self, region: tuple[int, ...], join: int) -> list[int]:
+    def steps_of(self, region: tuple[int, ...], join: int) -> list[int]:
         """The steps of a region that a join needs, operands before users."""
-        found = {join}
+        needed = {join}
         for i in sorted(region, reverse=True):
-            if i in found:
-                found.update(x for x in self.steps[i].operands if x in region)
-        return sorted(found)
+            if i in needed:
+                needed.update(x for x in self.steps[i].operands if x in region)
+        return sorted(needed)
 
     def patch(self, i: int, patch: int, areas: dict[int, Area]) -> Node:
         """The nodes of a step for the pixels of a patch."""
         step, area = self.steps[i], areas[i]
-        made: dict[Node, Node] = {}
+        nodes: dict[Node, Node] = {}
         for node in self.chains[i]:
-            operands = (made[x] if x in made else self.read(x, node, step, patch, areas) for x in node.operands)
-            made[node] = over_patch(node, step, area, tuple(operands))
-        return made[self.chains[i][-1]]
+            operands = (nodes[x] if x in nodes else self.read(x, node, step, patch, areas) for x in node.operands)
+            nodes[node] = over_patch(node, step, area, tuple(operands))
+        return nodes[self.chains[i][-1]]
 
     def read(self, x: Node, node: Node, step: ImageStep, patch: int, areas: dict[int, Area]) -> Node:
         """What a patch of `node` reads of an operand: its pixels of images, all of anything else."""
         own = areas[self.place[node]]
         if x not in self.place:
-            return cropped(self.new[x], own) if isinstance(node.op, Pointwise) else self.new[x]
+            return crop(self.new[x], own) if isinstance(node.op, Pointwise) else self.new[x]
         i = self.place[x]
         area = read_area(step, own, self.steps[i].shape)
-        if (i, patch) not in self.made or x is not self.chains[i][-1]:
-            return cropped(self.new[x], area)
+        if (i, patch) not in self.patches or x is not self.chains[i][-1]:
+            return crop(self.new[x], area)
         top, _, left, _ = areas[i]
-        return cropped(self.made[i, patch], (area[0] - top, area[1] - top, area[2] - left, area[3] - left))
+        return crop(self.patches[i, patch], (area[0] - top, area[1] - top, area[2] - left, area[3] - left))
 
 
 def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ...]) -> Node:
@@ -135,8 +135,8 @@ def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ..
     above, (top, bottom) = padding(area[0], area[1], shape[ROWS], step.window, 0)
     ahead, (left, right) = padding(area[2], area[3], shape[COLUMNS], step.window, 1)
     op = replace(node.op, pad=(top, left, bottom, right))
-    made = apply(replace(op, ceil=False) if isinstance(op, Pool) else op, *operands)
-    return cropped(made, (above, above + area[1] - area[0], ahead, ahead + area[3] - area[2]))
+    out = apply(replace(op, ceil=False) if isinstance(op, Pool) else op, *operands)
+    return crop(out, (above, above + area[1] - area[0], ahead, ahead + area[3] - area[2]))
 
 
 def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tuple[int, tuple[int, int]]:
@@ -149,7 +149,7 @@ def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tu
     return first - begin, (max(before - begin * stride, 0), max(behind, 0))
 
 
-def cropped(x: Node, area: Area) -> Node:
+def crop(x: Node, area: Area) -> Node:
     """Some pixels of images; of what is one number for all of them, as many."""
     top, stop, left, end = area
     lengths = (*x.shape[:ROWS], stop - top, end - left)

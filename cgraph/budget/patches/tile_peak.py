@@ -21,7 +21,7 @@ from cgraph.budget.patches.image_steps import ImageStep
 from cgraph.errors import PlanError
 from cgraph.ir.traverse import post_order_of
 from cgraph.memory.bounds import breadths_at, lower_bound
-from cgraph.memory.problem import Operand, Problem, UsageInterval
+from cgraph.memory.problem import Problem, ProblemOperand, UsageInterval
 from cgraph.record import Record
 
 Area = tuple[int, int, int, int]  # rows first..stop, columns first..stop; stops excluded
@@ -50,7 +50,7 @@ class Restructured(Record):
 
 def as_written(steps: Sequence[ImageStep]) -> Restructured:
     """The network without regions."""
-    order = visited(steps)
+    order = walk_order(steps)
     records = Records()
     for i in order:
         records.add(i, steps[i].size, steps[i].operands)
@@ -71,7 +71,7 @@ def restructure(steps: Sequence[ImageStep], alpha: float, slices: tuple[int, int
     regions = critical_regions(steps, alpha)
     region_of = {i: region for region in regions for i in region}
     records, work = Records(), 0
-    for i in contracted(steps, regions):
+    for i in contract_regions(steps, regions):
         if i in region_of:
             work += add_patches(records, steps, region_of[i], slices)
         else:
@@ -105,7 +105,7 @@ class Records:
 
     def problem(self) -> Problem:
         rows = zip(self.sizes, self.last)
-        return Problem(tuple(Operand(size, UsageInterval(i, last)) for i, (size, last) in enumerate(rows)), 1)
+        return Problem(tuple(ProblemOperand(size, UsageInterval(i, last)) for i, (size, last) in enumerate(rows)), 1)
 
 
 # -- which steps -------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Records:
 
 def critical_regions(steps: Sequence[ImageStep], alpha: float) -> list[tuple[int, ...]]:
     """The connected sets of steps to be computed in patches; one with a step between that cannot be cut stays whole."""
-    order = visited(steps)
+    order = walk_order(steps)
     at = {x: t for t, x in enumerate(order)}
     problem = as_written(steps).problem
     breadths = breadths_at(problem, problem.starts).tolist()
@@ -121,38 +121,38 @@ def critical_regions(steps: Sequence[ImageStep], alpha: float) -> list[tuple[int
     peak = max(breadths, default=0)
 
     def grows(i: int, first: int, stop: int) -> bool:
-        return i not in found and steps[i].splits and max(breadths[first : stop + 1]) >= alpha * peak
+        return i not in members and steps[i].splits and max(breadths[first : stop + 1]) >= alpha * peak
 
-    found = {i for i, step in enumerate(steps) if step.splits and breadths[at[i]] == peak}
-    waiting = sorted(found)
+    members = {i for i, step in enumerate(steps) if step.splits and breadths[at[i]] == peak}
+    waiting = sorted(members)
     while waiting:
         for x in steps[waiting.pop()].operands:
             if grows(x, at[x], last[x]):
-                found.add(x)
+                members.add(x)
                 waiting.append(x)
     for i, step in enumerate(steps):  # operands come before users, so once is enough
-        if step.operands and found.issuperset(step.operands) and grows(i, min(at[x] for x in step.operands), at[i]):
-            found.add(i)
-    return [x for x in connected(steps, found | between(steps, found)) if all(steps[i].splits for i in x)]
+        if step.operands and members.issuperset(step.operands) and grows(i, min(at[x] for x in step.operands), at[i]):
+            members.add(i)
+    return [x for x in connected_sets(steps, members | between(steps, members)) if all(steps[i].splits for i in x)]
 
 
-def between(steps: Sequence[ImageStep], found: set[int]) -> set[int]:
+def between(steps: Sequence[ImageStep], members: set[int]) -> set[int]:
     """Steps that depend on one of these and that one of these depends on."""
     below: set[int] = set()
     for i, step in enumerate(steps):
-        if any(x in found or x in below for x in step.operands):
+        if any(x in members or x in below for x in step.operands):
             below.add(i)
     above: set[int] = set()
     for i in range(len(steps) - 1, -1, -1):
-        if i in found or i in above:
+        if i in members or i in above:
             above.update(steps[i].operands)
     return below & above
 
 
-def connected(steps: Sequence[ImageStep], found: set[int]) -> list[tuple[int, ...]]:
+def connected_sets(steps: Sequence[ImageStep], members: set[int]) -> list[tuple[int, ...]]:
     """The sets of steps that read one another, each rising, by their first step."""
     users = users_of([step.operands for step in steps])
-    left, regions = set(found), []
+    left, regions = set(members), []
     while left:
         waiting = [min(left)]
         left.remove(waiting[0])
@@ -170,7 +170,7 @@ def connected(steps: Sequence[ImageStep], found: set[int]) -> list[tuple[int, ..
 # -- in which order ----------------------------------------------------------------------------------------------------
 
 
-def visited(steps: Sequence[ImageStep]) -> list[int]:
+def walk_order(steps: Sequence[ImageStep]) -> list[int]:
     """Reversed post-order of a walk along users: the last branch of a fork runs first."""
     return walk([step.operands for step in steps])
 
@@ -180,7 +180,7 @@ def walk(operands: Sequence[Sequence[int]]) -> list[int]:
     return list(post_order_of(users_of(operands), [i for i, reads in enumerate(operands) if not reads]))[::-1]
 
 
-def contracted(steps: Sequence[ImageStep], regions: Sequence[tuple[int, ...]]) -> list[int]:
+def contract_regions(steps: Sequence[ImageStep], regions: Sequence[tuple[int, ...]]) -> list[int]:
     """The order of the steps in which every region is one step, named by its first."""
     named = {i: region[0] for region in regions for i in region}
     names = sorted({named.get(i, i) for i in range(len(steps))})
@@ -205,7 +205,7 @@ def users_of(operands: Sequence[Sequence[int]]) -> list[list[int]]:
 
 def add_patches(records: Records, steps: Sequence[ImageStep], region: tuple[int, ...], slices: tuple[int, int]) -> int:
     """Write down a region patch by patch; how many operations it takes."""
-    order = [i for i in visited(steps) if i in set(region)]
+    order = [i for i in walk_order(steps) if i in set(region)]
     patches = patches_of(steps, region, slices)
     work = 0
     for patch, areas in enumerate(patches):
@@ -223,7 +223,7 @@ def add_patches(records: Records, steps: Sequence[ImageStep], region: tuple[int,
 
 def patches_of(steps: Sequence[ImageStep], region: tuple[int, ...], slices: tuple[int, int]) -> list[dict[int, Area]]:
     """Per patch, row by row, which pixels of every step of a region it computes, and which of its forks it reads."""
-    order = [i for i in visited(steps) if i in set(region)]
+    order = [i for i in walk_order(steps) if i in set(region)]
     joins = joins_of(steps, region)
     grid = grid_of(steps, joins, slices)
     return [needed(steps, order, {i: patch_of(steps[i], grid, k) for i in joins}) for k in range(grid[0] * grid[1])]
@@ -256,12 +256,12 @@ def share(length: int, parts: int, i: int) -> tuple[int, int]:
 
 def needed(steps: Sequence[ImageStep], order: Sequence[int], areas: dict[int, Area]) -> dict[int, Area]:
     """Which pixels of every tensor these of the joins need, forks included."""
-    found: dict[int, Area] = dict(areas)
+    reads: dict[int, Area] = dict(areas)
     for i in reversed(order):
         for x in steps[i].operands:
-            area = read_area(steps[i], found[i], steps[x].shape)
-            found[x] = area if x not in found else united(found[x], area)
-    return found
+            area = read_area(steps[i], reads[i], steps[x].shape)
+            reads[x] = area if x not in reads else united(reads[x], area)
+    return reads
 
 
 def read_area(step: ImageStep, area: Area, shape: tuple[int, int, int]) -> Area:

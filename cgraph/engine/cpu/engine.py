@@ -25,7 +25,7 @@ from cgraph.kernels.target import target_named
 from cgraph.lowering.pipeline import lower_for
 from cgraph.memory.calls import CallsOfSteps
 from cgraph.ops.leaf import HASHED_NBYTES
-from cgraph.planning.options import Options, Request
+from cgraph.planning.options import CompileOptions, Request
 from cgraph.planning.plan import Compiled, needs_text, planned
 from cgraph.record import Record, replace
 from cgraph.storage.weight_file import Spool
@@ -54,12 +54,12 @@ class CpuEngine(Record):
     def __post_init__(self) -> None:
         check_threads(self.threads)
 
-    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+    def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
         target, keep = target_named(self.target), keep_for(options)
-        return lower_for(roots, target, options.passes, options.winograd, keep, options.held, options.in_pairs)
+        return lower_for(roots, target, options.passes, options.winograd, keep, options.storage_dtype, options.in_pairs)
 
-    def plan(self, request: Request, options: Options) -> Compiled:
+    def plan(self, request: Request, options: CompileOptions) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""
         target = target_named(self.target)
         if options.weights is None:
@@ -98,7 +98,7 @@ class CpuEngine(Record):
         return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None, target)
 
 
-def keep_for(options: Options) -> Keep:
+def keep_for(options: CompileOptions) -> Keep:
     """Where packed constants go: to a file at once, where they will be read from one."""
     if options.weights is None:
         return in_place

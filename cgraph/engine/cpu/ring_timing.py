@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.engine.cpu.ring import ControlledTable
 from cgraph.kernels.control import PASSED, WAIT
-from cgraph.memory.pipeline_model import Act, Tell, Wait, Work, ends_of
+from cgraph.memory.pipeline_model import Act, Busy, Tell, Wait, ends_of
 
 READ, FREED = "read", "freed"
 
@@ -34,7 +34,7 @@ def read_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
     """What the reader does: wait until there is room, read, say so."""
     acts: list[Act] = []
     for (_, _, _, freed, number), time in zip(rows.orders.tolist(), seconds, strict=True):
-        acts += [Wait(FREED, freed), Work(time), Tell(READ, number)]
+        acts += [Wait(FREED, freed), Busy(time), Tell(READ, number)]
     return acts
 
 
@@ -47,5 +47,5 @@ def row_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
         elif kind == PASSED:
             acts.append(Tell(FREED, count))
         else:
-            acts.append(Work(seconds[number]))
+            acts.append(Busy(seconds[number]))
     return acts

@@ -17,15 +17,15 @@ from cgraph.engine.cpu.code import Code, Piece
 from cgraph.engine.cpu.ring import least_ring, pieces_of, place_pieces, placement_in, resident_constants
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.mapped import Keep
-from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_nbytes, sliced, weights_on_disk
-from cgraph.planning.options import Options, Request
+from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_constants, slice_nbytes, weights_on_disk
+from cgraph.planning.options import CompileOptions, Request
 from cgraph.planning.plan import Compiled, with_constants
 from cgraph.record import Record, replace
 from cgraph.storage.weight_file import PAGE, StreamedWeights, pages
 
 QUARTER = 4  # of a ring: what is tried next
 
-Plan = Callable[[Request, Options], Compiled]
+Plan = Callable[[Request, CompileOptions], Compiled]
 MakeCode = Callable[[Compiled], Code]
 
 
@@ -55,7 +55,7 @@ class Split(Record):
         return max(nbytes, least, PAGE)
 
 
-def plan_streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode, keep: Keep) -> Compiled:
+def plan_streamed(request: Request, options: CompileOptions, plan: Plan, make_code: MakeCode, keep: Keep) -> Compiled:
     """The plan of a graph whose large constants lie in the file of its weights.
 
     Parameters
@@ -79,11 +79,17 @@ def plan_streamed(request: Request, options: Options, plan: Plan, make_code: Mak
 
 
 def split_of(
-    request: Request, options: Options, plan: Plan, make_code: MakeCode, keep: Keep, ring: int, budget: int | None
+    request: Request,
+    options: CompileOptions,
+    plan: Plan,
+    make_code: MakeCode,
+    keep: Keep,
+    ring: int,
+    budget: int | None,
 ) -> Split:
     """A plan with slices for a ring of so many bytes, its arena within a budget where it can be."""
     assert options.weights is not None
-    cut = request.of(sliced(request.roots, slice_nbytes(options.weights, ring), keep))
+    cut = request.of(slice_constants(request.roots, slice_nbytes(options.weights, ring), keep))
     compiled = plan(cut, replace(options, budget=budget))
     code = make_code(compiled)
     large = {id(x.op.array) for x in large_constants(cut.roots)}  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
 from cgraph.lowering.pipeline import lower_for
 from cgraph.memory.calls import CallsOfSteps
-from cgraph.planning.options import Options, Request
+from cgraph.planning.options import CompileOptions, Request
 from cgraph.planning.plan import Compiled, planned
 from cgraph.record import Record, replace
 
@@ -55,11 +55,11 @@ class CudaEngine(Record):
     refuses = ("precision", "weights")
     alignment = 256
 
-    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+    def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """All passes, then layouts; Winograd's transforms are the CPU's."""
-        return lower_for(roots, self._target, options.passes, False, held=options.held)
+        return lower_for(roots, self._target, options.passes, False, weights_dtype=options.storage_dtype)
 
-    def plan(self, request: Request, options: Options) -> Compiled:
+    def plan(self, request: Request, options: CompileOptions) -> Compiled:
         """A plan at multiples of 256 bytes. BudgetError for one that the device does not hold."""
         device = self._opened()
         compiled = planned(request, self._target, self.alignment, options)

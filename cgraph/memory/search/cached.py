@@ -11,7 +11,7 @@ from cgraph.kernels.cache import cache_folder
 from cgraph.system.file_ownership import is_closed, open_folder
 
 
-def cached(function: Callable[..., Any]) -> Any:
+def compile_cached(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, and keep its code on disk.
 
     Beside the source, as Numba does, where only the user can write there; else in a cache folder of ours; without

@@ -13,7 +13,7 @@ import numpy as np
 from cgraph.memory.problem import Problem, distinct
 
 
-class Instance(NamedTuple):
+class SearchInstance(NamedTuple):
     """n operands of positive size over m sections, in units; int64 throughout.
 
     Sections ``begin[i] .. end[i]-1`` use operand `i`; the operands that meet it in time are
@@ -30,17 +30,17 @@ class Instance(NamedTuple):
     member: np.ndarray
 
 
-def instance_of(problem: Problem, kept: np.ndarray, unit: int) -> Instance:
+def instance_of(problem: Problem, positions: np.ndarray, unit: int) -> SearchInstance:
     """The operands at positions `kept` (int64 ``[n]``, each larger than zero), sizes in `unit` bytes.
 
     A Problem's sizes add up to less than 2^62 bytes, so sums of an offset and a size stay inside int64.
     """
-    size = problem.nbytes[kept] // unit
-    begin, end, count = sections(problem.first[kept], problem.last[kept] + 1)
+    size = problem.nbytes[positions] // unit
+    begin, end, count = sections(problem.first[positions], problem.last[positions] + 1)
     members = [np.flatnonzero((begin <= s) & (end > s)) for s in range(count)]
-    others = np.arange(len(kept))
+    others = np.arange(len(positions))
     neighbours = [np.flatnonzero((begin < e) & (end > b) & (others != i)) for i, (b, e) in enumerate(zip(begin, end))]
-    return Instance(size, begin, end, *joined(neighbours), *joined(members))
+    return SearchInstance(size, begin, end, *concatenate(neighbours), *concatenate(members))
 
 
 def unit_of(sizes: np.ndarray) -> int:
@@ -60,14 +60,14 @@ def sections(first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.searchsorted(marks, first), np.searchsorted(marks, stop), len(marks)
 
 
-def joined(lists: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def concatenate(lists: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Where each list starts in the joined one, with the end, and the joined one."""
     starts = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(x) for x in lists], out=starts[1:])
     return starts, np.concatenate(lists)
 
 
-def section_totals(instance: Instance) -> np.ndarray:
+def section_totals(instance: SearchInstance) -> np.ndarray:
     """Units in use at each section ``[m]``; the largest is the lower bound."""
     running = np.concatenate([[0], np.cumsum(instance.size[instance.member])])
     return running[instance.member_start[1:]] - running[instance.member_start[:-1]]

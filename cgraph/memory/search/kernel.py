@@ -32,7 +32,7 @@ One file on purpose: Numba's cache of a function does not see changes of what it
 import numba
 import numpy as np
 
-from cgraph.memory.search.cached import cached
+from cgraph.memory.search.cached import compile_cached
 from cgraph.memory.search.state import FOUND, FULL, LOWEST, PAUSED, REFUTED, TIGHTEST
 
 # positions in a state's `counters`
@@ -50,7 +50,7 @@ inner = numba.njit(  # type: ignore[call-overload]
 )
 
 
-@cached
+@compile_cached
 def advance(instance, state, capacity, method, node_limit):
     """Search until a plan is found, none can exist, `node_limit` nodes are counted, or the trail must grow.
 
@@ -83,7 +83,7 @@ def choose(instance, state, capacity, method):
     of the section with the least room (TIGHTEST) or the fewest firsts (FEWEST), by weight. Ties by rank.
     """
     set_range(state)
-    section = forced_section(state)
+    section = only_section(state)
     if section == NONE:
         if method == LOWEST:
             return lowest_in_range(instance, state)
@@ -99,7 +99,7 @@ def choose(instance, state, capacity, method):
 
 
 @inner
-def forced_section(state):
+def only_section(state):
     """A section that only one waiting operand can be the lowest of, or NONE."""
     total, firsts = state.total, state.firsts
     for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cgraph.memory.search.instance import Instance, section_totals
+from cgraph.memory.search.instance import SearchInstance, section_totals
 from cgraph.memory.search.state import FEWEST, LOWEST, TIGHTEST
 from cgraph.record import Record
 
@@ -32,7 +32,7 @@ class Order(Record):
     learned: bool
 
 
-def orders(instance: Instance, count: int, turn: int) -> Iterator[Order]:
+def orders(instance: SearchInstance, count: int, turn: int) -> Iterator[Order]:
     """`count` orders for round `turn`: the fixed rules, then mixtures; methods rotate, one further in each round."""
     rng = np.random.default_rng(turn)
     measures = measures_of(instance)
@@ -42,7 +42,7 @@ def orders(instance: Instance, count: int, turn: int) -> Iterator[Order]:
         yield Order(falling(*keys), method, learned)
 
 
-def measures_of(instance: Instance) -> dict[str, np.ndarray]:
+def measures_of(instance: SearchInstance) -> dict[str, np.ndarray]:
     """What the rules go by: length in sections, size, area, and the largest total in use at one of the sections."""
     length = instance.end - instance.begin
     totals = section_totals(instance)

@@ -6,7 +6,7 @@ from time import monotonic
 
 import numpy as np
 
-from cgraph.memory.search.instance import Instance
+from cgraph.memory.search.instance import SearchInstance
 from cgraph.memory.search.orders import Order, orders
 from cgraph.memory.search.state import FOUND, FULL, REFUTED, new_state, with_longer_trail
 from cgraph.record import Record
@@ -33,9 +33,9 @@ class Effort:
         late = self.seconds is not None and monotonic() - self.begun >= self.seconds
         return late or (self.nodes is not None and self.used >= self.nodes)
 
-    def chunk(self, wanted: int, instance: Instance) -> int:
+    def chunk(self, most: int, instance: SearchInstance) -> int:
         """Nodes to do before the next look: `wanted` at most, fewer where many operands meet and a node takes long."""
-        left = wanted if self.nodes is None else min(wanted, self.nodes - self.used)
+        left = most if self.nodes is None else min(most, self.nodes - self.used)
         return min(left, CHUNK, 64 + CHUNK_WORK // (1 + len(instance.neighbour)))
 
 
@@ -50,7 +50,7 @@ class Answer(Record):
         return self.offsets is None and not self.refuted
 
 
-def try_round(instance: Instance, capacity: int, turn: int, effort: Effort, weight: np.ndarray) -> Answer:
+def try_round(instance: SearchInstance, capacity: int, turn: int, effort: Effort, weight: np.ndarray) -> Answer:
     """Try several orders, each for a number of nodes that grows from turn to turn.
 
     `weight` ``[m]`` carries what was learned about the sections from one to the next.
@@ -64,7 +64,7 @@ def try_round(instance: Instance, capacity: int, turn: int, effort: Effort, weig
 
 
 def try_order(
-    instance: Instance, capacity: int, order: Order, limit: int, effort: Effort, weight: np.ndarray
+    instance: SearchInstance, capacity: int, order: Order, limit: int, effort: Effort, weight: np.ndarray
 ) -> Answer:
     """Search with one order until decided, `limit` nodes are done or the effort is spent; adds to `weight`."""
     from cgraph.memory.search import kernel  # imports Numba; needed only when a search runs

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgraph.memory.search.instance import Instance, section_totals
+from cgraph.memory.search.instance import SearchInstance, section_totals
 
 # what a search reports: a plan, no plan possible, node limit reached, trail too short
 FOUND, REFUTED, PAUSED, FULL = 1, 2, 3, 4
@@ -37,7 +37,7 @@ class State(NamedTuple):
     counters: np.ndarray  # [7] frames open, trail length, nodes, waiting, frames ever opened, range of sections
 
 
-def new_state(instance: Instance, rank: np.ndarray, weight: np.ndarray) -> State:
+def new_state(instance: SearchInstance, rank: np.ndarray, weight: np.ndarray) -> State:
     """A search that has placed nothing. `weight` is shared, not copied: later searches learn from it."""
     n, m = len(instance.size), len(weight)
     value = np.zeros(2 * n + 2 * m, np.int64)
@@ -70,7 +70,7 @@ def with_longer_trail(state: State) -> State:
     return state._replace(trail=np.concatenate([state.trail, np.zeros_like(state.trail)]))
 
 
-def crossings(instance: Instance, m: int) -> np.ndarray:
+def crossings(instance: SearchInstance, m: int) -> np.ndarray:
     """How many operands are in use in both section ``s - 1`` and section `s`, ``[m + 1]``."""
     change = np.bincount(instance.begin + 1, minlength=m + 2) - np.bincount(instance.end, minlength=m + 2)
     return np.cumsum(change)[: m + 1]

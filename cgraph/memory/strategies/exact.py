@@ -14,7 +14,7 @@ import numpy as np
 
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.memory.problem import Plan, Problem
-from cgraph.memory.search.instance import Instance, instance_of, section_totals, unit_of
+from cgraph.memory.search.instance import SearchInstance, instance_of, section_totals, unit_of
 from cgraph.memory.search.orders import RULES, orders
 from cgraph.memory.search.rounds import Effort, try_order, try_round
 
@@ -43,12 +43,12 @@ def exact(
     Raises
         BudgetError: no plan fits in `capacity`
     """
-    kept = np.flatnonzero(problem.nbytes)
-    if not len(kept):
+    positions = np.flatnonzero(problem.nbytes)
+    if not len(positions):
         return Plan((0,) * len(problem.operands), 0, "exact", proved=True)
-    unit = unit_of(problem.nbytes[kept])
-    instance = instance_of(problem, kept, unit)
-    best = greedy(instance) if start is None else pushed_down(instance, np.array(start.offsets, np.int64)[kept])
+    unit = unit_of(problem.nbytes[positions])
+    instance = instance_of(problem, positions, unit)
+    best = greedy(instance) if start is None else push_down(instance, np.array(start.offsets, np.int64)[positions])
     search = Bracket(instance, best)
     effort = Effort(seconds, nodes, None if tell is None else lambda: tell(search.lower * unit, search.upper * unit))
     if capacity is None:
@@ -58,7 +58,7 @@ def exact(
         if search.lower * unit > capacity:
             raise BudgetError(f"exact: no plan fits in {bytes_text(capacity)} ({capacity} bytes)")
     offsets = np.zeros(len(problem.operands), np.int64)
-    offsets[kept] = search.best * unit
+    offsets[positions] = search.best * unit
     return Plan(tuple(offsets.tolist()), search.upper * unit, "exact", proved=search.lower == search.upper)
 
 
@@ -68,7 +68,7 @@ class Bracket:
     `best` is a plan of height `upper`; no plan is lower than `lower`.
     """
 
-    def __init__(self, instance: Instance, best: np.ndarray) -> None:
+    def __init__(self, instance: SearchInstance, best: np.ndarray) -> None:
         self.instance = instance
         self.lower = int(section_totals(instance).max())
         self.best = best
@@ -102,23 +102,23 @@ class Bracket:
         return not answer.is_open
 
 
-def height(instance: Instance, offsets: np.ndarray) -> int:
+def height(instance: SearchInstance, offsets: np.ndarray) -> int:
     return int((offsets + instance.size).max())
 
 
-def greedy(instance: Instance) -> np.ndarray:
+def greedy(instance: SearchInstance) -> np.ndarray:
     """The best of the plans that the search makes by each rule when nothing is too high; units ``[n]``."""
     enough, n = int(instance.size.sum()), len(instance.size)
     weight = np.ones(len(instance.member_start) - 1)
-    found = []
+    plans = []
     for order in orders(instance, len(RULES), 0):
         answer = try_order(instance, enough, order, 2 * n, Effort(None, None), weight)
         if answer.offsets is not None:
-            found.append(answer.offsets)
-    return min(found, key=lambda offsets: height(instance, offsets))
+            plans.append(answer.offsets)
+    return min(plans, key=lambda offsets: height(instance, offsets))
 
 
-def pushed_down(instance: Instance, offsets: np.ndarray) -> np.ndarray:
+def push_down(instance: SearchInstance, offsets: np.ndarray) -> np.ndarray:
     """The plan with bytes `offsets`, in units: from the lowest up, each operand down onto the neighbours below it."""
     down = np.zeros(len(offsets), np.int64)
     done = np.zeros(len(offsets), bool)

@@ -42,12 +42,12 @@ def exact_blocks(problem: Problem, *, seconds: float = inf, nodes: int = NODES) 
         proved = True
     except OutOfNodesError:
         proved = False
-    plan = _plan(problem, search.rows, search.chosen) if search.chosen else start
+    plan = _plan(problem, search.rows, search.best_sizes) if search.best_sizes else start
     return replace(plan, strategy="exact_blocks", proved=proved)
 
 
 class _Search:
-    """Branch and bound; `chosen` becomes the block sizes per row of the best plan that beats the one at the start."""
+    """Branch and bound. `best_sizes`: block sizes per row of the best plan found that is smaller than `best`."""
 
     def __init__(self, problem: Problem, best: int, limit: Limit) -> None:
         self.rows = _rows(problem)
@@ -56,7 +56,7 @@ class _Search:
         self.to_come = [*accumulate(reversed(self.maximums), initial=0)][::-1]
         self.best = best
         self.limit = limit
-        self.chosen: list[int] = []
+        self.best_sizes: list[int] = []
 
     def run(self) -> None:
         """Try all falling sequences of sizes that could be cheaper than the best known.
@@ -94,9 +94,9 @@ class _Search:
         return self.sizes[low]
 
     def _keep(self, blocks: list[int]) -> None:
-        chosen = choose_sizes(blocks, self.rows, self.limit)
-        if chosen:
-            self.chosen, self.best = chosen, sum(blocks)
+        sizes = choose_sizes(blocks, self.rows, self.limit)
+        if sizes:
+            self.best_sizes, self.best = sizes, sum(blocks)
 
 
 def _order(problem: Problem) -> list[int]:
@@ -110,12 +110,12 @@ def _rows(problem: Problem) -> Rows:
     return [(first, last, nbytes) for first, last, nbytes in columns[_order(problem)].tolist()]
 
 
-def _plan(problem: Problem, rows: Rows, chosen: list[int]) -> Plan:
+def _plan(problem: Problem, rows: Rows, sizes: list[int]) -> Plan:
     """Give each operand the first free block of its chosen size."""
     block_of = [-1] * len(problem.operands)
     blocks: dict[int, list[int]] = defaultdict(list)  # by size
     held_until: list[int] = []  # by block
-    for i, (first, last, _), size in zip(_order(problem), rows, chosen):
+    for i, (first, last, _), size in zip(_order(problem), rows, sizes):
         block = next((block for block in blocks[size] if held_until[block] < first), None)
         if block is None:
             block = len(held_until)

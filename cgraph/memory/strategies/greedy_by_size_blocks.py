@@ -12,13 +12,13 @@ from itertools import groupby
 
 import numpy as np
 
-from cgraph.memory.blocks import Blocks
+from cgraph.memory.blocks import BlockBuffers
 from cgraph.memory.problem import Plan, Problem
 
 
 def greedy_by_size_blocks(problem: Problem) -> Plan:
     """Fill blocks in falling order of size; inside one size by first step, then by position."""
-    blocks = Blocks(problem)
+    blocks = BlockBuffers(problem)
     sizes = problem.nbytes.tolist()
     order = np.lexsort((problem.first, -problem.nbytes)).tolist()
     for nbytes, group in groupby(order, key=sizes.__getitem__):
@@ -27,7 +27,7 @@ def greedy_by_size_blocks(problem: Problem) -> Plan:
     return blocks.plan("greedy_by_size_blocks")
 
 
-def _fill(blocks: Blocks, group: list[int]) -> None:
+def _fill(blocks: BlockBuffers, group: list[int]) -> None:
     """Place operands of one size. Filling never frees a block, so after a new one only that one can fit the rest."""
     waiting = []
     for i in group:

@@ -16,7 +16,7 @@ from itertools import groupby
 
 import numpy as np
 
-from cgraph.memory.blocks import Blocks
+from cgraph.memory.blocks import BlockBuffers
 from cgraph.memory.bounds import positional_maximums
 from cgraph.memory.problem import Plan, Problem
 
@@ -25,7 +25,7 @@ NEVER = np.iinfo(np.int64).max  # idle steps of a block that is in use
 
 def greedy_by_size_improved(problem: Problem) -> Plan:
     """Fill blocks stage by stage."""
-    blocks = Blocks(problem)
+    blocks = BlockBuffers(problem)
     rising = [-nbytes for nbytes in positional_maximums(problem)]
     sizes = problem.nbytes.tolist()
     order = np.lexsort((np.arange(len(sizes)), problem.first, -problem.nbytes)).tolist()
@@ -37,7 +37,7 @@ def greedy_by_size_improved(problem: Problem) -> Plan:
 class _Stage:
     """Operands of one stage that wait for a block, larger and earlier ones first; changes while it is filled."""
 
-    def __init__(self, problem: Problem, blocks: Blocks, operands: list[int]) -> None:
+    def __init__(self, problem: Problem, blocks: BlockBuffers, operands: list[int]) -> None:
         self.blocks = blocks
         self.operands = operands
         self.first, self.last = problem.first[operands], problem.last[operands]

@@ -41,7 +41,7 @@ def _givers(problem: Problem) -> list[int]:
     has_ended = problem.last < problem.first[:, None]  # [operand, giver]
     saved = np.minimum(problem.nbytes[:, None], problem.nbytes) * has_ended
     receivers, givers = linear_sum_assignment(saved, maximize=True)
-    kept = saved[receivers, givers] > 0
+    pays = saved[receivers, givers] > 0
     giver = np.full(len(saved), -1)
-    giver[receivers[kept]] = givers[kept]
+    giver[receivers[pays]] = givers[pays]
     return giver.tolist()

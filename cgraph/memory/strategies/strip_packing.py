@@ -13,7 +13,7 @@ import numpy as np
 
 from cgraph.kernels.placing.signature import FAR, IN_LINES, VECTOR
 from cgraph.memory.bounds import start_ranks
-from cgraph.memory.gap_search import plan_of, run_pieces, scattered
+from cgraph.memory.gap_search import plan_of, run_pieces, scatter
 from cgraph.memory.problem import Plan, Problem
 
 
@@ -22,18 +22,18 @@ def strip_packing(problem: Problem) -> Plan:
     first, last = (np.array(x, np.int64) for x in start_ranks(problem))
     order = np.argsort(problem.first, kind="stable")
     order = order[problem.nbytes[order] > 0]
-    columns, found = len(problem.starts), np.zeros(len(order), np.int64)
+    columns, offsets = len(problem.starts), np.zeros(len(order), np.int64)
     lines = np.full((2, columns + 2 + VECTOR), FAR)
     lines[:, 1], lines[0, 2] = 0, columns
     run_pieces(
-        IN_LINES, len(order), nbytes=problem.nbytes[order], first=first[order], last=padded(last[order]),
-        shortness=padded((problem.first - problem.last)[order]), offsets=found,
+        IN_LINES, len(order), nbytes=problem.nbytes[order], first=first[order], last=pad(last[order]),
+        shortness=pad((problem.first - problem.last)[order]), offsets=offsets,
         operands=np.searchsorted(first[order], np.arange(columns + 1)),
         line_count=np.ones(1, np.int64), lines=lines, room=lines.shape[1],
     )  # fmt: skip
-    return plan_of(problem, scattered(found, order, len(first)), "strip_packing")
+    return plan_of(problem, scatter(offsets, order, len(first)), "strip_packing")
 
 
-def padded(x: np.ndarray) -> np.ndarray:
+def pad(x: np.ndarray) -> np.ndarray:
     """Numbers, and a vector behind them."""
     return np.concatenate((x, np.full(VECTOR, FAR)))

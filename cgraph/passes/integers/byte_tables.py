@@ -20,18 +20,18 @@ def table_of(node: Node, place: Mapping[Node, int]) -> tuple[Node, np.ndarray] |
 
     `place`: of each node in running order. What is between may have other readers, and be bytes on the way.
     """
-    found = chain_of(node)
-    while found is not None and len(found[1]) > 1:
-        inner, leaves = found
+    chain = chain_of(node)
+    while chain is not None and len(chain[1]) > 1:
+        inner, leaves = chain
         last = max(leaves, key=lambda x: place[x])
         more = chain_of(last) if isinstance(last.op, Quantize) else None
         if more is None or len(inner) > MOST_NODES:
             return None
-        found = inner | more[0], leaves - {last} | more[1]
-    if found is None or len(found[1]) != 1:
+        chain = inner | more[0], leaves - {last} | more[1]
+    if chain is None or len(chain[1]) != 1:
         return None
-    inner, (x,) = found
-    return x, tabulated(node, x, sorted(inner, key=lambda n: place[n]))
+    inner, (x,) = chain
+    return x, tabulate(node, x, sorted(inner, key=lambda n: place[n]))
 
 
 def table_taken(node: Node) -> tuple[Node, np.ndarray] | None:
@@ -64,18 +64,18 @@ def chain_of(node: Node) -> tuple[frozenset[Node], frozenset[Node]] | None:
     return (frozenset(inner), frozenset(leaves)) if leaves else None
 
 
-def tabulated(node: Node, x: Node, inner: list[Node]) -> np.ndarray:
+def tabulate(node: Node, x: Node, inner: list[Node]) -> np.ndarray:
     """The bytes of a node for all bytes of `x`, by the ops between them in running order."""
     every = np.arange(2 * SIGN, dtype="uint8")
-    known = {x: every if x.dtype == np.uint8 else (every ^ SIGN).view("int8")}
+    values = {x: every if x.dtype == np.uint8 else (every ^ SIGN).view("int8")}
 
     def value(operand: Node) -> np.ndarray:
-        if operand not in known:
-            known[operand] = np.full(every.shape, single(operand), operand.dtype)
-        return known[operand]
+        if operand not in values:
+            values[operand] = np.full(every.shape, single(operand), operand.dtype)
+        return values[operand]
 
     with np.errstate(all="ignore"):
         for step in inner:
-            known[step] = np.asarray(step.op.meaning(*map(value, step.operands)), step.dtype)
-    made = known[node]
-    return made if made.dtype == np.uint8 else made.view("uint8") ^ np.uint8(SIGN)
+            values[step] = np.asarray(step.op.meaning(*map(value, step.operands)), step.dtype)
+    out = values[node]
+    return out if out.dtype == np.uint8 else out.view("uint8") ^ np.uint8(SIGN)

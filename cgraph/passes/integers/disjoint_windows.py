@@ -24,7 +24,7 @@ def pixel_filters(filters: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(filters.transpose(2, 3, 1, 0)).reshape(-1, len(filters), 1, 1)
 
 
-def moved_apart(x: Node, window: tuple[int, int]) -> Node:
+def depth_to_space(x: Node, window: tuple[int, int]) -> Node:
     """Images ``[n, r * s * c, h, w]`` as images ``[n, c, h * r, w * s]``."""
     (n, channels, h, w), (r, s) = x.shape, window
     parts = reshape(x, (n, r, s, channels // (r * s), h, w))

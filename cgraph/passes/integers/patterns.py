@@ -55,7 +55,7 @@ class Product(Record, eq=False):
     factor: np.ndarray
 
 
-class Pair(Record, eq=False):
+class ValueProduct(Record, eq=False):
     """A product of two values of bytes: ``x @ y``."""
 
     x: Bytes
@@ -99,8 +99,8 @@ def constant(node: Node) -> np.ndarray | None:
 
 def single(node: Node) -> float | None:
     """The one number that a constant holds everywhere; None for anything else."""
-    found = constant(unbroadcast(node))
-    return found.item() if found is not None and found.size == 1 else None
+    value = constant(unbroadcast(node))
+    return value.item() if value is not None and value.size == 1 else None
 
 
 def scale_of(node: Node) -> Scale | None:
@@ -115,7 +115,7 @@ def scale_of(node: Node) -> Scale | None:
     return Scale(scale, int(zero) + (SIGN if x.dtype.kind == "i" else 0))
 
 
-def dequantized(node: Node) -> Bytes | None:
+def dequantized_bytes(node: Node) -> Bytes | None:
     """The bytes that a float stands for, if it is made of such."""
     scale = scale_of(node) if isinstance(node.op, Dequantize) else None
     return Bytes(node.operands[0], scale) if scale else None
@@ -124,15 +124,15 @@ def dequantized(node: Node) -> Bytes | None:
 def byte_of(x: float, scale: Scale) -> int:
     """The byte of a float, in float32; of infinities the first and the last one."""
     with np.errstate(over="ignore"):
-        found = np.rint(np.float32(x) / np.float32(scale.scale)) + np.float32(scale.zero)
-    return int(np.clip(found, 0, 255))
+        level = np.rint(np.float32(x) / np.float32(scale.scale)) + np.float32(scale.zero)
+    return int(np.clip(level, 0, 255))
 
 
 def bounds_of(node: Node, scale: Scale, is_inner: IsInner) -> tuple[Node, Bounds]:
     """What a Quantize reads behind bounds that nobody else reads, and these as bytes: rounding keeps order."""
     inside, low, high = node.operands[0], -np.inf, np.inf
-    while is_inner(inside) and (found := bound(inside)):
-        x, least, most = found
+    while is_inner(inside) and (limits := bound(inside)):
+        x, least, most = limits
         low, high = min(max(least, low), high), max(min(most, high), low)
         inside = x
     return inside, (byte_of(low, scale), byte_of(high, scale))
@@ -153,11 +153,11 @@ def bound(node: Node) -> tuple[Node, float, float] | None:
 def product_of(node: Node, is_inner: IsInner) -> Product | None:
     """The product of bytes, perhaps with a bias, whose float32 value a node is."""
     if is_product(node):
-        return biased(node, None)
+        return product_with_bias(node, None)
     if isinstance(node.op, Add):
         for core, bias in (node.operands, node.operands[::-1]):
-            if is_product(core) and is_inner(core) and (found := biased(core, bias)):
-                return found
+            if is_product(core) and is_inner(core) and (product := product_with_bias(core, bias)):
+                return product
     return None
 
 
@@ -165,15 +165,15 @@ def is_product(node: Node) -> bool:
     return isinstance(node.op, Conv2d | Matmul) or is_disjoint(node)
 
 
-def biased(node: Node, bias: Node | None) -> Product | None:
+def product_with_bias(node: Node, bias: Node | None) -> Product | None:
     """A product and what is added to it."""
     axis = 0 if isinstance(node.op, Conv2d) else 1
     behind = 0 if isinstance(node.op, Matmul) else node.ndim - 2
     right = unbroadcast(node.operands[1]) if isinstance(node.op, Matmul) else node.operands[1]
-    x, found = dequantized(node.operands[0]), filters_of(right, axis)
-    if x is None or found is None or node.dtype != np.float32 or node.size == 0:
+    x, weights = dequantized_bytes(node.operands[0]), filters_of(right, axis)
+    if x is None or weights is None or node.dtype != np.float32 or node.size == 0:
         return None
-    filters, scale = found
+    filters, scale = weights
     factor = np.float32(x.scale.scale) * scale
     start = np.zeros(len(factor), "int32") if bias is None else bias_of(bias, factor, behind)
     if start is None or not (np.isfinite(factor) & (factor > 0)).all():
@@ -181,13 +181,13 @@ def biased(node: Node, bias: Node | None) -> Product | None:
     return Product(node.op, x, filters, start, factor)
 
 
-def pair_of(node: Node) -> Pair | None:
+def pair_of(node: Node) -> ValueProduct | None:
     """The product of bytes of two values, each with one scale, whose float32 value a node is."""
     if not isinstance(node.op, Matmul) or node.dtype != np.float32 or node.size == 0 or node.operands[0].size == 0:
         return None
-    x, y = map(dequantized, node.operands)
-    found = Pair(x, y) if x and y else None
-    return found if found and 0 < found.scale < np.inf else None
+    x, y = map(dequantized_bytes, node.operands)
+    pair = ValueProduct(x, y) if x and y else None
+    return pair if pair and 0 < pair.scale < np.inf else None
 
 
 def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -197,7 +197,7 @@ def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
     if not isinstance(inner.op, Dequantize) or node.ndim not in (2, 4):
         return None
     filters, zero = constant(inner.operands[0]), constant(inner.operands[2])
-    scale = along(inner.operands[1], perm[axis])
+    scale = vector_of(inner.operands[1], perm[axis])
     if filters is None or zero is None or scale is None or filters.dtype.name not in EIGHT_BITS:
         return None
     if (zero != (0 if filters.dtype.kind == "i" else SIGN)).any():
@@ -207,13 +207,13 @@ def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
     return np.ascontiguousarray(filters.transpose(perm)), np.broadcast_to(scale, (node.shape[axis],))
 
 
-def along(node: Node, axis: int) -> np.ndarray | None:
+def vector_of(node: Node, axis: int) -> np.ndarray | None:
     """A constant that is broadcast along all axes but one, as a vector of as many elements as it has."""
-    found = constant(unbroadcast(node))
-    if found is None or found.dtype != np.float32:
+    value = constant(unbroadcast(node))
+    if value is None or value.dtype != np.float32:
         return None
-    shape = (1,) * (node.ndim - found.ndim) + found.shape
-    return found.reshape(-1) if all(n == 1 or i == axis for i, n in enumerate(shape)) else None
+    shape = (1,) * (node.ndim - value.ndim) + value.shape
+    return value.reshape(-1) if all(n == 1 or i == axis for i, n in enumerate(shape)) else None
 
 
 def bias_of(node: Node, factor: np.ndarray, behind: int) -> np.ndarray | None:
@@ -241,7 +241,7 @@ def mean_of(node: Node) -> Bytes | None:
     total, count = node.operands[0], single(node.operands[1])
     if isinstance(total.op, Reshape):
         total = total.operands[0]
-    x = dequantized(total.operands[0]) if isinstance(total.op, Sum) and total.op.axes == PIXELS else None
+    x = dequantized_bytes(total.operands[0]) if isinstance(total.op, Sum) and total.op.axes == PIXELS else None
     return x if x and x.node.ndim == 4 and count == x.node.shape[2] * x.node.shape[3] else None
 
 
