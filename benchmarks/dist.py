@@ -23,7 +23,7 @@ import nn
 from cgraph.dist.limits import Limits
 from cgraph.dist.mesh import Mesh
 from cgraph.dist.sockets import Door, Secrets
-from cgraph.dist.sums import peers_of, summed
+from cgraph.dist.sums import peers_of, sum_over_members
 
 NETWORKS = {"ResNet-20": 270_000, "LeNet": 6_450_000}  # float32 gradients
 ROUNDS, SHARDS = 21, 8
@@ -58,9 +58,9 @@ def own_sums(me: int, members: int, to_all: list, back: Any) -> None:
             found = []
             for n in NETWORKS.values():
                 x, part = np.ones(n, np.float32), (sum(deal[:me]), deal[me])
-                found.append(timed(lambda step, x=x, part=part: summed(mesh, step, deal, [(part, x)])))
+                found.append(timed(lambda step, x=x, part=part: sum_over_members(mesh, step, deal, [(part, x)])))
             back.put(found)
-            summed(mesh, 1 << 20, deal, [(part, x)])  # nobody closes before all have measured
+            sum_over_members(mesh, 1 << 20, deal, [(part, x)])  # nobody closes before all have measured
 
 
 def gloo_sums(me: int, members: int, to_all: list, back: Any) -> None:

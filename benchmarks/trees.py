@@ -15,7 +15,7 @@ import skl2onnx
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
 import cgraph as cg
-from cgraph.cli.bench import by_turns, onnxruntime_run
+from cgraph.cli.bench import alternate_runs, onnxruntime_run
 from cgraph.formats import onnx
 
 ROWS, TURNS = (1, 100, 10_000), 9
@@ -51,7 +51,7 @@ def main(threads: int) -> None:
                     "ours": lambda f=function, x=x: f(x),
                     "theirs": onnxruntime_run(str(path), {"X": x}, threads),
                 }
-                times = by_turns(runs, TURNS)
+                times = alternate_runs(runs, TURNS)
                 ours, theirs = (1e3 * median(times[who]) for who in runs)
                 print(f"| {name} | {rows} | {ours:.3g} | {theirs:.3g} | {theirs / ours:.2f} |", flush=True)
 

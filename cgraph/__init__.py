@@ -87,8 +87,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         if _MODULE_OF[name] not in APART:
             _functions()
-        found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-        return found
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
     if name in PACKAGES:
         return import_module(f"cgraph.{name}")
     if name == "__all__":

@@ -27,7 +27,7 @@ from cgraph.planning.options import CompileOptions, Request, check_together, mem
 from cgraph.planning.plan import Compiled, check_order, needs_text, strategy_named
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
-from cgraph.saved.read import unpickled
+from cgraph.saved.read import unpickle
 from cgraph.storage.function_cache import FunctionCache, nbytes_of
 
 
@@ -58,27 +58,27 @@ def compile(
         BudgetError: no plan within the budget
         PlanError: `restructure` is no share of the peak and two counts
     """
-    given = (inputs,) if isinstance(inputs, Var) else members(inputs)
-    wanted = (outputs,) if isinstance(outputs, Node) else members(outputs)
-    if given is None or wanted is None or not isinstance(updates, Mapping | None):
+    input_vars = (inputs,) if isinstance(inputs, Var) else members(inputs)
+    nodes = (outputs,) if isinstance(outputs, Node) else members(outputs)
+    if input_vars is None or nodes is None or not isinstance(updates, Mapping | None):
         raise GraphError(
             f"compile takes nodes, Vars, and nodes by Var, not {outputs!r:.60}, {inputs!r:.60} and {updates!r:.60}"
         )
-    request = Request(wanted, given, dict(updates or {}))
+    request = Request(nodes, input_vars, dict(updates or {}))
     check_request(request)
-    chosen, how = engine_named(engine, threads), options_of(options)
+    backend, how = engine_named(engine, threads), options_of(options)
     strategy_named(how.memory)
     check_order(how.order)
-    check_together(request, how, chosen.refuses, chosen.name)
-    pictures = pictures_of(request, how, chosen)
+    check_together(request, how, backend.refuses, backend.name)
+    pictures = pictures_of(request, how, backend)
     fed = frozenset(x for x in how.rows if isinstance(x, Var))
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
     roots = freeze(roots, how.freeze)
     if how.restructure is not None:
-        roots = cut_patches(roots, given, *how.restructure)
-    request = request.of(chosen.lower(roots, how))
-    compiled = chosen.plan(request, how)
-    program = chosen.program(chosen.code(request, compiled))
+        roots = cut_patches(roots, input_vars, *how.restructure)
+    request = request.of(backend.lower(roots, how))
+    compiled = backend.plan(request, how)
+    program = backend.program(backend.code(request, compiled))
     single = isinstance(outputs, Node)
     if fed:
         return RowsFunction(request, compiled, program, single, pictures, fed)
@@ -108,18 +108,18 @@ def check_request(request: Request) -> None:
 
 def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[int, RowPort]:
     """The outputs that are given away by rows, by position. GraphError where `rows` cannot be what it says."""
-    given, inputs = set(how.rows), set(request.inputs)
-    outputs = {i: x for i, x in enumerate(request.outputs) if x in given - inputs}
+    row_values, inputs = set(how.rows), set(request.inputs)
+    outputs = {i: x for i, x in enumerate(request.outputs) if x in row_values - inputs}
     for x in how.rows:
         if x not in inputs.union(request.outputs):
             raise GraphError(f"rows has {x!r:.60}, which is no input and no output")
         if x.ndim != IMAGE_AXES or not x.nbytes:
             raise GraphError(f"rows has {x.name} {x.spec}; rows are those of images [n, c, h, w]")
-    if given and not given & inputs:
+    if row_values and not row_values & inputs:
         raise GraphError("rows names outputs alone; it takes the inputs that they are made of, too")
     if len(outputs) > 1:
         raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows")
-    if given and not engine.feeds_rows:
+    if row_values and not engine.feeds_rows:
         raise GraphError(f"the engine {engine.name} takes images whole; rows= runs on the CPU")
     return {i: RowPort(x.name, x.spec) for i, x in outputs.items()}
 
@@ -137,8 +137,8 @@ class Function(Runner):
         if compiled:  # the graph as it was lowered, with weights that were packed since, need not live on
             request = request.of((*compiled.outputs, *compiled.sources))
         self.updates, self.compiled = dict(request.updates), compiled
-        given = set(request.inputs)
-        cells = tuple(v for v in post_order(request.roots) if isinstance(v, Var) and v not in given)
+        inputs = set(request.inputs)
+        cells = tuple(v for v in post_order(request.roots) if isinstance(v, Var) and v not in inputs)
         incremental = None
         if compiled:
             variables = (*request.inputs, *cells)
@@ -158,8 +158,8 @@ class Function(Runner):
         """Bytes of the arena."""
         return self.plan.nbytes
 
-    def _needs(self, given: str) -> str:
-        return super()._needs(given) if self.compiled is None else needs_text(self.compiled, given)
+    def _needs(self, available: str) -> str:
+        return super()._needs(available) if self.compiled is None else needs_text(self.compiled, available)
 
     def save(
         self,
@@ -185,7 +185,7 @@ class Function(Runner):
         slots.save_functions([self, *also], folder, graph, names)
 
     def __reduce__(self) -> tuple:
-        return unpickled, (slots.bytes_of_functions([self]),)
+        return unpickle, (slots.bytes_of_functions([self]),)
 
     # -- pictures, reports and traces are slots: modules above this one provide them ------------------------------
     def report(self) -> Any:

@@ -33,15 +33,15 @@ def node_if_any(context: FunctionContext | MethodContext) -> Type:
     return first_node(x for types in context.arg_types for x in types) or context.default_return_type
 
 
-def node_in(found: Type) -> Instance | None:
+def node_in(kind: Type) -> Instance | None:
     """The type Node, where this is one of its classes, or a list, tuple or union with one."""
-    found = get_proper_type(found)
-    if isinstance(found, Instance):
-        for base in found.type.mro:
+    kind = get_proper_type(kind)
+    if isinstance(kind, Instance):
+        for base in kind.type.mro:
             if base.fullname == NODE:
                 return Instance(base, [])
-        return first_node(found.args)
-    return first_node(found.items) if isinstance(found, TupleType | UnionType) else None
+        return first_node(kind.args)
+    return first_node(kind.items) if isinstance(kind, TupleType | UnionType) else None
 
 
 def first_node(parts: Iterable[Type]) -> Instance | None:

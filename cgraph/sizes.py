@@ -14,8 +14,8 @@ import numpy as np
 
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
-from cgraph.storage.shared_arenas import Rooms
-from cgraph.system.fair_lock import Turns
+from cgraph.storage.shared_arenas import SharedArenas
+from cgraph.system.fair_lock import FairLock
 from cgraph.terminal import visible
 
 MOST_KEPT = 16  # sizes
@@ -70,16 +70,16 @@ class SizedFunction:
         if not self.names:
             raise GraphError("no size varies; compile makes a Function of one size")
         self.most = dict(most) if most is not None else None
-        self._rooms, self._turns, self._making = Rooms(), Turns(), Turns()
-        self._known: OrderedDict[tuple[int, ...], Function] = OrderedDict()
+        self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
+        self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
         if self.most is not None:
             if self.most.keys() != set(self.names):
                 raise GraphError(f"most gives {', '.join(self.most) or 'nothing'}; sizes are {', '.join(self.names)}")
             self.at(**self.most)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{x} [{','.join(map(str, shape))}]" for x, shape in self.shapes.items())
-        return visible(f"<SizedFunction ({given}); {len(self._known)} sizes>")
+        inputs = ", ".join(f"{x} [{','.join(map(str, shape))}]" for x, shape in self.shapes.items())
+        return visible(f"<SizedFunction ({inputs}); {len(self._functions)} sizes>")
 
     @property
     def nbytes(self) -> int:
@@ -92,38 +92,38 @@ class SizedFunction:
         Raises
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
-        given = self.ordered(args, named)
-        return self.at(**self.sizes_of(given))(out=out, copy=copy, **given)
+        arrays = self.ordered(args, named)
+        return self.at(**self.sizes_of(arrays))(out=out, copy=copy, **arrays)
 
     def ordered(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
         """Each input's array by name."""
         if len(args) > len(self.shapes):
             raise InputError(f"{len(args)} inputs are given, there are {len(self.shapes)}")
-        given = dict(zip(self.shapes, args))
+        arrays = dict(zip(self.shapes, args))
         for x in named:
-            if x not in self.shapes or x in given:
-                kind = "is given twice" if x in given else f"is no input; the inputs are {', '.join(self.shapes)}"
+            if x not in self.shapes or x in arrays:
+                kind = "is given twice" if x in arrays else f"is no input; the inputs are {', '.join(self.shapes)}"
                 raise InputError(f"{x} {kind}")
-        given.update(named)
+        arrays.update(named)
         for x in self.shapes:
-            if x not in given:
+            if x not in arrays:
                 raise InputError(f"input {x} is missing")
-        return given
+        return arrays
 
-    def sizes_of(self, given: Mapping[str, Any]) -> dict[str, int]:
+    def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """The sizes that arrays have. InputError where they disagree."""
-        found: dict[str, tuple[int, str]] = {}
+        by_name: dict[str, tuple[int, str]] = {}
         for x, shape in self.shapes.items():
-            sizes = np.shape(given[x])
+            sizes = np.shape(arrays[x])
             if len(sizes) != len(shape):
                 raise InputError(f"{x} has {len(sizes)} axes, not the {len(shape)} of [{','.join(map(str, shape))}]")
             for size, name in zip(sizes, shape):
                 if not isinstance(name, str):
                     continue
-                known, where = found.setdefault(name, (size, x))
-                if known != size:
-                    raise InputError(f"{name} is {known} in {where} and {size} in {x}")
-        return {name: found[name][0] for name in self.names}
+                first_size, where = by_name.setdefault(name, (size, x))
+                if first_size != size:
+                    raise InputError(f"{name} is {first_size} in {where} and {size} in {x}")
+        return {name: by_name[name][0] for name in self.names}
 
     def at(self, **sizes: int) -> Function:
         """The Function for these sizes; it runs in the same memory, so views of what one returns do not last."""
@@ -133,35 +133,35 @@ class SizedFunction:
             if self.most is not None and size > self.most[name]:
                 raise InputError(f"{name} is {size}; it was compiled for {self.most[name]} at most")
         key = tuple(sizes[name] for name in self.names)
-        return self._making.run(lambda: self._found(key))
+        return self._making.run(lambda: self._function_of(key))
 
-    def _found(self, key: tuple[int, ...]) -> Function:
+    def _function_of(self, key: tuple[int, ...]) -> Function:
         """The Function for some sizes, which becomes the one that came last."""
-        found = self._known.get(key)
-        if found is None:
-            found = self._made(dict(zip(self.names, key)))
-            while len(self._known) >= MOST_KEPT:
-                self._known.popitem(last=False)
+        function = self._functions.get(key)
+        if function is None:
+            function = self._compiled_at(dict(zip(self.names, key)))
+            while len(self._functions) >= MOST_KEPT:
+                self._functions.popitem(last=False)
                 self._rooms.sweep()
-            self._known[key] = found
-        self._known.move_to_end(key)
-        return found
+            self._functions[key] = function
+        self._functions.move_to_end(key)
+        return function
 
-    def _made(self, sizes: Sizes) -> Function:
+    def _compiled_at(self, sizes: Sizes) -> Function:
         """The graph of these sizes, compiled into the memory of all."""
         built = self.build(sizes)
         if not isinstance(built, tuple) or len(built) not in (2, 3):
             raise GraphError(f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}")
         outputs, inputs, *updates = built
         options = dict(self.options)
-        if self.most is not None and self._known:
+        if self.most is not None and self._functions:
             options["budget"] = min(n for n in (options.get("budget"), self.nbytes) if n is not None)
-        found = compile(outputs, inputs, *updates, **options)
-        if [x.name for x in found.inputs] != list(self.shapes):
-            named = ", ".join(x.name for x in found.inputs) or "none"
+        function = compile(outputs, inputs, *updates, **options)
+        if [x.name for x in function.inputs] != list(self.shapes):
+            named = ", ".join(x.name for x in function.inputs) or "none"
             raise GraphError(f"the graph has the inputs {named}; shapes has {', '.join(self.shapes)}")
-        found.share(self._rooms, self._turns)
-        return found
+        function.share(self._rooms, self._turns)
+        return function
 
     def save(self, folder: str | os.PathLike) -> None:
         """Refused: a saved function has one plan."""

@@ -8,7 +8,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
 from cgraph.storage.cell import assign_all
-from cgraph.system.fair_lock import Turns
+from cgraph.system.fair_lock import FairLock
 from nn.cache import Cache
 from nn.compile import freeze
 from nn.mode import Mode
@@ -95,7 +95,7 @@ class Generator:
         if not isinstance(batch, WHOLE) or batch < 1:
             raise InputError(f"batch is how many sequences there are at once, a whole number >= 1, not {batch!r:.60}")
         self.batch, self.length, self.choice, self.seed = batch, model.length, choice, seed
-        self.symbols, self._turns = model.tokens.symbols, Turns()
+        self.symbols, self._turns = model.tokens.symbols, FairLock()
         self.cache = Cache(batch, model.length)
         self.key = Var((2,), "uint32", "random_key")
         self.last = Var((batch, 1), "int64", "last")

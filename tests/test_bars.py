@@ -10,7 +10,7 @@ from cgraph.cli import main
 from cgraph.memory.strategies.exact import exact
 from cgraph.planning.plan import strategy_named
 from cgraph.system import progress
-from cgraph.system.progress import CLEAR, Bars, between
+from cgraph.system.progress import CLEAR, Bars, bounds_progress
 from tests.support.problems import random_problem
 
 
@@ -42,7 +42,7 @@ def test_a_stage_has_a_line_once_it_takes_longer_than_a_second():
 @pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
 def test_a_search_says_what_is_known_on_a_terminal_alone_and_leaves_no_line(stream):
     now = [0.0]
-    with pytest.raises(KeyboardInterrupt), between("search", stream, lambda: now[0]) as tell:
+    with pytest.raises(KeyboardInterrupt), bounds_progress("search", stream, lambda: now[0]) as tell:
         for upper in (4096, 3072, 2048):
             now[0] += 0.9
             tell(1024, upper)
@@ -57,7 +57,7 @@ def test_nothing_is_written_where_there_is_no_stream(monkeypatch):
     monkeypatch.setattr(progress, "QUICK", -1.0)
     monkeypatch.setattr(progress, "LONG_PAUSE", -1.0)
     Bars()("stage", 1, 2)
-    with between("search") as tell:
+    with bounds_progress("search") as tell:
         tell(1, 2)
 
 

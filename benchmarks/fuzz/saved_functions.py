@@ -23,10 +23,10 @@ OTHERS: tuple[Any, ...] = (None, True, -1, 0, 1, 7, 1 << 31, 1 << 62, 0.5, "", "
 
 
 def read(path: Path) -> Any:
-    from cgraph.saved.read import loaded
+    from cgraph.saved.read import load_files
 
     files = {name: np.frombuffer(raw, np.uint8) for name, raw in unpacked(path.read_bytes()).items()}
-    return loaded(Present(files), threads=1, verify=True, in_memory=False)
+    return load_files(Present(files), threads=1, verify=True, in_memory=False)
 
 
 class Present(dict[str, np.ndarray]):

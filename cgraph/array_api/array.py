@@ -81,16 +81,16 @@ class Array:
 
     # -- what is known of it --------------------------------------------------------------------------------------
     @property
-    def _known(self) -> Any:
+    def _source(self) -> Any:
         return self._node if self._value is None else self._value
 
     @property
     def dtype(self) -> np.dtype:
-        return self._known.dtype
+        return self._source.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self._known.shape)
+        return tuple(self._source.shape)
 
     @property
     def ndim(self) -> int:
@@ -98,7 +98,7 @@ class Array:
 
     @property
     def size(self) -> int:
-        return int(self._known.size)
+        return int(self._source.size)
 
     @property
     def device(self) -> str:

@@ -19,23 +19,23 @@ COUNTS: Counter[tuple[str, str]] = Counter()
 """How often each function went which way, ``lazy`` or ``eager``."""
 
 
-def wrapped(x: Any, count: int) -> Any:
+def wrap(x: Any, count: int) -> Any:
     """Nodes and NumPy's values as Arrays, in tuples, lists and named tuples too."""
     if isinstance(x, Node):
         return Array(x, None, count)
     if isinstance(x, np.ndarray | np.generic):
         return Array(None, np.asarray(x))
     if isinstance(x, tuple | list):
-        parts = [wrapped(v, count) for v in x]
+        parts = [wrap(v, count) for v in x]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     return x
 
 
-def unwrapped(x: Any, of: Callable[[Array], Any]) -> Any:
+def unwrap(x: Any, of: Callable[[Array], Any]) -> Any:
     """Nodes or values of Arrays, in tuples and lists too."""
     if isinstance(x, Array):
         return of(x)
-    return type(x)(unwrapped(v, of) for v in x) if type(x) in (tuple, list) else x
+    return type(x)(unwrap(v, of) for v in x) if type(x) in (tuple, list) else x
 
 
 def node_of(x: Array) -> Node:
@@ -61,30 +61,32 @@ def is_complex(x: Any) -> bool:
     return isinstance(x, complex) or x in (np.complex64, np.complex128)
 
 
-def either(name: str, lazy: Callable | None, eager: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+def call_lazily_or_eagerly(
+    name: str, lazy: Callable | None, eager: Callable, args: tuple, kwargs: dict[str, Any]
+) -> Any:
     """The lazy form where there is one and it does not refuse, else the eager one."""
-    given = (*args, *kwargs.values())
+    arguments = (*args, *kwargs.values())
     if lazy is not None:
-        count = 1 + sum(x.count for x in arrays_in(given))
+        count = 1 + sum(x.count for x in arrays_in(arguments))
         try:
-            found = wrapped(lazy(*unwrapped(args, node_of), **unwrapped_values(kwargs, node_of)), count)
+            answer = wrap(lazy(*unwrap(args, node_of), **unwrap_values(kwargs, node_of)), count)
         except CgraphError:
             pass
         else:
             COUNTS[name, "lazy"] += 1
-            return found
-    return eagerly(name, eager, args, kwargs)
+            return answer
+    return call_eagerly(name, eager, args, kwargs)
 
 
-def eagerly(name: str, eager: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+def call_eagerly(name: str, eager: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """NumPy's function on values, now."""
     COUNTS[name, "eager"] += 1
     with np.errstate(all="ignore"):
-        return wrapped(eager(*unwrapped(args, value_of), **unwrapped_values(kwargs, value_of)), 1)
+        return wrap(eager(*unwrap(args, value_of), **unwrap_values(kwargs, value_of)), 1)
 
 
-def unwrapped_values(kwargs: dict[str, Any], of: Callable[[Array], Any]) -> dict[str, Any]:
-    return {k: unwrapped(v, of) for k, v in kwargs.items()}
+def unwrap_values(kwargs: dict[str, Any], of: Callable[[Array], Any]) -> dict[str, Any]:
+    return {k: unwrap(v, of) for k, v in kwargs.items()}
 
 
 def function(name: str, text: str, lazy: Callable | None, eager: Callable, prepare: Callable | None = None) -> Callable:
@@ -95,11 +97,11 @@ def function(name: str, text: str, lazy: Callable | None, eager: Callable, prepa
 
     def called(*args: Any, **kwargs: Any) -> Any:
         if not kwargs and len(args) == plain:
-            return either(name, lazy, eager, prepare(*args) if prepare is not None else args, kwargs)
+            return call_lazily_or_eagerly(name, lazy, eager, prepare(*args) if prepare is not None else args, kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = prepare(*bound.args) if prepare is not None else bound.args
-        return either(name, lazy, eager, given, bound.kwargs)
+        positional = prepare(*bound.args) if prepare is not None else bound.args
+        return call_lazily_or_eagerly(name, lazy, eager, positional, bound.kwargs)
 
     called.__name__ = called.__qualname__ = name
     called.__signature__ = signature  # type: ignore[attr-defined]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.array_api.array import Array
-from cgraph.array_api.calls import either, function
+from cgraph.array_api.calls import call_lazily_or_eagerly, function
 
 
-def known(value: Any) -> Array:
+def array_of(value: Any) -> Array:
     return Array(None, np.asarray(value))
 
 
@@ -23,7 +23,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if not isinstance(obj, Array):
         foreign = not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__")
         value = np.from_dlpack(obj) if foreign else obj
-        return known(np.array(plain(value), dtype=dtype, copy=copy if copy is False else True))
+        return array_of(np.array(plain(value), dtype=dtype, copy=copy if copy is False else True))
     if dtype is None or obj.dtype == dtype:
         return Array(None, obj.value.copy()) if copy else obj
     if copy is False:
@@ -41,13 +41,13 @@ def plain(obj: Any) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Another library's array, where it lies."""
     check_device(device)
-    return known(np.from_dlpack(x, copy=copy))
+    return array_of(np.from_dlpack(x, copy=copy))
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Array:
     check_device(device)
     low, high = (0, start) if stop is None else (start, stop)
-    return known(np.arange(low, high, step, dtype=dtype))
+    return array_of(np.arange(low, high, step, dtype=dtype))
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -64,7 +64,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
     check_device(device)
-    return known(np.full(shape, plain(fill_value), dtype=dtype))
+    return array_of(np.full(shape, plain(fill_value), dtype=dtype))
 
 
 def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
@@ -85,18 +85,18 @@ def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Array:
     check_device(device)
-    return known(np.eye(n_rows, n_cols, k=k, dtype=dtype or np.float64))
+    return array_of(np.eye(n_rows, n_cols, k=k, dtype=dtype or np.float64))
 
 
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Array:
     check_device(device)
-    return known(np.linspace(plain(start), plain(stop), num, dtype=dtype, endpoint=endpoint))
+    return array_of(np.linspace(plain(start), plain(stop), num, dtype=dtype, endpoint=endpoint))
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    return list(either("meshgrid", None, np.meshgrid, arrays, {"indexing": indexing}))
+    return list(call_lazily_or_eagerly("meshgrid", None, np.meshgrid, arrays, {"indexing": indexing}))
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 import cgraph.numpy.fft as lazily
 from cgraph.array_api.array import Array
 from cgraph.array_api.calls import function
-from cgraph.array_api.creation import check_device, known
+from cgraph.array_api.creation import array_of, check_device
 from cgraph.array_api.functions import one_of_each
 
 SIGNATURES = """
@@ -26,10 +26,10 @@ __all__ = [*FUNCTIONS, "fftfreq", "rfftfreq"]
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
     """The frequencies of a transform of n samples."""
     check_device(device)
-    return known(np.fft.fftfreq(n, d).astype(dtype or np.float64))
+    return array_of(np.fft.fftfreq(n, d).astype(dtype or np.float64))
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
     """The frequencies of a transform of n real samples."""
     check_device(device)
-    return known(np.fft.rfftfreq(n, d).astype(dtype or np.float64))
+    return array_of(np.fft.rfftfreq(n, d).astype(dtype or np.float64))

@@ -51,20 +51,20 @@ vecdot: x1, x2, /, *, axis=-1
 
 def floor_divide(x1: Any, x2: Any) -> Any:
     """As NumPy's, but of infinities what their quotient is: an infinity, a zero with a sign, NaN."""
-    found = lazily.floor_divide(x1, x2)
-    if found.dtype.kind != "f":
-        return found
-    return lazily.where(lazily.isinf(x1) | lazily.isinf(x2), lazily.divide(x1, x2), found)
+    quotient = lazily.floor_divide(x1, x2)
+    if quotient.dtype.kind != "f":
+        return quotient
+    return lazily.where(lazily.isinf(x1) | lazily.isinf(x2), lazily.divide(x1, x2), quotient)
 
 
 def tanh(x: Any) -> Any:
     """As NumPy's, but 1 + 0j at the positive infinity above the axis, of whatever angle."""
-    found = lazily.tanh(x)
-    if found.dtype.kind != "c":
-        return found
+    values = lazily.tanh(x)
+    if values.dtype.kind != "c":
+        return values
     angle = lazily.imag(x)
     above = lazily.equal(lazily.real(x), np.inf) & lazily.isfinite(angle) & lazily.greater(angle, 0)
-    return lazily.where(above, np.ones((), found.dtype), found)
+    return lazily.where(above, np.ones((), values.dtype), values)
 
 
 HERE: dict[str, Callable] = {"floor_divide": floor_divide, "tanh": tanh}
@@ -97,7 +97,7 @@ def one_of_each(text: str) -> dict[str, str]:
     return {name: signature for names, _, signature in rows for name in names.split()}
 
 
-def made() -> dict[str, Callable]:
+def functions_of_lists() -> dict[str, Callable]:
     """Every function of these lists, by name."""
     rows = dict.fromkeys(ONE.split(), "x, /") | dict.fromkeys(TWO.split(), "x1, x2, /") | one_of_each(OTHERS)
     return {
@@ -112,4 +112,4 @@ def made() -> dict[str, Callable]:
     }
 
 
-FUNCTIONS = made()
+FUNCTIONS = functions_of_lists()

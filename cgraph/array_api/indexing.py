@@ -6,7 +6,7 @@ import numpy as np
 
 import cgraph.numpy as lazily
 from cgraph.array_api.array import Array
-from cgraph.array_api.calls import eagerly, either, function, unwrapped, value_of
+from cgraph.array_api.calls import call_eagerly, call_lazily_or_eagerly, function, unwrap, value_of
 from cgraph.array_api.functions import beside
 from cgraph.ops.slicing import set_slice
 from cgraph.ops.sort import argsort as places_in_order
@@ -23,10 +23,10 @@ def is_basic(part: Any) -> bool:
 
 def plain_key(key: Any) -> tuple[Any, ...]:
     """The key with values in place of Arrays."""
-    return tuple(unwrapped(p, value_of) for p in parts_of(key))
+    return tuple(unwrap(p, value_of) for p in parts_of(key))
 
 
-def indexed(x: Array, key: Any) -> Array:
+def get_item(x: Array, key: Any) -> Array:
     """``x[key]``: of a known value at once, for each number in an index is part of a graph's structure."""
     parts = parts_of(key)
     arrays = [p for p in parts if not is_basic(p)]
@@ -34,8 +34,8 @@ def indexed(x: Array, key: Any) -> Array:
         raise IndexError(f"{key!r:.60} is no index; use whole numbers, slices, None, ... or arrays")
     masks = any(isinstance(p, list) or p.dtype.kind == "b" for p in arrays)
     if masks or (not arrays and not x.is_lazy):
-        return eagerly("getitem", lambda x: x[plain_key(key)], (x,), {})
-    return either("getitem", lambda x, *parts: x[parts], lambda x, *parts: x[parts], (x, *parts), {})
+        return call_eagerly("getitem", lambda x: x[plain_key(key)], (x,), {})
+    return call_lazily_or_eagerly("getitem", lambda x, *parts: x[parts], lambda x, *parts: x[parts], (x, *parts), {})
 
 
 def assign(x: Array, key: Any, value: Any) -> None:
@@ -43,32 +43,32 @@ def assign(x: Array, key: Any, value: Any) -> None:
     if isinstance(value, Array) and np.result_type(x.dtype, value.dtype) != x.dtype:
         raise TypeError(f"{value.dtype} does not fit into {x.dtype}")
     if x.is_lazy and all(map(is_basic, parts_of(key))) and not is_other_kind(value):
-        found = either("setitem", set_slice, replaced, (x, parts_of(key), beside(value, x)), {})
-        x.rebind(found.node, None, found.count) if found.is_lazy else x.rebind(None, found.value)
+        new = call_lazily_or_eagerly("setitem", set_slice, replace_item, (x, parts_of(key), beside(value, x)), {})
+        x.rebind(new.node, None, new.count) if new.is_lazy else x.rebind(None, new.value)
         return
-    x.rebind(None, replaced(x.value, plain_key(key), unwrapped(value, value_of)))
+    x.rebind(None, replace_item(x.value, plain_key(key), unwrap(value, value_of)))
 
 
 def is_other_kind(value: Any) -> bool:
     return not isinstance(value, Array | bool | int | float | complex)
 
 
-def replaced(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
-    found = x.copy()
-    found[key] = value
-    return found
+def replace_item(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
+    copy = x.copy()
+    copy[key] = value
+    return copy
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """The places of what is not 0."""
     if not x.ndim:
         raise ValueError("an array of rank 0 has no places")
-    return eagerly("nonzero", np.nonzero, (x,), {})
+    return call_eagerly("nonzero", np.nonzero, (x,), {})
 
 
 def eager_sort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    found = np.sort(x, axis=axis, stable=True)
-    return np.flip(found, axis=axis) if descending else found
+    rising = np.sort(x, axis=axis, stable=True)
+    return np.flip(rising, axis=axis) if descending else rising
 
 
 def eager_places(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
@@ -79,18 +79,18 @@ def eager_places(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """Elements in sorted order along an axis."""
-    return either("sort", in_order, eager_sort, (x, axis), {"descending": descending})
+    return call_lazily_or_eagerly("sort", in_order, eager_sort, (x, axis), {"descending": descending})
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The places of elements in sorted order along an axis."""
-    return either("argsort", places_in_order, eager_places, (x, axis), {"descending": descending})
+    return call_lazily_or_eagerly("argsort", places_in_order, eager_places, (x, axis), {"descending": descending})
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
     """Held between two bounds, in its own dtype."""
     bounds = tuple(b if b is None else _bound(b, x) for b in (min, max))
-    return either("clip", limited, np.clip, (x, *bounds), {})
+    return call_lazily_or_eagerly("clip", clip_lazily, np.clip, (x, *bounds), {})
 
 
 def _bound(bound: Any, x: Array) -> Any:
@@ -105,7 +105,7 @@ def _bound(bound: Any, x: Array) -> Any:
 builtin_max, builtin_min = max, min
 
 
-def limited(x: Any, low: Any, high: Any) -> Any:
+def clip_lazily(x: Any, low: Any, high: Any) -> Any:
     return lazily.clip(x, low, high).astype(x.dtype)
 
 
@@ -119,4 +119,4 @@ _where = function("where", "condition, x1, x2, /", lazily.where, np.where)
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
     """All broadcast to one shape."""
-    return list(either("broadcast_arrays", lazily.broadcast_arrays, np.broadcast_arrays, arrays, {}))
+    return list(call_lazily_or_eagerly("broadcast_arrays", lazily.broadcast_arrays, np.broadcast_arrays, arrays, {}))

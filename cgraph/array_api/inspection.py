@@ -25,7 +25,7 @@ class FloatLimits(NamedTuple):
     dtype: np.dtype
 
 
-class WholeLimits(NamedTuple):
+class IntegerLimits(NamedTuple):
     """What `iinfo` says of a dtype of whole numbers, in the standard's words."""
 
     bits: int
@@ -44,10 +44,10 @@ def finfo(type: Any, /) -> FloatLimits:
     return FloatLimits(f.bits, float(f.eps), float(f.max), float(f.min), float(f.smallest_normal), f.dtype)
 
 
-def iinfo(type: Any, /) -> WholeLimits:
+def iinfo(type: Any, /) -> IntegerLimits:
     """The limits of a dtype of whole numbers."""
     i = np.iinfo(dtype_in(type))
-    return WholeLimits(i.bits, int(i.max), int(i.min), i.dtype)
+    return IntegerLimits(i.bits, int(i.max), int(i.min), i.dtype)
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
@@ -78,8 +78,8 @@ class Information:
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        found = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
-        return {kind: DTYPES[name] for kind, name in found.items()}
+        names = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+        return {kind: DTYPES[name] for kind, name in names.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
         kinds = (kind,) if isinstance(kind, str) else kind or tuple(KINDS)

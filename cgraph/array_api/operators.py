@@ -4,7 +4,7 @@ from typing import Any
 
 from cgraph.array_api.array import VERSIONS, Array
 from cgraph.array_api.functions import FUNCTIONS
-from cgraph.array_api.indexing import assign, indexed
+from cgraph.array_api.indexing import assign, get_item
 from cgraph.ir.graph import COMPARISONS
 
 TWO = {
@@ -39,10 +39,10 @@ def give(python: str, name: str) -> None:
         return f(other, self) if fits(self, other) else NotImplemented
 
     def in_place(self: Array, other: Any, /) -> Any:
-        found = f(self, other)
-        if found.dtype != self.dtype or found.shape != self.shape:
-            raise TypeError(f"{found.dtype}{list(found.shape)} does not fit into {self.dtype}{list(self.shape)}")
-        self.rebind(found.node, None, found.count) if found.is_lazy else self.rebind(None, found.value)
+        value = f(self, other)
+        if value.dtype != self.dtype or value.shape != self.shape:
+            raise TypeError(f"{value.dtype}{list(value.shape)} does not fit into {self.dtype}{list(self.shape)}")
+        self.rebind(value.node, None, value.count) if value.is_lazy else self.rebind(None, value.value)
         return self
 
     setattr(Array, f"__{python}__", forward)
@@ -63,8 +63,8 @@ def give_all(namespace: Any) -> None:
             raise ValueError(f"there is no version {api_version!r} here; use {VERSIONS[-1]!r}")
         return namespace
 
-    given: dict[str, Any] = {"__array_namespace__": array_namespace, "__getitem__": indexed, "__setitem__": assign}
-    given |= {"T": property(lambda x: FUNCTIONS["permute_dims"](x, (1, 0)))}
-    given |= {"mT": property(FUNCTIONS["matrix_transpose"]), "__hash__": None}
-    for name, member in given.items():
+    members: dict[str, Any] = {"__array_namespace__": array_namespace, "__getitem__": get_item, "__setitem__": assign}
+    members |= {"T": property(lambda x: FUNCTIONS["permute_dims"](x, (1, 0)))}
+    members |= {"mT": property(FUNCTIONS["matrix_transpose"]), "__hash__": None}
+    for name, member in members.items():
         setattr(Array, name, member)

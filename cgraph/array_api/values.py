@@ -22,14 +22,14 @@ ONE_THREAD = 1 << 16  # elements, up to which starting other threads takes longe
 class Leaf(Var):
     """A Var that is the value of an Array."""
 
-    __slots__ = ("held",)
+    __slots__ = ("_constant",)
 
 
 def leaf(value: np.ndarray) -> Leaf:
     """A leaf of the graph that holds this value, which must not change any more."""
-    made = Leaf(value.shape, value.dtype)
-    made.held = value  # type: ignore[attr-defined]
-    return made
+    node = Leaf(value.shape, value.dtype)
+    node._constant = value  # type: ignore[attr-defined]
+    return node
 
 
 FUNCTIONS = FunctionCache(MOST_FUNCTIONS, MOST_NBYTES)
@@ -40,47 +40,47 @@ ARRAYS: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 def compute(array: Any) -> None:
     """Give an Array its value, and all Arrays whose nodes it is computed of theirs."""
-    order, known = walked(array.node)
+    order, leaf_values = walk(array.node)
     places = {id(n): i for i, n in enumerate(order)}
     below = [x for n in order if (x := of_node(n)) is not None and x.is_lazy and x is not array]
-    wanted = [*below, array]
-    structure = tuple(n.spec if id(n) in known else (n.op, *(places[id(x)] for x in n.operands)) for n in order)
-    key = (structure, tuple(places[id(x.node)] for x in wanted))
+    arrays = [*below, array]
+    structure = tuple(n.spec if id(n) in leaf_values else (n.op, *(places[id(x)] for x in n.operands)) for n in order)
+    key = (structure, tuple(places[id(x.node)] for x in arrays))
     function = FUNCTIONS.get(key)
     if function is None:
-        function = compiled(order, known, [x.node for x in wanted])
+        function = compile_structure(order, leaf_values, [x.node for x in arrays])
         FUNCTIONS.keep(key, function, nbytes_of(function))
-    for x, value in zip(wanted, function(*known.values())):
+    for x, value in zip(arrays, function(*leaf_values.values())):
         x.settle(value)
 
 
-def walked(root: Node) -> tuple[list[Node], dict[int, np.ndarray]]:
+def walk(root: Node) -> tuple[list[Node], dict[int, np.ndarray]]:
     """The nodes that `root` needs, operands first, down to those whose value is known; and those values by identity."""
     order: list[Node] = []
-    known: dict[int, np.ndarray] = {}
-    seen: set[int] = set()
+    leaf_values: dict[int, np.ndarray] = {}
+    ids: set[int] = set()
     stack = [(root, False)]
     while stack:
         node, operands_done = stack.pop()
         if operands_done:
             order.append(node)
             continue
-        if id(node) in seen:
+        if id(node) in ids:
             continue
-        seen.add(id(node))
+        ids.add(id(node))
         value = known_value(node)
         if value is not None:
-            known[id(node)] = value
+            leaf_values[id(node)] = value
             order.append(node)
             continue
         stack.append((node, True))
         stack.extend((x, False) for x in reversed(node.operands))
-    return order, known
+    return order, leaf_values
 
 
 def known_value(node: Node) -> np.ndarray | None:
     if isinstance(node, Leaf):
-        return node.held  # type: ignore[attr-defined]
+        return node._constant  # type: ignore[attr-defined]
     array = of_node(node)
     return None if array is None or array.is_lazy else array.value
 
@@ -91,12 +91,12 @@ def of_node(node: Node) -> Any:
     return array if array is not None and array.is_of(node) else None
 
 
-def compiled(order: list[Node], known: dict[int, np.ndarray], wanted: list[Node]) -> Function:
+def compile_structure(order: list[Node], leaf_values: dict[int, np.ndarray], outputs: list[Node]) -> Function:
     """A Function of graphs of this structure, whose inputs are the known values in their order."""
-    inputs = {id(n): Var(n.shape, n.dtype) for n in order if id(n) in known}
+    inputs = {id(n): Var(n.shape, n.dtype) for n in order if id(n) in leaf_values}
     copies: dict[int, Node] = dict(inputs)
     for n in order:
         if id(n) not in copies:
             copies[id(n)] = apply(n.op, *(copies[id(x)] for x in n.operands))
     threads = 1 if all(n.size <= ONE_THREAD for n in order if hasattr(n.spec, "shape")) else 0
-    return compile([copies[id(n)] for n in wanted], list(inputs.values()), threads=threads)
+    return compile([copies[id(n)] for n in outputs], list(inputs.values()), threads=threads)

@@ -48,9 +48,9 @@ def program() -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command and return the exit status."""
-    given = sys.argv[1:] if argv is None else argv
+    arguments = sys.argv[1:] if argv is None else argv
     try:
-        return status_of(parsed(given))
+        return status_of(parse(arguments))
     except KeyboardInterrupt:
         say("interrupted")
         return INTERRUPTED
@@ -59,9 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNREAD
 
 
-def parsed(given: Sequence[str]) -> argparse.Namespace:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """What is written on the command line; what no command knows is refused with the usage of the one that is given."""
-    args, unknown = parser_of(names_for(given)).parse_known_args(given)
+    args, unknown = parser_of(names_for(arguments)).parse_known_args(arguments)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return args
@@ -112,9 +112,9 @@ def whole_parser() -> argparse.ArgumentParser:
     return parser_of(COMMANDS)
 
 
-def names_for(given: Sequence[str]) -> list[str]:
+def names_for(arguments: Sequence[str]) -> list[str]:
     """The command that is asked for, so that nothing else is loaded; all, where that is not plain."""
-    asked = next((x for x in given if not x.startswith("-")), "")
+    asked = next((x for x in arguments if not x.startswith("-")), "")
     return [asked] if asked in COMMANDS else [*COMMANDS]
 
 

@@ -13,7 +13,7 @@ from cgraph.storage.cell import Variable
 
 
 def read_inputs(
-    texts: Sequence[str], inputs: Sequence[Variable], look: Look, given: Mapping[str, np.ndarray]
+    texts: Sequence[str], inputs: Sequence[Variable], look: Look, values: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """An array for every input.
 
@@ -24,19 +24,21 @@ def read_inputs(
     Raises
         FormatError: a file is no array or picture, an input is missing, unknown or given twice
     """
-    found = dict(given)
+    arrays = dict(values)
     for text in texts:
-        for name, array in arrays_of(text, inputs, found, look).items():
-            if name in found:
+        for name, array in arrays_of(text, inputs, arrays, look).items():
+            if name in arrays:
                 raise FormatError(f"input {name!r} is given twice")
-            found[name] = array
-    missing = [f"{x.name} {x.spec}" for x in inputs if x.name not in found]
+            arrays[name] = array
+    missing = [f"{x.name} {x.spec}" for x in inputs if x.name not in arrays]
     if missing:
         raise FormatError(f"--input is missing for {', '.join(missing)}")
-    return found
+    return arrays
 
 
-def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray], look: Look) -> dict[str, np.ndarray]:
+def arrays_of(
+    text: str, inputs: Sequence[Variable], earlier: dict[str, np.ndarray], look: Look
+) -> dict[str, np.ndarray]:
     """What one ``--input`` gives, by input name."""
     by_name = {x.name: x for x in inputs}
     check_name(text, by_name)
@@ -44,7 +46,7 @@ def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray
     if equals and name in by_name:
         x: Variable | None = by_name[name]
     else:
-        x, file = next((v for v in inputs if v.name not in found), None), text
+        x, file = next((v for v in inputs if v.name not in earlier), None), text
     path = Path(file)
     if path.suffix.lower() == ".npz":
         arrays = read_npz(path)
@@ -61,14 +63,14 @@ def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray
     return {x.name: read_array(path, x)}
 
 
-def check_name(text: str, known: Collection[str]) -> None:
+def check_name(text: str, names: Collection[str]) -> None:
     """FormatError where ``NAME=FILE`` names no input, and is no file's name either."""
     name, equals, _ = text.partition("=")
-    if equals and name not in known and not Path(text).exists():
-        raise FormatError(f"there is no input {name!r}; there are {', '.join(known)}")
+    if equals and name not in names and not Path(text).exists():
+        raise FormatError(f"there is no input {name!r}; there are {', '.join(names)}")
 
 
 def read_array(path: Path, x: Variable) -> np.ndarray:
     """A .npy file. A number of another dtype of the same kind is converted, another shape is not."""
-    found = read_npy(path)
-    return np.asarray(found, x.spec.dtype) if np.can_cast(found.dtype, x.spec.dtype, "same_kind") else np.asarray(found)
+    array = read_npy(path)
+    return np.asarray(array, x.spec.dtype) if np.can_cast(array.dtype, x.spec.dtype, "same_kind") else np.asarray(array)

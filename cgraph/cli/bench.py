@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from cgraph.cli.arguments import add_memory, add_threads
-from cgraph.cli.model import Model, model_from
+from cgraph.cli.model import CliModel, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
-from cgraph.system.progress import Bars, told
+from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import say
 
 Run = Callable[[], Any]
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     runs: dict[str, Run] = {"cgraph": lambda: function(*arrays)}
     if args.against:
         runs[args.against] = onnxruntime_run(args.model, values, args.threads or cores())
-    outputs = {name: listed(once()) for name, once in runs.items()}
-    times = by_turns(runs, args.runs)
+    outputs = {name: as_list(once()) for name, once in runs.items()}
+    times = alternate_runs(runs, args.runs)
     assert function.compiled is not None
     facts: dict[str, Any] = {
         "model": args.model,
@@ -70,11 +70,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def listed(found: Any) -> list[np.ndarray]:
-    return list(found) if isinstance(found, list | tuple) else [found]
+def as_list(outputs: Any) -> list[np.ndarray]:
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
 
 
-def random_inputs(model: Model) -> dict[str, np.ndarray]:
+def random_inputs(model: CliModel) -> dict[str, np.ndarray]:
     """Floats of the normal distribution, small whole numbers, from a fixed seed."""
     rng = np.random.default_rng(0)
     return {
@@ -99,21 +99,21 @@ def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> R
     return lambda: session.run(None, values)
 
 
-def by_turns(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
+def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
     """Seconds of each run, one engine after the other, so that what disturbs one disturbs all.
 
     Each turn rests first and runs once uncounted: threads of the engine before have gone to sleep, its own are awake.
     """
-    found: dict[str, list[float]] = {name: [] for name in runs}
-    for i in told("turns", range(WARM + count), Bars()):
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for i in with_progress("turns", range(WARM + count), Bars()):
         for name, once in runs.items():
             sleep(REST if len(runs) > 1 else 0)
             once()
             begin = perf_counter()
             once()
             if i >= WARM:
-                found[name].append(perf_counter() - begin)
-    return found
+                seconds[name].append(perf_counter() - begin)
+    return seconds
 
 
 def difference(x: np.ndarray, y: np.ndarray) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.budget.bands.regions import CALL_NS
 from cgraph.budget.fit import Limits, Planner, fitted, search_of
-from cgraph.cli.model import Model
+from cgraph.cli.model import CliModel
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
 from cgraph.memory.check import check_plan
@@ -15,7 +15,7 @@ from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
 from cgraph.planning.plan import strategy_named
 from cgraph.record import Record
-from cgraph.system.progress import Bars, told
+from cgraph.system.progress import Bars, with_progress
 from cgraph.view.curve import Point
 
 RUNGS = 7  # budgets from the smallest plan to the one that changes nothing, each the same times the one before
@@ -33,42 +33,47 @@ class Curve(Record):
     asked: Choice
 
 
-def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
+def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
     """The plans that `compile` makes of a model within a budget and within others. Time: up to twice a compile."""
     engine, strategy = CpuEngine(), strategy_named(memory)
     free = model.compiled(memory=memory, engine=engine).compiled
     assert free is not None
-    known = Candidate(free.order, free.layout, free.usage), free.plan
+    baseline = Candidate(free.order, free.layout, free.usage), free.plan
     planner = Planner(strategy, engine.alignment, NodeFacts(target_named(engine.target)))
-    search = search_of(known, None, planner)
+    search = search_of(baseline, None, planner)
 
     def within(nbytes: int) -> Choice:
-        found = fitted(known, Limits(nbytes), planner, search)
-        check_plan(found[0].usage.problem, found[1])
-        return found
+        choice = fitted(baseline, Limits(nbytes), planner, search)
+        check_plan(choice[0].usage.problem, choice[1])
+        return choice
 
     room = free.nbytes if budget is None else budget
     asked = within(room)  # first, by a search that knows as little as that of `compile`
     is_met = asked[1].nbytes <= room
     least = within(0) if is_met else asked
     rungs = np.geomspace(max(least[1].nbytes, 1), max(free.nbytes, 1), RUNGS)[1:-1]
-    choices = [known, *(within(int(nbytes)) for nbytes in told("budgets", rungs.tolist(), Bars())), least, asked]
-    found = {choice[1].nbytes: choice for choice in choices}
+    choices = [
+        baseline,
+        *(within(int(nbytes)) for nbytes in with_progress("budgets", rungs.tolist(), Bars())),
+        least,
+        asked,
+    ]
+    by_nbytes = {choice[1].nbytes: choice for choice in choices}
     marked = asked[1].nbytes if is_met and budget is not None else None
-    points = (point(known, found[nbytes], nbytes == marked) for nbytes in sorted(found, reverse=True))
+    points = (point(baseline, by_nbytes[nbytes], nbytes == marked) for nbytes in sorted(by_nbytes, reverse=True))
     return Curve(tuple(points), asked)
 
 
 def regions_of(choice: Choice) -> list[dict[str, Any]]:
     """The regions of a plan: their steps, where in the arena their frames are, and every band and slide inside."""
-    (candidate, plan), found = choice, []
+    (candidate, plan), regions = choice, []
     layout = candidate.layout
     for step, node in enumerate(layout.steps):
         if isinstance(node.op, Stream):
             frame = node.op.frame
             room = layout.workspace_of.get(node)
             moves = [vars_of(move.event) | vars_of(move) for move in frame.moves]
-            found.append(
+            regions.append(
                 {
                     "step": step,
                     "values": [inner.label for inner in node.op.inner],
@@ -77,7 +82,7 @@ def regions_of(choice: Choice) -> list[dict[str, Any]]:
                     "moves": moves,
                 }
             )
-    return found
+    return regions
 
 
 def vars_of(record: Record) -> dict[str, Any]:
@@ -85,9 +90,9 @@ def vars_of(record: Record) -> dict[str, Any]:
     return {name: value for name in record._fields if isinstance(value := getattr(record, name), int)}
 
 
-def point(known: Choice, choice: Choice, asked: bool) -> Point:
+def point(baseline: Choice, choice: Choice, asked: bool) -> Point:
     """A plan beside the one that changes nothing."""
-    (bands, slides, steps), before = counts(choice[0].layout), counts(known[0].layout)
+    (bands, slides, steps), before = counts(choice[0].layout), counts(baseline[0].layout)
     again = steps - before[2]
     calls = bands + slides + steps - sum(before)
     nbytes = choice[1].nbytes

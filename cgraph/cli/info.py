@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 def gather() -> dict[str, Any]:
     """The facts: counts, bytes, versions and names; None for what there is not."""
     target, folder = host_target(), store().folder
-    kept = kernel_files(folder)
-    gpus, reason = found_gpus()
+    files = kernel_files(folder)
+    gpus, reason = gpu_lines()
     return {
         "cgraph": version("cgraph"),
         "cpu": cpu_name(),
@@ -63,8 +63,8 @@ def gather() -> dict[str, Any]:
         "quota": quota_of(GROUPS, MOUNT),
         "threads": cores(),
         "cache": str(folder) if folder else None,
-        "cache_kernels": len(kept),
-        "cache_nbytes": sum(kept),
+        "cache_kernels": len(files),
+        "cache_nbytes": sum(files),
         "cuda": gpus,
         "no_cuda": reason,
         "python": platform.python_version(),
@@ -73,7 +73,7 @@ def gather() -> dict[str, Any]:
     }
 
 
-def found_gpus() -> tuple[list[str], str | None]:
+def gpu_lines() -> tuple[list[str], str | None]:
     """A line for each GPU, or why there is none."""
     try:
         return describe_gpus(), None

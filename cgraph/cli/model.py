@@ -31,7 +31,7 @@ from cgraph.record import Record
 REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-class Model(Record):
+class CliModel(Record):
     """A graph to be compiled, or one that is compiled already.
 
     Fields
@@ -57,7 +57,7 @@ class Model(Record):
         return compile(self.outputs, self.inputs, self.updates, **options)
 
 
-class Options(Record):
+class ModelOptions(Record):
     """What a file alone does not say.
 
     Fields
@@ -77,14 +77,14 @@ class Options(Record):
     maximum: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_onnx(path: Path, options: Options) -> Model:
+def read_onnx(path: Path, options: ModelOptions) -> CliModel:
     return onnx_from(path, str(path), options)
 
 
-def onnx_from(source: Path | bytes, name: str, options: Options) -> Model:
+def onnx_from(source: Path | bytes, name: str, options: ModelOptions) -> CliModel:
     try:
-        found = build_model(open_source(source, name), options.shapes, options.constants, options.maximum)
-        return model_read(found.with_state(options.state))
+        model = build_model(open_source(source, name), options.shapes, options.constants, options.maximum)
+        return model_read(model.with_state(options.state))
     except FormatError as error:
         unknown: BaseException | None = error
         while unknown is not None and not isinstance(unknown, UnknownError):
@@ -102,53 +102,55 @@ def arguments_of(error: UnknownError) -> str:
     return " or ".join(filter(None, (*(f"--maximum {name}=N" for name in error.maximum), values)))
 
 
-def read_darknet(path: Path, options: Options) -> Model:
+def read_darknet(path: Path, options: ModelOptions) -> CliModel:
     if options.weights is None and not options.invent:
         raise FormatError(f"{path} describes a network without its parameters; give --weights FILE")
     return model_read(darknet.load(path, options.weights, seed=0 if options.weights is None else None))
 
 
-def read_tflite(path: Path, options: Options) -> Model:
+def read_tflite(path: Path, options: ModelOptions) -> CliModel:
     return model_read(tflite.load(path, floats=True))
 
 
-def model_read(found: Read) -> Model:
-    read = found if found.is_open else None
-    return Model(found.outputs, found.inputs, found.updates, names=found.names, read=read)
+def model_read(model: Read) -> CliModel:
+    read = model if model.is_open else None
+    return CliModel(model.outputs, model.inputs, model.updates, names=model.names, read=read)
 
 
-READERS: dict[str, Callable[[Path, Options], Model]] = dict(
+READERS: dict[str, Callable[[Path, ModelOptions], CliModel]] = dict(
     zip(ENDINGS, (read_onnx, read_darknet, read_tflite), strict=True)
 )
 
 
-def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
+def model_from(args: argparse.Namespace, invent: bool = True) -> CliModel:
     """The model that the arguments of `add_model` name."""
     if is_saved(args.model):
         raise FormatError(f"{args.model} is a folder: a saved function, which cgraph run runs, has no graph")
-    options = Options(dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum))
+    options = ModelOptions(
+        dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum)
+    )
     ending = ".onnx" if args.model == STANDARD_INPUT else Path(args.model).suffix.lower()
-    given = {
+    flags = {
         "--shape": args.shape and ending != ".onnx",
         "--weights": args.weights and ending != ".cfg",
         "--state": args.state and ending != ".onnx",
         "--maximum": args.maximum and ending != ".onnx",
     }
-    idle = [name for name, is_idle in given.items() if is_idle]
+    idle = [name for name, is_idle in flags.items() if is_idle]
     if idle:
         raise FormatError(f"{args.model}: {idle[0]} changes nothing here")
-    found = load_model(args.model, options)
-    constants_of(args, found.inputs)
-    return found
+    model = load_model(args.model, options)
+    constants_of(args, model.inputs)
+    return model
 
 
-def load_model(reference: str, options: Options | None = None) -> Model:
+def load_model(reference: str, options: ModelOptions | None = None) -> CliModel:
     """The model that a reference names. FormatError when there is none."""
     if reference == STANDARD_INPUT:
-        return onnx_from(sys.stdin.buffer.read(), "standard input", options or Options())
+        return onnx_from(sys.stdin.buffer.read(), "standard input", options or ModelOptions())
     reader = READERS.get(Path(reference).suffix.lower())
     if reader is not None:
-        return reader(Path(reference), options or Options())
+        return reader(Path(reference), options or ModelOptions())
     if not REFERENCE.fullmatch(reference):
         raise FormatError(
             f"{reference} is no model: give a file ({', '.join(READERS)}) or a Python reference such as "
@@ -162,26 +164,26 @@ def python_object(reference: str) -> Any:
     module, name = reference.split(":")
     with _here_first():
         try:
-            found = getattr(import_module(module), name)
-            return found() if callable(found) and not isinstance(found, Function) else found
+            value = getattr(import_module(module), name)
+            return value() if callable(value) and not isinstance(value, Function) else value
         except Exception as error:
             raise FormatError(f"{reference}: {type(error).__name__}: {error}") from error
 
 
-def model_of(found: Any, reference: str) -> Model:
+def model_of(value: Any, reference: str) -> CliModel:
     """A Function, a node, or several nodes as a model. FormatError for anything else."""
-    if isinstance(found, Function):
-        return Model(found.outputs, found.inputs, found.updates, found)
-    nodes = (found,) if isinstance(found, Node) else found
+    if isinstance(value, Function):
+        return CliModel(value.outputs, value.inputs, value.updates, value)
+    nodes = (value,) if isinstance(value, Node) else value
     if isinstance(nodes, Sequence) and nodes and all(isinstance(x, Node) for x in nodes):
-        return Model(tuple(nodes), open_vars(nodes))
-    raise FormatError(f"{reference} gives {found!r:.60}, expected a Function, a node or a sequence of nodes")
+        return CliModel(tuple(nodes), open_vars(nodes))
+    raise FormatError(f"{reference} gives {value!r:.60}, expected a Function, a node or a sequence of nodes")
 
 
 def open_vars(nodes: Sequence[Node]) -> tuple[Var, ...]:
     """The Vars without a value, which a run is to be given, in the order in which they were made."""
-    found = (x for x in post_order(nodes) if isinstance(x, Var) and not x.is_assigned)
-    return tuple(sorted(found, key=lambda x: x.serial))
+    variables = (x for x in post_order(nodes) if isinstance(x, Var) and not x.is_assigned)
+    return tuple(sorted(variables, key=lambda x: x.serial))
 
 
 @contextmanager

@@ -18,9 +18,10 @@ STANDARD_INPUT = "-"
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The arguments that name a model."""
-    known = ", ".join(ENDINGS)
+    endings = ", ".join(ENDINGS)
     parser.add_argument(
-        "model", help=f"a file ({known}), - for an ONNX file from standard input, or a Python reference module:function"
+        "model",
+        help=f"a file ({endings}), - for an ONNX file from standard input, or a Python reference module:function",
     )
     parser.add_argument(
         "--shape",
@@ -71,14 +72,14 @@ def constant(text: str) -> tuple[str, Any]:
     """``sr=16000`` as a name and a number, a list or an array."""
     name, equals, value = text.partition("=")
     try:
-        found = read_npy(value) if value.endswith(".npy") else json.loads(value)
+        content = read_npy(value) if value.endswith(".npy") else json.loads(value)
     except FormatError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     except (ValueError, RecursionError):
-        found = None
-    if not (name and equals and isinstance(found, int | float | list | np.ndarray)):
+        content = None
+    if not (name and equals and isinstance(content, int | float | list | np.ndarray)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a value, such as sr=16000, s=[1,2] or s=FILE.npy")
-    return name, found
+    return name, content
 
 
 def maximum(text: str) -> tuple[str, int]:
@@ -91,10 +92,10 @@ def maximum(text: str) -> tuple[str, int]:
 
 def state(text: str) -> tuple[str, str]:
     """``past=present`` as two names."""
-    given, equals, source = text.partition("=")
-    if not (given and equals and source):
+    target, equals, source = text.partition("=")
+    if not (target and equals and source):
         raise argparse.ArgumentTypeError(f"{text!r} is not a state, such as past=present")
-    return given, source
+    return target, source
 
 
 def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[str, np.ndarray]:

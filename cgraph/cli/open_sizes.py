@@ -21,17 +21,17 @@ def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[i
     if Path(args.model).suffix.lower() != ".onnx":
         return []
     shapes, named = onnx.open_shapes(args.model), dict(args.shape)
-    found: dict[str, int | tuple[int, ...]] = {}
+    open_sizes: dict[str, int | tuple[int, ...]] = {}
     for name, sizes in sizes_given(args, shapes):
         shape = shapes[name]
         if name in named or len(sizes) != len(shape):
             continue
         for i, (size, axis) in enumerate(zip(sizes, shape)):
             if axis == f"{name}.{i}":
-                found[name] = sizes
+                open_sizes[name] = sizes
             elif isinstance(axis, str) and axis not in named:
-                found.setdefault(axis, size)
-    return list(found.items())
+                open_sizes.setdefault(axis, size)
+    return list(open_sizes.items())
 
 
 def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -55,8 +55,8 @@ def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str,
 def shape_of_file(path: Path, shape: tuple[int | str, ...]) -> tuple[int, ...]:
     """Of a .npy file, of a sound of one channel; of a picture one where the first axis alone is open."""
     if path.suffix.lower() in PICTURES:
-        known = tuple(n for n in shape[1:] if isinstance(n, int))
-        return (1, *known) if len(known) == len(shape) - 1 else ()
+        sizes = tuple(n for n in shape[1:] if isinstance(n, int))
+        return (1, *sizes) if len(sizes) == len(shape) - 1 else ()
     if path.suffix.lower() in SOUNDS:
         return shape_of_sound(path, shape)
     return read_npy(path).shape

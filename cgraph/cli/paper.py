@@ -2,7 +2,7 @@
 
 from cgraph.budget.patches.image_steps import image_steps
 from cgraph.budget.patches.tile_peak import ALPHAS, SLICES, Restructured, as_written, restructure
-from cgraph.cli.model import Model
+from cgraph.cli.model import CliModel
 from cgraph.errors import FormatError
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
@@ -10,7 +10,7 @@ from cgraph.ops.leaf import Var
 QUARTERS = (2, 2)
 
 
-def paper_lines(model: Model) -> list[str]:
+def paper_lines(model: CliModel) -> list[str]:
     """Savings and extra operations by `alpha` in four patches, then by patches at the `alpha` that saves most.
 
     These are the rows behind tables II and III of Cipolletta and Calimera 2021; of equal savings the larger `alpha`.
@@ -26,9 +26,9 @@ def paper_lines(model: Model) -> list[str]:
     return [
         f"{before.peak} elements are alive at the peak, inputs among them; {before.work} operations",
         f"{'alpha':<12}{'saving, %':>10}{'extra, %':>10}   2h, 2w",
-        *(row(f"{alpha:.1f}", before, found) for alpha, found in by_alpha.items()),
+        *(row(f"{alpha:.1f}", before, plan) for alpha, plan in by_alpha.items()),
         f"{'patches':<12}{'saving, %':>10}{'extra, %':>10}   alpha {best:.1f}",
-        *(row(f"{h}h, {w}w", before, found) for (h, w), found in by_slices.items()),
+        *(row(f"{h}h, {w}w", before, plan) for (h, w), plan in by_slices.items()),
     ]
 
 

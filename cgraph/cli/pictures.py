@@ -61,23 +61,23 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
     if len(shape) != 4 or shape[0] != 1 or not (first or shape[3] in (1, 3)):
         raise FormatError(f"{path}: {x.name} {x.spec} is no picture; give an array")
     channels, height, width = shape[1:] if first else (shape[3], *shape[1:3])
-    values = scaled(brought_to(path, channels, (width, height), look.fit), look.pixels)
+    values = scale_pixels(picture_values(path, channels, (width, height), look.fit), look.pixels)
     values = values[..., ::-1] if look.bgr else values
     return np.ascontiguousarray((values.transpose(2, 0, 1) if first else values)[None], x.spec.dtype)
 
 
-def brought_to(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
+def picture_values(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
     """A picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
     with open_picture(path) as image:
-        values = np.asarray(fitted(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
+        values = np.asarray(fit_picture(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
     return np.repeat(values, channels // values.shape[2], axis=2)
 
 
-def fitted(image: Any, channels: int, size: tuple[int, int], fit: str) -> Any:
+def fit_picture(image: Any, channels: int, size: tuple[int, int], fit: str) -> Any:
     """A picture turned as the camera was, of `channels` bands, at a size."""
     from PIL import Image, ImageOps
 
-    plain, how = in_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
+    plain, how = as_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
     if fit == "stretch":
         return plain.resize(size, how)
     if fit == "crop":
@@ -85,7 +85,7 @@ def fitted(image: Any, channels: int, size: tuple[int, int], fit: str) -> Any:
     return ImageOps.pad(plain, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
 
 
-def in_bytes(image: Any, channels: int) -> Any:
+def as_bytes(image: Any, channels: int) -> Any:
     """A picture of one or three bands of 0 to 255; of 16 bits one band of such floats, which Pillow would cut off."""
     if image.mode.startswith("I"):
         from PIL import Image
@@ -94,7 +94,7 @@ def in_bytes(image: Any, channels: int) -> Any:
     return image.convert("RGB" if channels == 3 else "L")
 
 
-def scaled(values: np.ndarray, pixels: str) -> np.ndarray:
+def scale_pixels(values: np.ndarray, pixels: str) -> np.ndarray:
     """Numbers 0..255 brought to the range that a model was trained on."""
     factor, shift = SCALES[pixels]
     values = values * np.float32(factor) + np.float32(shift)

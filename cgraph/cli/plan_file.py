@@ -23,7 +23,7 @@ from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
 from cgraph.planning.plan import budget_text, exact_watched, strategy_named
-from cgraph.system.progress import Bars, told
+from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import complain, say, write
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg
@@ -127,39 +127,39 @@ def stream(args: argparse.Namespace) -> int:
             complain(error)
             return 1
     values = random_inputs(model) | constants_of(args, model.inputs)
-    found = timed_report(function, *(values[x.name] for x in model.inputs))
-    if found.weights is None:
+    figures = timed_report(function, *(values[x.name] for x in model.inputs))
+    if figures.weights is None:
         say(f"no constant of {args.model} is large enough to be read from a file")
         return 0
     if args.json:
-        say(found.json())
+        say(figures.json())
         return 0
-    held = sum(x.nbytes for x in resident_constants(function.program.code))
-    whole = function.nbytes + found.weights.ring + held
+    resident = sum(x.nbytes for x in resident_constants(function.program.code))
+    whole = function.nbytes + figures.weights.ring + resident
     say(
-        f"arena {bytes_text(function.nbytes)}, ring {bytes_text(found.weights.ring)}, constants in memory "
-        f"{bytes_text(held)}: {bytes_text(whole)} ({whole} bytes) in all; order {found.order}"
+        f"arena {bytes_text(function.nbytes)}, ring {bytes_text(figures.weights.ring)}, constants in memory "
+        f"{bytes_text(resident)}: {bytes_text(whole)} ({whole} bytes) in all; order {figures.order}"
     )
-    say("\n".join(weights_lines(found.weights, MOST_PIECES)))
+    say("\n".join(weights_lines(figures.weights, MOST_PIECES)))
     return 0
 
 
 def fit(args: argparse.Namespace) -> int:
     """Change the model's graph until it fits in budgets, the one that is asked for among them, and say how."""
-    found = curve_of(model_from(args), args.budget, args.strategy or "auto")
+    curve = curve_of(model_from(args), args.budget, args.strategy or "auto")
     tell = complain if args.json else say
-    tell("\n".join(curve_lines(found.points)))
+    tell("\n".join(curve_lines(curve.points)))
     if args.output:
-        args.output.write_text(curve_svg(found.points, args.model), encoding="utf-8")
+        args.output.write_text(curve_svg(curve.points, args.model), encoding="utf-8")
     if args.budget is None:
         return 0
-    chosen, plan = found.asked
+    candidate, plan = curve.asked
     if plan.nbytes > args.budget:
-        complain(budget_text(chosen.layout, chosen.usage.problem, plan, args.budget))
+        complain(budget_text(candidate.layout, candidate.usage.problem, plan, args.budget))
         return 1
     if args.save:
-        write_plan(args.save, chosen.usage.problem, plan, regions_of(found.asked))
-    tell(f"within the budget: {plan.nbytes} bytes, {chosen.order}")
+        write_plan(args.save, candidate.usage.problem, plan, regions_of(curve.asked))
+    tell(f"within the budget: {plan.nbytes} bytes, {candidate.order}")
     return 0
 
 
@@ -169,19 +169,19 @@ def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict
     Raises
         BudgetError: the exact search alone was asked, and there is no plan within the budget
     """
-    found: dict[str, tuple[Plan, float]] = {}
-    for name in told("strategies", names, Bars()):
+    plans: dict[str, tuple[Plan, float]] = {}
+    for name in with_progress("strategies", names, Bars()):
         within = budget is not None and name == "exact"
         strategy = partial(exact_watched, capacity=budget) if within else strategy_named(name)
         try:
-            found[name] = _timed(strategy, problem)
+            plans[name] = _timed(strategy, problem)
         except BudgetError:
-            if not found:
+            if not plans:
                 raise
             continue
-        if budget is not None and found[name][0].nbytes <= budget:
+        if budget is not None and plans[name][0].nbytes <= budget:
             break
-    return found
+    return plans
 
 
 def is_problem(args: argparse.Namespace) -> bool:
@@ -198,14 +198,14 @@ def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
     return function.compiled.usage.problem, peak_lines(report(function))
 
 
-def peak_lines(found: Figures) -> list[str]:
+def peak_lines(figures: Figures) -> list[str]:
     """The peak, and what is alive there."""
     head = [
-        f"order {found.order}: {bytes_text(found.peak_nbytes)} are in use at step {found.peak}, "
-        f"{bytes_text(found.unshared_nbytes)} would be without sharing; outside the arena "
-        f"{bytes_text(found.const_nbytes)} of constants and {bytes_text(found.var_nbytes)} of Vars"
+        f"order {figures.order}: {bytes_text(figures.peak_nbytes)} are in use at step {figures.peak}, "
+        f"{bytes_text(figures.unshared_nbytes)} would be without sharing; outside the arena "
+        f"{bytes_text(figures.const_nbytes)} of constants and {bytes_text(figures.var_nbytes)} of Vars"
     ]
-    return head + [f"{bytes_text(x.nbytes):>12}  {x.name}  {x.where}".rstrip() for x in found.alive]
+    return head + [f"{bytes_text(x.nbytes):>12}  {x.name}  {x.where}".rstrip() for x in figures.alive]
 
 
 def _timed(strategy: Strategy, problem: Problem) -> tuple[Plan, float]:

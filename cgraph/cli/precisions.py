@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cgraph.cli.bench import random_inputs
-from cgraph.cli.model import Model
+from cgraph.cli.model import CliModel
 from cgraph.cli.quantise import inputs_of
 from cgraph.errors import GraphError
 from cgraph.function import Function
@@ -13,7 +13,7 @@ from cgraph.record import replace
 from cgraph.view.report import report
 
 
-def precision_lines(model: Model, given: Mapping[str, Any], reference: str) -> list[str]:
+def precision_lines(model: CliModel, constants: Mapping[str, Any], reference: str) -> list[str]:
     """Bytes of the arena, of constants, and of both, for each way to compute a model.
 
     Parameters
@@ -23,7 +23,7 @@ def precision_lines(model: Model, given: Mapping[str, Any], reference: str) -> l
         FormatError: it is compiled already, or keeps a state
     """
     inputs = inputs_of(model, reference)
-    values = random_inputs(replace(model, inputs=inputs)) | dict(given)
+    values = random_inputs(replace(model, inputs=inputs)) | dict(constants)
     sample = tuple(values[x.name] for x in inputs)
     ways: dict[str, Callable[[], Function]] = {
         "float32": model.compiled,

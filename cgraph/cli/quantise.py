@@ -10,7 +10,7 @@ import numpy as np
 
 from cgraph.cli.arguments import whole_number
 from cgraph.cli.arrays import read_inputs
-from cgraph.cli.model import Model, model_from
+from cgraph.cli.model import CliModel, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.pictures import PICTURES, add_look, look_of
 from cgraph.errors import FormatError
@@ -62,14 +62,14 @@ def run(args: argparse.Namespace) -> int:
     runs = runs_of(args, inputs, constants_of(args, inputs))
     options: dict[str, Any] = {name: getattr(args, name) for name in ("method", "images", "symmetric", "agreement")}
     options |= {"correct": not args.as_they_are, "skip": tuple(args.skip), "sensitivity": args.table}
-    wanted = None if args.wanted is None else read_npy(args.wanted)
-    found = quantise(model.outputs, inputs, runs, wanted, Bars(), **options)
-    save(args.output, found.outputs, found.inputs, model.names)
-    say(json.dumps(found.report.facts(), indent=1) if args.json else found.report)
+    labels = None if args.wanted is None else read_npy(args.wanted)
+    network = quantise(model.outputs, inputs, runs, labels, Bars(), **options)
+    save(args.output, network.outputs, network.inputs, model.names)
+    say(json.dumps(network.report.facts(), indent=1) if args.json else network.report)
     return 0
 
 
-def inputs_of(model: Model, reference: str) -> tuple[Var, ...]:
+def inputs_of(model: CliModel, reference: str) -> tuple[Var, ...]:
     """The model's inputs; of bare nodes the Vars without a value."""
     if model.function is not None or model.updates:
         raise FormatError(f"{reference} is compiled already or keeps a state; give a function that returns nodes")
@@ -78,41 +78,43 @@ def inputs_of(model: Model, reference: str) -> tuple[Var, ...]:
     return model.inputs or tuple(x for x in post_order(model.outputs) if isinstance(x, Var) and not x.is_assigned)
 
 
-def runs_of(args: argparse.Namespace, inputs: Sequence[Var], given: Mapping[str, np.ndarray]) -> Runs:
+def runs_of(args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
     """The arrays of each run: a picture gives one, an array as many as its first axis holds of the input's."""
     folder = args.samples
     files = sorted(x for x in folder.rglob("*") if x.is_file()) if folder.is_dir() else [folder]
     files = [x for x in files if x.suffix.lower() in (*PICTURES, *ARRAYS)]
     if not files:
         raise FormatError(f"{folder} holds no pictures, .npy or .npz files")
-    found: Runs = []
+    runs: Runs = []
     for path in files:
-        if len(found) >= args.most:
+        if len(runs) >= args.most:
             break
-        found += runs_in(path, args, inputs, given)
-    return found[: args.most]
+        runs += runs_in(path, args, inputs, constants)
+    return runs[: args.most]
 
 
-def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], given: Mapping[str, np.ndarray]) -> Runs:
+def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
     """The runs that one file gives."""
-    open_inputs = [x for x in inputs if x.name not in given]
+    open_inputs = [x for x in inputs if x.name not in constants]
     if not open_inputs:
         raise FormatError(f"{path} is of no use: every input has its value")
     if path.suffix.lower() in PICTURES:
-        arrays = read_inputs([str(path)], inputs, look_of(args), given)
+        arrays = read_inputs([str(path)], inputs, look_of(args), constants)
         return [tuple(arrays[x.name] for x in inputs)]
-    held = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: read_npy(path)}
-    missing = [x.name for x in open_inputs if x.name not in held]
+    contents = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: read_npy(path)}
+    missing = [x.name for x in open_inputs if x.name not in contents]
     if missing:
         raise FormatError(f"{path} has no array for the input {missing[0]}")
-    counts = {len(held[x.name]) // max(x.shape[0], 1) if x.ndim and held[x.name].ndim else 1 for x in open_inputs}
+    counts = {
+        len(contents[x.name]) // max(x.shape[0], 1) if x.ndim and contents[x.name].ndim else 1 for x in open_inputs
+    }
     if len(counts) > 1:
         raise FormatError(f"{path}: the inputs have {' and '.join(map(str, sorted(counts)))} runs")
 
     def part(x: Var, i: int) -> np.ndarray:
-        if x.name in given:
-            return given[x.name]
-        rows = held[x.name][i * x.shape[0] : (i + 1) * x.shape[0]] if x.ndim else held[x.name]
+        if x.name in constants:
+            return constants[x.name]
+        rows = contents[x.name][i * x.shape[0] : (i + 1) * x.shape[0]] if x.ndim else contents[x.name]
         return np.asarray(rows, x.dtype) if np.can_cast(rows.dtype, x.dtype, "same_kind") else rows
 
     return [tuple(part(x, i) for x in inputs) for i in range(counts.pop())]

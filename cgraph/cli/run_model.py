@@ -20,7 +20,7 @@ from cgraph.record import Record
 from cgraph.running.runner import Runner
 from cgraph.saved.read import load
 from cgraph.storage.cell import Variable
-from cgraph.system.progress import Bars, told
+from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import say, visible
 
 
@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
         function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget, **options)
     compiled = perf_counter()
     runs = max(args.times, 1)
-    for _ in told("runs", range(runs), Bars()):
-        found = function(*(values[x.name] for x in model.inputs))
+    for _ in with_progress("runs", range(runs), Bars()):
+        answer = function(*(values[x.name] for x in model.inputs))
     done = perf_counter()
-    outputs = found if isinstance(found, list) else [found]
+    outputs = answer if isinstance(answer, list) else [answer]
     names = model.names or tuple(f"output{i}" for i in range(len(outputs)))
     if args.save:
         write_npz(args.save, dict(zip(names, outputs)))
@@ -115,12 +115,12 @@ def read_labels(path: Path) -> list[str]:
     """One name in a line; a JSON list of names too."""
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text) if path.suffix == ".json" else text.splitlines()
+        names = json.loads(text) if path.suffix == ".json" else text.splitlines()
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: {error}") from None
-    if not isinstance(found, list):
+    if not isinstance(names, list):
         raise FormatError(f"{path} holds no list of names")
-    return [str(name) for name in found]
+    return [str(name) for name in names]
 
 
 def facts_of(

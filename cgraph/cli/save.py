@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """Compile for each target, write the folder, and say what is in it."""
     model = model_from(args, invent=False)
     options = {"memory": args.memory, "budget": args.budget} | half(args)
-    wanted = dict.fromkeys(args.target or ["host"])
-    first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in wanted)
+    targets = dict.fromkeys(args.target or ["host"])
+    first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in targets)
     graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None
     first.save(args.output, also=others, graph=graph, names=model.names)
     for path in sorted(args.output.iterdir()):

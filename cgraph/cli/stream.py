@@ -28,18 +28,18 @@ def stream_options(path: Path | None) -> Iterator[dict[str, Any]]:
     if path is None:
         yield {}
         return
-    with writing(path) as progress:
+    with write_progress(path) as progress:
         yield {"weights": StreamedWeights(str(path), progress=progress), "winograd": False}
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Callable[[int, int], None]]:
+def write_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
     """What to call with the bytes written and those in all: a bar by rich, or a line at the end without it."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
     except ImportError:
-        yield lambda done, total: told(path, done, total)
+        yield lambda done, total: report_written(path, done, total)
         return
     columns = TextColumn("writing {task.description}", markup=False), BarColumn(), DownloadColumn(binary_units=True)
     console = Console(stderr=True)
@@ -54,7 +54,7 @@ def writing(path: Path) -> Iterator[Callable[[int, int], None]]:
         yield advance
 
 
-def told(path: Path, done: int, total: int) -> None:
+def report_written(path: Path, done: int, total: int) -> None:
     """A line on standard error when the file is written."""
     if done == total:
         complain(f"{path}: {bytes_text(total)} written")

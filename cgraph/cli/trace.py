@@ -12,7 +12,7 @@ from cgraph.errors import FormatError
 from cgraph.terminal import say
 from cgraph.view.report import timed_report
 from cgraph.view.report_text import seconds_text
-from cgraph.view.timing import recorded_run, run_nanoseconds
+from cgraph.view.timing import record_run, run_nanoseconds
 from cgraph.view.trace import trace_json
 
 
@@ -45,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
     model = model_from(args)
     function = model.compiled(memory=args.memory, threads=args.threads)
     values = random_inputs(model) | constants_of(args, model.inputs)
-    found = timed_report(function, *values.values(), repeats=args.runs)
-    shares = recorded_run(function, tuple(values.values()), {}, args.runs)
+    figures = timed_report(function, *values.values(), repeats=args.runs)
+    shares = record_run(function, tuple(values.values()), {}, args.runs)
     threads = f"{args.threads or cores()} threads"
-    args.output.write_text(trace_json(found, shares, f"{args.model}, {threads}"), encoding="utf-8")
-    alone = seconds_text(found.seconds or 0.0)
+    args.output.write_text(trace_json(figures, shares, f"{args.model}, {threads}"), encoding="utf-8")
+    alone = seconds_text(figures.seconds or 0.0)
     run = seconds_text(run_nanoseconds(shares) / 1e9)
-    say(f"{args.output}: {len(found.steps)} steps on {threads}, {alone} one by one, {run} in a run")
+    say(f"{args.output}: {len(figures.steps)} steps on {threads}, {alone} one by one, {run} in a run")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cgraph.cli.arguments import add_budget
 from cgraph.cli.bench import random_inputs
-from cgraph.cli.model import Model, model_from
+from cgraph.cli.model import CliModel, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.errors import FormatError, GraphError
 from cgraph.function import Function
@@ -72,23 +72,25 @@ def run(args: argparse.Namespace) -> int:
     model = model_from(args)
     if args.as_written:
         return _write_graph(model, args.output, ending)
-    given = {name: getattr(args, name) for name in ("memory", "budget")}
-    function = model.compiled(**{name: value for name, value in given.items() if value is not None})
+    options = {name: getattr(args, name) for name in ("memory", "budget")}
+    function = model.compiled(**{name: value for name, value in options.items() if value is not None})
     if args.times and ending != ".html":
         raise FormatError(f"{args.output}: --times go into a page, as .html")
-    drawn = page_html(function, args.model, timed(model, function, args)) if args.times else draw(function, args.model)
+    drawn = (
+        page_html(function, args.model, time_model(model, function, args)) if args.times else draw(function, args.model)
+    )
     args.output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
     say(f"{args.output}: {summary(memory_of(function))}")
     return 0
 
 
-def timed(model: Model, function: Function, args: argparse.Namespace) -> Report:
+def time_model(model: CliModel, function: Function, args: argparse.Namespace) -> Report:
     """The report with the times of steps, on random inputs."""
     values = random_inputs(model) | constants_of(args, model.inputs)
     return timed_report(function, *(values[x.name] for x in model.inputs))
 
 
-def _write_graph(model: Model, output: Path, ending: str) -> int:
+def _write_graph(model: CliModel, output: Path, ending: str) -> int:
     if ending != ".dot":
         raise FormatError(f"{output}: a graph as it was written is drawn as .dot only")
     text = graph_dot(model.outputs, model.updates)

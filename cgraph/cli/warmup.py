@@ -31,14 +31,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Compile one thing after another under a progress bar, and say what that took."""
     todo = models(args.models) if args.models else COMMON
-    begin, made, kept = perf_counter(), store().misses, store().hits
+    begin, misses, hits = perf_counter(), store().misses, store().hits
     with progress(len(todo)) as advance:
         for name, build in todo.items():
             advance(name)
             build()
     seconds = perf_counter() - begin
-    made, kept = store().misses - made, store().hits - kept
-    say(f"{len(todo)} graphs in {seconds:.1f} s: {made} kernels compiled, {kept} were there, in {store().folder}")
+    misses, hits = store().misses - misses, store().hits - hits
+    say(f"{len(todo)} graphs in {seconds:.1f} s: {misses} kernels compiled, {hits} were there, in {store().folder}")
     return 0
 
 
@@ -86,8 +86,8 @@ def convolution(c: int, k: int, size: int, stride: int, groups: int = 1) -> Buil
     def build() -> Any:
         x = Var((1, c, 28, 28))
         f = filters(k, c // groups, size, size)
-        found = op("conv2d", x, f, stride, size // 2, 1, groups) + op("reshape", filters(k), (-1, 1, 1))
-        return compile(op("relu", found), [x])
+        y = op("conv2d", x, f, stride, size // 2, 1, groups) + op("reshape", filters(k), (-1, 1, 1))
+        return compile(op("relu", y), [x])
 
     return build
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.dist.folders import OPENED, Shipped, Source, shipped
+from cgraph.dist.folders import OPENED, Shipped, Source, ship
 from cgraph.errors import GraphError, InputError, UnavailableError
 from cgraph.ir.spec import Spec
 from cgraph.record import Record
@@ -15,7 +15,7 @@ from cgraph.running.runner import Runner
 from cgraph.storage.batches import in_batches
 
 
-class Plan(Record):
+class BatchPlan(Record):
     """What every block is told of the function.
 
     Fields
@@ -56,43 +56,43 @@ def map_batches(function: Source, *arrays: Any, threads: int = 1, trust: bool = 
         UnavailableError: dask is not installed
     """
     da, delayed = dask_part("dask.array"), dask_part("dask").delayed
-    travels = shipped(function, trust)
-    known = function if isinstance(function, Runner) else OPENED.get(travels, threads)
-    plan = Plan(batch_of(known), tuple(known.results), known.single, threads)
-    given = fitting(da, arrays, known)
+    travels = ship(function, trust)
+    runner = function if isinstance(function, Runner) else OPENED.get(travels, threads)
+    plan = BatchPlan(batch_of(runner), tuple(runner.results), runner.single, threads)
+    inputs = check_arrays(da, arrays, runner)
     axes, letters = [], iter(string.ascii_letters[1:])
-    for x in given:
+    for x in inputs:
         axes.append("a" + "".join(next(letters) for _ in range(x.ndim - 1)))
     source = delayed(travels, name=f"cgraph-{travels.key}", traverse=False)
-    pairs = [y for pair in zip(given, axes) for y in pair]
+    pairs = [y for pair in zip(inputs, axes) for y in pair]
     nothing = np.empty((0,), object)
-    found = da.blockwise(
+    blocks = da.blockwise(
         run_block, "a", *pairs, function=source, plan=plan, concatenate=True, dtype=object, meta=nothing
     )
-    outputs = tuple(picked(da, found, i, spec) for i, spec in enumerate(plan.results))
+    outputs = tuple(select_result(da, blocks, i, spec) for i, spec in enumerate(plan.results))
     return outputs[0] if plan.single else outputs
 
 
-def run_block(*blocks: np.ndarray, function: Shipped, plan: Plan) -> list[np.ndarray]:
+def run_block(*blocks: np.ndarray, function: Shipped, plan: BatchPlan) -> list[np.ndarray]:
     """All results for the rows of one block."""
     runner = OPENED.get(function, plan.threads)
-    given = [np.ascontiguousarray(x) for x in blocks]
+    inputs = [np.ascontiguousarray(x) for x in blocks]
 
     def several(*rows: np.ndarray, copy: bool) -> Sequence[np.ndarray]:
-        found = runner(*rows, copy=copy)
-        return [found] if plan.single else found
+        outputs = runner(*rows, copy=copy)
+        return [outputs] if plan.single else outputs
 
-    return in_batches(several, given, plan.batch, plan.results)
+    return in_batches(several, inputs, plan.batch, plan.results)
 
 
-def picked(da: Any, found: Any, number: int, spec: Spec) -> Any:
+def select_result(da: Any, blocks: Any, number: int, spec: Spec) -> Any:
     """One of the results as an array."""
     more = spec.shape[1:]
     return da.map_blocks(
         result,
-        found,
+        blocks,
         number=number,
-        chunks=(found.chunks[0], *((n,) for n in more)),
+        chunks=(blocks.chunks[0], *((n,) for n in more)),
         new_axis=list(range(1, 1 + len(more))),
         dtype=spec.dtype,
         meta=np.empty((0,) * len(spec.shape), spec.dtype),
@@ -103,18 +103,18 @@ def result(block: list[np.ndarray], number: int) -> np.ndarray:
     return block[number]
 
 
-def fitting(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
+def check_arrays(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
     """The arrays as this function takes them. InputError where one is not."""
     if len(arrays) != len(function.inputs):
         raise InputError(f"the function takes {len(function.inputs)} inputs, and is given {len(arrays)}")
-    for x, given in zip(function.inputs, arrays):
-        if not isinstance(given, da.Array):
+    for x, array in zip(function.inputs, arrays):
+        if not isinstance(array, da.Array):
             raise InputError(
-                f"{x.name} {x.spec} is given {given!r:.60}; dask.array.from_array makes a dask array of it"
+                f"{x.name} {x.spec} is given {array!r:.60}; dask.array.from_array makes a dask array of it"
             )
-        if given.dtype != x.spec.dtype or given.shape[1:] != x.spec.shape[1:] or not given.ndim:
+        if array.dtype != x.spec.dtype or array.shape[1:] != x.spec.shape[1:] or not array.ndim:
             sizes = ",".join(map(str, ("any", *x.spec.shape[1:])))
-            raise InputError(f"{x.name} is given {given.dtype}{list(given.shape)}; it takes {x.spec.dtype}[{sizes}]")
+            raise InputError(f"{x.name} is given {array.dtype}{list(array.shape)}; it takes {x.spec.dtype}[{sizes}]")
     counts = {x.shape[0] for x in arrays}
     if len(arrays) > 1 and (len(counts) > 1 or np.isnan([*counts]).any()):
         raise InputError(
@@ -133,8 +133,8 @@ def batch_of(function: Runner) -> int:
     sizes = {spec.shape[0] if spec.shape else 0 for spec in specs}
     if not function.inputs or len(sizes) != 1 or 0 in sizes:
         raise GraphError(f"inputs and outputs begin with one batch; these are {', '.join(map(str, specs))}")
-    (found,) = sizes
-    return found
+    (batch,) = sizes
+    return batch
 
 
 def dask_part(name: str) -> Any:

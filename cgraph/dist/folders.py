@@ -18,7 +18,7 @@ from cgraph.errors import InputError
 from cgraph.record import Record
 from cgraph.running.runner import Runner
 from cgraph.saved.folder import Folder
-from cgraph.saved.read import loaded
+from cgraph.saved.read import load_files
 from cgraph.saved.write import bytes_of
 
 MOST_KEPT = 4  # functions in a process
@@ -43,12 +43,12 @@ class Shipped(Record, eq=False):
     def opened(self, threads: int) -> Runner:
         """The function, with cells of its own. FormatError when this machine or version cannot run it."""
         if self.make is not None:
-            return checked(self.make())
+            return check_function(self.make())
         files = {name: np.frombuffer(raw, np.uint8) for name, raw in self.files.items()}
-        return loaded(files, threads=threads, verify=True, in_memory=True)
+        return load_files(files, threads=threads, verify=True, in_memory=True)
 
 
-def shipped(source: Source, trust: bool = False) -> Shipped:
+def ship(source: Source, trust: bool = False) -> Shipped:
     """A function made ready to travel.
 
     Parameters
@@ -84,10 +84,10 @@ def files_in(path: str | os.PathLike, trust: bool) -> dict[str, bytes]:
         folder.close()
 
 
-def checked(made: Any) -> Runner:
-    if not isinstance(made, Runner):
-        raise InputError(f"the factory gave {made!r:.60}, not a compiled function")
-    return made
+def check_function(function: Any) -> Runner:
+    if not isinstance(function, Runner):
+        raise InputError(f"the factory gave {function!r:.60}, not a compiled function")
+    return function
 
 
 class Opened:
@@ -95,18 +95,18 @@ class Opened:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int], Runner] = OrderedDict()
+        self._runners: OrderedDict[tuple[str, int], Runner] = OrderedDict()
 
     def get(self, function: Shipped, threads: int) -> Runner:
         """It is loaded by the first who asks, while others wait."""
         key = (function.key, threads)
         with self._lock:
-            found = self._known.get(key) or function.opened(threads)
-            self._known[key] = found
-            self._known.move_to_end(key)
-            while len(self._known) > MOST_KEPT:
-                self._known.popitem(last=False)
-        return found
+            runner = self._runners.get(key) or function.opened(threads)
+            self._runners[key] = runner
+            self._runners.move_to_end(key)
+            while len(self._runners) > MOST_KEPT:
+                self._runners.popitem(last=False)
+        return runner
 
 
 OPENED = Opened()

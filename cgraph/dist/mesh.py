@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 
 from cgraph.dist.limits import Limits
-from cgraph.dist.sockets import LATER, MEMBER, Address, Door, LostError, answers, connected
+from cgraph.dist.sockets import LATER, MEMBER, Address, Door, LostError, answers, connect
 
 FRAME = struct.Struct("<4sIQQ")  # magic, tag, step, bytes behind it
 MAGIC = b"cgf1"
@@ -28,7 +28,7 @@ class Link:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.number, self.socket = number, connection
         self.out: deque[memoryview] = deque()
-        self.wanted: deque[tuple[memoryview, bytes | None]] = deque()
+        self.incoming: deque[tuple[memoryview, bytes | None]] = deque()
 
     def send(self, tag: int, step: int, x: np.ndarray) -> None:
         self.out.append(memoryview(FRAME.pack(MAGIC, tag, step, x.nbytes)))
@@ -36,16 +36,16 @@ class Link:
 
     def want(self, tag: int, step: int, x: np.ndarray) -> None:
         """The next frame fills an array. A head that is another one is an error."""
-        self.wanted.append((memoryview(bytearray(FRAME.size)), FRAME.pack(MAGIC, tag, step, x.nbytes)))
-        self.wanted.append((raw(x), None))
+        self.incoming.append((memoryview(bytearray(FRAME.size)), FRAME.pack(MAGIC, tag, step, x.nbytes)))
+        self.incoming.append((raw(x), None))
 
     @property
     def is_done(self) -> bool:
-        return not self.out and not self.wanted
+        return not self.out and not self.incoming
 
     @property
     def events(self) -> int:
-        return select.POLLIN * bool(self.wanted) | select.POLLOUT * bool(self.out)
+        return select.POLLIN * bool(self.incoming) | select.POLLOUT * bool(self.out)
 
     def move(self) -> bool:
         """Send and take what goes without waiting. LostError when the other end is closed or sends something else."""
@@ -72,8 +72,8 @@ class Link:
 
     def _pull(self) -> bool:
         moved = False
-        while self.wanted:
-            view, _ = self.wanted[0]
+        while self.incoming:
+            view, _ = self.incoming[0]
             try:
                 count = self.socket.recv_into(view) if view else 0
             except LATER:
@@ -86,11 +86,11 @@ class Link:
 
     def _filled(self, count: int) -> None:
         """So many bytes of what is wanted next have come."""
-        view, head = self.wanted[0]
+        view, head = self.incoming[0]
         if count < len(view):
-            self.wanted[0] = (view[count:], head)
+            self.incoming[0] = (view[count:], head)
             return
-        self.wanted.popleft()
+        self.incoming.popleft()
         if head is None:
             return
         came = bytes(view.obj)  # type: ignore[arg-type] # all of the room for a head
@@ -136,20 +136,20 @@ class Mesh:
         end = time.monotonic() + self.limits.step
         for i in peers:
             while i > self.me and i not in self.links:
-                found = self.door.take(self.round, i, time.monotonic() + self.limits.silence)
-                if found is not None:
-                    self.links[i] = Link(i, found)
+                connection = self.door.take(self.round, i, time.monotonic() + self.limits.silence)
+                if connection is not None:
+                    self.links[i] = Link(i, connection)
                 else:
                     self._ask([i], end)
 
     def _to(self, i: int) -> socket.socket:
         try:
-            given = self.door.secrets, self.limits.answer, MEMBER, self.me, self.round
-            return connected(self.addresses[i], *given)
+            greeting = self.door.secrets, self.limits.answer, MEMBER, self.me, self.round
+            return connect(self.addresses[i], *greeting)
         except OSError as error:
             raise LostError(f"member {i} is not at {self.addresses[i]}: {error}") from None
 
-    def exchange(self, step: int, sent: Iterable[Item], wanted: Iterable[Item]) -> None:
+    def exchange(self, step: int, sent: Iterable[Item], incoming: Iterable[Item]) -> None:
         """Send arrays and fill others, all at once; frames to and from one member keep their order.
 
         Raises
@@ -157,7 +157,7 @@ class Mesh:
         """
         for i, tag, x in sent:
             self.links[i].send(tag, step, x)
-        for i, tag, x in wanted:
+        for i, tag, x in incoming:
             self.links[i].want(tag, step, x)
         busy = [link for link in self.links.values() if not link.is_done]
         end = time.monotonic() + self.limits.step

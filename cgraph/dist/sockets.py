@@ -236,7 +236,7 @@ def exactly(link: socket.socket, count: int, seconds: float) -> bytes:
     return received
 
 
-def connected(address: Address, secrets: Secrets, seconds: float, kind: int, sender: int, round: int) -> socket.socket:
+def connect(address: Address, secrets: Secrets, seconds: float, kind: int, sender: int, round: int) -> socket.socket:
     """A connection to somebody's door, greeted. OSError when there is nobody."""
     link = socket.create_connection(address, timeout=seconds)
     try:
@@ -253,7 +253,7 @@ def connected(address: Address, secrets: Secrets, seconds: float, kind: int, sen
 def answers(address: Address, secrets: Secrets, seconds: float) -> bool:
     """Somebody's process is there and not stopped."""
     try:
-        with connected(address, secrets, seconds, QUESTION, 0, 0) as link:
+        with connect(address, secrets, seconds, QUESTION, 0, 0) as link:
             return exactly(link, len(HERE), seconds) == HERE
     except (OSError, EOFError):
         return False

@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from cgraph.dist.mesh import Mesh
-from cgraph.dist.tree import Part, added, parts_of
+from cgraph.dist.tree import Part, add_neighbours, parts_of
 
 DOUBLING, SEGMENT, TOTAL = 1 << 16, 1 << 17, 1 << 18  # tags; a level, a part or a segment is added
 
@@ -29,7 +29,9 @@ def peers_of(me: int, deal: Sequence[int]) -> list[int]:
     return [i for i in range(len(deal)) if i != me]
 
 
-def summed(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:
+def sum_over_members(
+    mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]
+) -> np.ndarray:
     """The sum over all shards.
 
     Parameters
@@ -40,11 +42,11 @@ def summed(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Par
     """
     if is_even(deal):
         ((_, x),) = parts
-        return halved(mesh, step, x, len(deal))
-    return segmented(mesh, step, deal, parts)
+        return sum_by_halving(mesh, step, x, len(deal))
+    return sum_by_segments(mesh, step, deal, parts)
 
 
-def halved(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.ndarray:
+def sum_by_halving(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.ndarray:
     """Halves are added and kept, ever smaller ones, and then sent back."""
     levels, spans, span = members.bit_length() - 1, [], slice(0, len(x))
     room = np.empty(len(x) - len(x) // 2, x.dtype)
@@ -65,7 +67,7 @@ def halved(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.ndarray:
     return x
 
 
-def segmented(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:
+def sum_by_segments(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:
     """One piece of all parts comes here and is added; its sum goes to all."""
     members, n, others = len(deal), len(parts[0][1]), peers_of(mesh.me, deal)
     edges = [n * i // members for i in range(members + 1)]
@@ -73,14 +75,14 @@ def segmented(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[
     firsts = [0, *accumulate(deal)]
     tree = {part: x[at[mesh.me]].copy() for part, x in parts}
     sent = [(i, SEGMENT + part[0], x[at[i]]) for part, x in parts for i in others]
-    wanted = []
+    incoming = []
     for i in others:
         for part in parts_of(firsts[i], deal[i]):
             tree[part] = np.empty_like(parts[0][1][at[mesh.me]])
-            wanted.append((i, SEGMENT + part[0], tree[part]))
-    mesh.exchange(step, sent, wanted)
-    ((_, total),) = added(sorted(tree.items()))
-    found = np.empty_like(parts[0][1])
-    found[at[mesh.me]] = total
-    mesh.exchange(step, [(i, TOTAL, total) for i in others], [(i, TOTAL, found[at[i]]) for i in others])
-    return found
+            incoming.append((i, SEGMENT + part[0], tree[part]))
+    mesh.exchange(step, sent, incoming)
+    ((_, total),) = add_neighbours(sorted(tree.items()))
+    sums = np.empty_like(parts[0][1])
+    sums[at[mesh.me]] = total
+    mesh.exchange(step, [(i, TOTAL, total) for i in others], [(i, TOTAL, sums[at[i]]) for i in others])
+    return sums

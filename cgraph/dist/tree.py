@@ -23,23 +23,23 @@ def check_shards(shards: int, rows: int) -> None:
         raise InputError(f"a batch of {rows} samples cannot be cut into {shards} equal shards")
 
 
-def added(parts: Iterable[tuple[Part, np.ndarray]]) -> list[tuple[Part, np.ndarray]]:
+def add_neighbours(parts: Iterable[tuple[Part, np.ndarray]]) -> list[tuple[Part, np.ndarray]]:
     """Parts in the order of their shards, with neighbours of the tree added as far as they go, into the left arrays."""
-    found: list[tuple[Part, np.ndarray]] = []
+    stack: list[tuple[Part, np.ndarray]] = []
     for part, x in parts:
-        found.append((part, x))
-        while len(found) > 1 and are_neighbours(found[-2][0], found[-1][0]):
-            _, right = found.pop()
-            (first, count), left = found.pop()
+        stack.append((part, x))
+        while len(stack) > 1 and are_neighbours(stack[-2][0], stack[-1][0]):
+            _, right = stack.pop()
+            (first, count), left = stack.pop()
             np.add(left, right, out=left)
-            found.append(((first, 2 * count), left))
-    return found
+            stack.append(((first, 2 * count), left))
+    return stack
 
 
 def parts_of(first: int, count: int) -> list[Part]:
     """What remains of adjacent shards when they are added."""
     nothing = np.zeros(0, np.float32)
-    return [part for part, _ in added(((i, 1), nothing) for i in range(first, first + count))]
+    return [part for part, _ in add_neighbours(((i, 1), nothing) for i in range(first, first + count))]
 
 
 def are_neighbours(left: Part, right: Part) -> bool:
@@ -48,7 +48,7 @@ def are_neighbours(left: Part, right: Part) -> bool:
     return count == other and first + count == second and first % (2 * count) == 0
 
 
-def dealt(shards: int, seconds: Sequence[float]) -> list[int]:
+def deal_shards(shards: int, seconds: Sequence[float]) -> list[int]:
     """How many shards each member computes, in order: at least one each, fewer where a shard takes longer.
 
     Parameters
@@ -58,7 +58,7 @@ def dealt(shards: int, seconds: Sequence[float]) -> list[int]:
     even = [shards * (i + 1) // members - shards * i // members for i in range(members)]
     if min(seconds) <= 0 or max(seconds) <= UNEVEN * min(seconds):
         return even
-    found = [1] * members
+    counts = [1] * members
     for _ in range(shards - members):
-        found[min(range(members), key=lambda i: (found[i] + 1) * seconds[i])] += 1
-    return found
+        counts[min(range(members), key=lambda i: (counts[i] + 1) * seconds[i])] += 1
+    return counts

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cgraph.record import Record
-from cgraph.storage.cell import Value
+from cgraph.storage.cell import CellValue
 
 
 class Share(Record):
@@ -37,7 +37,7 @@ class Instance(Protocol):
     def waited(self) -> float:
         """Seconds that its runs have waited for weights from a file."""
 
-    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow.
 
         Parameters

@@ -13,7 +13,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var, VarOp
 from cgraph.planning.options import CompileOptions, Request
 from cgraph.record import Record
-from cgraph.storage.cell import Value, unassigned
+from cgraph.storage.cell import CellValue, unassigned
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[Node, np.ndarray] | None = None) -> list[np.ndarray]:
@@ -87,7 +87,7 @@ class ReferenceInstance:
         self._vars: Mapping[Node, Any] = {}
         self._targets: list[np.ndarray] = []
 
-    def bind(self, inputs: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Node, np.ndarray], cells: Mapping[Var, CellValue], done: np.ndarray) -> None:
         self._targets = [*(cells[x].writable(x.spec, done) for x in self.request.updates), done]
         self._vars = {**{x: value.array for x, value in cells.items()}, **inputs}
 

@@ -26,7 +26,7 @@ from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, linked
 from cgraph.kernels.target import Target, code_generation, new_target_machine
-from cgraph.system.fair_lock import Turn, Turns
+from cgraph.system.fair_lock import FairLock, Ticket
 
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
@@ -48,8 +48,8 @@ class KernelStore:
     _addresses: dict[tuple[Kernel, Target], int] = field(default_factory=dict)
     _memory: list[Any] = field(default_factory=list)
     _engines: dict[Target, Any] = field(default_factory=dict)
-    _turns: Turns = field(default_factory=Turns)
-    _fork: Turn | None = None
+    _turns: FairLock = field(default_factory=FairLock)
+    _fork: Ticket | None = None
 
     def address(self, kernel: Kernel, target: Target) -> int:
         """The address of one kernel's machine code, compiled when it is nowhere yet."""
@@ -158,7 +158,7 @@ class KernelStore:
 
     def pause(self) -> None:
         """Wait until nobody compiles, and let nobody begin: before a fork, so that the child's LLVM is whole."""
-        self._fork = Turn()
+        self._fork = Ticket()
         self._turns.join(self._fork)
 
     def resume(self) -> None:

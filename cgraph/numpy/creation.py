@@ -82,9 +82,9 @@ def ones_like(a: Any, dtype: Any = None, *, shape: Any = None) -> Node:
 @of(np.array)
 def array(object: Any, dtype: Any = None, *, ndmin: int = 0) -> Node:
     """A node: a constant of plain values."""
-    found = as_node(object)
-    found = found if dtype is None else found.astype(dtype)
-    return expand_dims(found, list(range(ndmin - found.ndim))) if found.ndim < ndmin else found
+    node = as_node(object)
+    node = node if dtype is None else node.astype(dtype)
+    return expand_dims(node, list(range(ndmin - node.ndim))) if node.ndim < ndmin else node
 
 
 @of(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
@@ -173,14 +173,14 @@ def linspace(
     parts = num - 1 if endpoint else num
     step = (stop - start) / parts if parts > 0 else (stop - start) * np.nan
     places = np.arange(num, dtype=kind).reshape(-1, *[1] * start.ndim)
-    found = start + (places * step if parts > 0 else places * (stop - start))
+    values = start + (places * step if parts > 0 else places * (stop - start))
     if endpoint and num > 1:
-        found = set_slice(found, -1, stop)
+        values = set_slice(values, -1, stop)
     if dtype is not None:
-        found = floor(found) if np.dtype(dtype).kind in "iu" else found
-        found = found.astype(dtype)
-    found = moveaxis(found, 0, axis)
-    return (found, step) if retstep else found
+        values = floor(values) if np.dtype(dtype).kind in "iu" else values
+        values = values.astype(dtype)
+    values = moveaxis(values, 0, axis)
+    return (values, step) if retstep else values
 
 
 @of(np.logspace)
@@ -191,8 +191,8 @@ def logspace(
     start, stop, base = (
         unify(start, stop, base) if isinstance(base, Node | Sequence | np.ndarray) else (start, stop, base)
     )
-    found = power(base, linspace(start, stop, num, endpoint))
-    return moveaxis(found if dtype is None else found.astype(dtype), 0, axis)
+    values = power(base, linspace(start, stop, num, endpoint))
+    return moveaxis(values if dtype is None else values.astype(dtype), 0, axis)
 
 
 @of(np.geomspace)
@@ -201,9 +201,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     kind = np.dtype("float64")
     start, stop = unify(start, stop, dtype=kind)
     side = where(equal(sign(start), sign(stop)), sign(start), np.asarray(np.nan, kind))
-    found = logspace(log10(start * side), log10(stop * side), num, endpoint) * side
+    values = logspace(log10(start * side), log10(stop * side), num, endpoint) * side
     if num > 0:
-        found = set_slice(found, 0, start)
+        values = set_slice(values, 0, start)
     if endpoint and num > 1:
-        found = set_slice(found, -1, stop)
-    return moveaxis(found if dtype is None else found.astype(dtype), 0, axis)
+        values = set_slice(values, -1, stop)
+    return moveaxis(values if dtype is None else values.astype(dtype), 0, axis)

@@ -59,20 +59,20 @@ def call_function(function: Callable, types: Any, args: tuple, kwargs: dict) -> 
     ours = FUNCTIONS.get(function)
     if ours is None:
         return refuse(function, REFUSED.get(function, ELSE))
-    positional, named = bound(function, ours, args, kwargs)
+    positional, named = bind(function, ours, args, kwargs)
     return ours(*positional, **named)
 
 
-def bound(function: Callable, ours: Callable, args: tuple, kwargs: dict) -> tuple[list[Any], dict[str, Any]]:
+def bind(function: Callable, ours: Callable, args: tuple, kwargs: dict) -> tuple[list[Any], dict[str, Any]]:
     """NumPy's required arguments by position, then those that say something, by name."""
-    given = signature_of(function).bind(*args, **kwargs).arguments
+    arguments = signature_of(function).bind(*args, **kwargs).arguments
     takes = parameters_of(ours)
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for name, parameter in parameters_of(function).items():
-        if name not in given:
+        if name not in arguments:
             continue
-        value = given[name]
+        value = arguments[name]
         if parameter.kind is Parameter.VAR_POSITIONAL:
             positional.extend(value)
         elif parameter.kind is Parameter.VAR_KEYWORD:
@@ -145,10 +145,10 @@ def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> A
         return ours(*inputs, **named)
     open_kinds = tuple(kind_of(x) for x in inputs) + (None,) * ufunc.nout
     kinds = ufunc.resolve_dtypes(open_kinds, **signature_of_dtype(ufunc, rule))  # type: ignore[arg-type]
-    found = ours(*(as_node(x, kind).astype(kind) for x, kind in zip(inputs, kinds)), **named)
+    results = ours(*(as_node(x, kind).astype(kind) for x, kind in zip(inputs, kinds)), **named)
     if ufunc.nout == 1:
-        return found.astype(kinds[-1])
-    return tuple(x.astype(kind) for x, kind in zip(found, kinds[ufunc.nin :]))
+        return results.astype(kinds[-1])
+    return tuple(x.astype(kind) for x, kind in zip(results, kinds[ufunc.nin :]))
 
 
 def kind_of(x: Any) -> Any:

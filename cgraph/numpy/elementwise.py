@@ -70,8 +70,8 @@ def reciprocal(x: Any) -> Node:
 @of(np.power)
 def power(x1: Any, x2: Any) -> Node:
     """x1 to the power of x2; integers to a negative power that is known are refused, as by NumPy, and else give 0."""
-    known = x2 if isinstance(x2, int | np.integer | np.ndarray) and not isinstance(x2, bool) else None
-    if common_dtype(x1, x2).kind in "iu" and known is not None and np.any(np.less(known, 0)):
+    exponent = x2 if isinstance(x2, int | np.integer | np.ndarray) and not isinstance(x2, bool) else None
+    if common_dtype(x1, x2).kind in "iu" and exponent is not None and np.any(np.less(exponent, 0)):
         raise DTypeError("integers to negative integer powers are no integers; use np.float_power")
     return any_power(x1, x2)
 
@@ -228,11 +228,11 @@ def angle(z: Any, deg: bool = False) -> Node:
     """The angle of a number in the plane: 0 or pi of real ones."""
     z = as_node(z)
     if z.dtype.kind == "c":
-        found = arctan2(imag(z), real(z))
+        phase = arctan2(imag(z), real(z))
     else:
         z = float_of(z) if z.dtype.kind == "f" else z.astype("float64")
-        found = where(isnan(z), z, where(copysign(1.0, z) < 0, pi, 0.0).astype(z.dtype))
-    return found * (180 / pi) if deg else found
+        phase = where(isnan(z), z, where(copysign(1.0, z) < 0, pi, 0.0).astype(z.dtype))
+    return phase * (180 / pi) if deg else phase
 
 
 @of(np.isreal)

@@ -126,16 +126,16 @@ def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[
 @of(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Node:
     """The frequency 0 moved to the middle along axes, all by default."""
-    return shifted(x, axes, 1)
+    return shift(x, axes, 1)
 
 
 @of(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> Node:
     """The inverse of `fftshift`."""
-    return shifted(x, axes, -1)
+    return shift(x, axes, -1)
 
 
-def shifted(x: Any, axes: Any, way: int) -> Node:
+def shift(x: Any, axes: Any, way: int) -> Node:
     x = as_node(x)
-    found = axes_of(axes, x.ndim)
-    return roll(x, [way * (x.shape[a] // 2) for a in found], found)
+    axis_numbers = axes_of(axes, x.ndim)
+    return roll(x, [way * (x.shape[a] // 2) for a in axis_numbers], axis_numbers)

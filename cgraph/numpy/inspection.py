@@ -112,8 +112,8 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Node:
     """A function applied along one axis after another, none of which goes away."""
     a = as_node(a)
     for axis in np.atleast_1d(axes).tolist():
-        found = func(a, axis)
-        a = found if found.ndim == a.ndim else expand_dims(found, axis)
+        values = func(a, axis)
+        a = values if values.ndim == a.ndim else expand_dims(values, axis)
     return a
 
 
@@ -126,7 +126,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     arr = as_node(arr)
     rows = moveaxis(arr, axis, -1)
     flat = rows.reshape((-1, rows.shape[-1]))
-    found = stack([func1d(flat[i], *args, **kwargs) for i in range(flat.shape[0])])
-    found = found.reshape((*rows.shape[:-1], *found.shape[1:]))
-    ends = range(arr.ndim - 1, found.ndim)
-    return moveaxis(found, ends, [axis % arr.ndim + i for i in range(len(ends))]) if ends else found
+    results = stack([func1d(flat[i], *args, **kwargs) for i in range(flat.shape[0])])
+    results = results.reshape((*rows.shape[:-1], *results.shape[1:]))
+    ends = range(arr.ndim - 1, results.ndim)
+    return moveaxis(results, ends, [axis % arr.ndim + i for i in range(len(ends))]) if ends else results

@@ -159,7 +159,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Node, ...]:
 # -- fewer and more ---------------------------------------------------------------------------------------------------
 
 
-def known(positions: Any, verb: str) -> Any:
+def constant_positions(positions: Any, verb: str) -> Any:
     """Positions that are no node, or a constant one. The shape of the result depends on the others."""
     if isinstance(positions, Node) and isinstance(positions.op, ConstOp):
         return positions.op.array
@@ -180,7 +180,7 @@ def flat_or_axis(arr: Any, axis: int | None) -> tuple[Node, int]:
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Node:
     """Without the elements at known positions along an axis."""
     arr, axis = flat_or_axis(arr, axis)
-    stay = np.delete(np.arange(arr.shape[axis]), known(obj, "delete"))
+    stay = np.delete(np.arange(arr.shape[axis]), constant_positions(obj, "delete"))
     return take(arr, stay, axis)
 
 
@@ -188,7 +188,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Node:
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     """With values put in before known positions along an axis."""
     arr, axis = flat_or_axis(arr, axis)
-    n, obj = arr.shape[axis], known(obj, "insert before")
+    n, obj = arr.shape[axis], constant_positions(obj, "insert before")
     places = np.arange(*obj.indices(n)) if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype.kind == "b" else places
     values = as_node(values, arr.dtype).astype(arr.dtype)

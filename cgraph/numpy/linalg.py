@@ -153,8 +153,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSA
     share = 1e-15 if rtol is UNSAID else eps_of(a) * longest(a) if rtol is None else rtol
     share = share if rcond is None else rcond
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
-    kept = s > expand_dims(share, -1) * s[..., :1] if isinstance(share, Node | np.ndarray) else s > share * s[..., :1]
-    inverse = where(kept, 1 / where(kept, s, 1), 0)
+    large = s > expand_dims(share, -1) * s[..., :1] if isinstance(share, Node | np.ndarray) else s > share * s[..., :1]
+    inverse = where(large, 1 / where(large, s, 1), 0)
     return matmul(ops.adjoint(vh), expand_dims(inverse, -1) * ops.adjoint(u))
 
 
@@ -172,13 +172,13 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
     columns = b if b.ndim == 2 else expand_dims(b, 1)
     u, s, vh = factors.svd(a, full_matrices=False)
     share = eps_of(a) * (m if m > n else n) if rcond is None else rcond if rcond >= 0 else eps_of(a)
-    kept = s > share * s[:1]
-    inverse = where(kept, 1 / where(kept, s, 1), 0)
+    large = s > share * s[:1]
+    inverse = where(large, 1 / where(large, s, 1), 0)
     x = matmul(ops.adjoint(vh), expand_dims(inverse, 1) * matmul(ops.adjoint(u), columns))
     rest = columns - matmul(a, x)
     residuals = total(squared_size(rest), 0) if m > n else np.zeros(0, s.dtype)
     solution = x if b.ndim == 2 else x.squeeze(1)
-    return solution, as_node(residuals), total(kept, dtype="int32"), s
+    return solution, as_node(residuals), total(large, dtype="int32"), s
 
 
 @of(np.linalg.matrix_rank)
@@ -235,13 +235,13 @@ def matrix_power(a: Any, n: int) -> Node:
     if n == 0:
         return as_node(np.zeros(a.shape, a.dtype) + np.eye(a.shape[-1], dtype=a.dtype))
     square, left = (inv(a), -n) if n < 0 else (a, n)
-    found = None
+    product = None
     while left:
         if left % 2:
-            found = square if found is None else matmul(found, square)
+            product = square if product is None else matmul(product, square)
         left //= 2
         square = matmul(square, square) if left else square
-    return found  # type: ignore[return-value]
+    return product  # type: ignore[return-value]
 
 
 @of(np.linalg.multi_dot)
@@ -291,5 +291,5 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     axes = list(range(x.ndim)) if axis is None else np.atleast_1d(axis).tolist()
     rest = tuple(n for i, n in enumerate(x.shape) if i not in [a % x.ndim for a in axes])
     flat = reshape(moveaxis(x, axes, range(len(axes))), (-1, *rest)) if x.size else reshape(x, (0, *rest))
-    found = norms.norm(flat, ord, 0)
-    return expand_dims(found, [a % x.ndim for a in axes]) if keepdims and axes else found
+    length = norms.norm(flat, ord, 0)
+    return expand_dims(length, [a % x.ndim for a in axes]) if keepdims and axes else length

@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def filled(a: Any, value: float) -> Node:
+def fill_nan(a: Any, value: float) -> Node:
     """The operand with a number in place of NaN; what has no NaN is itself."""
     a = as_node(a)
     return where(isnan(a), np.asarray(value, a.dtype), a) if a.dtype.kind in "fc" else a
@@ -37,7 +37,7 @@ def nansum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
     """The sum of what is no NaN."""
-    return reductions.sum(filled(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return reductions.sum(fill_nan(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @of(np.nanprod)
@@ -45,14 +45,14 @@ def nanprod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
     """The product of what is no NaN."""
-    return reductions.prod(filled(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return reductions.prod(fill_nan(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @of(np.nanmean)
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
     """The mean of what is no NaN; NaN where nothing is left."""
     a = as_node(a)
-    return reductions.mean(filled(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
+    return reductions.mean(fill_nan(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
 
 
 @of(np.nanvar)
@@ -63,11 +63,11 @@ def nanvar(
     """The variance of what is no NaN; NaN where no more than `ddof` elements are left."""
     a = as_node(a)
     ddof = ddof if correction is None else correction
-    found = reductions.var(filled(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
+    variance = reductions.var(fill_nan(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
     if a.dtype.kind not in "fc":
-        return found
+        return variance
     left = reductions.sum(logical_not(isnan(a)), axis, keepdims=keepdims, where=where)
-    return choice(left > ddof, found, np.asarray(np.nan, found.dtype))
+    return choice(left > ddof, variance, np.asarray(np.nan, variance.dtype))
 
 
 choice = where
@@ -100,31 +100,31 @@ def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initia
     a = as_node(a)
     if a.dtype.kind not in "fc":
         return reduce(a, axis, keepdims=keepdims, initial=initial, where=mask)
-    found = reduce(filled(a, last), axis, keepdims=keepdims, initial=initial, where=mask)
+    extremum = reduce(fill_nan(a, last), axis, keepdims=keepdims, initial=initial, where=mask)
     if initial is not None:
-        return found
-    return where(all_true(isnan(a), axis, keepdims=keepdims), np.asarray(np.nan, a.dtype), found)
+        return extremum
+    return where(all_true(isnan(a), axis, keepdims=keepdims), np.asarray(np.nan, a.dtype), extremum)
 
 
 @of(np.nanargmax)
 def nanargmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
     """The place of the largest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
-    return reductions.argmax(filled(a, -np.inf), axis, keepdims=keepdims)
+    return reductions.argmax(fill_nan(a, -np.inf), axis, keepdims=keepdims)
 
 
 @of(np.nanargmin)
 def nanargmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
     """The place of the smallest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
-    return reductions.argmin(filled(a, np.inf), axis, keepdims=keepdims)
+    return reductions.argmin(fill_nan(a, np.inf), axis, keepdims=keepdims)
 
 
 @of(np.nancumsum)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """Running sums of what is no NaN."""
-    return reductions.cumsum(filled(a, 0), axis, dtype)
+    return reductions.cumsum(fill_nan(a, 0), axis, dtype)
 
 
 @of(np.nancumprod)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """Running products of what is no NaN."""
-    return reductions.cumprod(filled(a, 1), axis, dtype)
+    return reductions.cumprod(fill_nan(a, 1), axis, dtype)

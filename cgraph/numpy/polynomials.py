@@ -28,10 +28,10 @@ def polyval(p: Any, x: Any) -> Node:
     """The value at x, by Horner's rule."""
     coefficients = list(p) if isinstance(p, Node) or any(isinstance(c, Node) for c in p) else list(np.asarray(p))
     x = as_node(x)
-    found = zeros_like(x)
+    value = zeros_like(x)
     for c in coefficients:
-        found = found * x + c
-    return found
+        value = value * x + c
+    return value
 
 
 @of(np.polyadd)
@@ -87,10 +87,10 @@ def poly(seq_of_zeros: Any) -> Node:
     if zeros.ndim != 1:
         raise NoMeaningError(f"the zeros of {zeros.spec} are its eigenvalues; use np.poly(np.linalg.eigvalsh(x))")
     zeros = zeros.astype(np.result_type(zeros.dtype, "float64" if zeros.dtype.kind not in "fc" else zeros.dtype))
-    found = as_node(np.ones(1, zeros.dtype))
+    coefficients = as_node(np.ones(1, zeros.dtype))
     for i in range(zeros.size):
-        found = convolve(found, concat([np.ones(1, zeros.dtype), -zeros[i : i + 1]]))
-    return found
+        coefficients = convolve(coefficients, concat([np.ones(1, zeros.dtype), -zeros[i : i + 1]]))
+    return coefficients
 
 
 @of(np.polyfit)
@@ -110,5 +110,5 @@ def polyfit(
         left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
     scale = sqrt(sum(left * left, 0))
     rcond = x.size * np.finfo(x.dtype).eps if rcond is None else rcond
-    found = lstsq(left / scale, right, rcond)[0]
-    return (found.T / scale).T
+    solution = lstsq(left / scale, right, rcond)[0]
+    return (solution.T / scale).T

@@ -40,8 +40,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(f"{x.spec} and {y.spec} differ along axis {axis}")
     x, y = broadcast(conj(x), y)
-    found = matmul(expand_dims(x, -2), expand_dims(y, -1))
-    return reshape(found, x.shape[:-1])
+    products = matmul(expand_dims(x, -2), expand_dims(y, -1))
+    return reshape(products, x.shape[:-1])
 
 
 @of(np.matvec)
@@ -78,12 +78,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 @of(np.einsum)
 def einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Node:
     """Sums of products, by letters or by lists of numbers that name the axes; the cheapest order is always taken."""
-    subscripts, nodes = lettered(operands)
+    subscripts, nodes = with_letters(operands)
     nodes = [as_node(x) for x in nodes]
     return by_letters(subscripts, *(nodes if dtype is None else [x.astype(dtype) for x in nodes]))
 
 
-def lettered(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
+def with_letters(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
     """``(x, [0, 1], y, [1, 2], [0, 2])`` as ``("ab,bc->ac", [x, y])``; letters as they are."""
     if isinstance(operands[0], str):
         return operands[0], list(operands[1:])
@@ -104,6 +104,6 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
     """The order of the products that NumPy takes for these shapes, and its description."""
     if einsum_call:
         raise NoMeaningError("einsum_call is NumPy's own; use np.einsum_path(subscripts, x, y)")
-    subscripts, nodes = lettered(operands)
+    subscripts, nodes = with_letters(operands)
     shapes = [np.broadcast_to(np.zeros(()), as_node(x).shape) for x in nodes]
     return np.einsum_path(subscripts, *shapes, optimize=optimize)

@@ -54,10 +54,10 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     n = sorted_rows.shape[-1]
     if n:
         low, high = (sorted_rows[..., i] for i in ((n - 1) // 2, n // 2))
-        found = with_nan(halfway(low, high), sorted_rows)
+        middle = with_nan(halfway(low, high), sorted_rows)
     else:
-        found = mean(sorted_rows, -1)
-    return reshape(found, keepdims_shape(a.shape, axes_of(axis, a.ndim))) if keepdims else found
+        middle = mean(sorted_rows, -1)
+    return reshape(middle, keepdims_shape(a.shape, axes_of(axis, a.ndim))) if keepdims else middle
 
 
 def halfway(low: Node, high: Node) -> Node:
@@ -69,11 +69,11 @@ def halfway(low: Node, high: Node) -> Node:
     return where(low == high, low, middle)
 
 
-def with_nan(found: Node, sorted_rows: Node) -> Node:
+def with_nan(values: Node, sorted_rows: Node) -> Node:
     """NaN where the last element in sorted order is one."""
     if sorted_rows.dtype.kind not in "fc":
-        return found
-    return where(isnan(sorted_rows[..., -1]), np.asarray(np.nan, found.dtype), found)
+        return values
+    return where(isnan(sorted_rows[..., -1]), np.asarray(np.nan, values.dtype), values)
 
 
 @of(np.quantile)
@@ -89,9 +89,11 @@ def quantile(
     a, q = numbers(a), shares(q, a.dtype)
     sorted_rows = rows(a, axis)
     n = sorted_rows.shape[-1]
-    found = taken(sorted_rows, position(q, n, method), n, method, kind_of(a.dtype, q, method))
-    found = where(any(isnan(sorted_rows), -1), np.asarray(np.nan, found.dtype), found) if a.dtype.kind == "f" else found
-    return with_axes(found, q, a, axis) if keepdims else found
+    values = interpolated(sorted_rows, position(q, n, method), n, method, kind_of(a.dtype, q, method))
+    values = (
+        where(any(isnan(sorted_rows), -1), np.asarray(np.nan, values.dtype), values) if a.dtype.kind == "f" else values
+    )
+    return with_axes(values, q, a, axis) if keepdims else values
 
 
 @of(np.percentile)
@@ -111,8 +113,8 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
         return median(a, axis, keepdims=keepdims)
     count = left(sorted_rows)
     low, high = (at(sorted_rows, maximum(i, 0)) for i in ((count - 1) // 2, count // 2))
-    found = halfway(low, high)
-    return reshape(found, keepdims_shape(a.shape, axes_of(axis, a.ndim))) if keepdims else found
+    middle = halfway(low, high)
+    return reshape(middle, keepdims_shape(a.shape, axes_of(axis, a.ndim))) if keepdims else middle
 
 
 @of(np.nanquantile)
@@ -127,10 +129,10 @@ def nanquantile(
     count = left(sorted_rows)
     each = as_node(q).astype(a.dtype)
     each = reshape(each, (*each.shape, *[1] * count.ndim))
-    found = taken(
+    values = interpolated(
         sorted_rows, position(each, count.astype(a.dtype), method), count, method, kind_of(a.dtype, q, method)
     )
-    return with_axes(found, q, a, axis) if keepdims else found
+    return with_axes(values, q, a, axis) if keepdims else values
 
 
 @of(np.nanpercentile)
@@ -154,8 +156,8 @@ def shares(q: Any, dtype: np.dtype) -> Any:
 
 def kind_of(dtype: np.dtype, q: Any, method: str) -> np.dtype:
     """The result's dtype: what NumPy makes of one element."""
-    found = np.quantile(np.zeros(1, dtype), np.zeros(q.shape, q.dtype), method=method).dtype  # type: ignore[call-overload]
-    return np.dtype(found)
+    kind = np.quantile(np.zeros(1, dtype), np.zeros(q.shape, q.dtype), method=method).dtype  # type: ignore[call-overload]
+    return np.dtype(kind)
 
 
 def position(q: Any, n: Any, method: str) -> Any:
@@ -163,15 +165,15 @@ def position(q: Any, n: Any, method: str) -> Any:
     if method in AT_AN_ELEMENT:
         return (n - 1) * q
     if method not in BETWEEN:
-        known = ", ".join([*BETWEEN, *AT_AN_ELEMENT])
+        methods = ", ".join([*BETWEEN, *AT_AN_ELEMENT])
         raise NoMeaningError(
-            f"there is no method {method!r} for nodes; use one of {known}: method='linear' is the usual"
+            f"there is no method {method!r} for nodes; use one of {methods}: method='linear' is the usual"
         )
     alpha, beta = BETWEEN[method]
     return n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def taken(sorted_rows: Node, place: Any, n: Any, method: str, kind: np.dtype) -> Node:
+def interpolated(sorted_rows: Node, place: Any, n: Any, method: str, kind: np.dtype) -> Node:
     """The elements at places between elements: ``[*q, ...]``."""
     place = as_node(place)
     place = place if place.dtype.kind == "f" else place.astype("float64")
@@ -195,8 +197,8 @@ def between(below: Node, above: Node, share: Node, kind: np.dtype) -> Node:
         return where(share > 0.5, above, below).astype(kind)
     below, above, share = below.astype(kind), above.astype(kind), share.astype(kind)
     step = where(below == above, np.zeros((), kind), above - below)
-    found = where(share >= 0.5, above - step * (1 - share), below + step * share)
-    return where(share <= 0, below, where(share >= 1, above, found))
+    value = where(share >= 0.5, above - step * (1 - share), below + step * share)
+    return where(share <= 0, below, where(share >= 1, above, value))
 
 
 def at(sorted_rows: Node, place: Any) -> Node:
@@ -206,8 +208,8 @@ def at(sorted_rows: Node, place: Any) -> Node:
     leading = place.shape[: place.ndim - len(batch)]
     count = prod(leading)
     places = reshape(broadcast_to(place, (*leading, *batch)), (count, *batch))
-    found = take_along_axis(sorted_rows, moveaxis(places, 0, -1), -1)
-    return reshape(moveaxis(found, -1, 0), (*leading, *batch))
+    elements = take_along_axis(sorted_rows, moveaxis(places, 0, -1), -1)
+    return reshape(moveaxis(elements, -1, 0), (*leading, *batch))
 
 
 def left(sorted_rows: Node) -> Node:
@@ -215,7 +217,7 @@ def left(sorted_rows: Node) -> Node:
     return sum(logical_not(isnan(sorted_rows)), -1)
 
 
-def with_axes(found: Node, q: Any, a: Node, axis: Axis) -> Node:
+def with_axes(values: Node, q: Any, a: Node, axis: Axis) -> Node:
     """With the reduced axes as axes of one element."""
     axes = axes_of(axis, a.ndim)
-    return expand_dims(found, [q.ndim + i for i in axes]) if axes else found
+    return expand_dims(values, [q.ndim + i for i in axes]) if axes else values

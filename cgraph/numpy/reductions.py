@@ -29,7 +29,7 @@ argmax, argmin, ptp = of(np.argmax)(argmax), of(np.argmin)(argmin), of(np.ptp)(p
 count_nonzero = of(np.count_nonzero)(ops.count_nonzero)
 
 
-def masked(a: Any, where: Any, neutral: Any) -> Node:
+def mask_out(a: Any, where: Any, neutral: Any) -> Node:
     """The operand with the neutral element wherever it does not count."""
     a = as_node(a)
     if where is True or where is None:
@@ -38,7 +38,7 @@ def masked(a: Any, where: Any, neutral: Any) -> Node:
     return choice(counts, a, np.asarray(neutral, a.dtype))
 
 
-def counted(a: Node, axis: Axis, where: Any) -> Any:
+def element_count(a: Node, axis: Axis, where: Any) -> Any:
     """How many elements are reduced to one: a number, or a node ``[..., 1 ...]`` where a mask decides."""
     if where is True or where is None:
         return ops.count(a, axis)
@@ -50,8 +50,8 @@ def sum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
     """The sum along axes, all by default; whole numbers add up in 64 bits unless a dtype is given."""
-    found = ops.sum(masked(a, where, 0), axis, dtype, keepdims=keepdims)
-    return found if initial is None else (found + initial).astype(found.dtype)
+    total = ops.sum(mask_out(a, where, 0), axis, dtype, keepdims=keepdims)
+    return total if initial is None else (total + initial).astype(total.dtype)
 
 
 @of(np.prod)
@@ -59,8 +59,8 @@ def prod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
     """The product along axes, all by default; whole numbers multiply in 64 bits unless a dtype is given."""
-    found = ops.prod(masked(a, where, 1), axis, dtype, keepdims=keepdims)
-    return found if initial is None else (found * initial).astype(found.dtype)
+    product = ops.prod(mask_out(a, where, 1), axis, dtype, keepdims=keepdims)
+    return product if initial is None else (product * initial).astype(product.dtype)
 
 
 @of(np.max, np.amax)
@@ -83,7 +83,7 @@ def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initia
         if where is not True and where is not None:
             raise ShapeError("use initial= to say what stands where nothing counts, with where=")
         return reduce(a, axis, keepdims=keepdims)
-    a = masked(a, where, initial)
+    a = mask_out(a, where, initial)
     axes = axes_of(axis, a.ndim)
     if 0 not in [a.shape[i] for i in axes]:
         return of_two(reduce(a, axis, keepdims=keepdims), np.asarray(initial, a.dtype))
@@ -94,13 +94,13 @@ def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initia
 @of(np.any)
 def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Node:
     """Is an element along the axes not 0?"""
-    return ops.any(masked(a, where, 0), axis, keepdims=keepdims)
+    return ops.any(mask_out(a, where, 0), axis, keepdims=keepdims)
 
 
 @of(np.all)
 def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Node:
     """Are all elements along the axes not 0?"""
-    return ops.all(masked(a, where, 1), axis, keepdims=keepdims)
+    return ops.all(mask_out(a, where, 1), axis, keepdims=keepdims)
 
 
 @of(np.mean)
@@ -111,8 +111,8 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
         return ops.mean(a, axis, dtype, keepdims=keepdims)
     kind = np.dtype(dtype or (a.dtype if a.dtype.kind in "fc" else "float64"))
     total = sum(a, axis, kind, keepdims=True, where=where)
-    found = true_divide(total, counted(a, axis, where)).astype(kind)
-    return found if keepdims else found.squeeze(axes_of(axis, a.ndim))
+    means = true_divide(total, element_count(a, axis, where)).astype(kind)
+    return means if keepdims else means.squeeze(axes_of(axis, a.ndim))
 
 
 @of(np.var)
@@ -132,9 +132,9 @@ def var(
         raise DTypeError(f"a variance is computed in floats, not in {a.dtype}; use np.var(x).astype(dtype)")
     centre = middle(a, axis, keepdims=True, where=where) if mean is None else mean
     total = sum(ops.squared_size(a - centre), axis, keepdims=True, where=where)
-    left = maximum(counted(a, axis, where) - (ddof if correction is None else correction), 0)
-    found = total / as_node(left).astype(total.dtype)
-    return found if keepdims else found.squeeze(axes_of(axis, a.ndim))
+    left = maximum(element_count(a, axis, where) - (ddof if correction is None else correction), 0)
+    variance = total / as_node(left).astype(total.dtype)
+    return variance if keepdims else variance.squeeze(axes_of(axis, a.ndim))
 
 
 middle = mean
@@ -154,11 +154,11 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     """The weighted mean along axes; with `returned` also the sum of the weights, of the mean's shape."""
     a = as_node(a)
     if weights is None:
-        found = mean(a, axis, keepdims=keepdims)
+        means = mean(a, axis, keepdims=keepdims)
         return (
-            (found, broadcast_to(as_node(np.asarray(ops.count(a, axis), found.dtype)), found.shape))
+            (means, broadcast_to(as_node(np.asarray(ops.count(a, axis), means.dtype)), means.shape))
             if returned
-            else found
+            else means
         )
     weights = as_node(weights)
     kind = np.result_type(a.dtype, weights.dtype, *(["float64"] if a.dtype.kind in "biu" else []))
@@ -166,8 +166,8 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
         weights = along_axes(weights, a, axis)
     a, weights = broadcast(a.astype(kind), weights.astype(kind))
     scale = sum(weights, axis, keepdims=keepdims)
-    found = sum(a * weights, axis, keepdims=keepdims) / scale
-    return (found, scale) if returned else found
+    means = sum(a * weights, axis, keepdims=keepdims) / scale
+    return (means, scale) if returned else means
 
 
 def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
@@ -203,22 +203,22 @@ def running(scan: Any, a: Any, axis: int | None, dtype: Any) -> Node:
 @of(np.cumulative_sum)
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
     """Running sums along an axis, 0 before them if asked for."""
-    return cumulated(running_sum, 0, x, axis, dtype, include_initial)
+    return cumulate(running_sum, 0, x, axis, dtype, include_initial)
 
 
 @of(np.cumulative_prod)
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
     """Running products along an axis, 1 before them if asked for."""
-    return cumulated(running_product, 1, x, axis, dtype, include_initial)
+    return cumulate(running_product, 1, x, axis, dtype, include_initial)
 
 
-def cumulated(scan: Any, first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Node:
+def cumulate(scan: Any, first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Node:
     x = as_node(x)
     if axis is None and x.ndim != 1:
         raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes: say along which one")
     axis = axis_of(axis or 0, x.ndim)
-    found = running(scan, x, axis, dtype)
+    values = running(scan, x, axis, dtype)
     if not include_initial:
-        return found
+        return values
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
-    return concat([np.full(shape, first, found.dtype), found], axis)
+    return concat([np.full(shape, first, values.dtype), values], axis)

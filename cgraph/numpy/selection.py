@@ -66,7 +66,7 @@ def inside(indices: Any, n: int, mode: str) -> Any:
     return remainder(indices, n) if mode == "wrap" else minimum(maximum(indices, 0), n - 1)
 
 
-def known(condition: Any, use: str) -> np.ndarray:
+def constant_condition(condition: Any, use: str) -> np.ndarray:
     """A condition that is no node, or a constant one. The shape of the result depends on the others."""
     if isinstance(condition, Node) and isinstance(condition.op, ConstOp):
         return condition.op.array
@@ -79,14 +79,14 @@ def known(condition: Any, use: str) -> np.ndarray:
 def compress(condition: Any, a: Any, axis: int | None = None) -> Node:
     """The elements along an axis for which a known condition holds."""
     use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
-    return takes.take(a, np.flatnonzero(known(condition, use)), axis)
+    return takes.take(a, np.flatnonzero(constant_condition(condition, use)), axis)
 
 
 @of(np.extract)
 def extract(condition: Any, arr: Any) -> Node:
     """The elements for which a known condition holds, along one axis."""
     use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
-    return takes.take(ravel(arr), np.flatnonzero(known(condition, use)), 0)
+    return takes.take(ravel(arr), np.flatnonzero(constant_condition(condition, use)), 0)
 
 
 @of(np.choose)
@@ -109,10 +109,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ShapeError(f"{len(condlist)} conditions for {len(choicelist)} choices")
     dtype = common_dtype(*choicelist, default)
     conditions = broadcast(*map(as_node, condlist))
-    found, *_ = broadcast(as_node(default, dtype).astype(dtype), *conditions)
+    values, *_ = broadcast(as_node(default, dtype).astype(dtype), *conditions)
     for condition, choice in reversed(list(zip(conditions, choicelist))):
-        found = compare.where(condition, as_node(choice, dtype).astype(dtype), found)
-    return found
+        values = compare.where(condition, as_node(choice, dtype).astype(dtype), values)
+    return values
 
 
 @of(np.piecewise)
@@ -128,11 +128,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         conditions.append(invert(others))
     if len(funclist) != len(conditions):
         raise ShapeError(f"{len(funclist)} functions for {len(conditions)} conditions")
-    found = broadcast_to(as_node(np.zeros((), x.dtype)), x.shape)
+    values = broadcast_to(as_node(np.zeros((), x.dtype)), x.shape)
     for condition, f in zip(conditions, funclist):
         value = f(x, *args, **kw) if isinstance(f, Callable) else f  # type: ignore[arg-type]
-        found = compare.where(condition, as_node(value, x.dtype).astype(x.dtype), found)
-    return found
+        values = compare.where(condition, as_node(value, x.dtype).astype(x.dtype), values)
+    return values
 
 
 # -- sorted order -----------------------------------------------------------------------------------------------------
@@ -208,12 +208,12 @@ def isin(
     dtype = common_dtype(element, test_elements)
     x, members = as_node(element, dtype).astype(dtype), ravel(as_node(test_elements, dtype).astype(dtype))
     if members.size <= MOST_COMPARED:
-        found = any_true(equal(expand_dims(x, -1), members), -1)
+        is_member = any_true(equal(expand_dims(x, -1), members), -1)
     else:
         row = sorting.sort(members)
         at = minimum(sorting.searchsorted(row, x), members.size - 1)
-        found = equal(takes.take(row, at, 0), x)
-    return logical_not(found) if invert else found
+        is_member = equal(takes.take(row, at, 0), x)
+    return logical_not(is_member) if invert else is_member
 
 
 @of(np.interp)
@@ -240,12 +240,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     x1, y1 = (takes.take(v, minimum(at + 1, last), 0) for v in (xp, fp))
     width = x1 - x0
     flat = equal(width, 0)
-    found = y0 + (y1 - y0) / compare.where(flat, 1.0, width) * (x - x0)
-    found = compare.where(flat | equal(x, x0), y0, found)
-    found = compare.where(equal(x, x1), y1, found)
-    found = compare.where(x < xp[0], fp[0] if left is None or period else left, found)
-    found = compare.where(x > xp[-1], fp[-1] if right is None or period else right, found)
-    return compare.where(isnan(x), x, found) if last else found  # NumPy gives a single point's value for NaN, too
+    y = y0 + (y1 - y0) / compare.where(flat, 1.0, width) * (x - x0)
+    y = compare.where(flat | equal(x, x0), y0, y)
+    y = compare.where(equal(x, x1), y1, y)
+    y = compare.where(x < xp[0], fp[0] if left is None or period else left, y)
+    y = compare.where(x > xp[-1], fp[-1] if right is None or period else right, y)
+    return compare.where(isnan(x), x, y) if last else y  # NumPy gives a single point's value for NaN, too
 
 
 # -- one position for several -----------------------------------------------------------------------------------------
@@ -255,11 +255,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...]:
     """One position along each axis, from positions among all elements."""
     lengths = tuple(np.atleast_1d(shape).tolist())
-    left, found = positions(indices).astype("int64"), []
+    left, parts = positions(indices).astype("int64"), []
     for n in lengths[::-1] if order == "C" else lengths:
-        found.append(left % n)
+        parts.append(left % n)
         left = left // n
-    return tuple(found[::-1] if order == "C" else found)
+    return tuple(parts[::-1] if order == "C" else parts)
 
 
 @of(np.ravel_multi_index)

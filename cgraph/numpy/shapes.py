@@ -109,9 +109,9 @@ def atleast_3d(*arys: Any) -> Any:
     return one_or_all(expand_dims(x, new[x.ndim]) if x.ndim < 3 else x for x in map(as_node, arys))
 
 
-def one_or_all(found: Any) -> Any:
-    found = tuple(found)
-    return found[0] if len(found) == 1 else found
+def one_or_all(arrays: Any) -> Any:
+    arrays = tuple(arrays)
+    return arrays[0] if len(arrays) == 1 else arrays
 
 
 @of(np.fliplr)
@@ -143,13 +143,13 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
 @of(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Node:
     """Each element so many times in a row; counts must be known."""
-    known = repeats.op.array if isinstance(repeats, Node) and isinstance(repeats.op, ConstOp) else repeats
-    if isinstance(known, Node):
+    constant = repeats.op.array if isinstance(repeats, Node) and isinstance(repeats.op, ConstOp) else repeats
+    if isinstance(constant, Node):
         raise NoMeaningError(
-            f"counts {known.spec} have no value yet, so the shape of the result is unknown; "
+            f"counts {constant.spec} have no value yet, so the shape of the result is unknown; "
             "use np.take(x, positions) with as many positions as the result shall have"
         )
-    counts = np.asarray(known)
+    counts = np.asarray(constant)
     if counts.ndim == 0:
         return join.repeat(a, int(counts), axis)
     a = shape.ravel(a) if axis is None else as_node(a)

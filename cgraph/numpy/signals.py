@@ -56,9 +56,9 @@ def beside(v: Node, a: Node, axis: int) -> Node:
 @of(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Node:
     """Differences of neighbours among all elements, with others before and behind."""
-    found = diff(ravel(ary))
-    ends = [None if v is None else ravel(as_node(v).astype(found.dtype)) for v in (to_begin, to_end)]
-    return concat([v for v in (ends[0], found, ends[1]) if v is not None])
+    differences = diff(ravel(ary))
+    ends = [None if v is None else ravel(as_node(v).astype(differences.dtype)) for v in (to_begin, to_end)]
+    return concat([v for v in (ends[0], differences, ends[1]) if v is not None])
 
 
 @of(np.gradient)
@@ -75,8 +75,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     spacings = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
     if len(spacings) != len(axes) or edge_order not in (1, 2):
         raise ShapeError(f"{len(varargs)} distances for {len(axes)} axes, edge_order {edge_order} of 1 or 2")
-    found = tuple(slope(f, a, h, edge_order) for a, h in zip(axes, spacings))
-    return found[0] if len(found) == 1 else found
+    slopes = tuple(slope(f, a, h, edge_order) for a, h in zip(axes, spacings))
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
@@ -127,18 +127,18 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
 def convolve(a: Any, v: Any, mode: str = "full") -> Node:
     """Sums of products of one row with the other one reversed, at every shift: all, the middle, or whole overlaps."""
     a, v = as_node(a), as_node(v)
-    return correlated(v, a, mode) if v.size > a.size else correlated(a, v, mode)
+    return sliding_products(v, a, mode) if v.size > a.size else sliding_products(a, v, mode)
 
 
 @of(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
     """Sums of products of one row with the other one, conjugate, at every shift: all, the middle, or whole overlaps."""
     a, v = as_node(a), conj(v)
-    found = correlated(v, flip(a), mode) if v.size > a.size else correlated(a, flip(v), mode)
-    return flip(found) if v.size > a.size else found
+    sums = sliding_products(v, flip(a), mode) if v.size > a.size else sliding_products(a, flip(v), mode)
+    return flip(sums) if v.size > a.size else sums
 
 
-def correlated(a: Node, v: Node, mode: str) -> Node:
+def sliding_products(a: Node, v: Node, mode: str) -> Node:
     """The longer row `a` with the shorter one reversed."""
     if a.ndim > 1 or v.ndim > 1 or not v.size:
         raise ShapeError(f"two rows with elements are convolved, not {a.spec} and {v.spec}")
@@ -234,8 +234,8 @@ def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any
         elif mode in STATISTICS:
             value = statistic(x, axis, mode, length, which)
         else:
-            known = ", ".join(["constant", "empty", *OF_POSITIONS, "linear_ramp", *STATISTICS])
-            raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.pad(x, n, mode=...) of {known}")
+            modes = ", ".join(["constant", "empty", *OF_POSITIONS, "linear_ramp", *STATISTICS])
+            raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.pad(x, n, mode=...) of {modes}")
         return broadcast_to(as_node(value), (*x.shape[:axis], n, *x.shape[axis + 1 :]))
 
     return [side(before, 0), x, side(behind, 1)]
@@ -249,8 +249,8 @@ def pair_of(values: Any, axis: int, which: int, x: Node) -> np.ndarray:
 def ramp(x: Node, axis: int, n: int, end: Any, which: int) -> Node:
     """n elements on a straight line from the end value to the edge, which is not among them."""
     edge = moveaxis(x, axis, 0)[0 if which == 0 else -1]
-    found = linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis)
-    return found if which == 0 else flip(found, axis)
+    values = linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis)
+    return values if which == 0 else flip(values, axis)
 
 
 def statistic(x: Node, axis: int, mode: str, length: Any, which: int) -> Node:
@@ -260,5 +260,5 @@ def statistic(x: Node, axis: int, mode: str, length: Any, which: int) -> Node:
         n = x.shape[axis]
         k = int(pair[which]) if pair[which] < n else n
         x = x[along(axis, slice(0, k) if which == 0 else slice(n - k, n))]
-    found = STATISTICS[mode](x, axis, keepdims=True)
-    return (rint(found) if x.dtype.kind in "iu" and found.dtype.kind == "f" else found).astype(x.dtype)
+    value = STATISTICS[mode](x, axis, keepdims=True)
+    return (rint(value) if x.dtype.kind in "iu" and value.dtype.kind == "f" else value).astype(x.dtype)

@@ -40,8 +40,8 @@ def cov(
     if y is not None:
         x = concat([x, variables(as_node(y), rowvar, kind)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
-    given = [as_node(w) for w in (fweights, aweights) if w is not None]
-    weights = given[0] if len(given) == 1 else given[0] * given[1] if given else None
+    factors = [as_node(w) for w in (fweights, aweights) if w is not None]
+    weights = factors[0] if len(factors) == 1 else factors[0] * factors[1] if factors else None
     mean, total = average(x, axis=1, weights=weights, returned=True)
     total = total[0]
     if weights is None:
@@ -54,8 +54,8 @@ def cov(
         left = total - ddof * sum(weights * as_node(aweights)) / total
     x = x - expand_dims(mean, 1)
     turned = (x if weights is None else x * weights.astype(kind)).T
-    found = matmul(x, conj(turned)) / where(left > 0, left, 0.0).astype(kind)
-    return found.squeeze()
+    covariances = matmul(x, conj(turned)) / where(left > 0, left, 0.0).astype(kind)
+    return covariances.squeeze()
 
 
 def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
@@ -69,14 +69,14 @@ def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
 @of(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Node:
     """The correlations of variables, within [-1, 1]."""
-    found = cov(x, y, rowvar, dtype=dtype)
-    if found.ndim == 0:
-        return found / found
-    spread = sqrt(real(diagonal(found)))
-    found = found / expand_dims(spread, 1) / expand_dims(spread, 0)
-    if found.dtype.kind == "c":
-        return complex(real(found).clip(-1, 1), imag(found).clip(-1, 1))
-    return found.clip(-1, 1)
+    correlations = cov(x, y, rowvar, dtype=dtype)
+    if correlations.ndim == 0:
+        return correlations / correlations
+    spread = sqrt(real(diagonal(correlations)))
+    correlations = correlations / expand_dims(spread, 1) / expand_dims(spread, 0)
+    if correlations.dtype.kind == "c":
+        return complex(real(correlations).clip(-1, 1), imag(correlations).clip(-1, 1))
+    return correlations.clip(-1, 1)
 
 
 # -- histograms -------------------------------------------------------------------------------------------------------
@@ -130,9 +130,9 @@ def histogram(
 def bin_of(a: Node, edges: Node) -> Node:
     """The bin of each element; one more than there are for those outside."""
     n = edges.size - 1
-    found = searchsorted(edges, a, "right") - 1
-    found = where(equal(a, edges[-1]), n - 1, found)
-    return where((a >= edges[0]) & (a <= edges[-1]), found, n).astype("int64")
+    number = searchsorted(edges, a, "right") - 1
+    number = where(equal(a, edges[-1]), n - 1, number)
+    return where((a >= edges[0]) & (a <= edges[-1]), number, n).astype("int64")
 
 
 @of(np.histogram2d)
@@ -148,11 +148,11 @@ def histogram2d(
     cell = bin_of(x, xedges) * (n + 1) + bin_of(y, yedges)
     weights = np.ones(x.shape) if weights is None else as_node(weights).astype("float64")
     count = scatter_add(zeros((m + 1) * (n + 1)), cell, weights)
-    found = reshape(count, (m + 1, n + 1))[:m, :n]
+    counts = reshape(count, (m + 1, n + 1))[:m, :n]
     if density:
         area = expand_dims(xedges[1:] - xedges[:-1], 1) * (yedges[1:] - yedges[:-1])
-        found = found / area / sum(found)
-    return found, xedges, yedges
+        counts = counts / area / sum(counts)
+    return counts, xedges, yedges
 
 
 def grid_edges(x: Node, bins: Any, range: Any) -> Node:

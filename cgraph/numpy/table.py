@@ -16,8 +16,8 @@ def of(*numpy: Any) -> Callable[[Called], Called]:
     """The decorated function is what these functions of NumPy mean for nodes; it says where it refuses."""
 
     def decorate(function: Called) -> Called:
-        found = locates_errors(function)
-        FUNCTIONS.update(dict.fromkeys(numpy, found))
-        return found
+        entry = locates_errors(function)
+        FUNCTIONS.update(dict.fromkeys(numpy, entry))
+        return entry
 
     return decorate

@@ -33,7 +33,7 @@ GROUPED: dict[Any, Any] = {
 """Ufuncs whose operands may be grouped at will, with what no elements at all give; None: nothing."""
 
 
-def reduced(
+def reduce(
     ufunc: np.ufunc, ours: Callable, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False,
     initial: Any = None, where: Any = True,
 ) -> Node:  # fmt: skip
@@ -52,7 +52,7 @@ def reduced(
     return by_halves(ours, as_node(x), axis, keepdims, GROUPED[ufunc])
 
 
-def accumulated(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: Any = None) -> Node:
+def accumulate(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: Any = None) -> Node:
     """``ufunc.accumulate``: running sums and products, or steps of 1, 2, 4 … where the order does not matter."""
     x = as_node(x)
     if ufunc in ACCUMULATED:
@@ -62,7 +62,7 @@ def accumulated(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: A
     return by_steps(ours, x if dtype is None else x.astype(dtype), axis_of(axis, x.ndim))
 
 
-def parts_reduced(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Node:
+def reduceat(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Node:
     """``ufunc.reduceat`` of known places: one reduction for each part."""
     if isinstance(indices, Node):
         raise NoMeaningError(f"places {indices.spec} have no value yet; use known ones, or np.cumsum and np.take")
@@ -72,19 +72,19 @@ def parts_reduced(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: i
     parts = []
     for first, last in zip(places, [*places[1:], x.shape[axis]]):
         part = x[(*[slice(None)] * axis, slice(first, last if last > first else first + 1))]
-        parts.append(reduced(ufunc, ours, part, axis, dtype))
+        parts.append(reduce(ufunc, ours, part, axis, dtype))
     return stack(parts, axis)
 
 
-METHODS: dict[str, Any] = {"accumulate": accumulated, "reduce": reduced, "reduceat": parts_reduced}
+METHODS: dict[str, Any] = {"accumulate": accumulate, "reduce": reduce, "reduceat": reduceat}
 
 UFUNC_KEYWORDS = ("dtype", "casting", "signature", "sig")
 
 
 def signature_of_dtype(ufunc: np.ufunc, rule: dict[str, Any]) -> dict[str, Any]:
     """What `ufunc.resolve_dtypes` takes: a dtype as a signature that leaves the operands open."""
-    found = {"casting": rule["casting"]} if "casting" in rule else {}
+    keywords = {"casting": rule["casting"]} if "casting" in rule else {}
     asked = rule.get("signature", rule.get("sig"))
     if rule.get("dtype") is not None:
         asked = (None,) * ufunc.nin + (np.dtype(rule["dtype"]),) * ufunc.nout
-    return found if asked is None else found | {"signature": tuple(asked)}
+    return keywords if asked is None else keywords | {"signature": tuple(asked)}

@@ -20,7 +20,7 @@ from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul, panel_axis
 from cgraph.ops.shape import Transpose
-from cgraph.storage.weight_file import StreamedWeights, on_disk
+from cgraph.storage.weight_file import StreamedWeights, arrays_on_disk
 from cgraph.system.alignment import ALIGNMENT
 
 SLICE = 4 << 20  # bytes of filters at most: time to compute while the next ones are read
@@ -40,7 +40,7 @@ def large_constants(roots: tuple[Node, ...]) -> list[Node]:
 
 def weights_on_disk(large: Sequence[Node], weights: StreamedWeights) -> dict[Node, Node]:
     """Constants in a file in the place of those in memory. They have the form that kernels read."""
-    arrays = on_disk(weights, [x.op.array for x in large])  # type: ignore[attr-defined]
+    arrays = arrays_on_disk(weights, [x.op.array for x in large])  # type: ignore[attr-defined]
     return {
         x: Const(array, name=x.op.label, copy=False)  # type: ignore[attr-defined]
         for x, array in zip(large, arrays)

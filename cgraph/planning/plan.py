@@ -45,7 +45,7 @@ from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, least_peak, peak
 from cgraph.schedule.eager import eager
 from cgraph.schedule.least_memory import least_memory
-from cgraph.system.progress import between
+from cgraph.system.progress import bounds_progress
 
 SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
 ORDERS = ("auto", "depth_first", *SCHEDULES)
@@ -273,7 +273,7 @@ def strategy_named(memory: str | Strategy) -> Strategy:
 
 def exact_watched(problem: Problem, capacity: int | None = None) -> Plan:
     """`exact`, which may take a minute: on a terminal with a line of what is known."""
-    with between("exact search") as tell:
+    with bounds_progress("exact search") as tell:
         return exact(problem, capacity=capacity, tell=tell)
 
 

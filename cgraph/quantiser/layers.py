@@ -16,7 +16,7 @@ from cgraph.passes.integers.patterns import IsInner, bound
 from cgraph.record import Record
 
 
-class Layer(Record, eq=False):
+class WeightLayer(Record, eq=False):
     """A convolution or a product, with the factors and terms of its channels that follow it.
 
     Fields
@@ -46,9 +46,9 @@ class Layer(Record, eq=False):
         return 0 if isinstance(self.core.op, Conv2d) else 1
 
 
-def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> list[Layer]:
+def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> list[WeightLayer]:
     """The layers of float32 with constant weights, in running order."""
-    found: list[Layer] = []
+    layers: list[WeightLayer] = []
     for core in order:
         if not isinstance(core.op, Conv2d | Matmul) or core.dtype != np.float32 or core.size == 0:
             continue
@@ -56,13 +56,15 @@ def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_in
         weights = constant_of(right)
         if weights is None or weights.ndim != (4 if isinstance(core.op, Conv2d) else 2):
             continue
-        fold = folded_conv if isinstance(core.op, Conv2d) else folded_product
+        fold = fold_conv if isinstance(core.op, Conv2d) else fold_product
         end, weights, bias = fold(core, weights, users, is_inner)
-        found.append(Layer(name_of(right, core, found), core, end, behind_bounds(end, users, is_inner), weights, bias))
-    return found
+        layers.append(
+            WeightLayer(name_of(right, core, layers), core, end, last_bound(end, users, is_inner), weights, bias)
+        )
+    return layers
 
 
-def folded_conv(
+def fold_conv(
     core: Node, weights: np.ndarray, users: Mapping[Node, Sequence[Node]], is_inner: IsInner
 ) -> tuple[Node, np.ndarray, np.ndarray]:
     """The end of what a convolution's channels are multiplied by and added to, filters and bias with all of that."""
@@ -78,7 +80,7 @@ def folded_conv(
     return chain.last, weights, bias.astype("float32")
 
 
-def folded_product(
+def fold_product(
     core: Node, weights: np.ndarray, users: Mapping[Node, Sequence[Node]], is_inner: IsInner
 ) -> tuple[Node, np.ndarray, np.ndarray]:
     """The same of a product and the row that is added to all of its rows."""
@@ -91,20 +93,20 @@ def folded_product(
     return core, weights, np.zeros(core.shape[-1], "float32")
 
 
-def behind_bounds(node: Node, users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> Node:
+def last_bound(node: Node, users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> Node:
     """The last of the bounds that follow a node and that nobody else reads."""
-    while is_inner(node) and (found := bound(users[node][0])) and found[0] is node:
+    while is_inner(node) and (pair := bound(users[node][0])) and pair[0] is node:
         node = users[node][0]
     return node
 
 
-def name_of(right: Node, core: Node, before: Iterable[Layer]) -> str:
+def name_of(right: Node, core: Node, before: Iterable[WeightLayer]) -> str:
     """The name of the weights, or of the op, told apart from those before by a number."""
     while isinstance(right.op, BroadcastTo | Reshape | Transpose):
         right = right.operands[0]
     stem = (isinstance(right.op, ConstOp) and right.op.label) or core.op.name
-    taken, name, i = {layer.name for layer in before}, stem, 1
-    while name in taken:
+    names, name, i = {layer.name for layer in before}, stem, 1
+    while name in names:
         i += 1
         name = f"{stem}.{i}"
     return name

@@ -31,7 +31,7 @@ from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_norm import fold_norm
 from cgraph.passes.freeze import freeze
 from cgraph.passes.integers.patterns import PIXELS, IsInner
-from cgraph.quantiser.layers import Layer, layers_of
+from cgraph.quantiser.layers import WeightLayer, layers_of
 from cgraph.record import Record
 
 ALIKE = (Reshape, Transpose, Slice, MaxPool, Pad)  # the result has the operand's numbers, and zeros
@@ -43,31 +43,31 @@ class Network(Record, eq=False):
 
     Fields
         outputs, order: the graph, operands before users
-        found: its layers, in running order
+        all_layers: its layers, in running order
         layers: those of them that are quantised
         bytes: per value that becomes bytes, in running order, the value whose scale it has
     """
 
     outputs: tuple[Node, ...]
     order: Sequence[Node]
-    found: tuple[Layer, ...]
-    layers: tuple[Layer, ...]
+    all_layers: tuple[WeightLayer, ...]
+    layers: tuple[WeightLayer, ...]
     bytes: dict[Node, Node]
 
     def without(self, names: Iterable[str]) -> "Network":
         """The same with the layers of these names as floats. GraphError when there is none of a name."""
         left = set(names)
-        unknown = left.difference(x.name for x in self.found)
+        unknown = left.difference(x.name for x in self.all_layers)
         if unknown:
-            known = ", ".join(x.name for x in self.found) or "none"
-            raise GraphError(f"there is no layer {min(unknown)!r}; there are {known}")
+            layer_names = ", ".join(x.name for x in self.all_layers) or "none"
+            raise GraphError(f"there is no layer {min(unknown)!r}; there are {layer_names}")
         layers = tuple(x for x in self.layers if x.name not in left)
-        places = Places(self.order, *reading(self.order, self.outputs), self.found, layers)
-        return Network(self.outputs, self.order, self.found, layers, places.bytes())
+        values = ByteValues(self.order, *reading(self.order, self.outputs), self.all_layers, layers)
+        return Network(self.outputs, self.order, self.all_layers, layers, values.bytes())
 
     @keeps_origin
     def rebuilt(
-        self, layer: Callable[[Layer, Node], Node], value: Callable[[Node, Node], Node]
+        self, layer: Callable[[WeightLayer, Node], Node], value: Callable[[Node, Node], Node]
     ) -> tuple[dict[Node, Node], tuple[Node, ...]]:
         """The graph with other layers and values.
 
@@ -81,27 +81,27 @@ class Network(Record, eq=False):
         ends = {x.end: x for x in self.layers}
         for node in at_origins(self.order):
             if node in ends:
-                made = layer(ends[node], new[ends[node].x])
+                copy = layer(ends[node], new[ends[node].x])
             else:
-                made = with_new_operands(node, tuple([new[x] for x in node.operands]))
-            new[node] = value(node, made) if node in self.bytes else made
+                copy = with_new_operands(node, tuple([new[x] for x in node.operands]))
+            new[node] = value(node, copy) if node in self.bytes else copy
         return new, tuple(new[x] for x in self.outputs)
 
 
-def prepared(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
+def prepare(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
     """A graph with its weights as constants, and batch norms as factors and terms.
 
     Raises
         UnassignedError: a Var that is no input has no value
         GraphError: there are quantised values in it
     """
-    found = tuple(outputs)
-    given = set(inputs)
-    order = post_order(found)
+    roots = tuple(outputs)
+    input_vars = set(inputs)
+    order = post_order(roots)
     if any(isinstance(x.op, Quantize | Dequantize) for x in order):
         raise GraphError("the network is quantised already")
-    found = freeze(found, [x for x in order if isinstance(x, Var) and x not in given])
-    return drop_identities(fold_norm(fold_constants(found)))
+    roots = freeze(roots, [x for x in order if isinstance(x, Var) and x not in input_vars])
+    return drop_identities(fold_norm(fold_constants(roots)))
 
 
 def network_of(outputs: tuple[Node, ...]) -> Network:
@@ -109,7 +109,7 @@ def network_of(outputs: tuple[Node, ...]) -> Network:
     order = post_order(outputs)
     users, is_inner = reading(order, outputs)
     layers = tuple(layers_of(order, users, is_inner))
-    return Network(outputs, order, layers, layers, Places(order, users, is_inner, layers, layers).bytes())
+    return Network(outputs, order, layers, layers, ByteValues(order, users, is_inner, layers, layers).bytes())
 
 
 def reading(order: Sequence[Node], outputs: Iterable[Node]) -> tuple[dict[Node, list[Node]], IsInner]:
@@ -118,35 +118,37 @@ def reading(order: Sequence[Node], outputs: Iterable[Node]) -> tuple[dict[Node, 
     return users, lambda node: len(users[node]) == 1 and node not in shown
 
 
-class Places(Record, eq=False):
-    """Which values of a graph become bytes, when `layers` of those `found` are quantised."""
+class ByteValues(Record, eq=False):
+    """Which values of a graph become bytes, when `layers` of `all_layers` are quantised."""
 
     order: Sequence[Node]
     users: dict[Node, list[Node]]
     is_inner: IsInner
-    found: tuple[Layer, ...]
-    layers: tuple[Layer, ...]
+    all_layers: tuple[WeightLayer, ...]
+    layers: tuple[WeightLayer, ...]
 
     def bytes(self) -> dict[Node, Node]:
         """Per value that becomes bytes the value whose scale it has."""
-        wanted, inside = self.wanted(), self.inside()
-        ends = {x.last for x in self.found}.union(x.x for x in self.layers)
-        found = [x for x in self.order if x in wanted and x not in inside and (x in ends or not self.passes(x))]
-        chosen = {x: x for x in found if x.dtype == np.float32 and x.size}
-        for x in chosen:
-            if isinstance(x.op, ALIKE) and x.operands[0] in chosen:
-                chosen[x] = x.operands[0]
-            elif self.is_inner(x) and isinstance(self.users[x][0].op, Concat) and self.users[x][0] in chosen:
-                chosen[x] = self.users[x][0]
-        return {x: root(x, chosen) for x in chosen}
+        upstream, interior = self.upstream(), self.interior()
+        ends = {x.last for x in self.all_layers}.union(x.x for x in self.layers)
+        candidates = [
+            x for x in self.order if x in upstream and x not in interior and (x in ends or not self.passes(x))
+        ]
+        scale_of = {x: x for x in candidates if x.dtype == np.float32 and x.size}
+        for x in scale_of:
+            if isinstance(x.op, ALIKE) and x.operands[0] in scale_of:
+                scale_of[x] = x.operands[0]
+            elif self.is_inner(x) and isinstance(self.users[x][0].op, Concat) and self.users[x][0] in scale_of:
+                scale_of[x] = self.users[x][0]
+        return {x: root(x, scale_of) for x in scale_of}
 
-    def wanted(self) -> set[Node]:
+    def upstream(self) -> set[Node]:
         """What layers read, and what computes that, back to other layers."""
-        cores, found = {x.core for x in self.layers}, set()
+        cores, nodes = {x.core for x in self.layers}, set()
         for x in reversed(self.order):
-            if any((u in cores and u.operands[0] is x) or (u in found and self.is_between(u)) for u in self.users[x]):
-                found.add(x)
-        return found
+            if any((u in cores and u.operands[0] is x) or (u in nodes and self.is_between(u)) for u in self.users[x]):
+                nodes.add(x)
+        return nodes
 
     def is_between(self, node: Node) -> bool:
         """It computes bytes of bytes, or floats within one loop."""
@@ -164,15 +166,15 @@ class Places(Record, eq=False):
             (node,) = self.users[node]
         return self.is_inner(node) and isinstance(self.users[node][0].op, TrueDivide)
 
-    def inside(self) -> set[Node]:
+    def interior(self) -> set[Node]:
         """What lies between a layer's op and the last of its bounds."""
-        found: set[Node] = set()
-        for layer in self.found:
+        nodes: set[Node] = set()
+        for layer in self.all_layers:
             node = layer.core
             while node is not layer.last:
-                found.add(node)
+                nodes.add(node)
                 (node,) = self.users[node]
-        return found
+        return nodes
 
     def passes(self, node: Node) -> bool:
         """It stays float on its way from one pointwise op to the next."""

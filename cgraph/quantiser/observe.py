@@ -15,7 +15,7 @@ from cgraph.ops.shape import reshape
 from cgraph.ops.take import scatter_add
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.ranges import BINS, METHODS, Range
-from cgraph.system.progress import Tell, told
+from cgraph.system.progress import Tell, with_progress
 
 Samples = Sequence[tuple[np.ndarray, ...]]
 
@@ -26,13 +26,13 @@ def ranges_of(network: Network, inputs: Sequence[Var], samples: Samples, method:
     InputError where a value is not finite.
     """
     nodes = list(dict.fromkeys(network.bytes.values()))
-    found = limits(nodes, inputs, samples, tell)
+    extremes = limits(nodes, inputs, samples, tell)
     counted = METHODS[method]
     if counted is None:
-        return found
-    spans = {x: spread(limit, method) for x, limit in found.items()}
+        return extremes
+    spans = {x: spread(limit, method) for x, limit in extremes.items()}
     counts = histograms(spans, inputs, samples, tell)
-    return {x: within(counted(counts[x], *spans[x]), found[x]) for x in nodes}
+    return {x: within(counted(counts[x], *spans[x]), extremes[x]) for x in nodes}
 
 
 def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, Range]:
@@ -43,13 +43,13 @@ def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell:
         updates[low.assign(np.inf)] = minimum(low, least(x))
         updates[high.assign(-np.inf)] = maximum(high, most(x))
     run_all(compile((), inputs, updates), samples, "ranges", tell)
-    found = {x: (low.value.item(), high.value.item()) for x, low, high in zip(nodes, lows, highs)}
-    for x, limit in found.items():
+    ranges = {x: (low.value.item(), high.value.item()) for x, low, high in zip(nodes, lows, highs)}
+    for x, limit in ranges.items():
         if not np.isfinite(limit).all():
             raise InputError(
                 f"the samples make {x.name} {x.spec} (made at {x.where}) reach from {limit[0]} to {limit[1]}"
             )
-    return found
+    return ranges
 
 
 def histograms(spans: dict[Node, Range], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, np.ndarray]:
@@ -61,11 +61,11 @@ def histograms(spans: dict[Node, Range], inputs: Sequence[Var], samples: Samples
         counts[x] = Var((BINS,), "int64", f"counts{i}").assign(np.zeros(BINS, "int64"))
         updates[counts[x]] = scatter_add(counts[x], flat, np.ones(flat.shape, "int64"))
     run_all(compile((), inputs, updates), samples, "histograms", tell)
-    return {x: held.value for x, held in counts.items()}
+    return {x: var.value for x, var in counts.items()}
 
 
 def run_all(function: Function, samples: Samples, stage: str, tell: Tell) -> None:
-    for arrays in told(stage, samples, tell):
+    for arrays in with_progress(stage, samples, tell):
         function(*arrays)
 
 
@@ -77,6 +77,6 @@ def spread(limit: Range, method: str) -> Range:
     return (low, high) if high > low else (low - 1, low + 1)
 
 
-def within(found: Range, limit: Range) -> Range:
+def within(inner: Range, limit: Range) -> Range:
     """A range that holds no more than what was seen."""
-    return max(found[0], limit[0]), min(found[1], limit[1])
+    return max(inner[0], limit[0]), min(inner[1], limit[1])

@@ -7,6 +7,7 @@ Source: Jacob and others 2018, arXiv:1712.05877; Nagel and others 2021, A White 
 arXiv:2106.08295.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,16 +18,16 @@ from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.passes.integers.patterns import EIGHT_BITS
-from cgraph.quantiser.layers import Layer
-from cgraph.quantiser.network import network_of, prepared
+from cgraph.quantiser.layers import WeightLayer
+from cgraph.quantiser.network import network_of, prepare
 from cgraph.quantiser.observe import Samples, ranges_of
-from cgraph.quantiser.ranges import METHODS, Form, weights_of
-from cgraph.quantiser.rebuild import quantised
+from cgraph.quantiser.ranges import METHODS, ByteForm, weights_of
+from cgraph.quantiser.rebuild import quantised_outputs
 from cgraph.quantiser.report import Answers, Report, Sensitivity, places
 from cgraph.quantiser.simulate import Simulation
 from cgraph.record import Record, replace
 from cgraph.storage.cell import fitting_array
-from cgraph.system.progress import Tell, silent, told
+from cgraph.system.progress import Tell, silent, with_progress
 
 FEW = 16  # samples, by which biases are corrected and layers compared
 
@@ -64,8 +65,8 @@ class Choices(Record):
             raise InputError(f"agreement is a share of the samples, 0 to 1, not {self.agreement}")
 
     @property
-    def form(self) -> Form:
-        return Form(self.images, self.symmetric)
+    def form(self) -> ByteForm:
+        return ByteForm(self.images, self.symmetric)
 
 
 class Quantised(Record, eq=False):
@@ -89,7 +90,7 @@ def quantise(
     outputs: Node | Sequence[Node],
     inputs: Var | Sequence[Var],
     samples: Iterable[Any],
-    wanted: Any = None,
+    labels: Any = None,
     tell: Tell = silent,
     **options: Any,
 ) -> Quantised:
@@ -98,47 +99,57 @@ def quantise(
     Parameters
         outputs, inputs: the graph; all other Vars keep the values that they hold now
         samples: for each run the array of the input, or a tuple of one for each: what the network will meet
-        wanted: the place of the right score in the first output, for every sample of every run, to count right answers
+        labels: the index of the right score in the first output, for every sample of every run, to count right answers
         tell: called with a stage's name, what is done of it and how much there is, as `Bars` takes it
-        options: method, images, symmetric, correct, skip, agreement, sensitivity: see `Choices`
+        options: method, images, symmetric, correct, skip, agreement, sensitivity: see `Choices`; `wanted` is the
+            deprecated name of `labels`
     Raises
         GraphError: no layer to quantise, none of a name, or the network is quantised already
-        InputError: no samples; another shape or dtype; a value is not finite; not one `wanted` for each sample
+        InputError: no samples; another shape or dtype; a value is not finite; not one label for each sample
         UnassignedError: a Var that is no input has no value
     """
+    labels = deprecated_labels(options, labels)
     choices = Choices(**options)
     roots = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
-    given = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
-    runs = [fitting(x, given) for x in samples]
+    variables = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
+    runs = [sample_arrays(x, variables) for x in samples]
     if not runs:
         raise InputError("quantising needs at least one sample")
-    roots = prepared(roots, given)
+    roots = prepare(roots, variables)
     network = network_of(roots).without(choices.skip)
     if not network.layers:
         raise GraphError("there is no convolution of images and no product by constants of float32 to quantise")
-    floats = compile(roots, given)
-    answers = answers_of(floats, runs, wanted, tell)
-    ranges = ranges_of(network, given, runs, choices.method, tell)
+    floats = compile(roots, variables)
+    answers = answers_of(floats, runs, labels, tell)
+    ranges = ranges_of(network, variables, runs, choices.method, tell)
     quanta = {x: choices.form.quantum(ranges[root]) for x, root in network.bytes.items()}
     weights = {x: weights_of(x, quanta[x.x]) for x in network.layers}
-    simulation = Simulation(network, given, quanta, choices.form, weights)
-    table = tuned(simulation, runs, choices, answers, tell)
-    chosen = network.without(x.layer for x in table if x.skipped)
-    found = quantised(chosen, quanta, choices.form, weights, simulation.biases)
-    function = compile(found, given)
+    simulation = Simulation(network, variables, quanta, choices.form, weights)
+    table = tune(simulation, runs, choices, answers, tell)
+    final = network.without(x.layer for x in table if x.skipped)
+    new_outputs = quantised_outputs(final, quanta, choices.form, weights, simulation.biases)
+    function = compile(new_outputs, variables)
     report = Report(
         answers.right,
-        answers.like(function, told("check", runs, tell)),
-        sizes_of_weights(network.found, chosen.layers),
+        answers.like(function, with_progress("check", runs, tell)),
+        sizes_of_weights(network.all_layers, final.layers),
         (floats.nbytes, function.nbytes),
-        len(chosen.layers),
-        tuple(x.name for x in network.found if x not in chosen.layers),
+        len(final.layers),
+        tuple(x.name for x in network.all_layers if x not in final.layers),
         table,
     )
-    return Quantised(found, given, report)
+    return Quantised(new_outputs, variables, report)
 
 
-def fitting(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
+def deprecated_labels(options: dict[str, Any], labels: Any) -> Any:
+    """Return `labels`, or the option `wanted`, which was their name; the option is removed."""
+    if "wanted" not in options:
+        return labels
+    warnings.warn("quantise(wanted=...) is deprecated. Use labels=...", DeprecationWarning, stacklevel=3)
+    return options.pop("wanted")
+
+
+def sample_arrays(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
     """The arrays of one run. InputError when they are not those of the inputs."""
     arrays = sample if isinstance(sample, tuple | list) else (sample,)
     if len(arrays) != len(inputs):
@@ -146,34 +157,34 @@ def fitting(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
     return tuple(fitting_array(array, x.spec, x.name) for array, x in zip(arrays, inputs))
 
 
-def answers_of(floats: Function, samples: Samples, wanted: Any, tell: Tell) -> Answers:
+def answers_of(floats: Function, samples: Samples, labels: Any, tell: Tell) -> Answers:
     """What the floats say, and what is right."""
-    outputs = tuple(floats(*arrays) for arrays in told("floats", samples, tell))
-    right = None if wanted is None else np.asarray(wanted).reshape(-1)
+    outputs = tuple(floats(*arrays) for arrays in with_progress("floats", samples, tell))
+    right = None if labels is None else np.asarray(labels).reshape(-1)
     count = len(places(outputs))
     if right is not None and len(right) != count:
         raise InputError(f"{len(right)} right answers are given for {count} samples")
     return Answers(outputs, right)
 
 
-def tuned(
+def tune(
     simulation: Simulation, samples: Samples, choices: Choices, answers: Answers, tell: Tell
 ) -> tuple[Sensitivity, ...]:
     """What each layer costs, the worst first, and which stay float; the others have corrected biases."""
     few, layers = samples[:FEW], list(simulation.network.layers)
     table = []
     if choices.sensitivity or choices.agreement is not None:
-        table = sensitivities(simulation, few, replace(answers, outputs=answers.outputs[:FEW], wanted=None), tell)
+        table = sensitivities(simulation, few, replace(answers, outputs=answers.outputs[:FEW], labels=None), tell)
     skipped: set[str] = set()
     while True:
-        kept = [x for x in layers if x.name not in skipped]
+        active = [x for x in layers if x.name not in skipped]
         if choices.correct:
-            simulation.correct(kept, few, tell)
-        if choices.agreement is None or not kept:
+            simulation.correct(active, few, tell)
+        if choices.agreement is None or not active:
             break
-        simulation.choose(kept)
+        simulation.choose(active)
         function = simulation.function(simulation.outputs, True)
-        if answers.like(function, told("agreement", samples, tell)).agreement >= choices.agreement:
+        if answers.like(function, with_progress("agreement", samples, tell)).agreement >= choices.agreement:
             break
         skipped.add(next(x.layer for x in table if x.layer not in skipped))
     return tuple(replace(x, skipped=x.layer in skipped) for x in table)
@@ -182,15 +193,15 @@ def tuned(
 def sensitivities(simulation: Simulation, samples: Samples, answers: Answers, tell: Tell) -> list[Sensitivity]:
     """Each layer quantised alone, the worst first."""
     function = simulation.function(simulation.outputs, False)
-    found = []
-    for layer in told("sensitivity", simulation.network.layers, tell):
+    rows = []
+    for layer in with_progress("sensitivity", simulation.network.layers, tell):
         simulation.choose([layer])
-        found.append(Sensitivity(layer.name, answers.like(function, samples)))
-    return sorted(found, key=lambda x: x.likeness.decibels)
+        rows.append(Sensitivity(layer.name, answers.like(function, samples)))
+    return sorted(rows, key=lambda x: x.likeness.decibels)
 
 
-def sizes_of_weights(found: Sequence[Layer], chosen: Sequence[Layer]) -> tuple[int, int]:
+def sizes_of_weights(layers: Sequence[WeightLayer], as_bytes: Sequence[WeightLayer]) -> tuple[int, int]:
     """Bytes of all layers' weights and biases, as floats, and with the chosen ones quantised."""
-    before = sum(x.weights.nbytes + x.bias.nbytes for x in found)
-    saved = sum(3 * x.weights.size - x.bias.nbytes for x in chosen)  # a float for each channel's scale
+    before = sum(x.weights.nbytes + x.bias.nbytes for x in layers)
+    saved = sum(3 * x.weights.size - x.bias.nbytes for x in as_bytes)  # a float for each channel's scale
     return before, before - saved

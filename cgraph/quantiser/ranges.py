@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cgraph.quantiser.layers import Layer
+from cgraph.quantiser.layers import WeightLayer
 from cgraph.record import Record
 
 BINS = 8192
@@ -28,7 +28,7 @@ class Quantum(Record):
     zero: int
 
 
-class Form(Record):
+class ByteForm(Record):
     """What images become.
 
     Fields
@@ -39,10 +39,10 @@ class Form(Record):
     dtype: str = "uint8"
     symmetric: bool = False
 
-    def quantum(self, found: Range) -> Quantum:
+    def quantum(self, limits: Range) -> Quantum:
         """The scale for a range, widened until it holds 0."""
         least = int(np.iinfo(self.dtype).min)
-        low, high = min(found[0], 0.0), max(found[1], 0.0)
+        low, high = min(limits[0], 0.0), max(limits[1], 0.0)
         if self.symmetric:
             high = max(-low, high)
             scale = np.float32(high / LARGEST)
@@ -94,11 +94,11 @@ def divergence(counts: np.ndarray, first: int, stop: int) -> float:
     groups, has = inside.reshape(LEVELS, -1), there.reshape(LEVELS, -1)
     level = groups.sum(1, keepdims=True) / np.maximum(has.sum(1, keepdims=True), 1)
     q = np.where(has, level, 0.0).reshape(-1)
-    p, q = smoothed(p), smoothed(q)
+    p, q = smooth(p), smooth(q)
     return float((p * np.log(p / q)).sum()) if p.sum() and q.sum() else np.inf
 
 
-def smoothed(x: np.ndarray) -> np.ndarray:
+def smooth(x: np.ndarray) -> np.ndarray:
     """A distribution without zeros: each takes 1e-4 from what is there."""
     zero = x == 0
     if zero.all():
@@ -117,7 +117,7 @@ METHODS: dict[str, Callable[[np.ndarray, float, float], Range] | None] = {
 # -- weights -----------------------------------------------------------------------------------------------------------
 
 
-class Weights(Record, eq=False):
+class IntegerWeights(Record, eq=False):
     """Weights as whole numbers.
 
     Fields
@@ -148,7 +148,7 @@ class Weights(Record, eq=False):
         return np.clip(np.rint(x / self.unit.astype("float64")), -limit, limit).astype("int32")
 
 
-def weights_of(layer: Layer, x: Quantum) -> Weights:
+def weights_of(layer: WeightLayer, x: Quantum) -> IntegerWeights:
     """A layer's weights by channel; where the bias would not fit into int32, in larger steps."""
     others = tuple(i for i in range(layer.weights.ndim) if i != layer.axis)
     size = np.abs(layer.weights).max(others).astype("float64") / LARGEST
@@ -156,4 +156,4 @@ def weights_of(layer: Layer, x: Quantum) -> Weights:
     scale[scale * x.scale < LEAST] = 1
     wide = np.expand_dims(scale, others)
     numbers = np.clip(np.rint(layer.weights / wide), -LARGEST, LARGEST).astype("int8")
-    return Weights(numbers, scale, x.scale * scale, layer.axis)
+    return IntegerWeights(numbers, scale, x.scale * scale, layer.axis)

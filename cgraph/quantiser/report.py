@@ -75,13 +75,13 @@ class Report(Record):
     def lines(self) -> list[str]:
         like = self.likeness
         left = f"; floats: {', '.join(self.skipped)}" if self.skipped else ""
-        found = [f"{self.layers} layers quantised{left}"]
-        found.append(f"outputs {like.decibels:.1f} dB, same answer for {like.agreement:.1%} of the samples")
+        lines = [f"{self.layers} layers quantised{left}"]
+        lines.append(f"outputs {like.decibels:.1f} dB, same answer for {like.agreement:.1%} of the samples")
         if like.right is not None:
-            found.append(f"right answers: floats {self.float_right:.1%}, quantised {like.right:.1%}")
+            lines.append(f"right answers: floats {self.float_right:.1%}, quantised {like.right:.1%}")
         for name, (before, after) in (("weights", self.weights), ("plan", self.plan)):
-            found.append(f"{name}: {bytes_text(before)} -> {bytes_text(after)} ({after / max(before, 1):.3f})")
-        return found
+            lines.append(f"{name}: {bytes_text(before)} -> {bytes_text(after)} ({after / max(before, 1):.3f})")
+        return lines
 
     def table_lines(self) -> list[str]:
         if not self.table:
@@ -97,16 +97,16 @@ class Answers(Record, eq=False):
 
     Fields
         outputs: of each run
-        wanted: the place of each sample's right score, None where nobody said
+        labels: the place of each sample's right score, None where nobody said
     """
 
     outputs: tuple[list[np.ndarray], ...]
-    wanted: np.ndarray | None = None
+    labels: np.ndarray | None = None
 
     @property
     def right(self) -> float | None:
         """Share of the floats' own answers that are right."""
-        return None if self.wanted is None else float((places(self.outputs) == self.wanted).mean())
+        return None if self.labels is None else float((places(self.outputs) == self.labels).mean())
 
     def like(self, run: Callable[..., list[np.ndarray]], samples: Iterable[tuple[np.ndarray, ...]]) -> Likeness:
         """How like these answers those of another function are."""
@@ -115,9 +115,9 @@ class Answers(Record, eq=False):
         power = sum(float(np.square(a, dtype=np.float64).sum()) for a, _ in pairs)
         noise = sum(float(np.square(a.astype(np.float64) - b).sum()) for a, b in pairs)
         decibels = 10 * np.log10(power / noise) if noise and power else MOST_DECIBELS
-        found = places(got)
-        right = None if self.wanted is None else float((found == self.wanted).mean())
-        return Likeness(float(decibels), float((found == places(self.outputs)).mean()), right)
+        answers = places(got)
+        right = None if self.labels is None else float((answers == self.labels).mean())
+        return Likeness(float(decibels), float((answers == places(self.outputs)).mean()), right)
 
 
 def places(outputs: Sequence[list[np.ndarray]]) -> np.ndarray:

@@ -12,13 +12,13 @@ from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Var
 from cgraph.ops.quantise import dequantize, quantize
 from cgraph.ops.reduce import mean
-from cgraph.quantiser.layers import Layer
+from cgraph.quantiser.layers import WeightLayer
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.observe import Samples
-from cgraph.quantiser.ranges import Form, Quantum, Weights
-from cgraph.quantiser.rebuild import applied
+from cgraph.quantiser.ranges import ByteForm, IntegerWeights, Quantum
+from cgraph.quantiser.rebuild import apply_layer
 from cgraph.storage.cell import assign_all
-from cgraph.system.progress import Tell, told
+from cgraph.system.progress import Tell, with_progress
 
 
 class Simulation:
@@ -35,34 +35,34 @@ class Simulation:
         network: Network,
         inputs: Sequence[Var],
         quanta: Mapping[Node, Quantum],
-        form: Form,
-        weights: Mapping[Layer, Weights],
+        form: ByteForm,
+        weights: Mapping[WeightLayer, IntegerWeights],
     ) -> None:
-        self.network, self.inputs, self.held = network, tuple(inputs), weights
+        self.network, self.inputs, self.integers = network, tuple(inputs), weights
         self.weights = {x: Var(x.weights.shape, name=f"weights of {x.name}") for x in network.layers}
         self.bias_vars = {x: Var(x.bias.shape, name=f"bias of {x.name}") for x in network.layers}
         self.flags = {x: Var((), "bool", f"flag{i}") for i, x in enumerate(network.bytes)}
         self.biases = {x: x.bias for x in network.layers}
 
-        def layer(x: Layer, given: Node) -> Node:
-            return applied(x, given, self.weights[x], self.bias_vars[x])
+        def layer(x: WeightLayer, operand: Node) -> Node:
+            return apply_layer(x, operand, self.weights[x], self.bias_vars[x])
 
-        def value(node: Node, made: Node) -> Node:
+        def value(node: Node, plain: Node) -> Node:
             quantum = quanta[node]
-            small = quantize(made, quantum.scale, quantum.zero, form.dtype)
-            return where(self.flags[node], dequantize(small, quantum.scale, quantum.zero), made)
+            small = quantize(plain, quantum.scale, quantum.zero, form.dtype)
+            return where(self.flags[node], dequantize(small, quantum.scale, quantum.zero), plain)
 
         new, self.outputs = network.rebuilt(layer, value)
         self.means = {x: mean_of_channels(x, new[x.end]) for x in network.layers}
         self.choose(())
 
-    def choose(self, layers: Iterable[Layer]) -> None:
+    def choose(self, layers: Iterable[WeightLayer]) -> None:
         """Quantise these layers, what they read, and no others."""
         names = {x.name for x in layers}
-        chosen = self.network.without(x.name for x in self.network.layers if x.name not in names)
-        values: dict[Var, Any] = {flag: node in chosen.bytes for node, flag in self.flags.items()}
+        network = self.network.without(x.name for x in self.network.layers if x.name not in names)
+        values: dict[Var, Any] = {flag: node in network.bytes for node, flag in self.flags.items()}
         for x, weights in self.weights.items():
-            values[weights] = self.held[x].floats if x.name in names else x.weights
+            values[weights] = self.integers[x].floats if x.name in names else x.weights
             values[self.bias_vars[x]] = self.biases[x] if x.name in names else x.bias
         assign_all(values)
 
@@ -71,7 +71,7 @@ class Simulation:
         freeze = [*self.weights.values(), *self.flags.values()] if frozen else []
         return compile(of, self.inputs, freeze=freeze)
 
-    def correct(self, layers: Sequence[Layer], samples: Samples, tell: Tell) -> None:
+    def correct(self, layers: Sequence[WeightLayer], samples: Samples, tell: Tell) -> None:
         """Quantise these layers, and change their biases, one after the other, until channels have the floats' means.
 
         Source: Nagel and others 2019, arXiv:1906.04721, section 4.2, by samples.
@@ -79,22 +79,22 @@ class Simulation:
         self.biases = {x: x.bias for x in self.network.layers}
         self.choose(())
         means = [self.means[x] for x in layers]
-        wanted = averages(self.function(means, True), told("means", samples, tell))
+        targets = averages(self.function(means, True), with_progress("means", samples, tell))
         self.choose(layers)
         function = self.function(means, True)
-        for i, layer in enumerate(told("biases", layers, tell)):
+        for i, layer in enumerate(with_progress("biases", layers, tell)):
             got = averages(function, samples)
-            self.biases[layer] = (layer.bias + (wanted[i] - got[i])).astype("float32")
+            self.biases[layer] = (layer.bias + (targets[i] - got[i])).astype("float32")
             self.bias_vars[layer].assign(self.biases[layer])
 
 
 def averages(function: Function, samples: Iterable[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
     """The mean of each output over samples, in double precision."""
     runs = [function(*arrays) for arrays in samples]
-    return [np.mean(found, axis=0, dtype="float64") for found in zip(*runs)]
+    return [np.mean(outputs, axis=0, dtype="float64") for outputs in zip(*runs)]
 
 
-def mean_of_channels(layer: Layer, x: Node) -> Node:
+def mean_of_channels(layer: WeightLayer, x: Node) -> Node:
     """The mean of each channel of a layer's sums: ``[n, c, h, w]`` of images, ``[..., c]`` of rows."""
     channel = 1 if isinstance(layer.core.op, Conv2d) else x.ndim - 1
     return mean(x, tuple(i for i in range(x.ndim) if i != channel))

@@ -18,13 +18,13 @@ from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.incremental import IncrementalPlan, State, Steps
-from cgraph.storage.cell import Value, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
-from cgraph.storage.shared_arenas import Room, Rooms
-from cgraph.system.fair_lock import Turns
+from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
+from cgraph.storage.shared_arenas import SharedArena, SharedArenas
+from cgraph.system.fair_lock import FairLock
 from cgraph.terminal import visible
 
 T = TypeVar("T")
-Given = dict[Variable, np.ndarray]
+Inputs = dict[Variable, np.ndarray]
 PRESENT_VALUE = attrgetter("cell.value")  # C code alone, as `Var.cell` is
 
 
@@ -57,16 +57,16 @@ class Runner:
         self._used: tuple[Variable, ...] = tuple(dict.fromkeys((*self.cells, *self.updated)))
         self._always = frozenset(self.inputs)
         self._by_name = {x.name: x for x in self.inputs}
-        self._idle: list[_Held] = []
-        self._rooms_shared: Rooms | None = None
-        self._turns = Turns()
+        self._idle: list[_InstanceRecord] = []
+        self._rooms_shared: SharedArenas | None = None
+        self._turns = FairLock()
         self._read: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
-        found = ", ".join(map(str, self.results))
+        inputs = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
+        outputs = ", ".join(map(str, self.results))
         size = f"; arena {bytes_text(self.nbytes)}" if self.incremental else ""
-        return visible(f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>")
+        return visible(f"<{type(self).__name__} ({inputs}) -> {outputs or 'updates only'}{size}>")
 
     @property
     def results(self) -> list[Spec]:
@@ -80,9 +80,9 @@ class Runner:
 
     def __copy__(self) -> Self:
         """The same cells and code, other arenas: runs of both may go on at once where there are no update edges."""
-        made = type(self).__new__(type(self))
-        made.__dict__ |= {**self.__dict__, "_idle": []}
-        return made
+        copy = type(self).__new__(type(self))
+        copy.__dict__ |= {**self.__dict__, "_idle": []}
+        return copy
 
     def returning(self, library: str) -> Self:
         """This Function, in the same memory, but its calls return arrays of ``torch``, ``jax``, ``cupy`` or ``numpy``.
@@ -93,11 +93,11 @@ class Runner:
         Raises
             InputError: the library is another, or not installed
         """
-        made = type(self).__new__(type(self))
-        made.__dict__ |= {**self.__dict__, "_read": None if library == "numpy" else reader_of(library)}
-        return made
+        copy = type(self).__new__(type(self))
+        copy.__dict__ |= {**self.__dict__, "_read": None if library == "numpy" else reader_of(library)}
+        return copy
 
-    def share(self, rooms: Rooms, turns: Turns) -> None:
+    def share(self, rooms: SharedArenas, turns: FairLock) -> None:
         """Run in memory that other Runners run in by turns, and take turns with them where there are update edges."""
         rooms.need(self.nbytes if self.incremental else 0)
         self._rooms_shared, self._turns = rooms, turns
@@ -106,14 +106,14 @@ class Runner:
     @property
     def state(self) -> dict[str, Variable]:
         """The cells by name; of those with one name the second is called ``name.2``."""
-        found: dict[str, Variable] = {}
+        cells: dict[str, Variable] = {}
         for x in self._used:
             count, name = 1, x.name
-            while name in found:
+            while name in cells:
                 count += 1
                 name = f"{x.name}.{count}"
-            found[name] = x
-        return found
+            cells[name] = x
+        return cells
 
     def between_runs(self, work: Callable[[], T]) -> T:
         """What `work` returns, called while no run of this Function writes into its cells."""
@@ -129,7 +129,7 @@ class Runner:
         values = zip(self.state, self._values_now().values())
         return {name: np.array(value.array) for name, value in values if value.is_there}
 
-    def _values_now(self) -> dict[Variable, Value]:
+    def _values_now(self) -> dict[Variable, CellValue]:
         """What the cells hold at one moment: read in one step, between assignments of several cells."""
         return dict(zip(self._used, map(PRESENT_VALUE, self._used)))
 
@@ -168,7 +168,7 @@ class Runner:
             return self.between_runs(lambda: self._run(values, rooms, copy))
         return self._run(values, rooms, copy)
 
-    def _values(self, args: tuple, named: dict[str, Any]) -> Given:
+    def _values(self, args: tuple, named: dict[str, Any]) -> Inputs:
         if len(args) != len(self.inputs) or named:
             args = self._ordered(args, named)
         return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
@@ -185,19 +185,19 @@ class Runner:
         """The values of all inputs in order, each given once."""
         if len(args) > len(self.inputs):
             raise InputError(f"{len(args)} inputs are given, the Function takes {len(self.inputs)}")
-        given: dict[Variable, Any] = dict(zip(self.inputs, args))
+        values: dict[Variable, Any] = dict(zip(self.inputs, args))
         for name, value in named.items():
             x = self._by_name.get(name)
             if x is None:
-                known = ", ".join(self._by_name) or "none"
-                raise InputError(f"there is no input {name!r}; the inputs are {known}")
-            if x in given:
+                names = ", ".join(self._by_name) or "none"
+                raise InputError(f"there is no input {name!r}; the inputs are {names}")
+            if x in values:
                 raise InputError(f"input {name!r} is given twice")
-            given[x] = value
+            values[x] = value
         for x in self.inputs:
-            if x not in given:
+            if x not in values:
                 raise InputError(f"input {x.name} {x.spec} is missing")
-        return tuple(given[x] for x in self.inputs)
+        return tuple(values[x] for x in self.inputs)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
         """The arrays that take the outputs, checked before anything is done."""
@@ -218,62 +218,62 @@ class Runner:
             raise InputError(f"out is {out!r:.60}; it takes an array for each of the {len(self.outputs)} outputs")
         return list(out)
 
-    def _run(self, given: Given, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
-        held = self._take()
+    def _run(self, inputs: Inputs, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
+        record = self._take()
         try:
-            found = self._run_on(held, given, out, copy)
+            results = self._run_on(record, inputs, out, copy)
             if self._read is not None:
-                found = [self._read(x) for x in found]
+                results = [self._read(x) for x in results]
         finally:
-            self._give(held)
-        return found[0] if self.single else found
+            self._give(record)
+        return results[0] if self.single else results
 
     def _run_on(
-        self, held: "_Held", given: Given, out: Sequence[np.ndarray | None] | None, copy: bool
+        self, record: "_InstanceRecord", inputs: Inputs, out: Sequence[np.ndarray | None] | None, copy: bool
     ) -> list[np.ndarray]:
         """A run: all that may fail, then the run itself, which writes all update edges or none, then the results.
 
         Whoever sees a Var's version may keep what is computed from it. So there is none while a run may be writing, and
         what the instance holds is known only when the run is over.
         """
-        instance = held.instance
+        instance = record.instance
         values = self._values_now() if self._used else {}
         versions = [values[x].version for x in self.cells]
         if None in [value.stamp for value in values.values()]:
             self._check(values)
             if not all(values[x].is_there for x in self.updated):
-                held.done = np.zeros(1, np.int64)
-        instance.bind(given, values, held.done)
-        shown = [None if made else np.array(instance.read(x)) for x, made in zip(self.outputs, held.made)]
+                record.done = np.zeros(1, np.int64)
+        instance.bind(inputs, values, record.done)
+        shown = [None if fresh else np.array(instance.read(x)) for x, fresh in zip(self.outputs, record.fresh)]
         if out is None:
             out = [
-                np.empty(x.spec.shape, x.spec.dtype) if made and (copy or not own) else None
-                for x, made, own in zip(self.outputs, held.made, held.own)
+                np.empty(x.spec.shape, x.spec.dtype) if fresh and (copy or not own) else None
+                for x, fresh, own in zip(self.outputs, record.fresh, record.own)
             ]
-        steps = self._steps(held, versions)
-        held.state = None
+        steps = self._steps(record, versions)
+        record.state = None
         try:
             for x in self.updated:
                 values[x].version = None
             instance.run(steps.run)
-            held.versions, held.state = versions, steps.after
+            record.versions, record.state = versions, steps.after
         finally:
             for x in self.updated:
                 values[x].renew()
         results = (instance.read(x) if value is None else value for x, value in zip(self.outputs, shown))
-        return [value if room is None else filled(room, value) for room, value in zip(out, results)]
+        return [value if room is None else copy_into(room, value) for room, value in zip(out, results)]
 
-    def _steps(self, held: "_Held", versions: list[int | None]) -> Steps:
+    def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> Steps:
         """What must run, given what the instance holds."""
         if self.incremental is None:
             return Steps(None, None)
-        if held.versions == versions and None not in versions:
-            return self.incremental.steps(held.state, self._always)
-        known = held.versions or [None] * len(versions)
-        changed = (x for x, now, then in zip(self.cells, versions, known) if now is None or now != then)
-        return self.incremental.steps(held.state, self._always.union(changed))
+        if record.versions == versions and None not in versions:
+            return self.incremental.steps(record.state, self._always)
+        earlier = record.versions or [None] * len(versions)
+        changed = (x for x, now, then in zip(self.cells, versions, earlier) if now is None or now != then)
+        return self.incremental.steps(record.state, self._always.union(changed))
 
-    def _check(self, values: Mapping[Variable, Value]) -> None:
+    def _check(self, values: Mapping[Variable, CellValue]) -> None:
         """Every Var that is no input holds a value."""
         for x in self.cells:
             if not values[x].is_there:
@@ -282,18 +282,18 @@ class Runner:
     @contextmanager
     def instance_for(self, args: tuple, named: Mapping[str, Any]) -> Iterator[Instance]:
         """An instance with these inputs, for who times or looks at runs that write no update edge."""
-        given, held = self._values(args, dict(named)), self._take()
+        inputs, record = self._values(args, dict(named)), self._take()
         try:
             values = self._values_now()
             self._check(values)
-            values |= {x: Value(np.array(values[x].array) if values[x].is_there else None) for x in self.updated}
-            held.state = None  # what the arena holds afterwards belongs to no version of the Vars
-            held.instance.bind(given, values, held.done)
-            yield held.instance
+            values |= {x: CellValue(np.array(values[x].array) if values[x].is_there else None) for x in self.updated}
+            record.state = None  # what the arena holds afterwards belongs to no version of the Vars
+            record.instance.bind(inputs, values, record.done)
+            yield record.instance
         finally:
-            self._give(held)
+            self._give(record)
 
-    def _take(self) -> "_Held":
+    def _take(self) -> "_InstanceRecord":
         """An idle instance, or a new one."""
         if self._rooms_shared is None and self._idle:
             try:
@@ -307,29 +307,29 @@ class Runner:
                 raise
             raise ArenaError(self._needs("which the machine does not give")) from None
 
-    def _new(self) -> "_Held":
-        return _Held(self.program.instance(), self.outputs)
+    def _new(self) -> "_InstanceRecord":
+        return _InstanceRecord(self.program.instance(), self.outputs)
 
-    def _in(self, room: Room) -> "_Held":
+    def _in(self, room: SharedArena) -> "_InstanceRecord":
         """The instance in some memory; what it held there is gone when another program has run since."""
         own = ref(self)
-        held = room.held.get(own)
-        if held is None:
-            held = room.held[own] = _Held(self.program.instance(room.memory), self.outputs, room)
+        record = room.instances.get(own)
+        if record is None:
+            record = room.instances[own] = _InstanceRecord(self.program.instance(room.memory), self.outputs, room)
         if room.last is not own:
-            held.state, room.last = None, own
-        return held
+            record.state, room.last = None, own
+        return record
 
-    def _give(self, held: "_Held") -> None:
+    def _give(self, record: "_InstanceRecord") -> None:
         """A run is over."""
-        if held.room is None:
-            self._idle.append(held)
+        if record.room is None:
+            self._idle.append(record)
         elif self._rooms_shared is not None:
-            self._rooms_shared.give(held.room)
+            self._rooms_shared.give(record.room)
 
-    def _needs(self, given: str) -> str:
+    def _needs(self, available: str) -> str:
         """What a run needs, and what there is."""
-        return f"the arena needs {bytes_text(self.nbytes)}, {given}"
+        return f"the arena needs {bytes_text(self.nbytes)}, {available}"
 
 
 def check_room(room: Any, spec: Spec) -> None:
@@ -342,26 +342,26 @@ def check_room(room: Any, spec: Spec) -> None:
         raise InputError(f"out has a read-only array for {spec}")
 
 
-def filled(room: np.ndarray, value: np.ndarray) -> np.ndarray:
+def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:
     """The array that takes a value, with it."""
     np.copyto(room, value)
     return room
 
 
-class _Held:
+class _InstanceRecord:
     """An instance and what it holds. Changes: the values of which run, for which versions of the cells.
 
     Fields
-        made, own: per output, whether a run computes it, and whether it lies in the instance's memory
+        fresh, own: per output, whether a run computes it, and whether it lies in the instance's memory
         room: the memory that it shares with other programs; None where it has its own
         state: which values, see `Recompute`; None: nobody knows of any
         versions: of the cells in the run that `state` is of
         done: the word that a run sets when it has written its update edges
     """
 
-    def __init__(self, instance: Instance, outputs: Sequence[Any], room: Room | None = None) -> None:
+    def __init__(self, instance: Instance, outputs: Sequence[Any], room: SharedArena | None = None) -> None:
         self.instance, self.room = instance, room
-        self.made = [instance.makes(x) for x in outputs]
+        self.fresh = [instance.makes(x) for x in outputs]
         self.own = [instance.owns(x) for x in outputs]
         self.state: State | None = None
         self.versions: list[int | None] = []

@@ -42,16 +42,16 @@ class ByRows(Runner):
                 check_room(room, spec)
         return rooms
 
-    def _run_on(self, held: Any, given: dict[Variable, Any], out: Sequence[Any] | None, copy: bool) -> list[Any]:
+    def _run_on(self, record: Any, inputs: dict[Variable, Any], out: Sequence[Any] | None, copy: bool) -> list[Any]:
         to = {i: new_array(x.spec) if out is None else out[i] for i, x in self.pictures.items()}
         ports: dict[Any, Any] = {self.pictures[i]: RowSink(room) for i, room in to.items()}
         rest: list[Any] | None = (
             None if out is None else [new_array(x.spec) if i in to else out[i] for i, x in enumerate(self.outputs)]
         )
-        found: list[Any] = super()._run_on(held, {**given, **ports}, rest, copy)
+        results: list[Any] = super()._run_on(record, {**inputs, **ports}, rest, copy)
         for i, room in to.items():
-            found[i] = room if isinstance(room, np.ndarray) else None
-        return found
+            results[i] = room if isinstance(room, np.ndarray) else None
+        return results
 
 
 def new_array(spec: Spec) -> np.ndarray:

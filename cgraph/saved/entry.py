@@ -77,13 +77,13 @@ def plain(params: tuple) -> list[Any]:
 
 def weights_of(code: Code, ring: Ring) -> tuple[Pieces, list[Any]]:
     """The file of what goes through a ring; the ring's bytes, and where each piece lies and its bytes."""
-    file, found = Pieces(), []
+    file, places = Pieces(), []
     for piece in ring.pieces:
         array = code.constants[piece.constant]
-        found.append([file.add(array, PAGE), array.nbytes])
+        places.append([file.add(array, PAGE), array.nbytes])
         forget(array)
     file.fill(PAGE)
-    return file, [ring.nbytes, found]
+    return file, [ring.nbytes, places]
 
 
 def in_program_order(code: Code, streamed: Collection[int]) -> list[np.ndarray]:

@@ -50,15 +50,15 @@ class Folder:
         except OSError as error:
             raise FormatError(f"{path}: {error.strerror}") from None
         try:
-            seen = os.fstat(handle)
-            self._stamps[name] = stamp_of(seen)
-            if not is_regular(seen):
+            status = os.fstat(handle)
+            self._stamps[name] = stamp_of(status)
+            if not is_regular(status):
                 raise FormatError(f"{path} is no regular file")
-            if not self.trust and not is_own(seen):
+            if not self.trust and not is_own(status):
                 raise foreign(path)
-            if not seen.st_size:  # cannot be mapped
+            if not status.st_size:  # cannot be mapped
                 return np.zeros(0, np.uint8)
-            return np.frombuffer(mmap.mmap(handle, seen.st_size, mmap.MAP_PRIVATE, mmap.PROT_READ), np.uint8)
+            return np.frombuffer(mmap.mmap(handle, status.st_size, mmap.MAP_PRIVATE, mmap.PROT_READ), np.uint8)
         finally:
             os.close(handle)
 

@@ -67,7 +67,7 @@ def sum_fits(raw: bytes) -> bool:
 
 def sum_of(parts: Sequence) -> int:
     """The CRC-32 of pieces one behind another: it finds damage, not malice."""
-    found = 0
+    crc = 0
     for part in parts:
-        found = crc32(part, found)
-    return found
+        crc = crc32(part, crc)
+    return crc

@@ -80,12 +80,12 @@ def entries_of(file: np.ndarray) -> dict[str, Any]:
     if sum(raw.count(mark) for mark in (b",", b":", b"[", b"{")) > MOST_VALUES:
         raise FormatError(f"the manifest holds more than {MOST_VALUES:,} values")
     try:
-        found = json.loads(raw, object_pairs_hook=unique)
+        entries = json.loads(raw, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the manifest is no JSON: {error}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(entries, dict) or entries.get("format") != FORMAT:
         raise FormatError("this is no saved function")
-    return found
+    return entries
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -116,10 +116,10 @@ def target_of(targets: dict[str, Any], features: frozenset[str]) -> str | None:
 
 def manifest_of(entries: dict[str, Any]) -> Manifest:
     """The manifest of this version's entries."""
-    given = [variable_of(x) for x in get(entries, "variables", list)]
-    variables = tuple(x for x, _ in given)
+    pairs = [variable_of(x) for x in get(entries, "variables", list)]
+    variables = tuple(x for x, _ in pairs)
 
-    def chosen(name: str) -> tuple[SavedVar, ...]:
+    def variables_in(name: str) -> tuple[SavedVar, ...]:
         return tuple(variables[i] for i in numbers(entries, name, len(variables)))
 
     outputs = tuple(SavedOutput(spec_of(*items(x, 2))) for x in get(entries, "outputs", list))
@@ -130,9 +130,9 @@ def manifest_of(entries: dict[str, Any]) -> Manifest:
     files = get(entries, "files", dict)
     if not all(isinstance(x, list) and len(x) == 2 and all(map(is_size, x)) for x in files.values()):
         raise malformed("files")
-    starts = tuple(start for _, start in given)
-    known = chosen("inputs"), chosen("cells"), chosen("updated"), outputs, distinct_names(names)
-    return Manifest(entries, variables, starts, *known, files)
+    starts = tuple(start for _, start in pairs)
+    lists = variables_in("inputs"), variables_in("cells"), variables_in("updated"), outputs, distinct_names(names)
+    return Manifest(entries, variables, starts, *lists, files)
 
 
 def variable_of(entry: Any) -> tuple[SavedVar, int]:
@@ -176,13 +176,13 @@ def is_size(x: Any) -> bool:
 
 def numbers(entry: Any, name: str, below: int) -> list[int]:
     """A list of numbers from 0 to less than `below`, none of them twice."""
-    found = get(entry, name, list)
-    if not all(is_size(x) and x < below for x in found) or len(set(found)) != len(found):
+    values = get(entry, name, list)
+    if not all(is_size(x) and x < below for x in values) or len(set(values)) != len(values):
         raise malformed(name)
-    return found
+    return values
 
 
-class Arrays:
+class FileArrays:
     """Arrays in a file, by name."""
 
     def __init__(self, raw: np.ndarray, index: dict[str, Any]) -> None:
@@ -197,10 +197,10 @@ class Arrays:
         nbytes = prod(sizes) * np.dtype(dtype).itemsize
         if start + nbytes > len(self.raw):
             raise malformed(f"{name} ends behind its file")
-        found = self.raw[start : start + nbytes].view(dtype).reshape(sizes)
-        if below is not None and found.size and (found.min() < 0 or found.max() >= below):
+        array = self.raw[start : start + nbytes].view(dtype).reshape(sizes)
+        if below is not None and array.size and (array.min() < 0 or array.max() >= below):
             raise malformed(f"{name} has numbers that are none of something")
-        return found
+        return array
 
 
 def check_inside(view: View, nbytes: int) -> None:
@@ -212,9 +212,9 @@ def check_inside(view: View, nbytes: int) -> None:
         raise malformed("an output lies outside of its memory")
 
 
-def whole_numbers(entry: Sequence[Any], count: int) -> tuple[int, ...]:
+def integers(entry: Sequence[Any], count: int) -> tuple[int, ...]:
     """A list of so many whole numbers."""
-    found = items(entry, count)
-    if not all(type(x) is int for x in found):
-        raise malformed(f"{found!r:.40}")
-    return tuple(found)
+    values = items(entry, count)
+    if not all(type(x) is int for x in values):
+        raise malformed(f"{values!r:.40}")
+    return tuple(values)

@@ -11,7 +11,7 @@ from cgraph.errors import FormatError
 from cgraph.kernels.code_image import ADDRESS_BYTES, Image
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import IMAGES, PAGE, STATE, constants_file, image_file, program_file, sum_of, weights_file
-from cgraph.saved.manifest import Arrays, Manifest, get, is_size, items, malformed
+from cgraph.saved.manifest import FileArrays, Manifest, get, is_size, items, malformed
 from cgraph.system.alignment import aligned_memory, round_up
 from cgraph.system.file_ownership import Stamp
 
@@ -36,20 +36,20 @@ class Parts:
         self.manifest, self.target = manifest, target
         self.entry = get(get(manifest.entries, "targets", dict), target, dict)
         data, images = constants_file(target), [image_file(x, target) for x in IMAGES]
-        given, streamed = self.entry.get("ring"), weights_file(target)
-        large = (data,) if given is None else (data, streamed)
+        ring, streamed = self.entry.get("ring"), weights_file(target)
+        large = (data,) if ring is None else (data, streamed)
         names = (STATE, program_file(target), *large, *images)
         sums = manifest.files
-        self.files = {name: checked(name, files[name], sums, verify or name not in large) for name in names}
+        self.files = {name: check_file(name, files[name], sums, verify or name not in large) for name in names}
         for name in large if in_memory else ():
             self.files[name] = in_memory_of(self.files[name])
         self.constants, self.weights = self.files[data], self.files.get(streamed, np.zeros(0, np.uint8))
-        nbytes, self.places = (0, []) if given is None else places_of(given, len(self.weights))
+        nbytes, self.places = (0, []) if ring is None else places_of(ring, len(self.weights))
         self.is_verified = verify
         self.ring: tuple[str, Stamp, int] | None = None
         if nbytes and isinstance(files, Folder) and not in_memory:
             self.ring = os.path.join(files.path, streamed), files.stamp(streamed), nbytes
-        self.arrays = Arrays(self.files[program_file(target)], get(self.entry, "arrays", dict))
+        self.arrays = FileArrays(self.files[program_file(target)], get(self.entry, "arrays", dict))
 
     def image(self, name: str) -> Image:
         """Machine code."""
@@ -66,7 +66,7 @@ class Parts:
         return Image(code, symbols, inner, tuple((f, at, plus) for f, at, plus in outer))
 
 
-def checked(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool) -> np.ndarray:
+def check_file(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool) -> np.ndarray:
     """Return a file of the size that the manifest says, and, if it is to be summed, of its sum."""
     nbytes, crc = items(sums.get(name), 2)
     if len(raw) != nbytes:
@@ -78,13 +78,13 @@ def checked(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool) -
 
 def places_of(ring: Any, size: int) -> tuple[int, list[tuple[int, int]]]:
     """Bytes of a ring, and where each of its pieces lies in a file of so many bytes, with its own."""
-    nbytes, given = items(ring, 2)
-    found = [tuple(items(x, 2)) for x in given] if type(given) is list else []
-    if not found or not is_size(nbytes) or not all(map(is_size, itertools.chain(*found))):
+    nbytes, entries = items(ring, 2)
+    places = [tuple(items(x, 2)) for x in entries] if type(entries) is list else []
+    if not places or not is_size(nbytes) or not all(map(is_size, itertools.chain(*places))):
         raise malformed("ring")
-    if any(start % PAGE or start + round_up(length, PAGE) > size for start, length in found):
+    if any(start % PAGE or start + round_up(length, PAGE) > size for start, length in places):
         raise malformed("weights outside of their file")
-    return nbytes, found
+    return nbytes, places
 
 
 def is_addend(x: object) -> bool:
@@ -94,6 +94,6 @@ def is_addend(x: object) -> bool:
 
 def in_memory_of(raw: np.ndarray) -> np.ndarray:
     """A copy that begins where kernels want constants to."""
-    found = aligned_memory(len(raw))
-    found[...] = raw
-    return found
+    copy = aligned_memory(len(raw))
+    copy[...] = raw
+    return copy

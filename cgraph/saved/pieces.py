@@ -17,7 +17,7 @@ class Pieces:
         self.parts: list[Any] = []
         self.nbytes, self.crc = 0, 0
         self.index: dict[str, list[Any]] = {}
-        self._known: dict[tuple[int, bytes], int] = {}
+        self._starts: dict[tuple[int, bytes], int] = {}
 
     def add(self, x: np.ndarray, alignment: int = ALIGNMENT) -> int:
         """Where the array begins: at a multiple of so many bytes."""
@@ -38,10 +38,10 @@ class Pieces:
     def add_once(self, x: np.ndarray) -> int:
         """Where the array's content begins, which lies there once however many arrays have it."""
         key = x.nbytes, sha256(bytes_in(x)).digest()
-        if key not in self._known:
-            self._known[key] = self.add(x)
+        if key not in self._starts:
+            self._starts[key] = self.add(x)
             forget(x)
-        return self._known[key]
+        return self._starts[key]
 
     def name(self, name: str, x: Any, dtype: str = "<i8") -> None:
         """An array that is found again by name."""

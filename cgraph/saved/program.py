@@ -11,7 +11,7 @@ from cgraph.kernels.kernel import ARENA, Kernel, Pointer, View
 from cgraph.memory.tables import Lists, Tables
 from cgraph.record import replace
 from cgraph.saved.layout import KINDS
-from cgraph.saved.manifest import Arrays, check_inside, get, is_size, items, malformed, numbers, whole_numbers
+from cgraph.saved.manifest import FileArrays, check_inside, get, integers, is_size, items, malformed, numbers
 from cgraph.saved.parts import Parts
 
 
@@ -21,7 +21,7 @@ def code_of(parts: Parts) -> Code:
     kernels = tuple(kernel_of(*items(x, 2)) for x in get(entry, "kernels", list))
     arrays.get("kernels.starts", "<i8", len(kernels))
     table, args = arrays.get("table", "<i8", -1, 4), arrays.get("args", "<i8", -1)
-    nbytes, first_write = whole_numbers(get(entry, "sizes", list), 2)
+    nbytes, first_write = integers(get(entry, "sizes", list), 2)
     first_row = arrays.get("first_row", "<i8", -1, below=len(table) + 1)
     labels = arrays.get("labels", "|u1", -1).tobytes().decode(errors="replace").split("\n")
     label_of = arrays.get("label_of", "<i8", len(table), below=len(labels))
@@ -29,7 +29,7 @@ def code_of(parts: Parts) -> Code:
     if nbytes < 0 or not 0 <= first_write < len(first_row) - 1:
         raise malformed("sizes")
     which = [numbers(entry, name, len(manifest.variables)) for name in ("variables", "targets")]
-    variables, targets = (tuple(manifest.variables[i] for i in chosen) for chosen in which)
+    variables, targets = (tuple(manifest.variables[i] for i in indices) for indices in which)
     if not set(targets) <= set(manifest.updated):
         raise malformed("targets")
     views = dict(zip(manifest.outputs, views_of(parts, nbytes)))
@@ -75,44 +75,46 @@ def check_rows(table: np.ndarray, first_row: np.ndarray, below: tuple[int, int])
         raise malformed("rows")
 
 
-def relocations_of(arrays: Arrays, counts: dict[str, int], words: int) -> tuple[Relocation, ...]:
+def relocations_of(arrays: FileArrays, counts: dict[str, int], words: int) -> tuple[Relocation, ...]:
     """What to fill in; every variable and target is named once."""
     symbols = arrays.get("symbols", "<i8", -1, 3).tolist()
     positions = arrays.get("positions", "<i8", -1, below=words)
     offsets = arrays.get("offsets", "<i8", len(positions))
-    found, at = [], 0
+    relocations, at = [], 0
     for kind, number, count in symbols:
-        known = 0 <= kind < len(KINDS) and 0 <= number < counts[KINDS[kind]]
-        if not known or not 0 <= count <= len(positions) - at:
+        is_valid = 0 <= kind < len(KINDS) and 0 <= number < counts[KINDS[kind]]
+        if not is_valid or not 0 <= count <= len(positions) - at:
             raise malformed("symbols")
-        found.append(Relocation(Symbol(KINDS[kind], number), positions[at : at + count], offsets[at : at + count]))
+        relocations.append(
+            Relocation(Symbol(KINDS[kind], number), positions[at : at + count], offsets[at : at + count])
+        )
         at += count
-    named = [r.symbol for r in found]
-    wanted = [Symbol(kind, i) for kind in ("variable", "target") for i in range(counts[kind])]
-    if at != len(positions) or len(set(named)) != len(named) or not set(wanted) <= set(named):
+    named = [r.symbol for r in relocations]
+    needs = [Symbol(kind, i) for kind in ("variable", "target") for i in range(counts[kind])]
+    if at != len(positions) or len(set(named)) != len(named) or not set(needs) <= set(named):
         raise malformed("symbols")
-    return tuple(found)
+    return tuple(relocations)
 
 
 def views_of(parts: Parts, nbytes: int) -> list[View]:
     """Where each output lies."""
-    manifest, found, entries = parts.manifest, [], get(parts.entry, "views", list)
+    manifest, views, entries = parts.manifest, [], get(parts.entry, "views", list)
     bases: dict[str, Sequence[Any]] = {"arena": [ARENA], "variable": manifest.variables, "constant": [parts.constants]}
     if len(entries) != len(manifest.outputs):
         raise malformed("views")
     for output, entry in zip(manifest.outputs, entries):
         kind, number, offset, strides = items(entry, 4)
-        known = bases.get(kind, ()) if type(kind) is str else ()
-        if not is_size(number) or number >= len(known) or type(offset) is not int:
+        candidates = bases.get(kind, ()) if type(kind) is str else ()
+        if not is_size(number) or number >= len(candidates) or type(offset) is not int:
             raise malformed("views")
-        spec, base = output.spec, known[number]
-        view = View(Pointer(base, offset), spec.shape, whole_numbers(strides, spec.ndim), spec.dtype.str[1:])
+        spec, base = output.spec, candidates[number]
+        view = View(Pointer(base, offset), spec.shape, integers(strides, spec.ndim), spec.dtype.str[1:])
         check_inside(view, nbytes if kind == "arena" else len(base) if kind == "constant" else base.spec.nbytes)
-        found.append(view)
-    return found
+        views.append(view)
+    return views
 
 
-def tables_of(arrays: Arrays) -> Tables:
+def tables_of(arrays: FileArrays) -> Tables:
     """What the plan says of what runs again."""
     workspace = arrays.get("again.workspace", "<i8", -1)
     steps = len(workspace)
@@ -122,8 +124,11 @@ def tables_of(arrays: Arrays) -> Tables:
         raise malformed("workspaces")
 
     def lists(name: str, count: int) -> Lists:
-        held = arrays.get(f"again.{name}.items", "<i8", -1, below=steps)
-        return Lists(arrays.get(f"again.{name}.starts", "<i8", count + 1, below=len(held) + 1), held)
+        entries = arrays.get(f"again.{name}.items", "<i8", -1, below=steps)
+        return Lists(arrays.get(f"again.{name}.starts", "<i8", count + 1, below=len(entries) + 1), entries)
 
-    kept, depends = arrays.get("again.kept", "<i8", -1, below=steps), arrays.get("again.depends", "|u1", steps, -1)
-    return Tables(segments, lists("reads", steps), lists("parts", values), workspace, kept, depends)
+    persistent, depends = (
+        arrays.get("again.kept", "<i8", -1, below=steps),
+        arrays.get("again.depends", "|u1", steps, -1),
+    )
+    return Tables(segments, lists("reads", steps), lists("parts", values), workspace, persistent, depends)

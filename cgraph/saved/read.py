@@ -19,9 +19,9 @@ from cgraph.running.runner import Runner
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import GRAPH, MANIFEST, STATE
 from cgraph.saved.manifest import entries_of, get, malformed, manifest_of, misfit, target_of
-from cgraph.saved.parts import Files, Parts, checked
+from cgraph.saved.parts import Files, Parts, check_file
 from cgraph.saved.program import code_of, tables_of
-from cgraph.storage.cell import Cell, Value, aligned_empty, commit, set_all
+from cgraph.storage.cell import Cell, CellValue, aligned_empty, commit, set_all
 
 
 def load(
@@ -49,32 +49,32 @@ def load(
     check_threads(threads)
     opened = Folder(folder, trust)
     try:
-        return loaded(opened, threads, verify, in_memory)
+        return load_files(opened, threads, verify, in_memory)
     except CgraphError as error:
         raise FormatError(f"{os.fspath(folder)}: {error}") from None
     finally:
         opened.close()
 
 
-def loaded(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
+def load_files(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
     """A function of these files."""
     try:
-        return fitting(files, threads, verify, in_memory)
+        return load_or_compile(files, threads, verify, in_memory)
     except RecursionError:
         raise malformed("lists in lists without end") from None
 
 
-def fitting(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
+def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
     """The function, or its graph compiled, as it fits this machine and version."""
     entries, features = entries_of(files[MANIFEST]), cpu_features()
     reason = misfit(entries, features)
     if reason:
         if isinstance(files, Folder) and GRAPH in files:
-            return compiled_anew(graph_of(files, entries), entries, threads)
+            return compile_graph(graph_of(files, entries), entries, threads)
         raise FormatError(reason)
     manifest = manifest_of(entries)
     if GRAPH in manifest.files and isinstance(files, Folder):
-        checked(GRAPH, files[GRAPH], manifest.files, verify)
+        check_file(GRAPH, files[GRAPH], manifest.files, verify)
     target = target_of(get(entries, "targets", dict), features)
     assert target is not None  # misfit
     return SavedFunction(Parts(files, manifest, target, verify, in_memory), threads)
@@ -84,11 +84,11 @@ def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
     """The graph that lies beside a program, with the sum that the manifest says; until format 2 it said none."""
     graph, sums = folder[GRAPH], entries.get("files")
     if entries.get("version") not in WITHOUT_SUM:
-        checked(GRAPH, graph, sums if isinstance(sums, dict) else {}, True)
+        check_file(GRAPH, graph, sums if isinstance(sums, dict) else {}, True)
     return graph.data
 
 
-def compiled_anew(graph: memoryview, entries: dict[str, Any], threads: int) -> Runner:
+def compile_graph(graph: memoryview, entries: dict[str, Any], threads: int) -> Runner:
     """A graph compiled for this machine."""
     return slots.compile_onnx(graph, entries.get("single") is True, threads)
 
@@ -121,11 +121,11 @@ class SavedFunction(Runner):
         if tables.depends.shape[1] != len(variables) // 8 + 1 or len(code.first_row) != steps + 2:
             raise malformed("what depends on what")
         offer_native(partial(native_of, parts))
-        memory, addresses = placed_code(parts, "kernels")
+        memory, addresses = place_code(parts, "kernels")
         program = CpuProgram(code, np.array(addresses, np.int64), threads or cores(), memory=memory)
-        known = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
+        roles = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
         single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
-        super().__init__(program, *known, single, IncrementalPlan(steps, variables, lambda: tables))
+        super().__init__(program, *roles, single, IncrementalPlan(steps, variables, lambda: tables))
         self.parts, self.names = parts, manifest.names
         self._fill(parts.files[STATE])
 
@@ -143,30 +143,30 @@ class SavedFunction(Runner):
         set_all([x for x, _ in pairs], "cell", [y.cell for _, y in pairs])
 
     def __reduce__(self) -> tuple:
-        return unpickled, (slots.bytes_of_functions([self]),)
+        return unpickle, (slots.bytes_of_functions([self]),)
 
     def _fill(self, state: np.ndarray) -> None:
         """Give the cells what they held."""
-        values: dict[Cell, Value] = {}
+        values: dict[Cell, CellValue] = {}
         for x, start in zip(self.parts.manifest.variables, self.parts.manifest.starts):
             if start >= 0:
                 if start + x.spec.nbytes > len(state):
                     raise malformed("a value outside of its file")
                 own = aligned_empty(x.spec)
                 own.reshape(-1).view(np.uint8)[...] = state[start : start + x.spec.nbytes]
-                values[x.cell] = Value(own)
+                values[x.cell] = CellValue(own)
         commit([*values], values.values())
 
 
 def native_of(parts: Parts) -> tuple[dict[Kernel, int], np.ndarray]:
     """The interpreter."""
-    memory, addresses = placed_code(parts, "interpreter")
+    memory, addresses = place_code(parts, "interpreter")
     if len(addresses) != len(WORDS):
         raise malformed("the interpreter")
     return dict(zip(interpreter(), addresses)), memory
 
 
-def placed_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
+def place_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
     """Executable memory with an image, and the addresses of its functions."""
     image = parts.image(name)
     try:
@@ -176,7 +176,10 @@ def placed_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
     return memory, list(addresses.values())
 
 
-def unpickled(files: Mapping[str, bytes]) -> Runner:
+def unpickle(files: Mapping[str, bytes]) -> Runner:
     """A function from its files' bytes. Whoever unpickles runs what the pickle says, so trust is no question."""
     arrays = {name: np.frombuffer(raw, np.uint8) for name, raw in files.items()}
-    return loaded(arrays, threads=0, verify=True, in_memory=True)
+    return load_files(arrays, threads=0, verify=True, in_memory=True)
+
+
+unpickled = unpickle  # as older pickles name it

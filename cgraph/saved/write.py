@@ -83,10 +83,10 @@ def names_of(function: Runner) -> Sequence[str]:
 
 def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None = None) -> dict[str, list[Any]]:
     """The files of the same function compiled for some targets, each in pieces; cells as they are between runs."""
-    return functions[0].between_runs(lambda: written(functions, names, graph))
+    return functions[0].between_runs(lambda: file_parts(functions, names, graph))
 
 
-def written(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None) -> dict[str, list[Any]]:
+def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None) -> dict[str, list[Any]]:
     """The files, each in pieces; all but the manifest are in it with their sums."""
     first = functions[0]
     variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
@@ -115,23 +115,23 @@ def written(functions: Sequence[Runner], names: Sequence[str], graph: bytes | No
 
 def variable_entry(x: Variable, state: Pieces) -> list[Any]:
     """A Var, and where its value begins in the file of the state; -1 where it has none."""
-    held = x.cell.array
-    return [x.name, *spec_entry(x), x.where, -1 if held is None else state.add(held.copy())]
+    array = x.cell.array
+    return [x.name, *spec_entry(x), x.where, -1 if array is None else state.add(array.copy())]
 
 
 def targets_of(
     functions: Sequence[Runner], number_of: Mapping[Any, int], pieces: dict[str, Pieces]
 ) -> dict[str, dict[str, Any]]:
     """What the manifest says of each target; its files are added to `pieces`."""
-    first, found = functions[0], {}
+    first, entries = functions[0], {}
     for function in functions:
         if facts_of(function) != facts_of(first):
             raise FormatError("functions that are saved together have the same Vars and outputs")
         name, entry = target_entry(function, number_of, pieces)
-        if name in found:
+        if name in entries:
             raise FormatError(f"two functions are for {name}")
-        found[name] = entry
-    return found
+        entries[name] = entry
+    return entries
 
 
 def facts_of(function: Runner) -> tuple:

@@ -19,16 +19,16 @@ def in_batches(
         results: what it gives
     """
     count = len(arrays[0])
-    found = [np.empty((count, *x.shape[1:]), x.dtype) for x in results]
+    outputs = [np.empty((count, *x.shape[1:]), x.dtype) for x in results]
     for first in range(0, count, batch):
         rows = slice(first, min(first + batch, count))
-        parts = function(*(filled(x[rows], batch) for x in arrays), copy=False)
-        for whole, part in zip(found, parts):
+        parts = function(*(pad_rows(x[rows], batch) for x in arrays), copy=False)
+        for whole, part in zip(outputs, parts):
             whole[rows] = np.asarray(part)[: rows.stop - first]
-    return found
+    return outputs
 
 
-def filled(rows: np.ndarray, count: int) -> np.ndarray:
+def pad_rows(rows: np.ndarray, count: int) -> np.ndarray:
     """`rows` with zeros behind them, up to `count`."""
     if len(rows) == count:
         return rows

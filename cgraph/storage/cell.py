@@ -30,10 +30,10 @@ class Variable(Protocol):
     def cell(self) -> "Cell": ...
 
 
-Some = TypeVar("Some", bound=Variable)
+V = TypeVar("V", bound=Variable)
 
 
-class Value:
+class CellValue:
     """What a Var holds until it is assigned anew. Changes: runs with an update edge to the Var write into the array.
 
     Fields
@@ -110,9 +110,9 @@ class Value:
             self._stamp = None
             self._array = own
             self.shared = False
-        found = self.array
+        array = self.array
         self.elsewhere = None
-        return found  # type: ignore[return-value]
+        return array  # type: ignore[return-value]
 
     def renew(self) -> None:
         """A run that may have written is over."""
@@ -128,7 +128,7 @@ class Cell:
     __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.value = Value()
+        self.value = CellValue()
 
     @property
     def array(self) -> np.ndarray | None:
@@ -165,7 +165,7 @@ def assign(variable: Variable, value: Any, copy: bool = True) -> None:
     variable.cell.value = new_value(value, variable.spec, variable.name, copy)
 
 
-def assign_all(values: Mapping[Some, Any], copy: bool = True) -> None:
+def assign_all(values: Mapping[V, Any], copy: bool = True) -> None:
     """Assign several variables at once, each as `assign` does: all of them change, or none.
 
     Every value is checked and copied first. An exception that comes at any moment, such as an interrupt, leaves all
@@ -175,17 +175,17 @@ def assign_all(values: Mapping[Some, Any], copy: bool = True) -> None:
     commit([x.cell for x in values], [new_value(value, x.spec, x.name, copy) for x, value in values.items()])
 
 
-def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> Value:
+def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> CellValue:
     """The `Value` that `assign` gives a variable. InputError unless it fits."""
     array = fitting_array(value, spec, name)
     if not copy:
-        return Value(aligned(in_c_order(array)), shared=True)
+        return CellValue(aligned(in_c_order(array)), shared=True)
     own = aligned_empty(spec)
     copy_to(own, array)
-    return Value(own)
+    return CellValue(own)
 
 
-def commit(cells: Sequence["Cell"], values: Iterable[Value]) -> None:
+def commit(cells: Sequence["Cell"], values: Iterable[CellValue]) -> None:
     """Give each cell its new value in one step, which no exception, signal handler or other thread interrupts.
 
     The step is one call of C code that runs no Python code: the old values go only afterwards, since callbacks of weak
@@ -221,8 +221,8 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
 def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
     """Numbers and lists as an array of this dtype. ValueError for halves where whole numbers are wanted."""
     if dtype.kind in "iu":
-        found = np.asarray(value)
-        if found.dtype.kind == "f" and not np.equal(found, np.floor(found)).all():
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and not np.equal(array, np.floor(array)).all():
             raise ValueError(f"its numbers are not whole, as those of {name_of(dtype)} are")
     return convert(np.asarray(value, computing_dtype(dtype)), dtype)
 

@@ -54,7 +54,7 @@ def nbytes_of(function: Any, key: Iterable[Node] = ()) -> int:
 
     Arrays that its inputs are given do not count: it holds them only while it runs.
     """
-    given = set(function.inputs)
-    leaves = (x for x in post_order((*key, *function.outputs)) if not x.operands and x not in given)
+    inputs = set(function.inputs)
+    leaves = (x for x in post_order((*key, *function.outputs)) if not x.operands and x not in inputs)
     steps = len(function.compiled.layout.steps)
     return FUNCTION_NBYTES + STEP_NBYTES * steps + function.nbytes + sum(x.nbytes for x in leaves)

@@ -31,7 +31,7 @@ class RowSource:
             fitting_array(value, spec, name)
         elif not isinstance(value, Iterable):
             raise InputError(f"{name} {spec} is given {value!r:.60}; it takes an array or an iterator of rows")
-        self.spec, self.name, self.taken = spec, name, 0
+        self.spec, self.name, self.position = spec, name, 0
         self.parts = iter([value] if isinstance(value, np.ndarray) else value)
         self.part: np.ndarray | None = None
 
@@ -41,43 +41,43 @@ class RowSource:
         filled = 0
         while filled < rows:
             if self.part is None:
-                self.part = self.asked()
+                self.part = self.next_rows()
             if self.part is None:
-                raise InputError(f"{self.name} {self.spec}: its rows end after {self.taken} of {whole}")
+                raise InputError(f"{self.name} {self.spec}: its rows end after {self.position} of {whole}")
             some = self.part[:, :, : rows - filled]
             count = some.shape[ROWS]
             np.copyto(band[:, :, filled : filled + count], some)
             let_go(some)
             self.part = self.part[:, :, count:] if count < self.part.shape[ROWS] else None
-            filled, self.taken = filled + count, self.taken + count
-        if self.taken == whole and (self.part is not None or self.asked() is not None):
+            filled, self.position = filled + count, self.position + count
+        if self.position == whole and (self.part is not None or self.next_rows() is not None):
             raise InputError(f"{self.name} {self.spec}: more than its {whole} rows are given")
 
-    def asked(self) -> np.ndarray | None:
+    def next_rows(self) -> np.ndarray | None:
         """More rows ``[n, c, rows, w]``; None where there are none."""
         try:
-            found = next(self.parts, None)
+            rows = next(self.parts, None)
         except Exception as error:
             error.add_note(f"while rows of {self.name} were asked for")
             raise
-        return None if found is None else self.fitting(found)
+        return None if rows is None else self.fitting(rows)
 
-    def fitting(self, found: Any) -> np.ndarray:
+    def fitting(self, rows: Any) -> np.ndarray:
         """A row, or some, as they are; InputError for anything else."""
         n, c, _, w = self.spec.shape
-        if not isinstance(found, np.ndarray):
-            raise InputError(f"{self.name} {self.spec} is given {found!r:.60} for rows; they are arrays")
-        shape = found.shape if found.ndim != ROWS + 1 else (*found.shape[:ROWS], 1, *found.shape[ROWS:])
-        if found.dtype != self.spec.dtype or len(shape) != ROWS + 2 or shape[ROWS] < 1:
+        if not isinstance(rows, np.ndarray):
+            raise InputError(f"{self.name} {self.spec} is given {rows!r:.60} for rows; they are arrays")
+        shape = rows.shape if rows.ndim != ROWS + 1 else (*rows.shape[:ROWS], 1, *rows.shape[ROWS:])
+        if rows.dtype != self.spec.dtype or len(shape) != ROWS + 2 or shape[ROWS] < 1:
             shape = ()
         if not shape or (*shape[:ROWS], *shape[ROWS + 1 :]) != (n, c, w):
-            given = f"{found.dtype}[{','.join(map(str, found.shape))}]"
+            actual = f"{rows.dtype}[{','.join(map(str, rows.shape))}]"
             kind = self.spec.dtype
             raise InputError(
-                f"{self.name} {self.spec} is given {given} for rows; they are {kind}[{n},{c},{w}] "
+                f"{self.name} {self.spec} is given {actual} for rows; they are {kind}[{n},{c},{w}] "
                 f"or {kind}[{n},{c},rows,{w}]"
             )
-        return found.reshape(shape)
+        return rows.reshape(shape)
 
 
 class RowSink:
@@ -89,13 +89,13 @@ class RowSink:
     """
 
     def __init__(self, to: np.ndarray | Sink) -> None:
-        self.to, self.made = to, 0
+        self.to, self.position = to, 0
 
     def __call__(self, band: np.ndarray) -> None:
         if not isinstance(self.to, np.ndarray):
             self.to(band.copy())
             return
-        room = self.to[:, :, self.made : self.made + band.shape[ROWS]]
+        room = self.to[:, :, self.position : self.position + band.shape[ROWS]]
         np.copyto(room, band)
         let_go(room)
-        self.made += band.shape[ROWS]
+        self.position += band.shape[ROWS]

@@ -8,28 +8,28 @@ import numpy as np
 from cgraph.system.alignment import aligned_memory
 
 
-class Room:
+class SharedArena:
     """Memory, and the instances in it. Changes: who ran last, whose values are the ones that are there.
 
     Fields
         memory: bytes
-        held: the instance of each program
+        instances: the instance of each program
         last: the program that ran last
     """
 
     def __init__(self, nbytes: int) -> None:
         self.memory: np.ndarray = aligned_memory(nbytes)
-        self.held: dict[ref[Any], Any] = {}
+        self.instances: dict[ref[Any], Any] = {}
         self.last: ref[Any] | None = None
 
     def sweep(self) -> None:
         """Drop the instances of programs that are gone: no function called as each goes would hear an interrupt."""
-        for program in list(self.held):
+        for program in list(self.instances):
             if program() is None:
-                self.held.pop(program, None)
+                self.instances.pop(program, None)
 
 
-class Rooms:
+class SharedArenas:
     """Memory for programs. Changes: pieces are made when none is idle, larger ones when a program needs more.
 
     Fields
@@ -38,7 +38,7 @@ class Rooms:
 
     def __init__(self) -> None:
         self.nbytes = 0
-        self._idle: list[Room] = []
+        self._idle: list[SharedArena] = []
 
     def need(self, nbytes: int) -> None:
         """A program of so many bytes runs here, too."""
@@ -46,17 +46,17 @@ class Rooms:
             self.nbytes = nbytes
             self._idle = []
 
-    def take(self) -> Room:
+    def take(self) -> SharedArena:
         """An idle piece of memory, or a new one."""
         while True:
             try:
-                found = self._idle.pop()
+                arena = self._idle.pop()
             except IndexError:
-                return Room(self.nbytes)
-            if found.memory.nbytes >= self.nbytes:
-                return found
+                return SharedArena(self.nbytes)
+            if arena.memory.nbytes >= self.nbytes:
+                return arena
 
-    def give(self, room: Room) -> None:
+    def give(self, room: SharedArena) -> None:
         room.sweep()
         self._idle.append(room)
 

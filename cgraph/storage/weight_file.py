@@ -58,7 +58,7 @@ class StreamedWeights(Record):
             raise GraphError(f"slices of {self.slice} bytes hold no weights")
 
 
-class Sum(Record):
+class Checksum(Record):
     """The checksum of an array in a file.
 
     Fields
@@ -74,7 +74,7 @@ class Sum(Record):
         return digest_of(content[: self.nbytes]) == self.digest
 
 
-Sums = dict[int, Sum]  # by where in the file an array begins
+Checksums = dict[int, Checksum]  # by where in the file an array begins
 
 
 class WeightMap(mmap.mmap):
@@ -88,7 +88,7 @@ class WeightMap(mmap.mmap):
 
     weights: StreamedWeights
     stamp: Stamp
-    sums: Sums
+    sums: Checksums
 
 
 def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
@@ -122,12 +122,12 @@ class Spool:
         self.file.seek(self.at)
         self.file.write(in_c_order(x).data.cast("B"))
         self.file.flush()
-        found = np.frombuffer(self.mapping, x.dtype, x.size, self.at).reshape(x.shape)
+        copy = np.frombuffer(self.mapping, x.dtype, x.size, self.at).reshape(x.shape)
         self.at += pages(x.nbytes)
-        return found
+        return copy
 
 
-def on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the same arrays in the file, which is written anew where its table does not say that it holds them.
 
     Raises
@@ -135,10 +135,10 @@ def on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.n
     """
     arrays = [in_c_order(x) for x in arrays]
     head, places = header(arrays)
-    mapping = opened(weights, head, places)
+    mapping = open_map(weights, head, places)
     if mapping is None:
-        replace_file(weights.path, told(contents(head, places, arrays), places[-1], weights.progress))
-        mapping = opened(weights, head, places)
+        replace_file(weights.path, with_progress(contents(head, places, arrays), places[-1], weights.progress))
+        mapping = open_map(weights, head, places)
     if mapping is None:
         raise WeightsError(
             f"{weights.path}: another process replaced the file while it was written. Give each graph a file of its own"
@@ -167,19 +167,20 @@ def entry_of(place: int, x: np.ndarray) -> bytes:
     return entry
 
 
-def sums_in(table: bytes) -> Sums:
+def sums_in(table: bytes) -> Checksums:
     """Return the checksums that a table lists."""
     entries = (table[at : at + ENTRY] for at in range(0, len(table), ENTRY))
     return {
-        int.from_bytes(entry[:8], "little"): Sum(int.from_bytes(entry[8:16], "little"), entry[16:]) for entry in entries
+        int.from_bytes(entry[:8], "little"): Checksum(int.from_bytes(entry[8:16], "little"), entry[16:])
+        for entry in entries
     }
 
 
-def sums_of(arrays: Mapping[int, np.ndarray]) -> Sums:
+def sums_of(arrays: Mapping[int, np.ndarray]) -> Checksums:
     """Return the checksums of arrays by where in a file each begins."""
     sums = {}
     for place, x in arrays.items():
-        sums[place] = Sum(x.nbytes, digest_of(x.data))
+        sums[place] = Checksum(x.nbytes, digest_of(x.data))
         forget(x)
     return sums
 
@@ -205,7 +206,7 @@ def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -
         forget(x)
 
 
-def told(
+def with_progress(
     parts: Iterator[bytes | memoryview], size: int, progress: Callable[[int, int], None] | None
 ) -> Iterator[bytes | memoryview]:
     """The parts, while `progress` is told how many bytes have been taken, of `size`."""
@@ -217,7 +218,7 @@ def told(
             progress(done, size)
 
 
-def opened(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> WeightMap | None:
+def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> WeightMap | None:
     """Map the file, and give back what the system keeps of it in memory.
 
     None where it does not begin with `head` or is not as long as that says: the file that is mapped is the one that

@@ -17,7 +17,7 @@ T = TypeVar("T")
 PATIENCE = 0.05  # seconds after which who waits looks again at who is before; only an exception makes it wait so long
 
 
-class Turn:
+class Ticket:
     """One call's place in the line. Changes: it ends."""
 
     __slots__ = ("__weakref__", "_gate", "_is_over", "process", "thread")
@@ -43,16 +43,16 @@ class Turn:
             self._gate.release()
 
 
-class Turns:
+class FairLock:
     """A line of calls. Changes: calls come and go. A call inside a call of the same thread does not wait."""
 
     def __init__(self) -> None:
-        self._line: dict[int, weakref.ref[Turn]] = {}
+        self._line: dict[int, weakref.ref[Ticket]] = {}
         self._numbers = itertools.count()
 
     def run(self, work: Callable[[], T]) -> T:
         """What `work` returns, called when those that came before are over."""
-        turn = Turn()
+        turn = Ticket()
         try:
             try:
                 self.join(turn)
@@ -62,16 +62,16 @@ class Turns:
         finally:
             turn.end()  # again: an exception may have come just before
 
-    def join(self, turn: Turn) -> None:
+    def join(self, turn: Ticket) -> None:
         """Wait until it is this turn, which its caller ends."""
         self._line[next(self._numbers)] = weakref.ref(turn)
         while (first := self._first()) is not turn and first.thread != turn.thread:
             first.wait()
 
-    def _first(self) -> Turn:
+    def _first(self) -> Ticket:
         """The first one that is not over; those before it are struck out."""
-        for number, known in list(self._line.items()):
-            turn = known()
+        for number, reference in list(self._line.items()):
+            turn = reference()
             if turn is not None and not turn.is_over:
                 return turn
             self._line.pop(number, None)

@@ -20,27 +20,27 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def is_regular(seen: os.stat_result) -> bool:
-    return stat.S_ISREG(seen.st_mode)
+def is_regular(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode)
 
 
-def is_own(seen: os.stat_result) -> bool:
+def is_own(status: os.stat_result) -> bool:
     """A regular file of the user's that others cannot write, under one name."""
-    return is_regular(seen) and is_closed(seen) and seen.st_nlink == 1
+    return is_regular(status) and is_closed(status) and status.st_nlink == 1
 
 
-def is_closed(seen: os.stat_result) -> bool:
+def is_closed(status: os.stat_result) -> bool:
     """The user's, and others cannot write there."""
-    return seen.st_uid == os.geteuid() and not seen.st_mode & OTHERS_WRITE
+    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
 
 
-def is_safe(seen: os.stat_result) -> bool:
+def is_safe(status: os.stat_result) -> bool:
     """Only the user and root can rename what is in a folder: it is theirs, and closed or sticky as /tmp is.
 
     Whoever owns ``/`` counts as root: in a container it may go by another number.
     """
-    others = seen.st_mode & OTHERS_WRITE and not seen.st_mode & stat.S_ISVTX
-    return seen.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
+    others = status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
+    return status.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
 
 
 def open_folder(path: str, make: bool = False) -> int | None:

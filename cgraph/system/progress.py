@@ -25,7 +25,7 @@ def silent(stage: str, done: int, total: int) -> None:
     """Shows nothing."""
 
 
-def told(stage: str, items: Sequence[T], tell: Tell) -> Iterator[T]:
+def with_progress(stage: str, items: Sequence[T], tell: Tell) -> Iterator[T]:
     """The items, while `tell` is told how many of them are done."""
     tell(stage, 0, len(items))
     for i, item in enumerate(items):
@@ -34,7 +34,7 @@ def told(stage: str, items: Sequence[T], tell: Tell) -> Iterator[T]:
 
 
 @contextmanager
-def between(
+def bounds_progress(
     name: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int, int], None]]:
     """What a search is to tell: the bytes that no plan is below, and those of the best so far. A line on a terminal."""

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from cgraph.errors import bytes_text
 from cgraph.memory.problem import Plan, Problem
 from cgraph.system.alignment import round_up
-from cgraph.view.boxes import WORKSPACE, Box, Memory, drawn_until, memory_of_plan
+from cgraph.view.boxes import WORKSPACE, Box, MemoryPicture, last_drawn_steps, memory_of_plan
 from cgraph.view.sheet import Svg, heading, style_of
 from cgraph.view.text import COLOURS, markup, plain
 
@@ -54,7 +54,7 @@ def plan_svg(problem: Problem, plan: Plan, title: str = "") -> Svg:
     return memory_svg(memory_of_plan(problem, plan), title)
 
 
-def memory_svg(memory: Memory, title: str = "") -> Svg:
+def memory_svg(memory: MemoryPicture, title: str = "") -> Svg:
     """The same for a plan of which more is known."""
     picture = _Picture(memory)
     title = title or f"Memory by {memory.strategy}"
@@ -67,7 +67,7 @@ def memory_svg(memory: Memory, title: str = "") -> Svg:
         f'<text x="{LEFT}" y="48">{markup(summary(memory))}</text>',
         *picture.axes(),
         *(picture.reserved(x) for x in memory.reserved if x.nbytes),
-        *(picture.rectangle(x, until) for x, until in zip(memory.boxes, drawn_until(memory.boxes)) if x.nbytes),
+        *(picture.rectangle(x, until) for x, until in zip(memory.boxes, last_drawn_steps(memory.boxes)) if x.nbytes),
         *picture.strip(),
         *picture.marks(),
         "</svg>",
@@ -75,7 +75,7 @@ def memory_svg(memory: Memory, title: str = "") -> Svg:
     return Svg("\n".join(lines) + "\n")
 
 
-def summary(memory: Memory) -> str:
+def summary(memory: MemoryPicture) -> str:
     """How large a plan is, in one line."""
     text = f"{len(memory.boxes)} values in {bytes_text(memory.nbytes)} ({memory.nbytes} bytes)"
     if memory.lower_bound:
@@ -104,27 +104,27 @@ def about(box: Box, boxes: tuple[Box, ...]) -> str:
 
 def label(name: str, x: float, y: float, width: float, height: float) -> str:
     """The name on a rectangle, along its longer side where it does not fit across; nothing where there is no room."""
-    across = fitted(name, int((width - 6) / LETTER)) if height >= LINE else ""
+    across = fit_name(name, int((width - 6) / LETTER)) if height >= LINE else ""
     if across:
         return f'<text class="label" x="{x + 4:.6g}" y="{y + 11:.6g}">{markup(across)}</text>'
-    upright = fitted(name, int((height - 6) / LETTER)) if width >= LINE else ""
+    upright = fit_name(name, int((height - 6) / LETTER)) if width >= LINE else ""
     place = f"translate({x + 9:.6g} {y + height - 4:.6g}) rotate(-90)"
     return f'<text class="label" transform="{place}">{markup(upright)}</text>' if upright else ""
 
 
-def fitted(name: str, letters: int) -> str:
+def fit_name(name: str, letters: int) -> str:
     """As much of a name as there is room for: all of it, the last part of a path, or its beginning if enough fits."""
     last = name.rsplit("/", 1)[-1]
-    found = name if len(name) <= letters else last
-    if len(found) <= letters:
-        return found
-    return found[: letters - 1] + "…" if letters >= FEWEST_LETTERS else ""
+    text = name if len(name) <= letters else last
+    if len(text) <= letters:
+        return text
+    return text[: letters - 1] + "…" if letters >= FEWEST_LETTERS else ""
 
 
 class _Picture:
     """Scales from steps and bytes to pixels, and the parts of the picture."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryPicture) -> None:
         self.memory = memory
         self.first, self.steps = memory.first, memory.last + 1 - memory.first
         self.top = max(memory.nbytes, 1)

@@ -45,7 +45,7 @@ class Box(Record):
     views: tuple[str, ...] = ()
 
 
-class Memory(Record):
+class MemoryPicture(Record):
     """All boxes of a plan, and what is known of the whole.
 
     Fields
@@ -78,11 +78,11 @@ class Memory(Record):
 
     def alive(self, step: int) -> list[int]:
         """The boxes in use at a step, largest first."""
-        found = [i for i, x in enumerate(self.boxes) if x.first <= step <= x.last and x.nbytes]
-        return sorted(found, key=lambda i: (-self.boxes[i].nbytes, i))
+        boxes = [i for i, x in enumerate(self.boxes) if x.first <= step <= x.last and x.nbytes]
+        return sorted(boxes, key=lambda i: (-self.boxes[i].nbytes, i))
 
 
-def memory_of_plan(problem: Problem, plan: Plan) -> Memory:
+def memory_of_plan(problem: Problem, plan: Plan) -> MemoryPicture:
     """The boxes of a plan of which nothing but sizes and intervals is known. Time O(n log n)."""
     blocks = blocks_of(problem, plan)
     boxes = [
@@ -92,7 +92,7 @@ def memory_of_plan(problem: Problem, plan: Plan) -> Memory:
     return memory_with(problem, plan, boxes, [])
 
 
-def drawn_until(boxes: Sequence[Box]) -> list[int]:
+def last_drawn_steps(boxes: Sequence[Box]) -> list[int]:
     """The last step that each box shows: at the next another one takes its bytes over, or has been made of it."""
     until = [x.last for x in boxes]
     for i, x in enumerate(boxes):
@@ -121,7 +121,7 @@ def blocks_of(problem: Problem, plan: Plan) -> list[int]:
 
 def memory_with(
     problem: Problem, plan: Plan, boxes: Sequence[Box], reserved: Sequence[Box], bound: int | None = None
-) -> Memory:
+) -> MemoryPicture:
     """The boxes of a plan with the bytes in use at every step.
 
     `bound` is what no plan beats; by default what no plan of this problem beats, the largest operator breadth.
@@ -130,7 +130,7 @@ def memory_with(
     in_use = breadths_at(problem, changes)
     peak = int(in_use.argmax()) if len(changes) else 0
     most = int(in_use[peak]) if len(changes) else 0
-    return Memory(
+    return MemoryPicture(
         tuple(boxes),
         tuple(reserved),
         plan.nbytes,

@@ -81,11 +81,11 @@ def curve_svg(points: Sequence[Point], title: str) -> Svg:
 
 def cheapest(points: Sequence[Point]) -> list[Point]:
     """The plans that no other one beats in both bytes and time, by rising time."""
-    found: list[Point] = []
+    front: list[Point] = []
     for point in sorted(points, key=lambda x: (x.seconds, x.nbytes)):
-        if not found or point.nbytes < found[-1].nbytes:
-            found.append(point)
-    return found
+        if not front or point.nbytes < front[-1].nbytes:
+            front.append(point)
+    return front
 
 
 def staircase(corners: Sequence[tuple[float, float]]) -> str:

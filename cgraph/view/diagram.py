@@ -13,7 +13,7 @@ from cgraph.view.planned import Shown, compiled_of
 OP, VIEW, VAR, CONST = "op", "view", "var", "const"
 
 
-class Item(Record):
+class DiagramItem(Record):
     """One node.
 
     Fields
@@ -46,7 +46,7 @@ class Item(Record):
 class Diagram(Record):
     """A graph: items, operands before users, and update edges ``(source, Var)`` as positions in them."""
 
-    items: tuple[Item, ...]
+    items: tuple[DiagramItem, ...]
     updates: tuple[tuple[int, int], ...]
 
 
@@ -75,14 +75,16 @@ def diagram_of_nodes(outputs: Iterable[Node], updates: Mapping[Var, Node] | None
     ends, updates = tuple(outputs), dict(updates or {})
     nodes = post_order((*ends, *updates.values(), *updates))
     index = {node: i for i, node in enumerate(nodes)}
-    wanted = set(ends)
-    items = tuple(_item(node, index, _kind(node), (-1, -1, -1), node in wanted) for node in nodes)
+    output_set = set(ends)
+    items = tuple(_item(node, index, _kind(node), (-1, -1, -1), node in output_set) for node in nodes)
     return Diagram(items, tuple((index[x], index[var]) for var, x in updates.items()))
 
 
-def _item(node: Node, index: Mapping[Node, int], kind: str, places: tuple[int, int, int], output: bool) -> Item:
+def _item(node: Node, index: Mapping[Node, int], kind: str, places: tuple[int, int, int], output: bool) -> DiagramItem:
     operands = tuple(index[x] for x in node.operands)
-    return Item(node.name, kind, str(node.spec), node.where, _value(node), node.spec.nbytes, *places, operands, output)
+    return DiagramItem(
+        node.name, kind, str(node.spec), node.where, _value(node), node.spec.nbytes, *places, operands, output
+    )
 
 
 def _kind(node: Node) -> str:

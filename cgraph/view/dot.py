@@ -13,7 +13,7 @@ from cgraph.errors import GraphError, UnavailableError, bytes_text
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ops.leaf import Var
 from cgraph.terminal import visible
-from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, Item, diagram_of, diagram_of_nodes
+from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, DiagramItem, diagram_of, diagram_of_nodes
 from cgraph.view.planned import Shown
 from cgraph.view.text import colour_of, plain
 
@@ -70,7 +70,7 @@ def diagram_dot(diagram: Diagram) -> str:
     return "\n".join([HEAD, *_nodes(diagram), *_edges(diagram), "}"]) + "\n"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A DOT string that shows exactly this text: no escape, no entity and no quote of it is one to Graphviz."""
     shown = visible(text, "\n").replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
     return f'"{shown}"'
@@ -82,14 +82,14 @@ def _nodes(diagram: Diagram) -> Iterator[str]:
         yield f'  n{i} [label={_label(x)}, shape={SHAPES[x.kind]}, style="{STYLES[x.kind]}", {_fill(x)}{outline}]'
 
 
-def _label(item: Item) -> str:
+def _label(item: DiagramItem) -> str:
     name = f"{plain(item.name)} = {item.value}" if item.value else plain(item.name)
     step = f", step {item.step}" if item.step >= 0 else ""
     size = "view" if item.kind == VIEW else bytes_text(item.nbytes)
-    return quoted(f"{name}\n{plain(item.spec)}\n{size}{step}\n{plain(item.where)}")
+    return quote(f"{name}\n{plain(item.spec)}\n{size}{step}\n{plain(item.where)}")
 
 
-def _fill(item: Item) -> str:
+def _fill(item: DiagramItem) -> str:
     colour = colour_of(item.block) if item.block >= 0 else NO_BLOCK[item.kind]
     return f'fillcolor="{colour}"'
 

@@ -58,7 +58,7 @@ class PieceRow(Record):
     measured: float | None = None
 
 
-class Weights(Record):
+class WeightFigures(Record):
     """Weights from disk.
 
     Fields
@@ -150,7 +150,7 @@ class Figures(Record):
     kernels: Kernels | None
     inner: tuple[tuple[str, "Figures"], ...] = ()
     on_host: tuple[tuple[str, int], ...] = ()
-    weights: Weights | None = None
+    weights: WeightFigures | None = None
     regions: tuple[RegionRow, ...] = ()
 
     @property

@@ -16,7 +16,7 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.ops.physical.stream import Stream
 from cgraph.view.blocks import memory_svg
-from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, memory_with
+from cgraph.view.boxes import VALUE, WORKSPACE, Box, MemoryPicture, memory_with
 from cgraph.view.figures import RegionRow, RingRow
 from cgraph.view.planned import Shown, compiled_of
 from cgraph.view.sheet import Svg
@@ -28,10 +28,10 @@ def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
 
     GraphError where there is no such region: `budget=` and `bands=` make them, of several values each.
     """
-    found = regions_of(shown)
-    if not 0 <= region < len(found):
-        raise GraphError(f"there is no region {region}: the Function has {len(found)}")
-    _, node = found[region]
+    regions = regions_of(shown)
+    if not 0 <= region < len(regions):
+        raise GraphError(f"there is no region {region}: the Function has {len(regions)}")
+    _, node = regions[region]
     return memory_svg(frame_memory(node), title or f"{node.name} at {node.where}: rows by bands")
 
 
@@ -41,7 +41,7 @@ def regions_of(shown: Shown) -> list[tuple[int, Node]]:
     return [(t, node) for t, node in steps if isinstance(node.op, Stream) and len(node.op.inner) > 1]
 
 
-def frame_memory(node: Node) -> Memory:
+def frame_memory(node: Node) -> MemoryPicture:
     """The boxes of a region's frame."""
     assert isinstance(node.op, Stream)
     boxes = boxes_of(node)
@@ -83,17 +83,17 @@ def boxes_of(node: Node) -> list[Box]:
     values, frame = values_of(node), node.op.frame
     if frame.loop:
         values = shorten(values, frame.loop)
-    held, boxes = _Held(values), list[Box]()
+    rows, boxes = _BandRows(values), list[Box]()
     for t, move in enumerate(frame.moves):
-        held.run(t, move.event.value, range(move.event.first, move.event.stop), move.at, move.slides)
+        rows.run(t, move.event.value, range(move.event.first, move.event.stop), move.at, move.slides)
         if move.room:
             i = move.event.value
             name = f"workspace of {values[i].name}"
             boxes.append(Box(name, "", "", move.room, move.workspace, t, t, len(boxes), i, WORKSPACE))
-    return boxes + held.boxes(len(boxes))
+    return boxes + rows.boxes(len(boxes))
 
 
-class _Held:
+class _BandRows:
     """The rows that are there. Changes as bands run.
 
     Fields

@@ -3,7 +3,7 @@
 from cgraph.errors import bytes_text
 from cgraph.function import Function
 from cgraph.ir.graph import Node
-from cgraph.view.diagram import Item, diagram_of_nodes
+from cgraph.view.diagram import DiagramItem, diagram_of_nodes
 from cgraph.view.planned import function_svg
 from cgraph.view.report import report
 from cgraph.view.report_html import STYLE, cell, number, table
@@ -33,7 +33,7 @@ def node_html(node: Node) -> str:
     return f'<div class="cgraph"><style>{STYLE}</style>{above}{table(head, rows)}</div>'
 
 
-def _row(i: int, item: Item, first: int) -> tuple[str, ...]:
+def _row(i: int, item: DiagramItem, first: int) -> tuple[str, ...]:
     name = f"{item.name} = {item.value}" if item.value else item.name
     operands = " ".join(str(x) if x >= first else f"{x}…" for x in item.operands)
     texts = (cell(text) for text in (name, operands, item.spec))

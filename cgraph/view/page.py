@@ -55,11 +55,11 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
     """Of each step, as they were measured."""
     if times is None:
         return []
-    found = [row.seconds for row in times.steps if row.seconds is not None]
+    seconds = [row.seconds for row in times.steps if row.seconds is not None]
     names = [x.name for x in compiled_of(shown).layout.steps]
-    if [row.op for row in times.steps] != names or len(found) != len(names):
+    if [row.op for row in times.steps] != names or len(seconds) != len(names):
         raise GraphError("a page takes the times of a timed report of the Function that it shows")
-    return found
+    return seconds
 
 
 def region_part(step: int, node: Node) -> str:

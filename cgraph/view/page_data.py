@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgraph.record import Record
-from cgraph.view.boxes import WORKSPACE, Memory, drawn_until
-from cgraph.view.diagram import CONST, VIEW, Diagram, Item
+from cgraph.view.boxes import WORKSPACE, MemoryPicture, last_drawn_steps
+from cgraph.view.diagram import CONST, VIEW, Diagram, DiagramItem
 from cgraph.view.layered import layered
 from cgraph.view.text import COLOURS, plain
 
@@ -46,7 +46,7 @@ class ReservedRow(Record):
     block: int
 
 
-class ItemRow(Item):
+class ItemRow(DiagramItem):
     """A node, and its place.
 
     Fields
@@ -105,7 +105,9 @@ TABLES: dict[str, type[Record]] = {
 }  # the fields of `PageData` that are lists of records
 
 
-def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int, seconds: Sequence[float] = ()) -> PageData:
+def page_data(
+    memory: MemoryPicture, diagram: Diagram, summary: str, unshared: int, seconds: Sequence[float] = ()
+) -> PageData:
     """The data of a page. Time O(n log n) for the places of items."""
     return PageData(
         summary=summary,
@@ -127,24 +129,24 @@ def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int, sec
     )
 
 
-def box_rows(memory: Memory) -> list[BoxRow]:
+def box_rows(memory: MemoryPicture) -> list[BoxRow]:
     return [
         BoxRow(
             name=plain(x.name), spec=x.spec, where=plain(x.where), nbytes=x.nbytes, offset=x.offset,
             first=x.first, last=x.last, block=x.block, is_workspace=x.kind == WORKSPACE,
             over=x.over, inside=x.inside, until=until,
         )
-        for x, until in zip(memory.boxes, drawn_until(memory.boxes))
+        for x, until in zip(memory.boxes, last_drawn_steps(memory.boxes))
     ]  # fmt: skip
 
 
 def item_rows(diagram: Diagram) -> list[ItemRow]:
     folded = folded_of(diagram)
     whole = [x.operands for x in diagram.items]
-    kept = [i for i, is_folded in enumerate(folded) if not is_folded]
-    number = {i: k for k, i in enumerate(kept)}
-    few = [[number[x] for x in whole[i] if x in number] for i in kept]
-    places, all_places = dict(zip(kept, zip(*layered(few)))), zip(*layered(whole))
+    visible = [i for i, is_folded in enumerate(folded) if not is_folded]
+    number = {i: k for k, i in enumerate(visible)}
+    few = [[number[x] for x in whole[i] if x in number] for i in visible]
+    places, all_places = dict(zip(visible, zip(*layered(few)))), zip(*layered(whole))
     return [
         ItemRow(
             name=plain(x.name), kind=x.kind, spec=x.spec, where=plain(x.where), value=x.value, nbytes=x.nbytes,

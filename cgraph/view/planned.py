@@ -10,7 +10,7 @@ from cgraph.ir.graph import Node, public
 from cgraph.memory.layout import owner_of
 from cgraph.planning.plan import Compiled
 from cgraph.view.blocks import memory_svg
-from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, blocks_of, memory_with
+from cgraph.view.boxes import VALUE, WORKSPACE, Box, MemoryPicture, blocks_of, memory_with
 from cgraph.view.sheet import Svg
 
 Shown = Function | Compiled
@@ -22,7 +22,7 @@ def function_svg(shown: Shown, title: str = "") -> Svg:
     return memory_svg(memory_of(shown), title)
 
 
-def memory_of(shown: Shown) -> Memory:
+def memory_of(shown: Shown) -> MemoryPicture:
     """The boxes of a Function: first its steps in order, then the workspaces. Time O(n log n)."""
     compiled = compiled_of(shown)
     blocks = blocks_of(compiled.usage.problem, compiled.plan)
@@ -45,12 +45,12 @@ def compiled_of(shown: Shown) -> Compiled:
 
 def views_by_owner(compiled: Compiled) -> dict[Node, list[Node]]:
     """The nodes that have no bytes of their own, by the node whose bytes they show."""
-    found: dict[Node, list[Node]] = defaultdict(list)
+    views: dict[Node, list[Node]] = defaultdict(list)
     for node, view in compiled.layout.views.items():
         owner = owner_of(view)
         if owner is not node:
-            found[owner].append(node)
-    return found
+            views[owner].append(node)
+    return views
 
 
 def _box(compiled: Compiled, i: int, node: Node, blocks: list[int], views: list[Node] | None) -> Box:

@@ -10,14 +10,14 @@ from cgraph.ir.graph import public
 from cgraph.kernels.store import store
 from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.planning.plan import Compiled
-from cgraph.view.boxes import Memory
-from cgraph.view.figures import Alive, Figures, Kernels, StepRow, Weights
+from cgraph.view.boxes import MemoryPicture
+from cgraph.view.figures import Alive, Figures, Kernels, StepRow, WeightFigures
 from cgraph.view.frames import region_row, regions_of
 from cgraph.view.planned import Shown, compiled_of, memory_of
 from cgraph.view.report_html import report_html
 from cgraph.view.report_text import report_text
 from cgraph.view.timing import program_size, step_seconds
-from cgraph.view.weights import timed_weights, weights_of
+from cgraph.view.weights import time_weights, weights_of
 
 
 class Report(Figures):
@@ -51,10 +51,10 @@ def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any)
     Of weights from a file also what a run waits for, predicted and measured: see `cgraph.view.weights`.
     """
     seconds = step_seconds(function, args, named, repeats)
-    return _report(function, seconds, timed_weights(function, args, named, seconds, repeats))
+    return _report(function, seconds, time_weights(function, args, named, seconds, repeats))
 
 
-def _report(shown: Shown, seconds: Sequence[float] | None, weights: Weights | None) -> Report:
+def _report(shown: Shown, seconds: Sequence[float] | None, weights: WeightFigures | None) -> Report:
     compiled, memory = compiled_of(shown), memory_of(shown)
     return Report(
         _steps(compiled, memory, seconds),
@@ -78,7 +78,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None, weights: Weights | No
     )
 
 
-def _steps(compiled: Compiled, memory: Memory, seconds: Sequence[float] | None) -> tuple[StepRow, ...]:
+def _steps(compiled: Compiled, memory: MemoryPicture, seconds: Sequence[float] | None) -> tuple[StepRow, ...]:
     nodes = compiled.layout.steps
     if not len(memory.changes):
         return ()
@@ -91,18 +91,18 @@ def _steps(compiled: Compiled, memory: Memory, seconds: Sequence[float] | None) 
     )
 
 
-def _alive(compiled: Compiled, memory: Memory) -> tuple[Alive, ...]:
+def _alive(compiled: Compiled, memory: MemoryPicture) -> tuple[Alive, ...]:
     """The operands in use at the peak; their bytes add up to those in use."""
-    problem, found = compiled.usage.problem, []
-    held: dict[int, list[int]] = {}
+    problem, alive = compiled.usage.problem, []
+    by_operand: dict[int, list[int]] = {}
     for i in memory.alive(memory.peak):
-        held.setdefault(memory.boxes[i].operand, []).append(i)
+        by_operand.setdefault(memory.boxes[i].operand, []).append(i)
     for i, (operand, nbytes) in enumerate(zip(problem.operands, problem.nbytes.tolist())):
         if nbytes and operand.interval.first <= memory.peak <= operand.interval.last:
-            boxes = [memory.boxes[k] for k in sorted(held.get(i, []))]
+            boxes = [memory.boxes[k] for k in sorted(by_operand.get(i, []))]
             name = ", ".join(f"{x.name} {x.spec}".rstrip() for x in boxes) or f"reserved for {operand.name}"
-            found.append(Alive(nbytes, name, boxes[-1].where if boxes else ""))
-    return tuple(sorted(found, key=lambda x: -x.nbytes))
+            alive.append(Alive(nbytes, name, boxes[-1].where if boxes else ""))
+    return tuple(sorted(alive, key=lambda x: -x.nbytes))
 
 
 def _leaf_nbytes(compiled: Compiled, kind: type) -> int:

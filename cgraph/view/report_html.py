@@ -2,7 +2,7 @@
 
 from cgraph.errors import bytes_text
 from cgraph.view.figures import Figures, RegionRow
-from cgraph.view.report_text import against_bounds, proved, region_text, saved, seconds_text
+from cgraph.view.report_text import against_bounds, proof_text, region_text, saving_text, seconds_text
 from cgraph.view.text import markup
 
 STYLE = """
@@ -40,25 +40,25 @@ def _rings(region: RegionRow) -> str:
 
 def _facts(report: Figures) -> list[tuple[str, ...]]:
     rows = [
-        ("arena", report.nbytes, f"by {report.strategy}, {proved(report)}; order {report.order}"),
+        ("arena", report.nbytes, f"by {report.strategy}, {proof_text(report)}; order {report.order}"),
         ("lower bound", report.lower_bound, against_bounds(report)),
-        ("unshared", report.unshared_nbytes, saved(report)),
+        ("unshared", report.unshared_nbytes, saving_text(report)),
         ("Vars", report.var_nbytes, "outside the arena"),
         ("Consts", report.const_nbytes, "outside the arena"),
     ]
-    found: list[tuple[str, ...]] = [
+    lines: list[tuple[str, ...]] = [
         (cell(name), number(bytes_text(n)), number(f"{n} bytes"), cell(note)) for name, n, note in rows
     ]
     if report.seconds is not None:
-        found.append((cell("time"), number(seconds_text(report.seconds)), cell(""), cell("steps one by one")))
+        lines.append((cell("time"), number(seconds_text(report.seconds)), cell(""), cell("steps one by one")))
     if report.weights:
         note = f"in {len(report.weights.pieces)} pieces through a ring of {bytes_text(report.weights.ring)}"
-        found.append((cell("weights"), number(bytes_text(report.weights.nbytes)), cell("from disk"), cell(note)))
+        lines.append((cell("weights"), number(bytes_text(report.weights.nbytes)), cell("from disk"), cell(note)))
     if report.kernels:
         k = report.kernels
         note = f"{k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} in {k.compile_seconds:.2f} s"
-        found.append((cell("kernels"), number(str(k.kernels)), cell(""), cell(note)))
-    return found
+        lines.append((cell("kernels"), number(str(k.kernels)), cell(""), cell(note)))
+    return lines
 
 
 def _steps(report: Figures) -> str:

@@ -1,7 +1,7 @@
 """A report as plain text."""
 
 from cgraph.errors import bytes_text
-from cgraph.view.figures import Figures, RegionRow, StepRow, Weights
+from cgraph.view.figures import Figures, RegionRow, StepRow, WeightFigures
 from cgraph.view.text import plain
 
 BAR = 12  # characters of the column that draws the bytes in use
@@ -11,7 +11,7 @@ UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 def report_text(report: Figures, most: int | None) -> str:
     """Summary, peak and table; of more than `most` steps those that need the most bytes or take the longest."""
-    rows = chosen(report, most)
+    rows = table_rows(report, most)
     lines = [*_summary(report), "", *_peak(report), "", *_table(report, rows)]
     if len(rows) < len(report.steps):
         by = "bytes in use" if report.seconds is None else "time"
@@ -25,7 +25,7 @@ def report_text(report: Figures, most: int | None) -> str:
     return "\n".join(lines)
 
 
-def chosen(report: Figures, most: int | None) -> list[StepRow]:
+def table_rows(report: Figures, most: int | None) -> list[StepRow]:
     """The steps of a table of at most `most` rows, in running order."""
     if most is None or len(report.steps) <= most:
         return list(report.steps)
@@ -33,7 +33,7 @@ def chosen(report: Figures, most: int | None) -> list[StepRow]:
     return sorted(largest, key=lambda row: row.step)
 
 
-def saved(report: Figures) -> str:
+def saving_text(report: Figures) -> str:
     """How much of the bytes sharing saves."""
     if not report.unshared_nbytes:
         return "nothing to share"
@@ -48,7 +48,7 @@ def seconds_text(seconds: float | None) -> str:
     return f"{seconds / size:.3g} {unit}"
 
 
-def proved(report: Figures) -> str:
+def proof_text(report: Figures) -> str:
     """What is known of the plan beyond its size."""
     if report.nbytes == report.lower_bound:
         return "which no plan beats"
@@ -65,9 +65,9 @@ def against_bounds(report: Figures) -> str:
 def _summary(report: Figures) -> list[str]:
     size, bound, unshared = report.nbytes, report.lower_bound, report.unshared_nbytes
     lines = [
-        f"arena     {bytes_text(size)} ({size} bytes) by {report.strategy}, {proved(report)}; order {report.order}",
+        f"arena     {bytes_text(size)} ({size} bytes) by {report.strategy}, {proof_text(report)}; order {report.order}",
         f"bound     {bytes_text(bound)} ({bound} bytes); {against_bounds(report)}",
-        f"unshared  {bytes_text(unshared)} ({unshared} bytes); {saved(report)}",
+        f"unshared  {bytes_text(unshared)} ({unshared} bytes); {saving_text(report)}",
         f"outside   {bytes_text(report.var_nbytes)} in Vars, {bytes_text(report.const_nbytes)} in Consts",
     ]
     if report.kernels:
@@ -82,7 +82,7 @@ def _summary(report: Figures) -> list[str]:
     return lines
 
 
-def weights_lines(weights: Weights, most: int | None) -> list[str]:
+def weights_lines(weights: WeightFigures, most: int | None) -> list[str]:
     """What goes through the ring; with times, of more than `most` pieces those that are waited for longest."""
     lines = [
         f"weights   {bytes_text(weights.nbytes)} in {len(weights.pieces)} pieces from {plain(weights.path)} through a "

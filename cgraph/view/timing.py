@@ -33,7 +33,7 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     return [min(times) for times in zip(*runs[1:])]
 
 
-def recorded_run(function: Function, args: tuple, named: Mapping[str, Any], repeats: int = 3) -> tuple[Share, ...]:
+def record_run(function: Function, args: tuple, named: Mapping[str, Any], repeats: int = 3) -> tuple[Share, ...]:
     """What each thread ran when, in the shortest of `repeats` runs. No update edge is written.
 
     Nothing where the engine does not know. Raises as `step_seconds` does.

@@ -22,7 +22,7 @@ from cgraph.errors import GraphError
 from cgraph.function import Function
 from cgraph.view.figures import Figures, StepRow
 from cgraph.view.report import timed_report
-from cgraph.view.timing import recorded_run
+from cgraph.view.timing import record_run
 
 STEPS, RUN = 1, 2
 """Numbers of the processes."""
@@ -32,7 +32,7 @@ Event = dict[str, Any]
 def write_trace(function: Function, path: str | os.PathLike, args: tuple, named: Mapping[str, Any]) -> None:
     """Time the steps of a Function for these inputs, and write them as a trace. No update edge is written."""
     figures = timed_report(function, *args, **named)
-    Path(path).write_text(trace_json(figures, recorded_run(function, args, named)), encoding="utf-8")
+    Path(path).write_text(trace_json(figures, record_run(function, args, named)), encoding="utf-8")
 
 
 def trace_json(figures: Figures, shares: Sequence[Share] = (), title: str = "cgraph") -> str:
@@ -56,13 +56,13 @@ def _events_of_steps(figures: Figures, title: str) -> list[Event]:
 
 def _events_of_run(figures: Figures, shares: Sequence[Share], title: str) -> list[Event]:
     """What threads ran, from the first begin on."""
-    start, seen = shares[0].begin, -1
+    start, last_step = shares[0].begin, -1
     events = [_named("process_name", f"{title}: one run", RUN, 1)]
     events += [_named("thread_name", f"thread {i}", RUN, i + 1) for i in sorted({x.thread for x in shares})]
     for share in shares:
         row, begin = figures.steps[share.step], share.begin - start
-        if share.step > seen:
-            seen = share.step
+        if share.step > last_step:
+            last_step = share.step
             events.append(_in_use(row, begin, RUN))
         said = _said(row) | {"tasks": f"{share.first} to {share.last}"}
         events.append(_complete(row.op, begin, share.end - share.begin, RUN, share.thread + 1, said))

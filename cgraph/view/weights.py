@@ -15,41 +15,41 @@ from cgraph.engine.cpu.code import Code, Piece
 from cgraph.engine.cpu.ring_timing import waits_of
 from cgraph.engine.cpu.streamed_weights import StreamedInstance
 from cgraph.function import Function
-from cgraph.view.figures import PieceRow, Weights
+from cgraph.view.figures import PieceRow, WeightFigures
 
 
-def weights_of(function: Function) -> Weights | None:
+def weights_of(function: Function) -> WeightFigures | None:
     """The ring of a Function and the pieces that go through it, without times; None where nothing is read."""
     ring = getattr(function.program.code, "ring", None)
     if ring is None or not ring.pieces:
         return None
     rows = tuple(piece_row(function.program.code, piece) for piece in ring.pieces)
-    return Weights(ring.path, ring.nbytes, rows)
+    return WeightFigures(ring.path, ring.nbytes, rows)
 
 
-def timed_weights(
+def time_weights(
     function: Function, args: tuple, named: Mapping[str, Any], steps: Sequence[float], repeats: int
-) -> Weights | None:
+) -> WeightFigures | None:
     """The same with times, for these inputs.
 
     Parameters
         steps: seconds of each step
         repeats: whole runs, after one that is not counted
     """
-    found, code = weights_of(function), function.program.code
-    if found is None:
+    weights, code = weights_of(function), function.program.code
+    if weights is None:
         return None
     with function.instance_for(args, named) as instance:
         assert isinstance(instance, StreamedInstance)
         reads = [read_seconds(instance, piece) for piece in code.ring.pieces]
-        runs = [timed_run(instance) for _ in range(repeats + 1)]
+        runs = [time_run(instance) for _ in range(repeats + 1)]
     seconds, measured = min(runs[1:], key=lambda run: run[0])
     predicted, whole = waits_of(instance.whole, row_seconds(code, steps), reads)
     rows = [
         PieceRow(row.name, row.nbytes, read, float(wait), float(waited))
-        for row, read, wait, waited in zip(found.pieces, reads, predicted, measured, strict=True)
+        for row, read, wait, waited in zip(weights.pieces, reads, predicted, measured, strict=True)
     ]
-    return Weights(found.path, found.ring, tuple(rows), sum(steps), whole, seconds)
+    return WeightFigures(weights.path, weights.ring, tuple(rows), sum(steps), whole, seconds)
 
 
 def piece_row(code: Code, piece: Piece) -> PieceRow:
@@ -59,11 +59,11 @@ def piece_row(code: Code, piece: Piece) -> PieceRow:
 
 def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
     """Seconds of each row: those of its step, in proportion to its tasks; none where update edges are written."""
-    tasks, found = code.table[:, 2], np.zeros(len(code.table))
+    tasks, per_row = code.table[:, 2], np.zeros(len(code.table))
     for t, seconds in enumerate(steps):
         rows = slice(int(code.first_row[t]), int(code.first_row[t + 1]))
-        found[rows] = seconds * tasks[rows] / max(int(tasks[rows].sum()), 1)
-    return found
+        per_row[rows] = seconds * tasks[rows] / max(int(tasks[rows].sum()), 1)
+    return per_row
 
 
 def read_seconds(instance: StreamedInstance, piece: Piece) -> float:
@@ -73,7 +73,7 @@ def read_seconds(instance: StreamedInstance, piece: Piece) -> float:
     return perf_counter() - start
 
 
-def timed_run(instance: StreamedInstance) -> tuple[float, np.ndarray]:
+def time_run(instance: StreamedInstance) -> tuple[float, np.ndarray]:
     """Seconds of a whole run, and those that it waited for each piece."""
     before, start = instance.reader.waits, perf_counter()
     instance.run(write=False)

@@ -15,7 +15,7 @@ import numpy as np
 from distributed import Client, Future, wait
 
 from cgraph import CgraphError, MemberError
-from cgraph.dist.tree import dealt
+from cgraph.dist.tree import deal_shards
 from cgraph.terminal import visible
 from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady
 from nn.parallel.worker import NAME, TrainingWorker, carry_out, prepare, take_state
@@ -189,7 +189,7 @@ class Coordinator:
         """Let members go on to a step; what those report who do."""
         behind = [i for i, x in enumerate(members) if self.ready[x].step != step]
         source = next(i for i in range(len(members)) if i not in behind)
-        deal = tuple(dealt(self.job.shards, [self.seconds.get(x, 0.0) for x in members]))
+        deal = tuple(deal_shards(self.job.shards, [self.seconds.get(x, 0.0) for x in members]))
         if behind or (tuple(members), deal) != self.last:
             self.round += 1
         doors = [self.ready[x].door for x in members]

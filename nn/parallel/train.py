@@ -10,7 +10,7 @@ import numpy as np
 
 from cgraph import InputError, Node
 from cgraph.dist.blocks import dask_part
-from cgraph.dist.folders import shipped
+from cgraph.dist.folders import ship
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import TOKEN_BYTES
 from cgraph.dist.tree import check_shards
@@ -100,7 +100,7 @@ def data_parallel(
     run = ParallelRun(network, step_of(network, functions, step_settings), None, loader, settings, check)
     run.resume()
     if isinstance(model, Layer):
-        source: SavedSource | FactorySource = SavedSource(shipped(functions.gradient), shipped(functions.update))
+        source: SavedSource | FactorySource = SavedSource(ship(functions.gradient), ship(functions.update))
         state_step = len(run.losses)
     else:
         source, state_step = factory_source(model, step_settings, sample, shards), -1

@@ -17,8 +17,8 @@ from distributed import Worker, WorkerPlugin, get_worker
 from cgraph import MemberError, Runner
 from cgraph.dist.mesh import Mesh, raw
 from cgraph.dist.sockets import Door, LostError, Secrets
-from cgraph.dist.sums import peers_of, summed
-from cgraph.dist.tree import added
+from cgraph.dist.sums import peers_of, sum_over_members
+from cgraph.dist.tree import add_neighbours
 from cgraph.storage.cell import assign_all
 from nn.loader import Loader
 from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady, facts
@@ -117,9 +117,9 @@ class TrainingWorker(WorkerPlugin):
         """One step: gradients of own shards, the sum of all, the update."""
         first, began = sum(order.deal[: order.me]), time.perf_counter()
         mine = range(first, first + order.deal[order.me])
-        parts = added(((i, 1), self.gradient(*self.arrays(i))) for i in mine)
+        parts = add_neighbours(((i, 1), self.gradient(*self.arrays(i))) for i in mine)
         self.busy += time.perf_counter() - began
-        return self.update(summed(mesh, self.step, order.deal, parts))
+        return self.update(sum_over_members(mesh, self.step, order.deal, parts))
 
     def arrays(self, shard: int) -> list[np.ndarray]:
         """What the gradient of a shard is computed of."""

@@ -14,7 +14,7 @@ from cgraph.cli.arguments import byte_count
 from cgraph.cli.curve import curve_lines, curve_of
 from cgraph.cli.model import load_model, python_object
 from cgraph.cli.paper import row
-from cgraph.cli.pictures import scaled
+from cgraph.cli.pictures import scale_pixels
 from cgraph.engine.cpu.ring import resident_constants
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import save
@@ -88,7 +88,7 @@ def test_runs_that_warm_up_do_not_count_and_each_engine_has_its_own_times(monkey
 
     monkeypatch.setattr(bench, "perf_counter", lambda: now[0])
     monkeypatch.setattr(bench, "sleep", lambda seconds: None)
-    found = bench.by_turns({name: once(name) for name in length}, 5)
+    found = bench.alternate_runs({name: once(name) for name in length}, 5)
     assert found == {"ours": [2.0] * 5, "theirs": [3.0] * 5}
     assert len(begun) == 4 * (bench.WARM + 5)
 
@@ -98,7 +98,7 @@ def test_a_ratio_of_speeds_is_above_one_where_ours_is_faster(folder, monkeypatch
     save("net.onnx", cg.exp(x), [x])
     times = {"cgraph": [0.001, 0.002, 0.009], "onnxruntime": [0.003, 0.005, 0.006]}
     monkeypatch.setattr(bench, "onnxruntime_run", lambda path, values, threads: lambda: [1.5 * np.exp(values["x"])])
-    monkeypatch.setattr(bench, "by_turns", lambda runs, count: times)
+    monkeypatch.setattr(bench, "alternate_runs", lambda runs, count: times)
     arguments = ["bench", "net.onnx", "--against", "onnxruntime", "--threads", "1"]
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -244,14 +244,14 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
     [("unit", [0, 1]), ("bytes", [0, 255]), ("signed", [-1, 1])],
 )
 def test_ends_of_a_pictures_range_become_those_of_the_model(pixels, want):
-    assert_near(scaled(np.array([0.0, 255.0], "f4"), pixels), want, "float32 shares")
+    assert_near(scale_pixels(np.array([0.0, 255.0], "f4"), pixels), want, "float32 shares")
 
 
 def test_imagenets_mean_and_deviation_belong_to_red_green_and_blue():
     """torchvision: mean 0.485, 0.456, 0.406 and standard deviation 0.229, 0.224, 0.225."""
     pixels = np.array([[[255, 51, 102]]], "f4")
     want = [(1 - 0.485) / 0.229, (0.2 - 0.456) / 0.224, (0.4 - 0.406) / 0.225]
-    assert_near(scaled(pixels, "imagenet")[0, 0], want, "float32 sums")
+    assert_near(scale_pixels(pixels, "imagenet")[0, 0], want, "float32 sums")
 
 
 def test_the_search_path_is_what_it_was_whether_a_reference_is_there_or_not(monkeypatch, folder):

@@ -14,12 +14,12 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main
-from cgraph.cli.stream import writing
+from cgraph.cli.stream import write_progress
 from cgraph.cli.unhandled import show_warning
 from cgraph.cli.warmup import progress
 from cgraph.errors import CgraphError
 from cgraph.formats.onnx import save
-from cgraph.system.progress import CLEAR, Bars, between
+from cgraph.system.progress import CLEAR, Bars, bounds_progress
 from cgraph.terminal import say, visible, write
 from nn.progress import PlainBar, rich_bar
 from tests.support.patience import PATIENCE
@@ -213,7 +213,7 @@ def test_progress_lines_are_visible(stream):
     for i in range(3):
         bars(EVIL, i, 4)
         now[0] += 100
-    with between(EVIL, out, lambda: now[0]) as tell:
+    with bounds_progress(EVIL, out, lambda: now[0]) as tell:
         now[0] += 100
         tell(1, 2)
     PlainBar(0, 2, out).show(2, more=EVIL)
@@ -229,7 +229,7 @@ def test_names_in_bars_of_rich_are_visible_and_no_markup(monkeypatch):
         out = Terminal()
         monkeypatch.setattr(sys, "stderr", out)
         monkeypatch.setenv("FORCE_COLOR", "1")
-        with writing(Path(name)) as advance:
+        with write_progress(Path(name)) as advance:
             advance(1, 2)
         with progress(2) as begin:
             begin(name)

@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main
-from cgraph.cli.model import READERS, Model, load_model
+from cgraph.cli.model import READERS, CliModel, load_model
 from cgraph.errors import FormatError
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.view.dot import function_dot
@@ -130,14 +130,14 @@ def test_an_unknown_ending_names_the_known_ones(module, tmp_path, capsys, name):
 
 def test_what_the_user_compiled_is_shown_unless_options_ask_for_another():
     function = cg.compile(np.sin(cg.Var((4,))), memory=one_each)
-    model = Model(function.outputs, function.inputs, function.updates, function)
+    model = CliModel(function.outputs, function.inputs, function.updates, function)
     assert model.compiled() is function
     assert model.compiled(memory="greedy_by_size").plan.strategy == "greedy_by_size"
 
 
 def test_a_file_is_read_by_its_ending(monkeypatch):
     x = cg.Var((4,))
-    monkeypatch.setitem(READERS, ".net", lambda path, options: Model((np.sin(x),), (x,)))
+    monkeypatch.setitem(READERS, ".net", lambda path, options: CliModel((np.sin(x),), (x,)))
     assert load_model("some.NET").inputs == (x,)
     with pytest.raises(FormatError, match=r"a file \(.*\.net\) or a Python reference"):
         load_model("some.other")

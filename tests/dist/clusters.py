@@ -9,7 +9,7 @@ from distributed import Client, LocalCluster
 
 import nn
 from cgraph.dist.limits import Limits
-from cgraph.dist.tree import added
+from cgraph.dist.tree import add_neighbours
 from nn.parallel import data_parallel
 from nn.parallel.sharded_step import KEY, halves, key_of
 from nn.settings import StepSettings
@@ -76,7 +76,7 @@ def alone(
             if both.gradient.inputs[-1].name == KEY:
                 arrays.append(key_of(seed, step, shard))
             parts.append(((shard, 1), both.gradient(*arrays)))
-        ((_, total),) = added(parts)
+        ((_, total),) = add_neighbours(parts)
         losses.append(float(both.update(total)[0]))
     return losses
 

@@ -12,7 +12,7 @@ from cgraph.dist.limits import Limits
 from cgraph.dist.mesh import Mesh
 from cgraph.dist.sockets import Door, Secrets
 from cgraph.dist.sums import peers_of
-from cgraph.dist.tree import added
+from cgraph.dist.tree import add_neighbours
 from tests.support.patience import PATIENCE
 
 HASTY = Limits(silence=0.05, answer=120.0, step=PATIENCE)
@@ -44,7 +44,7 @@ def shards_of(count: int, n: int) -> np.ndarray:
 
 
 def parts(x: np.ndarray, first: int, count: int) -> list:
-    return added([((i, 1), x[i].copy()) for i in range(first, first + count)])
+    return add_neighbours([((i, 1), x[i].copy()) for i in range(first, first + count)])
 
 
 def tree_sum(x: np.ndarray) -> np.ndarray:

@@ -108,16 +108,16 @@ def test_few_functions_are_kept():
     opened = folders.Opened()
     x = cg.Var((1,), name="x")
     made = [cg.compile(x + i, x) for i in range(folders.MOST_KEPT + 2)]
-    ways = [folders.shipped(lambda f=f: f) for f in made]
+    ways = [folders.ship(lambda f=f: f) for f in made]
     assert [opened.get(way, 1) for way in ways] == made
-    assert len(opened._known) == folders.MOST_KEPT
+    assert len(opened._runners) == folders.MOST_KEPT
     assert opened.get(ways[-1], 1) is made[-1]
 
 
 def test_the_function_that_was_used_last_stays_and_each_number_of_threads_has_its_own():
     opened = folders.Opened()
     x = cg.Var((1,), name="x")
-    ways = [folders.shipped(lambda i=i: cg.compile(x + i, x)) for i in range(folders.MOST_KEPT + 1)]
+    ways = [folders.ship(lambda i=i: cg.compile(x + i, x)) for i in range(folders.MOST_KEPT + 1)]
     first, *others = [opened.get(way, 1) for way in ways[:-1]]
     assert opened.get(ways[0], 1) is first  # so it is not the oldest any more
     opened.get(ways[-1], 1)
@@ -138,7 +138,7 @@ def test_every_call_has_as_many_threads_as_it_is_told(one, want, threads, monkey
 
 
 def test_equal_functions_travel_under_one_key(one):
-    assert folders.shipped(one).key == folders.shipped(one).key
+    assert folders.ship(one).key == folders.ship(one).key
 
 
 def test_what_does_not_fit_is_refused(one, both, graph, tmp_path):
@@ -199,7 +199,7 @@ def test_functions_without_one_batch_or_with_a_past_are_refused(graph):
 
 
 def test_damage_on_the_way_is_noticed(one):
-    travels = folders.shipped(one)
+    travels = folders.ship(one)
     name = next(name for name in travels.files if name.startswith("constants"))
     raw = bytearray(travels.files[name])
     raw[5] ^= 1

@@ -191,7 +191,7 @@ def test_whatever_ends_a_round_closes_its_connections_and_leaves_a_whole_state(m
         ((_, total),) = parts
         return total
 
-    monkeypatch.setattr(member_module, "summed", summed)
+    monkeypatch.setattr(member_module, "sum_over_members", summed)
     if kind == "lost":
         report = member.carry_out(order_of(last=5))
         assert (report.step, len(report.results), report.lost, report.missing) == (2, 2, "gone", 1)
@@ -207,7 +207,7 @@ def test_whatever_ends_a_round_closes_its_connections_and_leaves_a_whole_state(m
 
 def test_a_lost_round_without_a_name_misses_nobody(make, monkeypatch):
     member = make()
-    monkeypatch.setattr(member_module, "summed", lambda *_: (_ for _ in ()).throw(LostError("given up")))
+    monkeypatch.setattr(member_module, "sum_over_members", lambda *_: (_ for _ in ()).throw(LostError("given up")))
     assert member.carry_out(order_of()).missing == -1
 
 
@@ -288,7 +288,7 @@ def test_tasks_of_another_training_are_refused_and_all_take_turns(make, monkeypa
 
 def test_the_shards_of_each_member_follow_those_of_the_members_before_it(make, monkeypatch):
     seen = []
-    monkeypatch.setattr(member_module, "summed", lambda mesh, step, deal, parts: seen.append(parts))
+    monkeypatch.setattr(member_module, "sum_over_members", lambda mesh, step, deal, parts: seen.append(parts))
     for me, mine in enumerate(([0], [1, 2], [3])):
         member = make()
         known = member.arrays

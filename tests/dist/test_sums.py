@@ -20,10 +20,10 @@ from cgraph.dist.sockets import (
     LostError,
     Secrets,
     answers,
-    connected,
+    connect,
 )
-from cgraph.dist.sums import is_even, summed
-from cgraph.dist.tree import check_shards, dealt, parts_of
+from cgraph.dist.sums import is_even, sum_over_members
+from cgraph.dist.tree import check_shards, deal_shards, parts_of
 from cgraph.errors import InputError
 from tests.dist.members import HASTY, SECRETS, STRICT, parts, shards_of, started, together, tree_sum
 from tests.support.patience import PATIENCE
@@ -36,7 +36,7 @@ def test_the_sum_has_the_bits_of_the_tree_whoever_has_which_shards(deal, n):
 
     def work(mesh):
         first = sum(deal[: mesh.me])
-        return [summed(mesh, step, deal, parts(x, first, deal[mesh.me])) for step in range(3)]
+        return [sum_over_members(mesh, step, deal, parts(x, first, deal[mesh.me])) for step in range(3)]
 
     want = tree_sum(x)
     for found in together(deal, work):
@@ -57,7 +57,9 @@ def test_who_goes_away_ends_the_round_for_all_at_once(deal):
             return None
         with pytest.raises(LostError) as error:
             for step in range(10):
-                summed(mesh, step, deal, parts(shards_of(sum(deal), 5000), sum(deal[: mesh.me]), deal[mesh.me]))
+                sum_over_members(
+                    mesh, step, deal, parts(shards_of(sum(deal), 5000), sum(deal[: mesh.me]), deal[mesh.me])
+                )
         return error.value
 
     found = together(deal, work)
@@ -68,7 +70,7 @@ def test_who_is_busy_is_waited_for_and_who_takes_too_long_is_not():
     def work(mesh, seconds):
         if mesh.me == 1:
             time.sleep(seconds)
-        return summed(mesh, 0, [1, 1], parts(shards_of(2, 10), mesh.me, 1))
+        return sum_over_members(mesh, 0, [1, 1], parts(shards_of(2, 10), mesh.me, 1))
 
     for found in together([1, 1], lambda mesh: work(mesh, 0.4)):
         np.testing.assert_array_equal(found, tree_sum(shards_of(2, 10)))
@@ -94,7 +96,7 @@ def test_who_has_stopped_without_closing_does_not_answer():
             closing(Mesh(door, 1, 1, [stopped.address, door.address], [0], STRICT)) as mesh,
             pytest.raises(LostError, match="member 0 at .* does not answer"),
         ):
-            summed(mesh, 0, [1, 1], parts(shards_of(2, 10), 1, 1))
+            sum_over_members(mesh, 0, [1, 1], parts(shards_of(2, 10), 1, 1))
         with pytest.raises(LostError, match="does not answer"):
             Mesh(door, 1, 0, [door.address, stopped.address], [1], STRICT)
 
@@ -124,7 +126,7 @@ WRONG = {
 @pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
 def test_a_frame_that_nobody_expects_ends_the_round(sent):
     with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
-        other = connected(door.address, SECRETS, 1, MEMBER, 1, 1)
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
         with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
             other.sendall(sent)
             with pytest.raises(LostError, match="sent a frame .* where 40 bytes of tag 0 in step 0 were expected"):
@@ -134,7 +136,7 @@ def test_a_frame_that_nobody_expects_ends_the_round(sent):
 @pytest.mark.parametrize("cut", [0, 1, FRAME.size, FRAME.size + 17])
 def test_a_frame_that_is_cut_ends_the_round(cut):
     with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
-        other = connected(door.address, SECRETS, 1, MEMBER, 1, 1)
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
         with closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
             other.sendall(frame(0, 0, BODY)[:cut])
             other.close()
@@ -144,14 +146,14 @@ def test_a_frame_that_is_cut_ends_the_round(cut):
 
 def test_what_comes_late_twice_or_from_strangers_belongs_to_no_round():
     with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
-        strangers = [connected(door.address, Secrets(b"x" * 32), 1, kind, 1, 2) for kind in (MEMBER, QUESTION)]
+        strangers = [connect(door.address, Secrets(b"x" * 32), 1, kind, 1, 2) for kind in (MEMBER, QUESTION)]
         strangers.append(socket.create_connection(door.address))
         strangers[-1].sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(100))
         for link in strangers:
             link.settimeout(PATIENCE)
             with closing(link):
                 assert left_alone(link)
-        late, first, second = (connected(door.address, SECRETS, 1, MEMBER, 1, round) for round in (1, 2, 2))
+        late, first, second = (connect(door.address, SECRETS, 1, MEMBER, 1, round) for round in (1, 2, 2))
         deadline = time.monotonic() + PATIENCE
         while len(door.waiting) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -165,7 +167,7 @@ def test_what_comes_late_twice_or_from_strangers_belongs_to_no_round():
 
 
 def threads_of_doors():
-    return [x for x in threading.enumerate() if x.name.startswith("cgraph")]
+    return [x for x in threading.enumerate() if x.name.startswith("cgraph door")]
 
 
 @pytest.mark.parametrize("talk", [b"", b"c", GREETING.pack(b"cgraph-1", b"x" * 32, MEMBER, 1, 2)[:-1]], ids=len)
@@ -179,7 +181,7 @@ def test_strangers_cost_no_thread_and_have_one_deadline_however_slowly_they_spea
                     link.send(talk[i : i + 1] or talk[:1])
             if i < 2:
                 assert answers(door.address, SECRETS, PATIENCE)
-                with connected(door.address, SECRETS, 1, MEMBER, 1, 10 + i):
+                with connect(door.address, SECRETS, 1, MEMBER, 1, 10 + i):
                     taken = door.take(10 + i, 1, time.monotonic() + PATIENCE)
                     assert taken is not None
                     taken.close()
@@ -231,7 +233,7 @@ def test_who_answers_a_byte_at_a_time_does_not_answer():
 
 def test_a_door_that_is_closed_keeps_nobody():
     door = Door("127.0.0.1", SECRETS, HASTY)
-    with connected(door.address, SECRETS, 1, MEMBER, 1, 1) as member, socket.create_connection(door.address) as silent:
+    with connect(door.address, SECRETS, 1, MEMBER, 1, 1) as member, socket.create_connection(door.address) as silent:
         deadline = time.monotonic() + PATIENCE
         while not door.waiting and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -246,7 +248,7 @@ def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me):
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             absent = nobody.getsockname()
         addresses = [other.address, other.address, absent]
-        came = None if me else connected(door.address, SECRETS, PATIENCE, MEMBER, 1, 1)
+        came = None if me else connect(door.address, SECRETS, PATIENCE, MEMBER, 1, 1)
         with pytest.raises(LostError) as raised:
             Mesh(door, 1, me, addresses, [1 - me, 2], STRICT)
         link = came or other.take(1, 1, time.monotonic() + PATIENCE)
@@ -266,7 +268,7 @@ def left_alone(link):
 
 def test_a_round_can_be_given_up_from_another_thread():
     with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
-        other = connected(door.address, SECRETS, 1, MEMBER, 1, 1)
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
         with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
             started(lambda: (time.sleep(0.1), mesh.give_up()))
             with pytest.raises(LostError):
@@ -284,7 +286,7 @@ def test_a_round_can_be_given_up_from_another_thread():
     ],
 )
 def test_slow_members_get_fewer_shards(seconds, want):
-    assert dealt(8, seconds) == want
+    assert deal_shards(8, seconds) == want
 
 
 def test_parts_are_whole_subtrees():

@@ -16,8 +16,8 @@ from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import KernelStore
 from cgraph.kernels.target import host_target
-from cgraph.storage.shared_arenas import Room, Rooms
-from cgraph.system.fair_lock import Turn, Turns
+from cgraph.storage.shared_arenas import SharedArena, SharedArenas
+from cgraph.system.fair_lock import FairLock, Ticket
 from tests.support.kernels import view_of
 from tests.support.patience import PATIENCE
 
@@ -41,7 +41,7 @@ class Entered:
         assert self.may_leave.wait(PATIENCE)
 
 
-def check_alone(entered: Entered, turns: Turns, work: Callable[[], object]) -> None:
+def check_alone(entered: Entered, turns: FairLock, work: Callable[[], object]) -> None:
     """Of two calls at once the second waits in line while the first is inside."""
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -131,7 +131,7 @@ def test_a_program_runs_with_the_threads_that_were_asked_for(threads, expected):
 
 def test_a_turn_of_another_process_is_over(monkeypatch):
     """A forked child has a copy of the line, and nobody who would end it."""
-    turns, turn = Turns(), Turn()
+    turns, turn = FairLock(), Ticket()
     turns.join(turn)
     assert not turn.is_over
     own = os.getpid()
@@ -145,7 +145,7 @@ def test_a_turn_of_another_process_is_over(monkeypatch):
 
 
 def test_memory_that_is_too_small_since_another_program_came_is_not_taken_again():
-    rooms = Rooms()
+    rooms = SharedArenas()
     rooms.need(64)
     first = rooms.take()
     rooms.need(4096)
@@ -154,7 +154,7 @@ def test_memory_that_is_too_small_since_another_program_came_is_not_taken_again(
 
 
 def test_memory_is_taken_by_one_run_at_a_time_and_given_again():
-    rooms = Rooms()
+    rooms = SharedArenas()
     rooms.need(64)
     first, second = rooms.take(), rooms.take()
     assert first is not second
@@ -166,16 +166,16 @@ def test_instances_of_programs_that_are_gone_are_dropped():
     class Program:
         pass
 
-    room, kept, gone = Room(64), Program(), Program()
-    room.held = {ref(kept): "kept", ref(gone): "gone"}
+    room, kept, gone = SharedArena(64), Program(), Program()
+    room.instances = {ref(kept): "kept", ref(gone): "gone"}
     del gone
-    rooms = Rooms()
+    rooms = SharedArenas()
     rooms.give(room)
-    assert list(room.held.values()) == ["kept"]
+    assert list(room.instances.values()) == ["kept"]
 
 
 def test_what_a_program_held_is_computed_again_after_another_ran_in_its_memory():
-    rooms, turns = Rooms(), Turns()
+    rooms, turns = SharedArenas(), FairLock()
     functions, wants = [], []
     for seed in (1, 2):
         rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cgraph.cli.pictures import brought_to
+from cgraph.cli.pictures import picture_values
 from cgraph.errors import FormatError
 from cgraph.formats.pictures import FORMATS, open_picture, read_rgb
 from nn.models.mask_rcnn.tools.coco import Entry, picture_of
@@ -21,8 +21,8 @@ OPENER = "cgraph/formats/pictures.py"
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
 DDS = b"DDS " + np.array([124, 0x1007, 4, 4, 0, 0, 0, *[0] * 11, 32, *[0] * 7], "<u4").tobytes() + bytes(84)
 READERS = {
-    "an input": lambda path: brought_to(path, 3, (4, 4), "stretch"),
-    "a letterbox": lambda path: brought_to(path, 1, (4, 4), "letterbox"),
+    "an input": lambda path: picture_values(path, 3, (4, 4), "stretch"),
+    "a letterbox": lambda path: picture_values(path, 1, (4, 4), "letterbox"),
     "a data set": lambda path: picture_of(Entry(path, 8, 6, [])),
     "a film": lambda path: list(read_film(path).frames),
     "a film, perhaps": is_film,

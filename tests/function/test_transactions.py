@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 import cgraph as cg
 from cgraph.record import Record
-from cgraph.storage.cell import Value
+from cgraph.storage.cell import CellValue
 from cgraph.system.files import replace_file
 from nn.files import remove_others
 from tests.support.injection import Lines, events, first_events, no_memory
@@ -74,7 +74,7 @@ def first_value() -> Scenario:
     made = Scenario(step, updates, [x + y])
 
     def outcomes() -> tuple[list[Any], list[Any]]:
-        x.cell.value = Value()  # as if it had never had one
+        x.cell.value = CellValue()  # as if it had never had one
         return [None, y.value], [y.value * 2, y.value + 1]
 
     made.outcomes = outcomes  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.ir.spec import Spec
-from cgraph.storage.cell import Cell, Value
+from cgraph.storage.cell import Cell, CellValue
 from tests.support.injection import Lines
 
 SPEC = Spec((3,), np.dtype("float64"))
@@ -19,7 +19,7 @@ class Copy:
 
 def cell_of(shared: bool) -> Cell:
     cell = Cell()
-    cell.value = Value(np.zeros(3), shared)
+    cell.value = CellValue(np.zeros(3), shared)
     cell.value.settle()
     return cell
 

@@ -7,7 +7,7 @@ import pytest
 
 from cgraph.quantiser.observe import spread, within
 from cgraph.quantiser.quantise import sizes_of_weights
-from cgraph.quantiser.ranges import LEVELS, Form, Quantum, divergence, entropy, percentile, weights_of
+from cgraph.quantiser.ranges import LEVELS, ByteForm, Quantum, divergence, entropy, percentile, weights_of
 from tests.support.tolerance import assert_near
 
 
@@ -79,7 +79,7 @@ def test_spans_and_ranges_hold_what_was_seen_and_no_more(limit):
 def test_a_quantum_holds_its_range_and_nothing_exactly(dtype, symmetric):
     ends = np.iinfo(dtype)
     for low, high in ((-1.0, 3.0), (-3.0, 1.0), (0.5, 2.0), (-2.0, -0.5), (0.0, 0.0), (0.0, 7.0)):
-        found = Form(dtype, symmetric).quantum((low, high))
+        found = ByteForm(dtype, symmetric).quantum((low, high))
         numbers = [(n - found.zero) * float(found.scale) for n in (ends.min, ends.max)]
         assert numbers[0] <= min(low, 0) + found.scale and max(high, 0) - found.scale <= numbers[1]
         assert ends.min <= found.zero <= ends.max and (

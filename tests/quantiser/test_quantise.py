@@ -10,7 +10,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
 from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
-from cgraph.quantiser.network import network_of, prepared
+from cgraph.quantiser.network import network_of, prepare
 from cgraph.quantiser.observe import limits
 from tests.quantiser.nets import SHAPE, Net, every_group, pictures
 from tests.support.tolerance import assert_near, near
@@ -79,7 +79,7 @@ def test_batch_norms_and_factors_of_channels_go_into_filters():
     net, x = Net(), cg.Var((1, 4, 6, 6), name="image")
     filters = net.normal(5, 4, 3, 3)
     y = (cg.conv2d(x, filters, 1, 1) * net.normal(5, 1, 1) - net.normal(5, 1, 1)) / np.float32(3)
-    network = network_of(prepared((cg.relu(y),), (x,)))
+    network = network_of(prepare((cg.relu(y),), (x,)))
     (layer,) = network.layers
     value = net.normal(1, 4, 6, 6)
     got = cg.conv2d(x, layer.weights, 1, 1) + layer.bias[:, None, None]
@@ -90,7 +90,7 @@ def test_batch_norms_and_factors_of_channels_go_into_filters():
 def test_a_sum_that_somebody_else_reads_is_not_folded():
     net, x = Net(), cg.Var((1, 4, 6, 6), name="image")
     plain = cg.conv2d(x, net.normal(5, 4, 3, 3))
-    network = network_of(prepared((plain + net.normal(5, 1, 1), plain * 2), (x,)))
+    network = network_of(prepare((plain + net.normal(5, 1, 1), plain * 2), (x,)))
     assert [layer.end for layer in network.layers] == [plain] and not network.layers[0].bias.any()
 
 
@@ -124,7 +124,7 @@ def test_layers_that_cost_much_stay_float_until_answers_agree():
 
 def test_skipped_layers_keep_their_floats():
     x, y = every_group()
-    names = [layer.name for layer in network_of(prepared((y,), (x,))).layers]
+    names = [layer.name for layer in network_of(prepare((y,), (x,))).layers]
     found = quantise(y, x, pictures(2), skip=tuple(names[1:3]), correct=False)
     assert sum(node.op.name == "conv2d" for node in post_order(compute_integers(found.outputs))) == 2
     assert found.report.skipped == tuple(names[1:3]) and found.report.layers == len(names) - 2
@@ -134,7 +134,7 @@ def test_layers_are_called_by_their_weights():
     x = cg.Var((1, 3, 8, 8), name="image")
     w = cg.Var((4, 3, 3, 3), name="stem").assign(Net().normal(4, 3, 3, 3))
     y = cg.conv2d(cg.pad(cg.conv2d(x, w), [(0, 0), (0, 0), (1, 1), (1, 1)])[:, :3], w)
-    network = network_of(prepared((y,), (x,)))
+    network = network_of(prepare((y,), (x,)))
     assert [layer.name for layer in network.layers] == ["stem", "stem.2"]
 
 
@@ -142,7 +142,7 @@ def test_values_that_only_scores_come_after_stay_float():
     net, x = Net(), cg.Var((2, 12), name="x")
     hidden = cg.tanh(net.linear(x, 8))
     scores = cg.softmax(net.linear(hidden, 5) * 2)
-    network = network_of(prepared((scores,), (x,)))
+    network = network_of(prepare((scores,), (x,)))
     assert list(network.bytes) == [x, network.layers[0].end, network.layers[1].x]
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.quantiser.network import network_of, prepared
-from cgraph.quantiser.ranges import BINS, Form, Quantum, entropy, percentile, weights_of
+from cgraph.quantiser.network import network_of, prepare
+from cgraph.quantiser.ranges import BINS, ByteForm, Quantum, entropy, percentile, weights_of
 from tests.quantiser.nets import Net
 from tests.support.tolerance import assert_near
 
 
-@pytest.mark.parametrize("form", [Form(), Form("int8"), Form("uint8", True), Form("int8", True)])
+@pytest.mark.parametrize("form", [ByteForm(), ByteForm("int8"), ByteForm("uint8", True), ByteForm("int8", True)])
 @pytest.mark.parametrize("limits", [(-1.0, 3.0), (0.5, 2.0), (-7.0, -1.0), (0.0, 1e-30), (-1e30, 1e30)])
 def test_a_range_fits_into_the_bytes_and_zero_is_exact(form, limits):
     quantum = form.quantum(limits)
@@ -27,8 +27,8 @@ def byte_limits(form):
 
 
 def test_a_range_of_nothing_has_the_scale_one():
-    assert Form().quantum((0.0, 0.0)) == Quantum(np.float32(1), 0)
-    assert Form("int8").quantum((0.0, 1e-45)) == Quantum(np.float32(1), -128)
+    assert ByteForm().quantum((0.0, 0.0)) == Quantum(np.float32(1), 0)
+    assert ByteForm("int8").quantum((0.0, 1e-45)) == Quantum(np.float32(1), -128)
 
 
 def test_a_percentile_is_that_of_numpy_within_a_bin():
@@ -53,7 +53,7 @@ def test_weights_are_rounded_by_channel():
     x = cg.Var((1, 6, 5, 5), name="image")
     filters = Net().normal(8, 6, 3, 3)
     filters[3] = 0
-    (layer,) = network_of(prepared((cg.conv2d(x, filters) + Net().normal(8, 1, 1),), (x,))).layers
+    (layer,) = network_of(prepare((cg.conv2d(x, filters) + Net().normal(8, 1, 1),), (x,))).layers
     held = weights_of(layer, Quantum(np.float32(0.02), 3))
     assert held.numbers.dtype == np.int8 and np.abs(held.numbers).max(axis=(1, 2, 3))[:3].tolist() == [127] * 3
     assert np.abs(held.floats - filters).max() <= 0.5001 * held.scale.max()
@@ -64,6 +64,6 @@ def test_weights_are_rounded_by_channel():
 def test_a_bias_that_would_not_fit_makes_weights_coarser():
     x = cg.Var((2, 3), name="x")
     weights = np.full((3, 2), 1e-9, "float32")
-    (layer,) = network_of(prepared((x @ weights + np.float32([5, -5]),), (x,))).layers
+    (layer,) = network_of(prepare((x @ weights + np.float32([5, -5]),), (x,))).layers
     held = weights_of(layer, Quantum(np.float32(1e-3), 0))
     assert_near(held.bias(layer.bias) * held.unit.astype("f8"), [5, -5], "float32 formulas")

@@ -349,7 +349,7 @@ def test_the_graph_that_is_compiled_is_the_file_that_was_summed(full, monkeypatc
         (full / GRAPH).write_bytes(b"something else")
         return known(name, *args)
 
-    monkeypatch.setattr(read, "checked", exchanged)
+    monkeypatch.setattr(read, "check_file", exchanged)
     assert [x.name for x in cg.load(full).inputs] == ["x", "w"]
 
 

@@ -18,7 +18,7 @@ import cgraph as cg
 from cgraph.errors import FormatError, GraphError, InputError, PositionError, UnassignedError, WeightsError
 from cgraph.formats.safetensors import write_safetensors
 from cgraph.saved.pieces import Pieces
-from cgraph.system.fair_lock import Turn
+from cgraph.system.fair_lock import Ticket
 from tests.ops.cases import CASES as OPS_CASES
 from tests.ops.cases import beyond
 from tests.ops.test_cases import Drawn
@@ -267,7 +267,7 @@ def test_what_is_saved_while_another_thread_runs_is_what_cells_hold_between_two_
     cells = [cg.Var((3,), name=f"w{i}").assign(np.zeros(3, "float32")) for i in range(4)]
     function = cg.compile([], updates={x: x + 1 for x in cells})
     function()
-    events, add, wait = queue.Queue(), Pieces.add, Turn.wait
+    events, add, wait = queue.Queue(), Pieces.add, Ticket.wait
 
     def add_while_another_runs(file, x, *alignment):
         if not events.empty():
@@ -278,7 +278,7 @@ def test_what_is_saved_while_another_thread_runs_is_what_cells_hold_between_two_
         events.put(events.get(timeout=PATIENCE))
         return place
 
-    monkeypatch.setattr(Turn, "wait", lambda turn: (events.put("waits"), wait(turn)))
+    monkeypatch.setattr(Ticket, "wait", lambda turn: (events.put("waits"), wait(turn)))
     monkeypatch.setattr(Pieces, "add", add_while_another_runs)
     with ThreadPoolExecutor(1) as pool:
         function.save(tmp_path / "saved")

@@ -9,7 +9,7 @@ from cgraph.memory.strategies.greedy_by_size import greedy_by_size
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.record import replace
-from cgraph.view.blocks import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, fitted, memory_svg, plan_svg
+from cgraph.view.blocks import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, fit_name, memory_svg, plan_svg
 from cgraph.view.boxes import WORKSPACE, Box, blocks_of, memory_of_plan, memory_with
 from tests.support.problems import random_problem
 from tests.support.tolerance import near
@@ -147,4 +147,4 @@ def test_a_plan_of_four_thousand_values_is_a_small_file():
 
 @pytest.mark.parametrize(("letters", "shown"), [(20, "stage/conv_1/relu"), (16, "relu"), (4, "relu"), (3, ""), (0, "")])
 def test_names_are_cut_to_the_room_there_is(letters, shown):
-    assert fitted("stage/conv_1/relu", letters) == shown
+    assert fit_name("stage/conv_1/relu", letters) == shown

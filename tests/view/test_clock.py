@@ -48,7 +48,7 @@ def test_what_a_run_waits_for_is_that_of_the_shortest_run_that_counts(monkeypatc
     count = len(function.program.code.ring.pieces)
     runs = iter([(0.001, np.full(count, 99.0)), (0.5, np.full(count, 98.0)), (0.4, np.arange(count) + 70.0)])
     reads = iter(np.arange(count) + 10.0)
-    monkeypatch.setattr(weights, "timed_run", lambda instance: next(runs))
+    monkeypatch.setattr(weights, "time_run", lambda instance: next(runs))
     monkeypatch.setattr(weights, "read_seconds", lambda instance, piece: next(reads))
     monkeypatch.setattr(weights, "waits_of", lambda whole, rows, times: (np.arange(count) + 40.0, 0.77))
     steps = [0.25 + t for t in range(len(function.compiled.layout.steps))]
@@ -80,7 +80,7 @@ def test_the_shortest_recorded_run_is_reported():
     def instance_for(args, named):
         yield instance
 
-    assert timing.recorded_run(SimpleNamespace(instance_for=instance_for), (), {}) == runs[1]
+    assert timing.record_run(SimpleNamespace(instance_for=instance_for), (), {}) == runs[1]
 
 
 def test_a_trace_has_each_share_on_its_thread_with_its_tasks_and_each_steps_bytes():

@@ -7,11 +7,11 @@ import re
 
 from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.view.blocks import about, memory_svg
-from cgraph.view.boxes import Box, Memory, drawn_until, memory_of_plan
+from cgraph.view.boxes import Box, MemoryPicture, last_drawn_steps, memory_of_plan
 from cgraph.view.curve import Point, cheapest, curve_svg
-from cgraph.view.diagram import CONST, OP, VIEW, Diagram, Item
+from cgraph.view.diagram import CONST, OP, VIEW, Diagram, DiagramItem
 from cgraph.view.dot import diagram_dot
-from cgraph.view.figures import Alive, Figures, Kernels, PieceRow, RegionRow, RingRow, StepRow, Weights
+from cgraph.view.figures import Alive, Figures, Kernels, PieceRow, RegionRow, RingRow, StepRow, WeightFigures
 from cgraph.view.page_data import page_data
 from cgraph.view.report_html import report_html
 from cgraph.view.report_text import region_text, report_text, weights_lines
@@ -35,7 +35,7 @@ WHOLE = Figures(
     STEPS, 1, 20 * KIB, (Alive(12 * KIB, "relu float32[9]", "net.py:16"), Alive(8 * KIB, "x", "net.py:17")),
     24 * KIB, 96 * KIB, 16 * KIB, 23 * KIB, 14 * KIB, 15 * KIB, "postorder", "best_fit", False,
     Kernels(18, 29, 37, 41, 4.3), on_host=(("callback", 21 * KIB),),
-    weights=Weights("w.bin", 40 * KIB, PIECES, 0.0181, 0.0262, 0.0293), regions=(REGION,),
+    weights=WeightFigures("w.bin", 40 * KIB, PIECES, 0.0181, 0.0262, 0.0293), regions=(REGION,),
 )  # fmt: skip
 
 TEXT = """\
@@ -87,7 +87,7 @@ def test_a_report_without_times_keeps_the_steps_with_most_in_use():
 
 
 def test_weights_without_times_are_one_line():
-    assert weights_lines(Weights("w.bin", 40 * KIB, PIECES), None) == TEXT.split("\n\n")[3].splitlines()[:1]
+    assert weights_lines(WeightFigures("w.bin", 40 * KIB, PIECES), None) == TEXT.split("\n\n")[3].splitlines()[:1]
 
 
 def cells(html: str) -> list[list[str]]:
@@ -143,11 +143,14 @@ def test_everything_that_is_told_of_a_value_is_its_own():
 
 
 def test_a_value_is_drawn_until_another_has_its_bytes():
-    assert drawn_until(BOXES) == [4, 9, 4]
-    assert drawn_until((*BOXES[:1], Box("o", "", "", 32, 64, 2, 9, 0, 0, over=0))) == [2, 9]  # at least its first step
+    assert last_drawn_steps(BOXES) == [4, 9, 4]
+    assert last_drawn_steps((*BOXES[:1], Box("o", "", "", 32, 64, 2, 9, 0, 0, over=0))) == [
+        2,
+        9,
+    ]  # at least its first step
 
 
-def memory() -> Memory:
+def memory() -> MemoryPicture:
     sizes = ((10, 19, 1 << 20), (13, 15, 3 << 20), (20, 24, 2 << 20))
     operands = tuple(ProblemOperand(n, UsageInterval(a, b), f"value {a}") for a, b, n in sizes)
     return memory_of_plan(Problem(operands, 1), Plan((0, 1 << 20, 1 << 19), 5 << 20, "best_fit"))
@@ -201,8 +204,10 @@ def test_of_plans_of_equal_bytes_the_dearer_one_is_not_on_the_line():
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
 
-def item(name: str, kind: str, step: int, box: int, block: int, operands: tuple = (), output: bool = False) -> Item:
-    return Item(name, kind, "float32[2]", "net.py:1", "", 8, step, box, block, operands, output)
+def item(
+    name: str, kind: str, step: int, box: int, block: int, operands: tuple = (), output: bool = False
+) -> DiagramItem:
+    return DiagramItem(name, kind, "float32[2]", "net.py:1", "", 8, step, box, block, operands, output)
 
 
 def test_a_page_has_places_with_and_without_what_is_folded():

@@ -10,7 +10,7 @@ from cgraph.errors import GraphError, InputError, UnassignedError
 from cgraph.memory.auto import auto
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.memory.strategies.vandenhove import vandenhove
-from cgraph.view.boxes import drawn_until
+from cgraph.view.boxes import last_drawn_steps
 from cgraph.view.notebook import MOST_ITEMS
 from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import report, timed_report
@@ -94,7 +94,7 @@ def test_the_picture_of_a_function_has_a_rectangle_for_every_value():
 @pytest.mark.parametrize("strategy", [auto, one_each, vandenhove])
 def test_no_byte_is_drawn_twice_at_a_step(strategy):
     boxes = memory_of(compiled_graph(strategy)).boxes
-    drawn = [(x.first, until, x.offset, x.offset + x.nbytes) for x, until in zip(boxes, drawn_until(boxes))]
+    drawn = [(x.first, until, x.offset, x.offset + x.nbytes) for x, until in zip(boxes, last_drawn_steps(boxes))]
     for i, (first, until, low, high) in enumerate(drawn):
         for other_first, other_until, other_low, other_high in drawn[:i]:
             together = first <= other_until and other_first <= until

@@ -9,7 +9,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import GraphError, InputError, PositionError
 from cgraph.view.report import report, timed_report
-from cgraph.view.timing import recorded_run
+from cgraph.view.timing import record_run
 from cgraph.view.trace import trace_json
 from tests.support.tolerance import assert_near
 
@@ -107,7 +107,7 @@ def large(threads=0, **options):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_recorded_run_has_every_task_once_on_the_threads_that_ran_it(threads):
     function = large(threads)
-    shares = recorded_run(function, (LARGE,), {})
+    shares = record_run(function, (LARGE,), {})
     assert 0 in {x.thread for x in shares} and {x.thread for x in shares} <= set(range(threads))
     by_step = {t: [x for x in shares if x.step == t] for t in range(len(function.compiled.layout.steps))}
     for found in by_step.values():
@@ -144,7 +144,7 @@ def test_a_run_on_threads_and_its_counter(tmp_path):
 def test_python_functions_are_recorded_on_the_thread_that_calls():
     x = cg.Var((8,), name="x")
     function = cg.compile(np.exp(cg.delay(np.sort, np.sin(x))), x)
-    shares = recorded_run(function, (np.ones(8, "float32"),), {})
+    shares = record_run(function, (np.ones(8, "float32"),), {})
     assert [x.step for x in shares] == list(range(len(function.compiled.layout.steps)))
     assert {x.thread for x in shares} == {0}
 
@@ -157,7 +157,7 @@ def test_weights_from_disk_are_recorded(tmp_path):
     value = rng.standard_normal((64, 256), "float32")
     function = cg.compile(y, x, weights=cg.StreamedWeights(tmp_path / "weights"))
     want = function(value)
-    found = recorded_run(function, (value,), {})
+    found = record_run(function, (value,), {})
     assert {x.step for x in found} == set(range(len(function.compiled.layout.steps)))
     assert function(value).tobytes() == want.tobytes()
 
@@ -166,14 +166,14 @@ def test_what_raises_in_a_recorded_run_is_raised_and_forgotten():
     x = cg.Var((8,), name="x")
     bad = cg.compile(cg.take(np.sin(x), cg.astype(x, "int64")), x)
     with pytest.raises(PositionError):
-        recorded_run(bad, (np.full(8, 9, "float32"),), {})
+        record_run(bad, (np.full(8, 9, "float32"),), {})
     assert_near(bad(np.ones(8, "float32")), np.sin(np.ones(8)), "float32 formulas")
 
 
 def test_engines_that_know_no_times_record_nothing():
     x = cg.Var((8,), name="x")
     for engine in ("reference", "cuda-sim"):
-        assert recorded_run(cg.compile(np.sin(x), x, engine=engine), (np.ones(8, "float32"),), {}) == ()
+        assert record_run(cg.compile(np.sin(x), x, engine=engine), (np.ones(8, "float32"),), {}) == ()
 
 
 def test_a_title_of_any_characters_is_data(function):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from cgraph.system.fair_lock import Turn, Turns
+from cgraph.system.fair_lock import FairLock, Ticket
 
 T = TypeVar("T")
 
@@ -17,13 +17,13 @@ class BlasLimit:
     """
 
     def __init__(self) -> None:
-        self._runs: WeakSet[Turn] = WeakSet()
+        self._runs: WeakSet[Ticket] = WeakSet()
         self._before: list[tuple[Any, int]] | None = None
-        self._turns = Turns()
+        self._turns = FairLock()
 
     def run(self, work: Callable[[], T]) -> T:
         """What `work` returns, called with one thread in each library; costs about a millisecond."""
-        run = Turn()
+        run = Ticket()
         try:
             try:
                 self._runs.add(run)
@@ -34,7 +34,7 @@ class BlasLimit:
         finally:
             self._leave(run)  # again: an exception may have come in the midst of it
 
-    def _leave(self, run: Turn) -> None:
+    def _leave(self, run: Ticket) -> None:
         run.end()
         self._turns.run(self._settle)
 

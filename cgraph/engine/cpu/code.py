@@ -17,7 +17,7 @@ from cgraph.system.file_ownership import Stamp
 from cgraph.terminal import visible
 
 if TYPE_CHECKING:
-    from cgraph.storage.weight_file import Sum  # a process that streams nothing loads no such module
+    from cgraph.storage.weight_file import Checksum  # a process that streams nothing loads no such module
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
 SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}
@@ -75,7 +75,7 @@ class Ring(Record, eq=False):
     stamp: Stamp
     nbytes: int
     pieces: tuple[Piece, ...]
-    sums: "Mapping[int, Sum]" = field(default_factory=dict)
+    sums: "Mapping[int, Checksum]" = field(default_factory=dict)
 
 
 class RowLoop(Record):

@@ -18,7 +18,7 @@ from cgraph.errors import PositionError
 from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
-from cgraph.storage.cell import Value
+from cgraph.storage.cell import CellValue
 from cgraph.system.alignment import aligned_memory
 from cgraph.system.bounded_cache import Bounded, most_of
 
@@ -100,7 +100,7 @@ class CpuInstance:
     def _address_of_constant(self, number: int) -> int:
         return address_of(self.code.constants[number])
 
-    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
         stamps = [value.stamp for value in cells.values()]
         if None in stamps or stamps != self._stamps or done is not self._word:
@@ -112,7 +112,7 @@ class CpuInstance:
             if x in self._variables:
                 self._move(self._variables[x], self._input(x))
 
-    def _bind_cells(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def _bind_cells(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """The memory of the Vars that are not given, some of which may have moved since the last time."""
         self._stamps = []  # until all is bound, nobody knows what is
         self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move

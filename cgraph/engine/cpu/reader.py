@@ -18,8 +18,8 @@ from cgraph.engine.cpu.ring import ControlledTable
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
-from cgraph.storage.weight_file import Sum
-from cgraph.system.fair_lock import Turns
+from cgraph.storage.weight_file import Checksum
+from cgraph.system.fair_lock import FairLock
 from cgraph.system.file_ownership import Stamp, stamp_of
 
 CLOSED = 5  # seconds that the end of the process waits for a disk
@@ -114,10 +114,10 @@ class ReaderThread:
         sums: checksums of pieces, by where in the file they begin; empty: none is compared
     """
 
-    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap, sums: Mapping[int, Sum]) -> None:
+    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap, sums: Mapping[int, Checksum]) -> None:
         self.words, self.file, self.memory, self.sums = words, file, memory, sums
         self.orders: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
-        self.reading = Turns()  # had by the thread while it reads
+        self.reading = FairLock()  # had by the thread while it reads
         self.number = 0
         self.thread: threading.Thread | None = None
 

@@ -11,7 +11,7 @@ from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.kernels.callback import array_at
 from cgraph.kernels.kernel import Callback
-from cgraph.storage.cell import Value
+from cgraph.storage.cell import CellValue
 
 
 class RowsInstance(CpuInstance):
@@ -24,7 +24,7 @@ class RowsInstance(CpuInstance):
         self._port_names = {c.port for c in callbacks if c.port is not None}
         self.functions = [c.function if c.port is None else partial(self._exchange, c) for c in callbacks]
 
-    def bind(self, inputs: Mapping[Any, Any], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, Any], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """As any instance; `given` has what fills or reads the bands of each port, too."""
         super().bind({x: value for x, value in inputs.items() if x not in self._port_names}, cells, done)
         self._ports = {x: value for x, value in inputs.items() if x in self._port_names}

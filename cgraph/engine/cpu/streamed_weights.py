@@ -11,7 +11,7 @@ from cgraph.engine.cpu.reader import Reader
 from cgraph.engine.cpu.ring import ControlledTable, with_control_rows
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.kernels.control import READ_FAILED
-from cgraph.storage.cell import Value
+from cgraph.storage.cell import CellValue
 from cgraph.storage.weight_file import place_of
 
 
@@ -59,7 +59,7 @@ class StreamedInstance(CpuInstance):
             self._copies.append(array)
         return address_of(array)
 
-    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """As any instance.
 
         Raises

@@ -26,7 +26,7 @@ import numpy as np
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.kernel import Kernel
 from cgraph.record import Record
-from cgraph.system.fair_lock import Turns
+from cgraph.system.fair_lock import FairLock
 
 SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
@@ -149,7 +149,7 @@ class Team:
         self.words[WORD] = RUN_OVER
         self.address = self.words.ctypes.data
         self.threads: list[threading.Thread] = []
-        self._grown, self._turns = 0, Turns()
+        self._grown, self._turns = 0, FairLock()
 
     @property
     def is_busy(self) -> bool:

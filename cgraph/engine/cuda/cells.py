@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.engine.cuda.device import Allocation, Device
 from cgraph.ir.spec import Spec
-from cgraph.storage.cell import Value, aligned_empty
+from cgraph.storage.cell import CellValue, aligned_empty
 
 
 class Copy:
@@ -23,7 +23,7 @@ class Copy:
         self.queue.wait()
         return array
 
-    def update(self, value: Value) -> None:
+    def update(self, value: CellValue) -> None:
         """Upload a value that is newer than this copy."""
         if value.elsewhere is self or (self.version is not None and self.version == value.version):
             return
@@ -39,9 +39,9 @@ class DeviceCells:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._copies: WeakKeyDictionary[Value, Copy] = WeakKeyDictionary()
+        self._copies: WeakKeyDictionary[CellValue, Copy] = WeakKeyDictionary()
 
-    def copy_of(self, value: Value, spec: Spec) -> Copy:
+    def copy_of(self, value: CellValue, spec: Spec) -> Copy:
         """The copy of a value; not necessarily as new."""
         copy = self._copies.get(value)
         if copy is None:

@@ -20,7 +20,7 @@ from cgraph.engine.cuda.segments import Segment, label_of, segments
 from cgraph.errors import EngineError, PositionError
 from cgraph.kernels.kernel import ARENA, Callback, Kernel
 from cgraph.record import Record
-from cgraph.storage.cell import Value, Variable
+from cgraph.storage.cell import CellValue, Variable
 from cgraph.system.bounded_cache import Bounded, most_of
 
 GROUP = 8  # kernels are made for whole groups of arguments
@@ -84,7 +84,7 @@ class CudaInstance:
         self.stops = Stops(code, device, self.args, self.queue)
         self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # where nobody looks
         self._input_values: Mapping[Variable, Any] = {}
-        self._cells: Mapping[Variable, Value] = {}
+        self._cells: Mapping[Variable, CellValue] = {}
         self._written = code.written
         self._inputs: dict[Variable, Allocation] = {}
         self._bound: dict[Symbol, int] = {}
@@ -97,7 +97,7 @@ class CudaInstance:
             self._move(Symbol("constant", i), memory.address)
 
     # -- memory -----------------------------------------------------------------------------------------------------
-    def bind(self, inputs: Mapping[Variable, Any], cells: Mapping[Variable, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Variable, Any], cells: Mapping[Variable, CellValue], done: np.ndarray) -> None:
         """The inputs of the runs that follow, uploaded; the other Vars where the device has them."""
         self._input_values, self._cells, self._done = inputs, cells, done
         for i, x in enumerate(self.code.variables):
