@@ -13,7 +13,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 from cgraph.record import Record
 
 LOCAL, CENTRAL, END = Struct("<4s5H3I2H"), Struct("<4s6H3I5H2I"), Struct("<4s4H2IH")
@@ -163,7 +163,7 @@ def unpack(data: memoryview, member: Member) -> memoryview:
         for start in range(0, len(body), PIECE):
             piece = body[start : start + PIECE]
             crc = zlib.crc32(piece, crc)
-            forget(np.frombuffer(piece, np.uint8))
+            release(np.frombuffer(piece, np.uint8))
     else:
         body = inflate(data, member)
         crc = zlib.crc32(body)

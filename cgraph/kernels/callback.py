@@ -38,10 +38,10 @@ def port_call(port: object, view: View, fills: bool) -> Call:
         port: what it is known by
         fills: it writes the elements; otherwise it reads them
     """
-    return Call(Callback(no_function, False, (view,), int(fills), port), (view.at,), 1)
+    return Call(Callback(refuse_call, False, (view,), int(fills), port), (view.at,), 1)
 
 
-def no_function(args: int) -> None:
+def refuse_call(args: int) -> None:
     raise GraphError("rows go in and out where an instance knows from where and to where")
 
 

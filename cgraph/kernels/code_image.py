@@ -31,7 +31,7 @@ class Image(Record, eq=False):
     outer: tuple[tuple[str, int, int], ...]
 
 
-def placed(image: Image) -> tuple[np.ndarray, dict[str, int]]:
+def place_image(image: Image) -> tuple[np.ndarray, dict[str, int]]:
     """Place an image: the memory, which must live as long as the functions, and the functions' addresses.
 
     Raises

@@ -68,15 +68,15 @@ def is_nan(m: Any, z: Any) -> Any:
     return m.is_nan(z.re) | m.is_nan(z.im)
 
 
-def finite(m: Any, x: Any) -> Any:
+def is_finite(m: Any, x: Any) -> Any:
     return m.abs(x) < inf
 
 
-def before(strict: bool, turned: bool = False) -> Formula:
+def comparison(strict: bool, swap: bool = False) -> Formula:
     """Order by the real parts, by the imaginary ones of equal; as NumPy, no order beside a NaN."""
 
     def formula(m: Any, z: Any, w: Any) -> Any:
-        z, w = (w, z) if turned else (z, w)
+        z, w = (w, z) if swap else (z, w)
         is_ordered = ~(m.is_nan(z.im) | m.is_nan(w.im))
         last = z.im < w.im if strict else z.im <= w.im
         return ((z.re < w.re) & is_ordered) | (m.eq(z.re, w.re) & last)
@@ -100,7 +100,7 @@ def times_exp(m: Any, x: Any, y: Any) -> Any:
 
 def exp(m: Any, z: Any) -> Any:
     x, y = z.re, z.im
-    lost = ~finite(m, y) & m.eq(m.abs(x), inf)
+    lost = ~is_finite(m, y) & m.eq(m.abs(x), inf)
     size = m.where(x > 0, x, 0.0)
     re = m.where(lost, size, times_exp(m, x, m.cos(y)))
     im = m.where(lost & (x < 0), 0.0, times_exp(m, x, m.sin(y)))
@@ -117,19 +117,19 @@ def expm1(m: Any, z: Any) -> Any:
     return m.pair(re, whole.im)
 
 
-def turned_sinh(m: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def sinh_parts(m: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """``sinh(x) cos(y), cosh(x) sin(y)``."""
     c, s, size = m.cos(y), m.sin(y), m.abs(x)
     far = size > LARGE[x.dtype]
     re = m.where(far, m.copysign(1.0, x) * times_exp(m, size, c * 0.5), m.sinh(x) * c)
     im = m.where(far, times_exp(m, size, s * 0.5), m.cosh(x) * s)
-    re = m.where(m.eq(x, 0.0) | (m.eq(size, inf) & ~finite(m, y)), x, re)
+    re = m.where(m.eq(x, 0.0) | (m.eq(size, inf) & ~is_finite(m, y)), x, re)
     re = m.where(m.eq(y, 0.0), m.sinh(x), re)
     return re, m.where(m.eq(y, 0.0), y, im)
 
 
 def sinh(m: Any, z: Any) -> Any:
-    return m.pair(*turned_sinh(m, z.re, z.im))
+    return m.pair(*sinh_parts(m, z.re, z.im))
 
 
 def cosh(m: Any, z: Any) -> Any:
@@ -138,7 +138,7 @@ def cosh(m: Any, z: Any) -> Any:
     far = size > LARGE[x.dtype]
     re = m.where(far, times_exp(m, size, c * 0.5), m.cosh(x) * c)
     im = m.where(far, m.copysign(1.0, x) * times_exp(m, size, s * 0.5), m.sinh(x) * s)
-    re = m.where(m.eq(size, inf) & ~finite(m, y), size, re)
+    re = m.where(m.eq(size, inf) & ~is_finite(m, y), size, re)
     re = m.where(m.eq(y, 0.0), m.cosh(x), re)
     zero = m.copysign(0.0, x) * m.copysign(1.0, y)
     return m.pair(re, m.where(m.eq(x, 0.0) | m.eq(y, 0.0), zero, im))
@@ -151,14 +151,14 @@ def tanh(m: Any, z: Any) -> Any:
     below = 1.0 + beta * s * s
     far = m.abs(x) > FAR[x.dtype]
     one = m.copysign(1.0, x)
-    tail = m.where(finite(m, y), 4.0 * m.sin(y) * m.cos(y) * m.exp(-2.0 * m.abs(x)), nan)
-    tail = m.where(m.eq(m.abs(x), inf) & ~finite(m, y), m.copysign(0.0, y), tail)
-    re = m.where(far & (finite(m, y) | m.eq(m.abs(x), inf)), one, beta * rho * s / below)
+    tail = m.where(is_finite(m, y), 4.0 * m.sin(y) * m.cos(y) * m.exp(-2.0 * m.abs(x)), nan)
+    tail = m.where(m.eq(m.abs(x), inf) & ~is_finite(m, y), m.copysign(0.0, y), tail)
+    re = m.where(far & (is_finite(m, y) | m.eq(m.abs(x), inf)), one, beta * rho * s / below)
     re = m.where(m.eq(x, 0.0), x, m.where(m.eq(y, 0.0), m.tanh(x), re))
     return m.pair(re, m.where(m.eq(y, 0.0), y, m.where(far, tail, t / below)))
 
 
-def turned(f: Formula) -> Formula:
+def rotate(f: Formula) -> Formula:
     """``-i f(i z)``: of sinh it is sin, of tanh tan, of arsinh arcsin, and the other way round."""
 
     def formula(m: Any, z: Any) -> Any:
@@ -175,7 +175,7 @@ def cos(m: Any, z: Any) -> Any:
 # -- logarithms, roots, powers ----------------------------------------------------------------------------------------
 
 
-def scaled(m: Any, size: Any, whole: float = 1.0) -> Any:
+def safe_factor(m: Any, size: Any, whole: float = 1.0) -> Any:
     """What brings a size near 1 into the range in which squares are safe; to the power of `whole`."""
     down, up, most, least = (v**whole if i < 2 else v for i, v in enumerate(RANGE[size.dtype]))
     return m.where(size > most, down, m.where(size < least, up, m.const(1.0, size.dtype)))
@@ -184,7 +184,7 @@ def scaled(m: Any, size: Any, whole: float = 1.0) -> Any:
 def log(m: Any, z: Any) -> Any:
     x, y = m.abs(z.re), m.abs(z.im)
     large, small = m.where(x > y, x, y), m.where(x > y, y, x)
-    factor = scaled(m, large)
+    factor = safe_factor(m, large)
     far = m.log(m.hypot(x * factor, y * factor)) - m.log(factor)
     near = m.log1p(square_less_one(m, large, small)) * 0.5
     close = (large > 0.5) & (large < 2.0) & (small < 2.0)
@@ -223,8 +223,8 @@ def log_of_base(base: float) -> Formula:
 def sqrt(m: Any, z: Any) -> Any:
     x, y = m.abs(z.re), m.abs(z.im)
     large = m.where(x > y, x, y)
-    factor = scaled(m, large)
-    root = m.sqrt((x * factor + m.hypot(x * factor, y * factor)) * 0.5) / scaled(m, large, 0.5)
+    factor = safe_factor(m, large)
+    root = m.sqrt((x * factor + m.hypot(x * factor, y * factor)) * 0.5) / safe_factor(m, large, 0.5)
     other = m.where(m.eq(x, 0.0) & m.eq(y, 0.0), 0.0, y / (2.0 * root))
     left = z.re < 0
     re, im = m.where(left, other, root), m.copysign(m.where(left, root, other), z.im)
@@ -249,7 +249,7 @@ def roots(m: Any, z: Any) -> tuple[Any, Any]:
     return sqrt(m, m.pair(1.0 - z.re, -z.im)), sqrt(m, m.pair(1.0 + z.re, z.im))
 
 
-def endless(m: Any, z: Any) -> Any:
+def is_infinite(m: Any, z: Any) -> Any:
     """Is one part an infinity?"""
     return m.eq(m.abs(z.re), inf) | m.eq(m.abs(z.im), inf)
 
@@ -257,7 +257,7 @@ def endless(m: Any, z: Any) -> Any:
 def asin(m: Any, z: Any) -> Any:
     x, y = z.re, z.im
     a, b = roots(m, z)
-    far = endless(m, z)
+    far = is_infinite(m, z)
     re = m.where(far, m.atan2(x, m.abs(y)), m.atan2(x, a.re * b.re - a.im * b.im))
     im = m.where(far, m.copysign(inf, y), m.asinh(a.re * b.im - a.im * b.re))
     return m.pair(m.where(m.eq(x, 0.0), x, re), im)
@@ -266,7 +266,7 @@ def asin(m: Any, z: Any) -> Any:
 def acos(m: Any, z: Any) -> Any:
     x, y = z.re, z.im
     a, b = roots(m, z)
-    far = endless(m, z)
+    far = is_infinite(m, z)
     re = m.where(far, m.atan2(m.abs(y), x), 2.0 * m.atan2(a.re, b.re))
     im = m.where(far, m.copysign(inf, -y), m.asinh(b.re * a.im - b.im * a.re))
     return m.pair(m.where(m.eq(x, 0.0), pi / 2, re), im)
@@ -284,7 +284,7 @@ def atanh(m: Any, z: Any) -> Any:
     usual = m.log1p(4.0 * x / (less * less)) * 0.25
     large = size > 2.0 ** (30 if x.dtype == "f4" else 60)
     re = m.where(large, x / size / size, m.where(less < 0.5, near, usual))
-    re = m.where(endless(m, z) | m.eq(x, 0.0), 0.0, re)
+    re = m.where(is_infinite(m, z) | m.eq(x, 0.0), 0.0, re)
     im = m.atan2(2.0 * y, (1.0 - x) * (1.0 + x) - y * y) * 0.5
     im = m.where(large & ~m.is_nan(y), pi / 2, im)
     return m.pair(m.copysign(re, z.re), m.copysign(m.where(m.eq(y, 0.0) & (x < 1.0), y, im), z.im))
@@ -299,11 +299,12 @@ FORMULAS: dict[str, Formula] = {
     "mul": mul, "div": div, "reciprocal": reciprocal, "abs": absolute, "sign": sign, "is_nan": is_nan,
     "eq": lambda m, z, w: m.eq(z.re, w.re) & m.eq(z.im, w.im),
     "ne": lambda m, z, w: m.ne(z.re, w.re) | m.ne(z.im, w.im),
-    "lt": before(True), "le": before(False), "gt": before(True, turned=True), "ge": before(False, turned=True),
+    "lt": comparison(strict=True), "le": comparison(strict=False),
+    "gt": comparison(strict=True, swap=True), "ge": comparison(strict=False, swap=True),
     "min": extreme("le"), "max": extreme("ge"),
     "exp": exp, "exp2": lambda m, z: exp(m, m.pair(z.re * ln(2), z.im * ln(2))), "expm1": expm1,
     "log": log, "log2": log_of_base(2), "log10": log_of_base(10), "log1p": log1p, "sqrt": sqrt, "pow": power,
-    "sin": turned(sinh), "cos": cos, "tan": turned(tanh), "sinh": sinh, "cosh": cosh, "tanh": tanh,
-    "asin": asin, "acos": acos, "atan": turned(atanh), "asinh": turned(asin), "acosh": acosh, "atanh": atanh,
+    "sin": rotate(sinh), "cos": cos, "tan": rotate(tanh), "sinh": sinh, "cosh": cosh, "tanh": tanh,
+    "asin": asin, "acos": acos, "atan": rotate(atanh), "asinh": rotate(asin), "acosh": acosh, "atanh": atanh,
 }  # fmt: skip
 """Primitive → what it is of complex numbers."""

@@ -234,7 +234,7 @@ class Trace:
                 needed.update(operands_of(self.instructions[i]))
         order = sorted(needed)
         place = {old: new for new, old in enumerate(order)}
-        return tuple(renumbered(self.instructions[i], place) for i in order)
+        return tuple(renumber(self.instructions[i], place) for i in order)
 
 
 def operands_of(instruction: tuple) -> tuple[int, ...]:
@@ -242,7 +242,7 @@ def operands_of(instruction: tuple) -> tuple[int, ...]:
     return () if instruction[0] in ("load", "const") else instruction[2:]
 
 
-def renumbered(instruction: tuple, place: dict[int, int]) -> tuple:
+def renumber(instruction: tuple, place: dict[int, int]) -> tuple:
     if instruction[0] in ("load", "const"):
         return instruction
     return (*instruction[:2], *(place[i] for i in instruction[2:]))

@@ -32,7 +32,7 @@ def host() -> Host:
     raw = folder.read(name) if folder and name else None
     if raw is not None and (parts := read_parts(raw)) is not None:
         return Host(*parts)
-    answer = asked()
+    answer = detect_host()
     if folder and name:
         folder.write(name, json.dumps([getattr(answer, field) for field in Host._fields]).encode())
     return answer
@@ -48,7 +48,7 @@ def read_parts(raw: bytes) -> list[str] | None:
     return fields if is_host else None
 
 
-def asked() -> Host:
+def detect_host() -> Host:
     """What LLVM says."""
     import llvmlite
     import llvmlite.binding as llvm

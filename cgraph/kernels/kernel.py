@@ -166,7 +166,7 @@ def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
     return View(at, tuple(shape), tuple(reversed(strides)), dtype)
 
 
-def room(workspace: View | None, nbytes: int) -> Pointer:
+def scratch_pointer(workspace: View | None, nbytes: int) -> Pointer:
     """Where a workspace of at least `nbytes` bytes begins. ValueError where there is none, or a smaller one."""
     size = 0 if workspace is None else workspace.size * workspace.itemsize
     if workspace is None or size < nbytes:
@@ -174,7 +174,7 @@ def room(workspace: View | None, nbytes: int) -> Pointer:
     return workspace.at
 
 
-def rooms(workspace: View | None, *nbytes: int) -> list[View | None]:
+def split_scratch(workspace: View | None, *nbytes: int) -> list[View | None]:
     """A workspace in pieces of so many bytes, each aligned; None for empty pieces.
 
     Raises
@@ -183,7 +183,7 @@ def rooms(workspace: View | None, *nbytes: int) -> list[View | None]:
     starts = list(accumulate((aligned(n) for n in nbytes), initial=0))
     if not any(nbytes):
         return [None] * len(nbytes)
-    at = room(workspace, max(start + n for start, n in zip(starts, nbytes) if n))
+    at = scratch_pointer(workspace, max(start + n for start, n in zip(starts, nbytes) if n))
     return [contiguous(at + start, (n,), "u1") if n else None for start, n in zip(starts, nbytes)]
 
 

@@ -16,17 +16,17 @@ PIECE = 1 << 18  # bytes read before they are forgotten
 AROUND = 1 << 21  # bytes that the system may map around one that is asked for: a huge page
 
 
-def forget(x: np.ndarray) -> None:
+def release(x: np.ndarray) -> None:
     """Give back the pages of an array that lies in a file mapped for reading, and those mapped around them.
 
     Any other array is left alone.
     """
     mapping = mapping_of(x)
     if mapping is not None and x.size:
-        give_back(mapping, x)
+        release_pages(mapping, x)
 
 
-def let_go(rows: np.ndarray) -> None:
+def release_rows(rows: np.ndarray) -> None:
     """Give back the pages of some rows of images ``[n, c, rows, w]`` that lie in a mapped file; what was written into
     them stays in the file. Any other array is left alone, also one whose changes are not the file's.
     """
@@ -34,10 +34,10 @@ def let_go(rows: np.ndarray) -> None:
     if mapping is not None and rows.size:
         for image in rows:
             for plane in image:
-                give_back(mapping, plane)
+                release_pages(mapping, plane)
 
 
-def give_back(mapping: mmap.mmap, x: np.ndarray) -> None:
+def release_pages(mapping: mmap.mmap, x: np.ndarray) -> None:
     """The pages of an array in a mapping that is shared with its file."""
     start = np.frombuffer(mapping, np.uint8, 1).ctypes.data
     low, high = (at - start for at in np.lib.array_utils.byte_bounds(x))
@@ -73,7 +73,7 @@ def copy_to(out: np.ndarray, x: np.ndarray) -> None:
     low, high = np.lib.array_utils.byte_bounds(x)
     if high - low <= PIECE:
         out[...] = x
-        forget(x)
+        release(x)
         return
     axis = max(range(x.ndim), key=lambda i: abs(x.strides[i]) * (x.shape[i] > 1))
     count = max(min(PIECE // abs(x.strides[axis]), x.shape[axis] // 2), 1)
@@ -87,7 +87,7 @@ def in_memory(x: np.ndarray) -> np.ndarray:
     if mapping_of(x) is None:
         return x
     copy = x.copy()
-    forget(x)
+    release(x)
     return copy
 
 

@@ -29,7 +29,7 @@ class MalformedCode(UnknownCode):
     """What is no object file at all, or is cut off."""
 
 
-class Section(NamedTuple):
+class ObjectSection(NamedTuple):
     """A section of an object file, as the file describes it."""
 
     name: int
@@ -54,7 +54,7 @@ class ObjectFile:
             raise UnknownCode("no ELF object for x86-64")
         self.code, self.stop = code, start
         at, count = HEADER.unpack_from(code)[6], HEADER.unpack_from(code)[12]
-        self.sections = [Section(*SECTION.unpack_from(code, at + i * SECTION.size)) for i in range(count)]
+        self.sections = [ObjectSection(*SECTION.unpack_from(code, at + i * SECTION.size)) for i in range(count)]
         self.places: dict[int, int] = {}
         for i, s in enumerate(self.sections):
             if s.flags & IN_MEMORY and s.nbytes and s.kind != UNWINDING:
@@ -99,7 +99,7 @@ class ObjectFile:
             symbols.append((name, self.places[section] + at if section in self.places else elsewhere))
         return symbols
 
-    def rows(self, section: Section, kind: Struct) -> Iterator[tuple]:
+    def rows(self, section: ObjectSection, kind: Struct) -> Iterator[tuple]:
         """A section that is a table."""
         return kind.iter_unpack(self.code[section.start : section.start + section.nbytes])
 
@@ -114,7 +114,7 @@ def is_for(code: bytes, triple: str) -> bool:
     return HEADER.unpack_from(code)[1:3] == (RELOCATABLE, ELF_MACHINES.get(machine))
 
 
-def linked(objects: Mapping[str, bytes]) -> Image:
+def link_objects(objects: Mapping[str, bytes]) -> Image:
     """Object files as one image.
 
     Parameters

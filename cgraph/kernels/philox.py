@@ -46,10 +46,10 @@ def parts(key: np.ndarray, size: int, itemsize: int) -> np.ndarray:
 def bits(key: np.ndarray, size: int, itemsize: int) -> np.ndarray:
     """Uniform integers: uint32 or uint64 ``[size]``."""
     blocks = parts(key, size, itemsize)
-    return (blocks if itemsize == 4 else joined(blocks)).reshape(-1)[:size]
+    return (blocks if itemsize == 4 else join_words(blocks)).reshape(-1)[:size]
 
 
-def joined(blocks: np.ndarray) -> np.ndarray:
+def join_words(blocks: np.ndarray) -> np.ndarray:
     """Two 64-bit integers from the four words of each block."""
     wide = blocks.astype(np.uint64)
     return wide[:, 0::2] | wide[:, 1::2] << np.uint64(32)
@@ -71,7 +71,7 @@ def normal(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
         u = (blocks[:, 0::2] + np.float32(0.5)) * np.float32(2.0**-32)
         angle = blocks[:, 1::2] * np.float32(2.0**-32 * 2 * pi)
     else:
-        whole = joined(parts(key, size, 8)) >> np.uint64(11)
+        whole = join_words(parts(key, size, 8)) >> np.uint64(11)
         u = (whole[:, 0:1].astype("f8") + 0.5) * 2.0**-53
         angle = whole[:, 1:2].astype("f8") * (2.0**-53 * 2 * pi)
     radius = np.sqrt(-2 * np.log(u))

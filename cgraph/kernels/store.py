@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.kernels.cache import CacheFolder, cache_folder
-from cgraph.kernels.code_image import Image, UnknownCode, c_function, placed
+from cgraph.kernels.code_image import Image, UnknownCode, c_function, place_image
 from cgraph.kernels.families import place_of
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.objects import MalformedCode, is_for, linked
+from cgraph.kernels.objects import MalformedCode, is_for, link_objects
 from cgraph.kernels.target import Target, code_generation, new_target_machine
 from cgraph.system.fair_lock import FairLock, Ticket
 
@@ -97,7 +97,7 @@ class KernelStore:
     def _placed(self, code: dict[str, bytes], image: Image | None, target: Target) -> dict[str, int]:
         if image is not None:
             with suppress(UnknownCode):  # the system makes no memory executable for us
-                memory, addresses = placed(image)
+                memory, addresses = place_image(image)
                 self._memory.append(memory)
                 return addresses
         return self._placed_by_llvm(code, target)
@@ -131,7 +131,7 @@ class KernelStore:
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
         code, image = self._turns.run(lambda: self._linked(symbols, target))
         if image is None:
-            image = linked(code)  # which says why it cannot be
+            image = link_objects(code)  # which says why it cannot be
         return image, [image.symbols[symbol] for symbol in symbols.values()]
 
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
@@ -185,7 +185,7 @@ def symbol_of(kernel: Kernel, target: Target) -> str:
 
 def image_of(code: Mapping[str, bytes]) -> Image:
     """Return object files as one image. UnknownCode also where it calls what this system has not."""
-    image = linked(code)
+    image = link_objects(code)
     for name, _, _ in image.outer:
         c_function(name)
     return image

@@ -85,7 +85,7 @@ AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True, "pairs")
 KINDS = (PORTABLE, AVX2, AVX512)  # a processor that runs one runs those before it
 
 
-def general(target: Target) -> Target:
+def generic_target(target: Target) -> Target:
     """The target that every processor of its kind runs, not this one alone: what is saved."""
     return next((x for x in KINDS if x.name == target.name), target)
 

@@ -16,7 +16,7 @@ from cgraph.record import Record
 
 PROCESS = os.urandom(16)  # part of names that mean nothing elsewhere
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type)
-Seen = dict[int, tuple[int, Any]]  # by identity: which one it was, and the value itself, so that it stays alive
+Visited = dict[int, tuple[int, Any]]  # by identity: which one it was, and the value itself, so that it stays alive
 
 
 class UserFunction(Record):
@@ -58,11 +58,11 @@ def user_function(function: Callable[..., Any]) -> UserFunction:
     python = getattr(function, "py_func", function)
     if not isinstance(python, FunctionType):
         raise TypeError(f"a kernel is made of a plain Python function; {function!r:.80} is none")
-    text = repr((version("numba"), described(python, {})))
+    text = repr((version("numba"), describe(python, {})))
     return UserFunction(f"{python.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:24]}", python)
 
 
-def described(value: Any, visited: Seen) -> Any:
+def describe(value: Any, visited: Visited) -> Any:
     """What a value is, as plain data."""
     if isinstance(value, PLAIN):
         return repr(value)
@@ -76,24 +76,24 @@ def described(value: Any, visited: Seen) -> Any:
     if isinstance(value, np.dtype):
         return value.str
     if isinstance(value, tuple | frozenset | list):
-        return type(value).__name__, [described(x, visited) for x in value]
+        return type(value).__name__, [describe(x, visited) for x in value]
     if isinstance(value, CodeType):
-        return value.co_code, value.co_names, value.co_varnames, described(value.co_consts, visited)
+        return value.co_code, value.co_names, value.co_varnames, describe(value.co_consts, visited)
     function = getattr(value, "py_func", value)  # of a function that Numba has compiled
     if isinstance(function, FunctionType):
-        return described_function(function, visited)
+        return describe_function(function, visited)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     if module and name:
         return module, name
     return PROCESS, id(value)  # the function keeps it alive
 
 
-def described_function(function: FunctionType, visited: Seen) -> list:
+def describe_function(function: FunctionType, visited: Visited) -> list:
     """Its code, and all values that the code reads from outside."""
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
     used = tuple(function.__globals__[name] for name in sorted(names_of(function.__code__) & set(function.__globals__)))
     parts = (function.__code__, function.__defaults__ or (), cells, used)
-    return [described(x, visited) for x in parts]
+    return [describe(x, visited) for x in parts]
 
 
 def names_of(code: CodeType) -> set[str]:

@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Trace, code_of
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.pool.calls import average_pool_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
@@ -97,7 +97,7 @@ class SpreadToWindows(Pool):
         """The elements spread, and a sum over the windows that see them."""
         if out.size == 0:
             return []
-        frame, parts = rooms(workspace, *self.pieces(g.shape[:2], g.dtype))
+        frame, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
         calls, g = spread_view(target, self.moves, g, self.shape, 0, frame)
         steps = Windows(self.window, (1,) * len(self.window), (0,) * len(self.pad), self.dilation)
         m = Trace()

@@ -16,7 +16,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.gemm.contraction import Contraction
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window_views import reorder_axes, repeat_axes, split_axis
@@ -124,7 +124,7 @@ class Conv(Op):
             return []
         if x.size == 0 or f.size == 0:
             return fill_calls(target, out, 0)
-        image, products = rooms(workspace, *nbytes)
+        image, products = split_scratch(workspace, *nbytes)
         calls, x = self.image(target, x, f, image)
         return calls + self.products(target, out, x, f).calls(products)
 

@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
@@ -61,7 +61,7 @@ class BatchNorm(Op):
         if x.size == 0:
             return []
         scale, shift, mean, variance = parameters
-        factor = contiguous(room(workspace, x.shape[1] * x.itemsize), scale.shape, x.dtype)
+        factor = contiguous(scratch_pointer(workspace, x.shape[1] * x.itemsize), scale.shape, x.dtype)
         m = Trace()
         first = m.program(m.load(0, x.dtype) / m.sqrt(m.load(1, x.dtype) + self.eps))
         m = Trace()

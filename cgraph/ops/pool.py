@@ -15,7 +15,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of
-from cgraph.kernels.kernel import Call, View, rooms
+from cgraph.kernels.kernel import Call, View, split_scratch
 from cgraph.kernels.pool.calls import max_pool_calls
 from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
@@ -114,7 +114,7 @@ class Pool(Op):
         self, target: Target, program: Program, out: View, x: View, *more: View, workspace: View | None = None
     ) -> list[Call]:
         """The reduction over every window of `x`; `more` views of all windows are further operands."""
-        frame, parts = rooms(workspace, *self.rooms(x))
+        frame, parts = split_scratch(workspace, *self.rooms(x))
         results = self.results(x.shape)
         calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), frame)
         windows = window_view(x, self.moves, results)
@@ -242,7 +242,7 @@ class ScatterToIndices(Pool):
         """Places and elements spread, and a sum over the windows that see them."""
         if out.size == 0:
             return []
-        first, second, parts = rooms(workspace, *self.pieces(g.shape[:2], g.dtype))
+        first, second, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
         place_calls, places = spread_view(target, self.moves, places, self.shape, -1, first)
         calls, g = spread_view(target, self.moves, g, self.shape, 0, second)
         ones = (1,) * len(self.window)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
@@ -148,7 +148,7 @@ def padded_view(
     nbytes = padded_nbytes(moves, x.shape, results, x.itemsize)
     if not nbytes:
         return [], x
-    frame = contiguous(room(workspace, nbytes), (*x.shape[:2], *moves.covered(results)), x.dtype)
+    frame = contiguous(scratch_pointer(workspace, nbytes), (*x.shape[:2], *moves.covered(results)), x.dtype)
     place, source = moves.inside(x.shape[2:], results)
     return fill_calls(target, frame, value) + copy_calls(target, crop(frame, place), crop(x, source)), frame
 
@@ -162,7 +162,7 @@ def spread_view(
     element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last tap first.
     """
     lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
-    at = room(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
+    at = scratch_pointer(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
     frame = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
     place, source = [], []
     for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, moves.stride, moves.extent, moves.pairs):

@@ -8,7 +8,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.half import FLOAT32, HALVES
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.spec import Bundle
-from cgraph.kernels.mapped import forget, in_c_order
+from cgraph.kernels.mapped import in_c_order, release
 from cgraph.ops.arithmetic import Cast
 from cgraph.ops.conv import Conv, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
@@ -44,7 +44,7 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         with np.errstate(all="ignore"):
             value = in_c_order(np.asarray(node.op.meaning(*values), node.dtype))
         for x in values:
-            forget(x)
+            release(x)
         return Const(value, copy=False)
 
     return rebuild(graph, change)

@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.half import FLOAT32, convert
 from cgraph.ir.roots import New, rebuild
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
@@ -35,7 +35,7 @@ def hold_weights(outputs: tuple[Node, ...], dtype: np.dtype) -> tuple[Node, ...]
             assert isinstance(op, ConstOp)
             scaled = op.array if scale is None else op.array * scale.op.array[:, None, None, None]  # type: ignore[attr-defined]
             rounded[node, scale] = astype(Const(convert(scaled, dtype), name=op.label, copy=False), FLOAT32)
-            forget(op.array)
+            release(op.array)
         return rounded[node, scale]
 
     def change(node: Node, new: New) -> Node | None:

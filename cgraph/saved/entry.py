@@ -10,9 +10,9 @@ from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
 from cgraph.kernels.code_image import UnknownCode
 from cgraph.kernels.kernel import ARENA, View
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 from cgraph.kernels.store import store
-from cgraph.kernels.target import Target, general
+from cgraph.kernels.target import Target, generic_target
 from cgraph.memory.tables import Tables
 from cgraph.running.runner import Runner
 from cgraph.saved.layout import KINDS, NEEDS, PAGE, constants_file, image_file, program_file, weights_file
@@ -27,7 +27,7 @@ def target_of(function: Runner) -> Target:
     callbacks = {function.program.code.labels[i] for i in callback_labels(function.program.code)}
     if callbacks:
         raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}")
-    return general(target)
+    return generic_target(target)
 
 
 def callback_labels(code: Code) -> list[int]:
@@ -81,7 +81,7 @@ def weights_of(code: Code, ring: Ring) -> tuple[Pieces, list[Any]]:
     for piece in ring.pieces:
         array = code.constants[piece.constant]
         places.append([file.add(array, PAGE), array.nbytes])
-        forget(array)
+        release(array)
     file.fill(PAGE)
     return file, [ring.nbytes, places]
 

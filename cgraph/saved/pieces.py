@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 from cgraph.system.alignment import ALIGNMENT
 
 
@@ -40,7 +40,7 @@ class Pieces:
         key = x.nbytes, sha256(bytes_in(x)).digest()
         if key not in self._starts:
             self._starts[key] = self.add(x)
-            forget(x)
+            release(x)
         return self._starts[key]
 
     def name(self, name: str, x: Any, dtype: str = "<i8") -> None:

@@ -12,7 +12,7 @@ from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
 from cgraph.errors import CgraphError, FormatError, InputError
-from cgraph.kernels.code_image import UnknownCode, placed
+from cgraph.kernels.code_image import UnknownCode, place_image
 from cgraph.kernels.kernel import Kernel
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.running.runner import Runner
@@ -170,7 +170,7 @@ def place_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
     """Executable memory with an image, and the addresses of its functions."""
     image = parts.image(name)
     try:
-        memory, addresses = placed(image)
+        memory, addresses = place_image(image)
     except UnknownCode as error:
         raise FormatError(str(error)) from None
     return memory, list(addresses.values())

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.errors import InputError
 from cgraph.ir.cut import ROWS
 from cgraph.ir.spec import Spec
-from cgraph.kernels.mapped import let_go
+from cgraph.kernels.mapped import release_rows
 from cgraph.storage.cell import fitting_array
 
 Sink = Callable[[np.ndarray], Any]
@@ -47,7 +47,7 @@ class RowSource:
             some = self.part[:, :, : rows - filled]
             count = some.shape[ROWS]
             np.copyto(band[:, :, filled : filled + count], some)
-            let_go(some)
+            release_rows(some)
             self.part = self.part[:, :, count:] if count < self.part.shape[ROWS] else None
             filled, self.position = filled + count, self.position + count
         if self.position == whole and (self.part is not None or self.next_rows() is not None):
@@ -97,5 +97,5 @@ class RowSink:
             return
         room = self.to[:, :, self.position : self.position + band.shape[ROWS]]
         np.copyto(room, band)
-        let_go(room)
+        release_rows(room)
         self.position += band.shape[ROWS]

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from cgraph.errors import GraphError, WeightsError
-from cgraph.kernels.mapped import forget, in_c_order, mapping_of
+from cgraph.kernels.mapped import in_c_order, mapping_of, release
 from cgraph.record import Record
 from cgraph.system.alignment import round_up
 from cgraph.system.file_ownership import Stamp, is_regular, stamp_of
@@ -163,7 +163,7 @@ def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
 def entry_of(place: int, x: np.ndarray) -> bytes:
     """Where an array lies, its bytes and their digest."""
     entry = number(place) + number(x.nbytes) + digest_of(x.data)
-    forget(x)
+    release(x)
     return entry
 
 
@@ -181,7 +181,7 @@ def sums_of(arrays: Mapping[int, np.ndarray]) -> Checksums:
     sums = {}
     for place, x in arrays.items():
         sums[place] = Checksum(x.nbytes, digest_of(x.data))
-        forget(x)
+        release(x)
     return sums
 
 
@@ -203,7 +203,7 @@ def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -
     for x in arrays:
         yield x.data.cast("B")
         yield bytes(pages(x.nbytes) - x.nbytes)
-        forget(x)
+        release(x)
 
 
 def with_progress(

@@ -15,7 +15,7 @@ import cgraph
 from cgraph.kernels import cache, target
 from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import CacheFolder, cache_folder
-from cgraph.kernels.code_image import Image, UnknownCode, c_function, placed
+from cgraph.kernels.code_image import Image, UnknownCode, c_function, place_image
 from cgraph.kernels.host import Host, host
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import HEADER, RELOCATION, RELOCATIONS, SECTION, ObjectFile, is_for
@@ -446,5 +446,5 @@ def test_a_cache_folder_is_told_by_its_path(base):
 @pytest.mark.parametrize("plus", [0, 5, -3])
 def test_what_is_added_to_the_address_of_a_c_function_is_added(plus):
     nothing = np.zeros((0, 2), np.int64)
-    memory, _ = placed(Image(np.zeros(16, np.uint8), {}, nothing, (("getpid", 8, plus),)))
+    memory, _ = place_image(Image(np.zeros(16, np.uint8), {}, nothing, (("getpid", 8, plus),)))
     assert memory.view(np.int64).tolist() == [0, c_function("getpid") + plus]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.conv8.calls import ByteShape, Join, Result, Rows, conv8_calls, pack_conv8, pack_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Join, MatrixRows, Result, conv8_calls, pack_conv8, pack_numbers
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Pointer
@@ -251,7 +251,7 @@ def test_rows_of_a_matrix(n, dtype, fixed, name):
     scale, zeros = scales_of(rng, n, k, result), np.zeros(n, "i4")
     out = np.full((m, n + 3), 9, dtype)
     run_calls(conv8_calls(
-        shape, Rows(Pointer(out), 0, n + 3), framed(x.T.reshape(1, k, 1, m), shape.lanes, (0, 0, 0, 0), 0),
+        shape, MatrixRows(Pointer(out), 0, n + 3), framed(x.T.reshape(1, k, 1, m), shape.lanes, (0, 0, 0, 0), 0),
         Pointer(pack_conv8(shape, w.T.reshape(n, k, 1, 1))), Pointer(pack_numbers(shape, zeros)),
         Pointer(pack_numbers(shape, scale)), result,
     ).calls, target)  # fmt: skip

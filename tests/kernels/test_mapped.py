@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.kernels.mapped import PIECE, aligned, copy_to, forget, in_c_order, in_memory, mapping_of
+from cgraph.kernels.mapped import PIECE, aligned, copy_to, in_c_order, in_memory, mapping_of, release
 
 SHAPE = (37, 150, 101)  # two pieces and a rest
 
@@ -48,7 +48,7 @@ def test_what_is_forgotten_is_read_again(mapped):
     x, values = mapped
     assert x.nbytes > 2 * PIECE and mapping_of(x[1:].T) is mapping_of(x) is not None
     for part in (x, x[3:4], x.T[5], x[:0]):
-        forget(part)
+        release(part)
         np.testing.assert_array_equal(x, values)
 
 
@@ -70,7 +70,7 @@ def test_what_was_written_into_a_mapping_stays(tmp_path, access):
     x[:] = 7
     x.flags.writeable = False
     assert mapping_of(x) is None
-    forget(x)
+    release(x)
     assert (x == 7).all()
 
 
@@ -83,5 +83,5 @@ def test_small_constants_do_not_stay_in_a_file(mapped):
 
 def test_an_array_in_memory_is_left_alone():
     x = np.arange(8.0)
-    forget(x)
+    release(x)
     assert mapping_of(x) is None and all(f(x) is x for f in (aligned, in_c_order, in_memory))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels import host as host_module
-from cgraph.kernels.kernel import Pointer, View, contiguous, rooms
+from cgraph.kernels.kernel import Pointer, View, contiguous, split_scratch
 from cgraph.kernels.target import AVX2, AVX512, KINDS
 from cgraph.kernels.user_function import user_function
 from cgraph.saved.layout import NEEDS
@@ -78,7 +78,7 @@ def test_users_functions_that_compute_the_same_have_one_name():
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 0, 5), (64, 1, 65), (0, 7), (100, 100, 100)])
 def test_pieces_of_a_workspace_begin_at_cache_lines_and_do_not_meet(sizes):
     memory = contiguous(Pointer("memory", 128), (4096,), "u1")
-    found = rooms(memory, *sizes)
+    found = split_scratch(memory, *sizes)
     assert [view is None for view in found] == [n == 0 for n in sizes]
     places = [(view.at.offset, view.at.offset + view.size) for view in found if view is not None]
     assert all(start % ALIGNMENT == 0 for start, _ in places) and places[0][0] >= 128

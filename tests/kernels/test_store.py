@@ -19,7 +19,7 @@ import pytest
 
 from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum
-from cgraph.kernels.code_image import ADDRESS_BYTES, UnknownCode, placed
+from cgraph.kernels.code_image import ADDRESS_BYTES, UnknownCode, place_image
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.host import read_parts
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
@@ -33,8 +33,8 @@ from cgraph.kernels.objects import (
     SYMBOLS,
     MalformedCode,
     ObjectFile,
+    link_objects,
 )
-from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
@@ -320,9 +320,9 @@ def refuse(objects):
     raise UnknownCode("by the test")
 
 
-@pytest.mark.parametrize("place", [placed, refuse])
+@pytest.mark.parametrize("place", [place_image, refuse])
 def test_the_code_runs_whoever_places_it(place, monkeypatch):
-    monkeypatch.setattr(store_module, "placed", place)
+    monkeypatch.setattr(store_module, "place_image", place)
     m = Trace()
     program = m.program(m.load(0, "f4") + m.load(1, "f4"))
     arrays = [np.zeros(9, "f4"), np.arange(9, dtype="f4"), np.ones(9, "f4")]
@@ -337,7 +337,7 @@ def test_the_code_runs_whoever_places_it(place, monkeypatch):
 
 def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeypatch):
     """An engine that went would take the code of earlier kernels with it."""
-    monkeypatch.setattr(store_module, "placed", refuse)
+    monkeypatch.setattr(store_module, "place_image", refuse)
     store = KernelStore(None)
     first = store.address(KERNEL, HOST)
     engine = store._engine(host_target())
@@ -359,7 +359,7 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
 def test_only_object_code_of_this_machine_is_placed(code, whole):
     """What is no whole object file is malformed, other object files are unknown."""
     with pytest.raises(UnknownCode) as error:
-        placed(linked_objects({"f": code}))
+        place_image(link_objects({"f": code}))
     assert isinstance(error.value, MalformedCode) is not whole
 
 
@@ -395,10 +395,10 @@ def calling(name):
 
 @on_linux
 def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
-    memory, addresses = placed(linked_objects({"f": calling("getpid")}))
+    memory, addresses = place_image(link_objects({"f": calling("getpid")}))
     assert ctypes.CFUNCTYPE(ctypes.c_int)(addresses["f"])() == os.getpid() and len(memory)
     with pytest.raises(UnknownCode, match="get_nothing"):
-        placed(linked_objects({"f": calling("get_nothing")}))
+        place_image(link_objects({"f": calling("get_nothing")}))
 
 
 @on_linux
@@ -406,13 +406,13 @@ def test_objects_for_another_processor_are_left_to_llvm():
     code = calling("getpid")
     for at, value in ((18, 183), (4, 1), (5, 2)):  # AArch64; 32 bits; the highest byte first
         with pytest.raises(UnknownCode, match="no ELF object for x86-64"):
-            linked_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
+            link_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
 
 
 @on_linux
 def test_a_function_that_an_object_only_calls_is_not_its_own():
     with pytest.raises(UnknownCode, match="an object file lacks its function"):
-        linked_objects({"getpid": calling("getpid")})
+        link_objects({"getpid": calling("getpid")})
 
 
 @on_linux
@@ -421,7 +421,7 @@ def test_an_object_that_is_cut_off_anywhere_is_malformed():
     code = calling("getpid")
     for length in range(len(code)):
         with pytest.raises(MalformedCode):
-            linked_objects({"f": code[:length]})
+            link_objects({"f": code[:length]})
 
 
 def edited(code, kind, row, edit):
@@ -439,7 +439,7 @@ def test_an_address_of_what_is_in_no_section_is_left_to_llvm():
         return name, kind, other, ABSOLUTE if name and not section else section, *rest
 
     with pytest.raises(UnknownCode, match="an address of getpid, which is not in memory"):
-        linked_objects({"f": edited(calling("getpid"), SYMBOLS, SYMBOL, edit)})
+        link_objects({"f": edited(calling("getpid"), SYMBOLS, SYMBOL, edit)})
 
 
 @on_linux
@@ -447,7 +447,7 @@ def test_an_address_of_what_is_in_no_section_is_left_to_llvm():
 def test_an_address_of_another_kind_is_left_to_llvm(kind):
     code = edited(calling("getpid"), RELOCATIONS, RELOCATION, lambda at, _, *rest: (at, kind, *rest))
     with pytest.raises(UnknownCode, match=f"a relocation of kind {kind}"):
-        linked_objects({"f": code})
+        link_objects({"f": code})
 
 
 @on_linux
@@ -455,9 +455,9 @@ def test_an_address_stands_inside_of_the_image():
     code = calling("getpid")
 
     def moved(to):
-        return linked_objects({"f": edited(code, RELOCATIONS, RELOCATION, lambda at, *rest: (to, *rest))})
+        return link_objects({"f": edited(code, RELOCATIONS, RELOCATION, lambda at, *rest: (to, *rest))})
 
-    last = len(linked_objects({"f": code}).code) - ADDRESS_BYTES
+    last = len(link_objects({"f": code}).code) - ADDRESS_BYTES
     assert moved(last).outer[0][1] == last
     with pytest.raises(MalformedCode, match="a relocation outside of its section"):
         moved(last + 1)
@@ -465,7 +465,7 @@ def test_an_address_stands_inside_of_the_image():
 
 @on_linux
 def test_only_what_runs_or_is_read_is_in_the_image():
-    image = linked_objects({"f": calling("getpid")})
+    image = link_objects({"f": calling("getpid")})
     assert b"getpid" not in image.code.tobytes()  # the table of names
 
 
@@ -478,7 +478,7 @@ def test_what_is_written_into_the_file_alone_is_in_no_image():
     for i, s in enumerate(sections):
         if not s.flags:
             SECTION.pack_into(changed, at + i * SECTION.size, *s[:2], 1, *s[3:])
-    assert linked_objects({"f": bytes(changed)}).code.tobytes() == linked_objects({"f": code}).code.tobytes()
+    assert link_objects({"f": bytes(changed)}).code.tobytes() == link_objects({"f": code}).code.tobytes()
 
 
 @on_linux
@@ -486,7 +486,7 @@ def test_a_section_that_is_written_is_left_to_llvm():
     module = "@x = global i32 3\ndefine i32 @f() { %x = load i32, i32* @x ret i32 %x }"
     code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(module))
     with pytest.raises(UnknownCode, match="a section that is written"):
-        linked_objects({"f": code})
+        link_objects({"f": code})
 
 
 def test_the_seconds_of_all_that_is_compiled_are_counted(monkeypatch):
@@ -618,5 +618,5 @@ def test_kernels_that_are_known_are_made_once():
 def test_functions_of_one_object_begin_where_its_symbols_say():
     text = "define i32 @f() { ret i32 11 }\ndefine i32 @g() { ret i32 22 }"
     code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(text))
-    memory, addresses = placed(linked_objects({"g": code}))
+    memory, addresses = place_image(link_objects({"g": code}))
     assert len(memory) and ctypes.CFUNCTYPE(ctypes.c_int)(addresses["g"])() == 22

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.conv.calls import reaching
+from cgraph.kernels.conv.calls import extend_offsets
 from cgraph.kernels.gemm.matmul_calls import LINE, lines_of, share_of
 from cgraph.kernels.gemm.signature import unroll
 from cgraph.kernels.kernel import Pointer
@@ -67,7 +67,7 @@ def test_whole_widths_of_common_networks_are_tiled_without_repetition():
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=9), st.integers(0, 8), st.integers(-300, 300))
 def test_what_a_tile_asks_for_early_is_what_it_and_the_next_tiles_read(offsets, early, tile):
-    found = reaching(np.array(offsets), early, tile).tolist()
+    found = extend_offsets(np.array(offsets), early, tile).tolist()
     read = [offset + tile * t for t in range(early + 1) for offset in offsets]
     assert found == read[: len(offsets) + early]
 

@@ -24,7 +24,7 @@ from cgraph.formats.onnx.tensors import (
 )
 from cgraph.formats.onnx.wire import fields
 from cgraph.formats.unspecified import UnknownError
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 
 ENTRIES = {"location", "offset", "length", "checksum"}
 _STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
@@ -112,7 +112,7 @@ class Source:
     def forget(self) -> None:
         """Give back what was read of the files meanwhile."""
         for data in (self.data, *self.files.values()):
-            forget(np.frombuffer(data, np.uint8))
+            release(np.frombuffer(data, np.uint8))
 
     def external(self, proto: Any) -> memoryview:
         """A tensor's bytes in another file: ONNX's rules for its place, its range checked before anything is mapped."""

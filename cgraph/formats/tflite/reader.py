@@ -23,7 +23,7 @@ from cgraph.formats.tflite.value import SIGN, Quantised, Value
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 from cgraph.ops.leaf import Var
 
 # what importers meet when an option or a shape is of another kind than its operator says
@@ -55,7 +55,7 @@ def load(source: str | Path | bytes, floats: bool = False) -> Model:
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from error
     if len(data):
-        forget(np.frombuffer(data, np.uint8))
+        release(np.frombuffer(data, np.uint8))
     return model
 
 

@@ -4,7 +4,7 @@ from cgraph.kernels.attention import gpu_calls as gpu_attention
 from cgraph.kernels.attention.few_signature import QUERIES
 from cgraph.kernels.attention.gpu_signature import DEPTHS
 from cgraph.kernels.attention.signature import BANDS, KEYS
-from cgraph.kernels.kernel import Call, View, room
+from cgraph.kernels.kernel import Call, View, scratch_pointer
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import sums
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -98,7 +98,7 @@ def attention_calls(
     groups, n, e = k.shape[1], k.shape[2], v.shape[3]
     shape = band_shape(target, q.dtype, q.shape, groups, e)
     nbytes = attention_nbytes(target, q.dtype, q.shape, groups, e)
-    scratch = room(workspace, nbytes) if nbytes else out.at
+    scratch = scratch_pointer(workspace, nbytes) if nbytes else out.at
     kind = "" if mask is None else "bool" if mask.dtype == "b1" else "added"
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0

@@ -18,7 +18,7 @@ from math import inf
 from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import changed_if, divided, fold, transposed
+from cgraph.kernels.llvm.flow import change_if, divmod_of, fold, transpose
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
@@ -36,8 +36,8 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bo
     with k.loop(first, last) as task:
         band.place(a.scratch + task * a.scratch_size)
         with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as unit:
-            rest, number = divided(unit, a.bands)
-            batch, group = divided(rest, a.groups)
+            rest, number = divmod_of(unit, a.bands)
+            batch, group = divmod_of(rest, a.groups)
             band.emit(batch, group, number * band.width)
 
 
@@ -64,7 +64,7 @@ class Unit:
     def position_of_first(self, batch: Val) -> Val:
         """The position of a batch's first query among the keys."""
         k, a = self.k, self.a
-        with changed_if(k, a.start != 0, [k.const(0, "i8")]) as s:
+        with change_if(k, a.start != 0, [k.const(0, "i8")]) as s:
             s.next = [k.pointer(a.start, "i8").load(batch * a.start_step)]
         return s.values[0]
 
@@ -73,8 +73,8 @@ class Unit:
         k, a = self.k, self.a
         if not self.causal:
             return k.const(0, "i8"), a.n
-        head, query = divided(row, a.m)
-        other, end = divided(k.smaller(row + width, a.queries) - 1, a.m)
+        head, query = divmod_of(row, a.m)
+        other, end = divmod_of(k.smaller(row + width, a.queries) - 1, a.m)
         one = head == other
         before = self.position_of_first(batch)
         low = k.larger(before + k.select(one, query, 0) - a.window + 1, 0)
@@ -122,7 +122,7 @@ class Band(Unit):
         """Head and query of each lane of a vector that begins at `row`: counted, not divided."""
         k, a = self.k, self.a
         last = a.queries - 1
-        head, query = divided(k.smaller(row, last), a.m)
+        head, query = divmod_of(k.smaller(row, last), a.m)
         pairs = [(head, query)]
         for i in range(1, self.lanes):
             goes_on = row + i <= last
@@ -145,17 +145,17 @@ class Band(Unit):
             places = self.places(row + at)
             starts = [base + (head * a.q_head + query * a.q_row) for head, query in places]
             with k.loop(0, whole, self.lanes) as x:
-                square = transposed(k, [(q + x).load(lanes=self.lanes) * scale for q in starts])
+                square = transpose(k, [(q + x).load(lanes=self.lanes) * scale for q in starts])
                 for i, line in enumerate(square):
                     self.queries.store(line, (x + i) * self.width + at)
             with k.loop(whole, a.d) as x:
-                self.queries.store(joined(k, loaded(starts, x * a.q_step)) * scale, x * self.width + at)
+                self.queries.store(vector_of(k, load_each(starts, x * a.q_step)) * scale, x * self.width + at)
             with k.loop(0, a.e + self.rows) as x:
                 self.result.store(k.const(0, self.dtype, self.lanes), x * self.width + at)
             self.most.store(k.const(-inf, self.dtype, self.lanes), at)
             self.total.store(k.const(0, self.dtype, self.lanes), at)
             if before is not None:
-                self.positions.store(joined(k, [k.cast(before + query, "i4") for _, query in places]), at)
+                self.positions.store(vector_of(k, [k.cast(before + query, "i4") for _, query in places]), at)
 
     # -- one block of keys ----------------------------------------------------------------------------------------
     def score(self, keys: Ptr, count: Val) -> None:
@@ -163,7 +163,7 @@ class Band(Unit):
         k, a = self.k, self.a
         with k.loop(0, count, self.rows) as i:
             starts = [keys + k.smaller(i + j, count - 1) * a.k_row for j in range(self.rows)]
-            sums = self.summed(a.d, lambda x: loaded(starts, x * a.k_step), lambda x: self.vectors(self.queries, x))
+            sums = self.summed(a.d, lambda x: load_each(starts, x * a.k_step), lambda x: self.vectors(self.queries, x))
             for j in range(self.rows):
                 for v, at in enumerate(self.columns):
                     self.weights.store(sums[j * len(self.columns) + v], (i + j) * self.width + at)
@@ -191,7 +191,7 @@ class Band(Unit):
                     there = k.splat(k.cast(key + i, "i4"), self.lanes)
                     score = k.select((there <= position) & (there > position - reach), score, hidden)
                 if self.mask:
-                    one = k.splat(base.load(step), self.lanes) if self.spread else joined(k, loaded(starts, step))
+                    one = k.splat(base.load(step), self.lanes) if self.spread else vector_of(k, load_each(starts, step))
                     score = k.select(one, score, hidden) if self.mask == "bool" else score + one
                 place.store(score)
 
@@ -219,7 +219,7 @@ class Band(Unit):
         k, a = self.k, self.a
         with k.loop(0, a.e, self.rows) as column:
             starts = [values + k.smaller(column + i, a.e - 1) * a.v_step for i in range(self.rows)]
-            sums = self.summed(count, lambda i: loaded(starts, i * a.v_row), lambda i: self.vectors(self.weights, i))
+            sums = self.summed(count, lambda i: load_each(starts, i * a.v_row), lambda i: self.vectors(self.weights, i))
             for j in range(self.rows):
                 for v, at in enumerate(self.columns):
                     place, factor = self.result + ((column + j) * self.width + at), self.factor.load(at, self.lanes)
@@ -254,7 +254,7 @@ class Band(Unit):
             total = self.total.load(at, self.lanes)
             with k.loop(0, whole, self.lanes) as x:
                 lines = [self.result.load((x + i) * self.width + at, self.lanes) / total for i in range(self.lanes)]
-                for start, line in zip(starts, transposed(k, lines)):
+                for start, line in zip(starts, transpose(k, lines)):
                     start.store(line, x)
             with k.loop(whole, a.e) as x:
                 line = self.result.load(x * self.width + at, self.lanes) / total
@@ -262,12 +262,12 @@ class Band(Unit):
                     start.store(k.lane(line, i), x * a.o_step)
 
 
-def loaded(starts: list[Ptr], offset: Val) -> list[Val]:
+def load_each(starts: list[Ptr], offset: Val) -> list[Val]:
     """The elements at one offset from each of these places."""
     return [start.load(offset) for start in starts]
 
 
-def joined(k: Builder, xs: list[Val]) -> Val:
+def vector_of(k: Builder, xs: list[Val]) -> Val:
     """Numbers as a vector."""
     vector = k.const(0, xs[0].dtype, len(xs))
     for i, x in enumerate(xs):

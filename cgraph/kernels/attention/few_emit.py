@@ -10,12 +10,12 @@ lines between any two of its sums: asked for in bursts they wait for one another
 
 from math import inf
 
-from cgraph.kernels.attention.emit import Unit, joined, loaded
+from cgraph.kernels.attention.emit import Unit, load_each, vector_of
 from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided, fold, prefetch, shuffle, transposed
+from cgraph.kernels.llvm.flow import divmod_of, fold, prefetch, shuffle, transpose
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vexp import exp
 
@@ -32,7 +32,7 @@ def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool, capped:
     with k.loop(first, last) as task:
         unit.place(a.scratch + task * a.scratch_size)
         with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as number:
-            unit.emit(*divided(number, a.groups))
+            unit.emit(*divmod_of(number, a.groups))
 
 
 class Few(Unit):
@@ -66,7 +66,7 @@ class Few(Unit):
 
     def place_of(self, letter: str, batch: Val, group: Val, row: int) -> Ptr:
         """The row of a query in the queries, the result or the mask."""
-        head, query = divided(self.k.const(row, "i8"), self.a.m)
+        head, query = divmod_of(self.k.const(row, "i8"), self.a.m)
         step = getattr(self.a, f"{letter}_row")
         return self.first_of(letter, batch, group * self.heads_of_group + head) + query * step
 
@@ -92,12 +92,12 @@ class Few(Unit):
         whole = a.d - a.d % self.lanes
         with fold(k, 0, whole, sums, self.lanes) as s:
             totals = s.values
-            for j, column in enumerate(transposed(k, [(start + s.i).load(lanes=self.lanes) for start in starts])):
+            for j, column in enumerate(transpose(k, [(start + s.i).load(lanes=self.lanes) for start in starts])):
                 self.ask_for_key(early + s.i, s.i, j)
                 totals = self.multiplied(totals, column, s.i + j)
             s.next = totals
         with fold(k, whole, a.d, s.values) as t:
-            t.next = self.multiplied(t.values, joined(k, loaded(starts, t.i)), t.i)
+            t.next = self.multiplied(t.values, vector_of(k, load_each(starts, t.i)), t.i)
         number = k.iota("i4", self.lanes) + k.splat(k.cast(key + i, "i4"), self.lanes)
         for row, score in zip(self.rows, t.values):
             score = self.between(score) if self.capped else score
@@ -107,7 +107,7 @@ class Few(Unit):
     def rows_ahead(self, columns: Val) -> Val:
         """How many rows of so many columns are between what is read and what is asked for."""
         elements = self.k.const(AHEAD // nbytes_of(self.dtype), "i8")
-        return self.k.larger(divided(elements, self.k.larger(columns, 1))[0], self.lanes)
+        return self.k.larger(divmod_of(elements, self.k.larger(columns, 1))[0], self.lanes)
 
     def ask_for_key(self, column: Ptr, i: Val, lane: int) -> None:
         """Ask for the line of one of the keys that the column begins; where vectors share a line, by turns."""
@@ -126,12 +126,12 @@ class Few(Unit):
         k, a = self.k, self.a
         low = k.const(-inf, self.dtype, self.lanes)
         if self.causal:
-            own = self.position_of_first(batch) + divided(k.const(row, "i8"), a.m)[1]
+            own = self.position_of_first(batch) + divmod_of(k.const(row, "i8"), a.m)[1]
             far, near = (k.splat(k.cast(x, "i4"), self.lanes) for x in (own - a.window, own))
             score = k.select((number <= near) & (number > far), score, low)
         if self.mask:
             start = self.place_of("s", batch, group, row)
-            one = joined(k, [start.load(k.smaller(key + i, stop - 1) * a.s_step) for i in range(self.lanes)])
+            one = vector_of(k, [start.load(k.smaller(key + i, stop - 1) * a.s_step) for i in range(self.lanes)])
             score = k.select(one, score, low) if self.mask == "bool" else score + one
         return k.select(number < k.splat(k.cast(stop, "i4"), self.lanes), score, low)
 

@@ -11,7 +11,7 @@ from math import inf
 from cgraph.kernels.attention.emit import Unit
 from cgraph.kernels.attention.gpu_signature import ACROSS, ROWS, THREADS
 from cgraph.kernels.attention.signature import KEYS
-from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.flow import divmod_of
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
@@ -74,7 +74,7 @@ class Query(Unit):
         self.row, self.line, self.lane = number * ROWS, thread // ACROSS, thread % ACROSS
         at = self.row + self.line
         self.is_there = at < a.queries
-        head, self.query = divided(k.smaller(at, a.queries - 1), a.m)
+        head, self.query = divmod_of(k.smaller(at, a.queries - 1), a.m)
         self.head = self.group * self.heads_of_group + head
         self.numbers = k.shared(dtype, ROWS * depth) + self.line * depth
         self.weights = k.shared(dtype, ROWS * KEYS) + self.line * KEYS

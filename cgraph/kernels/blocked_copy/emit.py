@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, masked_store, transposed
+from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, masked_store, transpose
 from cgraph.kernels.llvm.values import Ptr, Val
 
 
@@ -21,7 +21,7 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
 
         def square(column: Val) -> None:
             rows = [(x + channel * a.x_plane).load(column, lanes) for channel in inside]
-            for j, pixel in enumerate(transposed(k, rows)):
+            for j, pixel in enumerate(transpose(k, rows)):
                 out.store(k.select(used, pixel, zero), (column + j) * lanes)
 
         def single(column: Val) -> None:
@@ -44,7 +44,7 @@ def to_plain(k: Builder, dtype: str, lanes: int) -> None:
 
         def square(column: Val) -> None:
             pixels = [x.load((column + j) * lanes, lanes) for j in range(lanes)]
-            for i, channel in enumerate(transposed(k, pixels)):
+            for i, channel in enumerate(transpose(k, pixels)):
                 with k.if_(count > i):
                     (out + (block * lanes + i) * a.o_plane).store(channel, column)
 

@@ -15,7 +15,7 @@ class Grid(Record):
     columns: int
 
 
-class Source(Record):
+class PixelSource(Record):
     """Where tiles read, in elements.
 
     Fields
@@ -37,7 +37,7 @@ class Source(Record):
     is_flat: bool = False
 
 
-class Place(Record):
+class PixelPlace(Record):
     """Where tiles write, or read a residual, in elements: from one image, block, row and pixel to the next."""
 
     at: Pointer
@@ -57,11 +57,11 @@ class Direct(Record):
 
     shape: ConvShape
     grid: Grid
-    source: Source
+    source: PixelSource
     weights: Pointer
-    out: Place
+    out: PixelPlace
     bias: Pointer | None = None
-    residual: Place | None = None
+    residual: PixelPlace | None = None
     activation: Activation = NONE
 
 

@@ -4,10 +4,10 @@ import numpy as np
 
 from cgraph.kernels.activation.calls import NONE, Activation
 from cgraph.kernels.conv import gpu_calls as gpu_conv
-from cgraph.kernels.conv.addresses import Direct, Grid, Place, Source
+from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.gpu_calls import parts_nbytes
 from cgraph.kernels.conv.signature import TILE
-from cgraph.kernels.kernel import Pointer, View, rooms
+from cgraph.kernels.kernel import Pointer, View, split_scratch
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
@@ -50,7 +50,7 @@ def conv_calls(
     """
     check_result(shape, out, residual)
     before = KernelCalls()
-    first, parts = rooms(workspace, *conv_rooms(shape, out.n))
+    first, parts = split_scratch(workspace, *conv_rooms(shape, out.n))
     if isinstance(x, View):
         if first is not None:
             padded = padded_plain(x, shape.window.pad, first)
@@ -58,17 +58,17 @@ def conv_calls(
             x = padded
         source = plain_source(shape, x)
     else:
-        source = laned_source(shape, x)
-        source = in_pairs(source) if weights_dtype == PAIRS else source
+        source = blocked_source(shape, x)
+        source = in_channel_pairs(source) if weights_dtype == PAIRS else source
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
-    beside = laned_place(residual) if residual else None
+    beside = blocked_place(residual) if residual else None
     grid = grid_of(shape, source, out, residual)
-    conv = Direct(shape, grid, source, weights, laned_place(out), bias, beside, activation)
+    conv = Direct(shape, grid, source, weights, blocked_place(out), bias, beside, activation)
     return before + tile_calls(conv, weights_dtype=weights_dtype, workspace=parts)
 
 
-def grid_of(shape: ConvShape, source: Source, *laned: BlockedView | None) -> Grid:
+def grid_of(shape: ConvShape, source: PixelSource, *laned: BlockedView | None) -> Grid:
     """The pixels of the result: one row where the window is a point and no image has a frame around its rows."""
     grid = Grid(*shape.result)
     flat = source.is_flat and shape.window.is_point and all(x is None or x.is_flat for x in laned)
@@ -96,12 +96,12 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
     return columns % shape.pixels(columns) == 0
 
 
-def laned_place(x: BlockedView) -> Place:
+def blocked_place(x: BlockedView) -> PixelPlace:
     """All pixels of a value in lanes."""
-    return Place(x.origin, x.image, x.plane, x.row, x.lanes)
+    return PixelPlace(x.origin, x.image, x.plane, x.row, x.lanes)
 
 
-def laned_source(shape: ConvShape, x: BlockedView) -> Source:
+def blocked_source(shape: ConvShape, x: BlockedView) -> PixelSource:
     """A value in lanes as operand of `shape`."""
     require_first_lane(x)
     window = shape.window
@@ -115,16 +115,16 @@ def laned_source(shape: ConvShape, x: BlockedView) -> Source:
     panels = table([first * x.plane for first in shape.panel_blocks[0]])
     at = x.pixel(-window.pad[0], -window.pad[1])
     row, step = window.stride[0] * x.row, window.stride[1] * x.lanes
-    return Source(at, x.n, x.image, row, step, table(offsets), panels, x.is_flat)
+    return PixelSource(at, x.n, x.image, row, step, table(offsets), panels, x.is_flat)
 
 
-def in_pairs(x: Source) -> Source:
+def in_channel_pairs(x: PixelSource) -> PixelSource:
     """Images counted in pairs of channels."""
     steps = {name: getattr(x, name) // 2 for name in ("image", "row", "step", "offsets", "panel_offsets")}
     return replace(x, **steps)
 
 
-def plain_source(shape: ConvShape, x: View) -> Source:
+def plain_source(shape: ConvShape, x: View) -> PixelSource:
     """A plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
     image, plane, row, pixel = (s // x.itemsize for s in x.strides)
     if pixel != 1 and x.shape[3] > 1:
@@ -133,7 +133,7 @@ def plain_source(shape: ConvShape, x: View) -> Source:
     c, r, s = np.array(shape.steps).T
     offsets = table(c * plane + r * down * row + s * across)
     panels = table([0] * shape.panels)
-    return Source(x.at, x.shape[0], image, row * shape.window.stride[0], shape.window.stride[1], offsets, panels)
+    return PixelSource(x.at, x.shape[0], image, row * shape.window.stride[0], shape.window.stride[1], offsets, panels)
 
 
 def tile_calls(
@@ -163,7 +163,7 @@ def tile_calls(
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * unroll <= SHORT_REDUCTION
     early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
-    offsets = reaching(source.offsets, early, pixels * source.step)
+    offsets = extend_offsets(source.offsets, early, pixels * source.step)
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = conv.residual or out
     tasks = source.n * tile_blocks * t.block * shape.panels
@@ -217,7 +217,7 @@ def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tili
     return Tiling(pixels, across, tiles, min(block, tiles), is_banded)
 
 
-def reaching(offsets: np.ndarray, steps: int, tile: int) -> np.ndarray:
+def extend_offsets(offsets: np.ndarray, steps: int, tile: int) -> np.ndarray:
     """A table of offsets, and so many steps of the tiles behind it, `tile` elements further each."""
     step = np.arange(len(offsets) + steps)
     return table(offsets[step % len(offsets)] + step // len(offsets) * tile)

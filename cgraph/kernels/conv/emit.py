@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.epilogue import Activation
-from cgraph.kernels.llvm.flow import changed_if, divided, each_task, fold, prefetch
+from cgraph.kernels.llvm.epilogue import ActivationEmitter
+from cgraph.kernels.llvm.flow import change_if, divmod_of, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.pairs.emit import add_pairs
@@ -81,7 +81,7 @@ def each_tile(k: Builder, a: SimpleNamespace, pixels: int) -> Iterator[SimpleNam
         by_block = a.by_block != 0
         image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
         with k.if_(start * a.block + t < a.tiles):
-            row, column = divided(start * a.block + t, a.across)
+            row, column = divmod_of(start * a.block + t, a.across)
             column = k.smaller(column * pixels, a.columns - pixels)
             yield SimpleNamespace(image=image, panel=panel, t=t, row=row, column=column)
 
@@ -99,7 +99,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
             prefetch(k, residual + (a.r_plane * v + q * p.out_step))
     beyond = w + next_panel_share(k, a, at.t, p.ahead * p.weights_line) if p.ahead else w
     sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
-    with changed_if(k, a.residual != 0, sums) as s:
+    with change_if(k, a.residual != 0, sums) as s:
         terms = [(residual + (a.r_plane * v + q * p.out_step)).load(lanes=y.lanes) for y, (q, v) in zip(sums, p.sums)]
         s.next = [y + term for y, term in zip(sums, terms)]
 
@@ -107,7 +107,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
         q, v = p.sums[i]
         (out + (a.o_plane * v + q * p.out_step)).store(y)
 
-    Activation(k, p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
+    ActivationEmitter(k, p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
 
 
 def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
@@ -120,7 +120,7 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
         w, beyond, *sums = s.values
         at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.weights_dtype == PAIRS else p.dtype)
         if p.early:
-            ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
+            prefetch_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
         for i in range(p.ahead):
             prefetch(k, beyond + i * p.weights_line)
         for u in range(p.unroll):
@@ -130,7 +130,7 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     return s.values[2:]
 
 
-def ask_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
+def prefetch_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
     """Ask for the lines of a later step's pixels: steps that read one block of channels share them out."""
     apart = max(p.line // p.x_step, 1)  # pixels from one line to the next
     turns = max(k.target.lanes_of(p.dtype) // p.unroll, 1)

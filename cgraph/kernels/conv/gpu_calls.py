@@ -3,11 +3,11 @@
 import numpy as np
 
 from cgraph.kernels.activation.calls import NONE
-from cgraph.kernels.conv.addresses import Direct, Grid, Place
+from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace
 from cgraph.kernels.conv.gpu_signature import JOIN, TILE
 from cgraph.kernels.gemm.gpu_calls import Blocks, blocks_of
 from cgraph.kernels.gemm.gpu_signature import THREADS
-from cgraph.kernels.kernel import Call, Pointer, View, room
+from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import KernelCalls
 from cgraph.record import replace
@@ -30,7 +30,7 @@ def conv_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:
         return KernelCalls((tile_call(conv, offsets, whole, 0),), (offsets, source.panel_offsets))
     size, columns = conv.shape.k * pixels, conv.grid.columns
     image = conv.grid.rows * columns
-    parts = Place(room(workspace, parts_nbytes(conv.shape, source.n)), image, pixels, columns, 1)
+    parts = PixelPlace(scratch_pointer(workspace, parts_nbytes(conv.shape, source.n)), image, pixels, columns, 1)
     sums = replace(conv, out=parts, bias=None, residual=None, activation=NONE)
     calls = tile_call(sums, offsets, cut, size), join_call(conv, parts.at, cut.parts, size, pixels)
     return KernelCalls(calls, (offsets, source.panel_offsets))

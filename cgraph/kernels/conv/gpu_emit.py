@@ -7,9 +7,9 @@ read neighbouring pixels, so images need not lie with their channels side by sid
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from cgraph.kernels.gemm.gpu_emit import summed
+from cgraph.kernels.gemm.gpu_emit import sum_parts
 from cgraph.kernels.gemm.gpu_signature import THREADS
-from cgraph.kernels.gemm.gpu_tile import Side, Tile
+from cgraph.kernels.gemm.gpu_tile import ProductTile, Side
 from cgraph.kernels.llvm.epilogue import activation
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val
@@ -17,7 +17,7 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 @block(THREADS, resident=2)
 def tile(k: GpuBuilder, dtype: str, lines: int, biased: bool, added: bool, cut: bool) -> None:
-    a, t = k.args(), Tile(k, dtype, lines)
+    a, t = k.args(), ProductTile(k, dtype, lines)
     panel, pixel, channel, *part = k.block_digits(*tiles_of(a, cut))
     pixel, channel = pixel * lines, channel * lines
     first, last = (part[0] * a.each, k.smaller((part[0] + 1) * a.each, a.steps)) if cut else (k.const(0, "i8"), a.steps)
@@ -42,7 +42,7 @@ def tiles_of(a: SimpleNamespace, cut: bool) -> list[Val]:
     return [a.pixel_tiles, a.channel_tiles, *([a.parts] if cut else [])]
 
 
-def store(k: GpuBuilder, a: SimpleNamespace, t: Tile, biased: bool, added: bool, cut: bool) -> None:
+def store(k: GpuBuilder, a: SimpleNamespace, t: ProductTile, biased: bool, added: bool, cut: bool) -> None:
     """A thread's results, with bias, residual and activation."""
     panel, pixel, channel, *part = k.block_digits(*tiles_of(a, cut), anew=True)
     pixel, channel, activated = pixel * t.lines, channel * t.lines, activation(k, t.dtype)
@@ -77,4 +77,4 @@ def join(k: GpuBuilder, dtype: str, biased: bool, added: bool) -> None:
     with k.if_(at < a.size):
         channel, pixel = k.digits(at, a.pixels)
         put = result_at(k, a, pixel, 0, biased, added)
-        put(channel, summed(k, a, at, dtype), activation(k, dtype))
+        put(channel, sum_parts(k, a, at, dtype), activation(k, dtype))

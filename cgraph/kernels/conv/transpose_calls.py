@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from cgraph.kernels.activation.calls import NONE, Activation
-from cgraph.kernels.conv.addresses import Direct, Grid, Place, Source
+from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.calls import tile_calls
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.mapped import forget
+from cgraph.kernels.mapped import release
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -171,19 +171,19 @@ def conv_transpose_calls(
     parts = []
     for phase in shape.phases():
         at = out.pixel(phase.row, phase.column)
-        place = Place(at, out.image, out.plane, out.row * down, out.lanes * across)
+        place = PixelPlace(at, out.image, out.plane, out.row * down, out.lanes * across)
         source, start = phase_source(phase, x), weights + phase.start
         parts.append(tile_calls(Direct(phase.shape, phase.grid, source, start, place, bias, activation=activation)))
     return join_calls(parts)
 
 
-def phase_source(phase: Phase, x: BlockedView) -> Source:
+def phase_source(phase: Phase, x: BlockedView) -> PixelSource:
     shape = phase.shape
     c, _, tap = np.array(shape.steps).T
     shifts = np.array([(r, s) for (_, r), (_, s) in phase.taps])[tap]
     offsets = c // x.lanes * x.plane + c % x.lanes + shifts[:, 0] * x.row + shifts[:, 1] * x.lanes
     panels = table([first * x.plane for first in shape.panel_blocks[0]])
-    return Source(x.origin, x.n, x.image, x.row, x.lanes, table(offsets), panels)
+    return PixelSource(x.origin, x.n, x.image, x.row, x.lanes, table(offsets), panels)
 
 
 def pack_transposed(shape: TransposedShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
@@ -195,5 +195,5 @@ def pack_transposed(shape: TransposedShape, filters: np.ndarray, scale: np.ndarr
         rows, columns = ([pair[axis][0] for pair in phase.taps] for axis in (0, 1))
         taps = turned[:, :, rows, columns][:, :, None] * (0 if phase.is_empty else 1)
         packed.append(pack_conv(phase.shape, taps, scale).ravel())
-    forget(filters)
+    release(filters)
     return np.concatenate(packed) if packed else np.zeros(0, np.dtype(shape.dtype))

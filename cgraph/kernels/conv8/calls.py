@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.kernels.conv.calls import NEAR_BYTES, grid_of, laned_source, tiling_of
+from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tiling_of
 from cgraph.kernels.conv8.signature import TILE
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -86,7 +86,7 @@ class Result(Record):
     fixed: str = ""
 
 
-class Rows(Record):
+class MatrixRows(Record):
     """Pixels as rows of a matrix: its address, and elements from image and row to the next."""
 
     at: Pointer
@@ -112,7 +112,7 @@ SHARED = Sides()
 
 def conv8_calls(
     shape: ByteShape,
-    out: BlockedView | Rows,
+    out: BlockedView | MatrixRows,
     x: BlockedView,
     weights: Pointer,
     bias: Pointer,
@@ -132,9 +132,9 @@ def conv8_calls(
     Raises
         ValueError: shapes disagree, or the halo is too narrow
     """
-    source = laned_source(shape, x)
-    is_rows = isinstance(out, Rows)
-    grid = grid_of(shape, source, None if isinstance(out, Rows) else out, residual)
+    source = blocked_source(shape, x)
+    is_rows = isinstance(out, MatrixRows)
+    grid = grid_of(shape, source, None if isinstance(out, MatrixRows) else out, residual)
     if is_rows and grid.rows > 1:
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
@@ -173,7 +173,7 @@ def out_args(out: BlockedView) -> dict[str, Any]:
     return {"out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row, "o_step": out.lanes}
 
 
-def row_args(shape: ByteShape, out: Rows) -> dict[str, Any]:
+def row_args(shape: ByteShape, out: MatrixRows) -> dict[str, Any]:
     """Where pixels are written that are rows of a matrix."""
     return {"out": out.at, "o_image": out.image, "o_plane": shape.lanes, "o_row": 0, "o_step": out.step}
 

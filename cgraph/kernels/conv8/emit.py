@@ -11,9 +11,9 @@ from typing import Any
 from cgraph.kernels.conv.emit import each_tile, next_panel_share
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, rounded, store_bytes, to_bytes
+from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, round_to_integer, store_bytes, to_bytes
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_store, prefetch
+from cgraph.kernels.llvm.flow import change_if, first_lanes, fold, masked_store, prefetch
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
@@ -107,11 +107,11 @@ def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual
         scale = a.scale.load(block * lanes, lanes)
         sums = [k.cast(y, "f4") * scale for y in sums]
     if p.joins:
-        sums = joined(k, a, sums, residual)
+        sums = join_residual(k, a, sums, residual)
     put(k, p, a, sums, out, block)
 
 
-def joined(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> list[Val]:
+def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> list[Val]:
     """``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, what is a byte next.
 
     In the order and roundings of ONNX's operators: no fused multiply-add, a true division.
@@ -121,8 +121,8 @@ def joined(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> 
         k.splat(k.cast(getattr(a, name), "f4"), lanes)
         for name in ("first", "first_low", "first_high", "beside", "r_zero", "last", "inverse")
     )
-    values = [k.larger(k.smaller(rounded(k, y), first_high), first_low) * first for y in ys]
-    with changed_if(k, a.residual != 0, values) as s:
+    values = [k.larger(k.smaller(round_to_integer(k, y), first_high), first_low) * first for y in ys]
+    with change_if(k, a.residual != 0, values) as s:
         others = [k.cast(k.cast(residual.load(q * lanes, lanes), "i4"), "f4") for q in range(len(values))]
         s.next = [y + (other - r_zero) * beside for y, other in zip(values, others)]
     return [quotient(k, y, last, inverse) for y in s.values]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.epilogue import Activation
+from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import banded_rows, fold
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -61,7 +61,7 @@ def each_tile(k: Builder, dtype: str, pixels: int, stride: int, weights_in_regis
     """Run over the tiles of each task's row; `held` weights are loaded once for the row."""
     lanes = k.target.lanes_of(dtype)
     a = k.args()
-    activation = Activation(k, dtype, lanes)
+    activation = ActivationEmitter(k, dtype, lanes)
     with banded_rows(k, a.blocks, a.rows, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)

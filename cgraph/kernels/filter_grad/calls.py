@@ -15,7 +15,7 @@ from cgraph.kernels.conv.addresses import Images
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.filter_grad import gpu_calls as gpu_filter_grad
 from cgraph.kernels.filter_grad.signature import TILE
-from cgraph.kernels.kernel import Call, Pointer, View, rooms
+from cgraph.kernels.kernel import Call, Pointer, View, split_scratch
 from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
@@ -113,13 +113,13 @@ def filter_grad_calls(
     """
     s = plan.shape
     check_shapes(plan, out, x, g)
-    padded, totals, rest = rooms(workspace, *plan.rooms)
+    padded, totals, rest = split_scratch(workspace, *plan.rooms)
     before: list[Call] = []
     if isinstance(x, View) and plan.rooms[0]:
         whole = padded_plain(x, s.window.pad, padded)
         before, x = pad_plain_calls(whole, x, s.window.pad), whole
     assert totals is not None
-    source = plain_source(plan, x) if isinstance(x, View) else laned_source(plan, x)
+    source = plain_source(plan, x) if isinstance(x, View) else blocked_source(plan, x)
     cut = plan.parts, plan.images, plan.part_size
     tiles = in_blocks(s.target, gpu_filter_grad.filter_grad_calls, s, plan.n, cut, source, g, totals.at)
     if tiles is None:
@@ -138,7 +138,7 @@ def plain_source(plan: FilterGrad, x: View) -> Images:
     return Images(x.at, tiles, image, row, 1, plane, plane)
 
 
-def laned_source(plan: FilterGrad, x: BlockedView) -> Images:
+def blocked_source(plan: FilterGrad, x: BlockedView) -> Images:
     top, left, _, _ = plan.shape.window.pad
     tiles = table([c // x.lanes * x.plane + c % x.lanes for c in range(0, x.c, plan.tile[2])])
     return Images(x.pixel(-top, -left), tiles, x.image, x.row, x.lanes, 1, x.plane)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided, fold
+from cgraph.kernels.llvm.flow import divmod_of, fold
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
@@ -45,19 +45,19 @@ def tile(k: Builder, *params) -> None:
     lanes = k.target.lanes_of(p.dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        rest, tap = divided(task, a.tap_tiles)
-        rest, row = divided(rest, a.row_tiles)
-        rest, channel = divided(rest, a.channel_tiles)
-        part, block = divided(rest, a.filter_tiles)
+        rest, tap = divmod_of(task, a.tap_tiles)
+        rest, row = divmod_of(rest, a.row_tiles)
+        rest, channel = divmod_of(rest, a.channel_tiles)
+        part, block = divmod_of(rest, a.filter_tiles)
         x = a.x + (a.x_tiles.load(channel) + row * p.rows * a.tap_row + tap * (p.taps * p.tap_step))
         sums = sums_of(k, p, a, x, a.g + block * p.vectors * a.g_plane, part)
         at = channel * p.channels * a.o_channel + row * p.rows * a.o_row + tap * p.taps * a.o_tap
         out = a.out + (part * a.o_part + at + block * (p.vectors * lanes))
-        for (r, c, s, v), total in zip(places(p), sums):
+        for (r, c, s, v), total in zip(sum_indices(p), sums):
             (out + (a.o_channel * c + a.o_row * r + a.o_tap * s)).store(total, v * lanes)
 
 
-def places(p: Tile) -> list[tuple[int, int, int, int]]:
+def sum_indices(p: Tile) -> list[tuple[int, int, int, int]]:
     """(row, channel, tap, vector) of each sum."""
     return list(product(range(p.rows), range(p.channels), range(p.taps), range(p.vectors)))
 
@@ -66,19 +66,19 @@ def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) 
     """The sums of one tile over the pixels of a part's images, in order."""
     lanes = k.target.lanes_of(p.dtype)
     start = part * a.images
-    zeros = [k.const(0, p.dtype, lanes)] * len(places(p))
+    zeros = [k.const(0, p.dtype, lanes)] * len(sum_indices(p))
     with fold(k, start, k.smaller(start + a.images, a.n), zeros) as images:
         with fold(k, 0, a.g_rows, images.values) as rows:
             source = x + (images.i * a.x_image + rows.i * a.x_row)
             gradient = g + (images.i * a.g_image + rows.i * a.g_row)
             with fold(k, 0, a.g_columns, rows.values) as s:
-                s.next = multiplied(k, p, a, source + s.i * p.x_step, gradient + s.i * lanes, s.values)
+                s.next = multiply(k, p, a, source + s.i * p.x_step, gradient + s.i * lanes, s.values)
             rows.next = s.values
         images.next = rows.values
     return images.values
 
 
-def multiplied(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, sums: list[Val]) -> list[Val]:
+def multiply(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, sums: list[Val]) -> list[Val]:
     """The sums with one more pixel in them."""
     lanes = k.target.lanes_of(p.dtype)
     vectors = [(g + a.g_plane * v).load(0, lanes) for v in range(p.vectors)]

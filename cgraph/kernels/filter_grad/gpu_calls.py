@@ -21,9 +21,11 @@ def filter_grad_calls(
     """
     parts, images, part_size = sums
     (rows, columns), (down, across), (tall, wide) = shape.result, shape.window.stride, shape.window.dilation
-    x_taps = places((shape.c, x.plane), (shape.window.kernel[0], x.row * tall), (shape.window.kernel[1], x.step * wide))
-    x_pixels = places((rows, x.row * down), (columns, x.step * across))
-    g_pixels = places((rows, g.row), (columns, 1))
+    x_taps = offsets_of(
+        (shape.c, x.plane), (shape.window.kernel[0], x.row * tall), (shape.window.kernel[1], x.step * wide)
+    )
+    x_pixels = offsets_of((rows, x.row * down), (columns, x.step * across))
+    g_pixels = offsets_of((rows, g.row), (columns, 1))
     if max(x_pixels.max(), g_pixels.max()) > FARTHEST:
         return None
     x_pixels, g_pixels = x_pixels.astype(np.int32), g_pixels.astype(np.int32)
@@ -39,7 +41,7 @@ def filter_grad_calls(
     return KernelCalls((call,), (x_taps, x_pixels, g_pixels))
 
 
-def places(*axes: tuple[int, int]) -> np.ndarray:
+def offsets_of(*axes: tuple[int, int]) -> np.ndarray:
     """Where the elements of axes lie, each an extent and a step, the last one fastest."""
     offsets = np.zeros(1, np.int64)
     for n, step in axes:

@@ -6,14 +6,14 @@ The sums run over the pixels of one image after the other, whose places stand in
 from collections.abc import Callable
 
 from cgraph.kernels.gemm.gpu_signature import THREADS
-from cgraph.kernels.gemm.gpu_tile import Side, Tile
+from cgraph.kernels.gemm.gpu_tile import ProductTile, Side
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val
 
 
 @block(THREADS)
 def tile(k: GpuBuilder, dtype: str, lines: int) -> None:
-    a, t = k.args(), Tile(k, dtype, lines)
+    a, t = k.args(), ProductTile(k, dtype, lines)
     part, row, column = k.block_digits(a.row_tiles, a.column_tiles)
     row, column = row * lines, column * lines
     first = part * a.images

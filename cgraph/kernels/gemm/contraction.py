@@ -11,7 +11,7 @@ from math import prod
 
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
-from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
+from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, scratch_pointer
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
@@ -22,7 +22,7 @@ from cgraph.system.alignment import aligned
 MOST_COPIED = 8 << 20  # bytes of copied windows at a time: near the caches, and far from the size of the arena
 
 
-class Sides(Record):
+class AxisKinds(Record):
     """The kinds of axes, each in order: summed, only in y, only in x, in both or not to be merged."""
 
     k: tuple[int, ...]
@@ -52,7 +52,7 @@ class Contraction(Record):
         return tuple(i for i in range(len(self.x.shape)) if i not in self.axes)
 
     @property
-    def sides(self) -> Sides:
+    def sides(self) -> AxisKinds:
         """The kinds of axes; of m and n only the last ones that lie evenly in the result, the others as batch."""
 
         def varies(v: View, i: int) -> bool:
@@ -61,15 +61,15 @@ class Contraction(Record):
         only_y = [i for i in self.result_axes if not varies(self.x, i)]
         only_x = [i for i in self.result_axes if i not in only_y and not varies(self.y, i)]
         m, n = self._even(only_y), self._even(only_x)
-        return Sides(self.axes, m, n, tuple(i for i in self.result_axes if i not in m and i not in n))
+        return AxisKinds(self.axes, m, n, tuple(i for i in self.result_axes if i not in m and i not in n))
 
     def _even(self, axes: list[int]) -> tuple[int, ...]:
         even: list[int] = []
         for i in reversed(axes):
             trial = [i, *even]
             places = [self.result_axes.index(a) for a in trial]
-            merged, _ = collapse(tuple(self.out.shape[p] for p in places), tuple(self.out.strides[p] for p in places))
-            if len(merged) > 1:
+            extents, _ = collapse(tuple(self.out.shape[p] for p in places), tuple(self.out.strides[p] for p in places))
+            if len(extents) > 1:
                 break
             even = trial
         return tuple(even)
@@ -133,7 +133,7 @@ class Contraction(Record):
     # -- calls ----------------------------------------------------------------------------------------------------
     def calls(self, workspace: View | None) -> list[Call]:
         """The calls, in a workspace of at least `nbytes` bytes; ValueError where it is smaller."""
-        at = room(workspace, self.nbytes) if self.nbytes else Pointer(None)
+        at = scratch_pointer(workspace, self.nbytes) if self.nbytes else Pointer(None)
         axis = self.cut_axis
         if axis is None:
             return self._whole(at)
@@ -161,11 +161,11 @@ class Contraction(Record):
         parts = contiguous(at, (count, *self.out.shape), self.out.dtype)
         for i in range(count):
             first, last = length * i // count, length * (i + 1) // count
-            x, y = (part_of(v, axis, first, last) for v in (self.x, self.y))
+            x, y = (slice_axis(v, axis, first, last) for v in (self.x, self.y))
             if axis in self.axes:
                 out = View(parts.at + i * parts.strides[0], self.out.shape, parts.strides[1:], parts.dtype)
             else:
-                out = part_of(self.out, self.result_axes.index(axis), first, last)
+                out = slice_axis(self.out, self.result_axes.index(axis), first, last)
             yield i, replace(self, out=out, x=x, y=y)
 
     def _whole(self, at: Pointer) -> list[Call]:
@@ -179,9 +179,9 @@ class Contraction(Record):
         x, copies_x, at = self._side(self.x, s.k, s.n, at)
         y, copies_y, at = self._side(self.y, s.k, s.m, at)
         m, n, batch = (tuple(map(self.result_axes.index, axes)) for axes in (s.m, s.n, s.batch))
-        out = merged(self.out, m, n, batch)
-        b = merged(x, s.k, s.n, s.batch)
-        a = merged(y, s.m, s.k, s.batch)
+        out = merge_axes(self.out, m, n, batch)
+        b = merge_axes(x, s.k, s.n, s.batch)
+        a = merge_axes(y, s.m, s.k, s.batch)
         return out, a, b, copies_x + copies_y, at
 
     def _side(
@@ -206,7 +206,7 @@ def is_even(v: View, axes: tuple[int, ...]) -> bool:
     return len(collapse(tuple(v.shape[i] for i in axes), tuple(v.strides[i] for i in axes))[0]) <= 1
 
 
-def merged(v: View, rows: tuple[int, ...], columns: tuple[int, ...], batch: tuple[int, ...]) -> View:
+def merge_axes(v: View, rows: tuple[int, ...], columns: tuple[int, ...], batch: tuple[int, ...]) -> View:
     """The view as ``[batch..., rows, columns]``."""
     shape, strides = [v.shape[i] for i in batch], [v.strides[i] for i in batch]
     for axes in (rows, columns):
@@ -216,7 +216,7 @@ def merged(v: View, rows: tuple[int, ...], columns: tuple[int, ...], batch: tupl
     return View(v.at, tuple(shape), tuple(strides), v.dtype)
 
 
-def part_of(v: View, axis: int, first: int, last: int) -> View:
+def slice_axis(v: View, axis: int, first: int, last: int) -> View:
     """Some of an axis."""
     shape = (*v.shape[:axis], last - first, *v.shape[axis + 1 :])
     return replace(v, at=v.at + first * v.strides[axis], shape=shape)

@@ -12,17 +12,17 @@ from types import SimpleNamespace
 from cgraph.kernels.gemm.signature import unroll
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.epilogue import Activation
+from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import (
-    changed_if,
+    change_if,
     choose,
-    divided,
+    divmod_of,
     each_task,
     first_lanes,
     fold,
     masked_load,
     prefetch,
-    put_masked,
+    put_where,
 )
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
@@ -89,8 +89,8 @@ def tile(k: Builder, *params) -> None:
         early = []
         if p.ahead:
             early = [b + (a.early + row_panel * (a.k // p.unroll * a.share))]
-            ask_for_result(k, p, a, at)
-        sums = reduced(k, p, a, b, starts, early)
+            prefetch_result(k, p, a, at)
+        sums = sum_products(k, p, a, b, starts, early)
         with k.if_else((at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
             with whole:
                 store_whole(k, p, a, at, sums)
@@ -98,7 +98,7 @@ def tile(k: Builder, *params) -> None:
                 store_partial(k, p, a, at, sums)
 
 
-def ask_for_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+def prefetch_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
     """Ask for the lines that are written, and for those that are added to the sums."""
     added = choose(k, a.bias != 0, at.bias, at.out)
     added_row = k.select(a.bias != 0, a.bias_row, a.o_row)
@@ -108,7 +108,7 @@ def ask_for_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace)
         prefetch(k, added + (added_row * inside + lane))
 
 
-def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], early: list[Ptr]) -> list[Val]:
+def sum_products(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], early: list[Ptr]) -> list[Val]:
     """All products of the tile, summed over k in order.
 
     `lefts`: the panel of `a`, or each of its rows. `early`: what is asked for meanwhile, if anything.
@@ -122,7 +122,7 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], e
         with fold(k, low, high, [*moving, *sums], steps) as s:
             moving, sums = s.values[: len(moving)], s.values[len(moving) :]
             b, *rest = moving
-            ask_early(k, p, rest[: len(early)])
+            prefetch_early(k, p, rest[: len(early)])
             for u in range(steps):
                 weights = [b.load(v * lanes, lanes) for v in range(p.vectors)]
                 if p.a_is_packed:
@@ -137,7 +137,7 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], e
     return sums
 
 
-def ask_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
+def prefetch_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
     """Ask for the lines of `b` that are this round's to ask for."""
     for at in early:
         for i in range(p.ahead):
@@ -147,12 +147,12 @@ def ask_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
 def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
     lanes = sums[0].lanes
     places = [(at.out + a.o_row * i) + v * lanes for i, v in p.sums]
-    with changed_if(k, a.add != 0, sums) as s:
+    with change_if(k, a.add != 0, sums) as s:
         s.next = [y + place.load(lanes=lanes) for y, place in zip(sums, places)]
-    with changed_if(k, a.bias != 0, s.values) as t:
+    with change_if(k, a.bias != 0, s.values) as t:
         biases = [(at.bias + a.bias_row * i).load(v * lanes, lanes) for i, v in p.sums]
         t.next = [y + bias for y, bias in zip(s.values, biases)]
-    Activation(k, p.dtype, lanes).store(t.values, lambda i, y: places[i].store(y))
+    ActivationEmitter(k, p.dtype, lanes).store(t.values, lambda i, y: places[i].store(y))
 
 
 def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
@@ -165,12 +165,12 @@ def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, 
         mask = first_lanes(k, at.columns - v * lanes, lanes)
         y = copy.load((i * p.vectors + v) * lanes, lanes)
         place = at.out + (i * a.o_row + v * lanes)
-        with changed_if(k, a.add != 0, [y]) as added:
+        with change_if(k, a.add != 0, [y]) as added:
             added.next = [y + masked_load(k, place, mask)]
-        with changed_if(k, a.bias != 0, added.values) as biased:
+        with change_if(k, a.bias != 0, added.values) as biased:
             biased.next = [added.values[0] + masked_load(k, at.bias + (i * a.bias_row + v * lanes), mask)]
-        masked_put = partial(put_masked, k, place, mask)
-        Activation(k, p.dtype, lanes).store(biased.values, masked_put)
+        masked_put = partial(put_where, k, place, mask)
+        ActivationEmitter(k, p.dtype, lanes).store(biased.values, masked_put)
 
 
 @final
@@ -179,7 +179,7 @@ def simple(k: Builder, dtype: str) -> None:
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task, k.loop(0, a.n) as j:
-        batch, row = divided(task, a.m)
+        batch, row = divmod_of(task, a.m)
         left = a.a + (batch * a.a_batch + row * a.a_row)
         right = a.b + (batch * a.b_batch + j * a.b_column)
         with fold(k, 0, a.k, [k.const(0, dtype)]) as s:

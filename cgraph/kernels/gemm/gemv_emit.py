@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.epilogue import Activation
+from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import (
-    changed_if,
-    divided,
+    change_if,
+    divmod_of,
     first_lanes,
     fold,
     masked_load,
     masked_store,
-    put_masked,
+    put_where,
     total,
 )
 from cgraph.kernels.llvm.values import Ptr, Val
@@ -26,15 +26,15 @@ from cgraph.kernels.llvm.values import Ptr, Val
 def dot(k: Builder, dtype: str, rows: int) -> None:
     """``out[i] = sum over k of a[i, k] * b[k]`` with k side by side in both. Task: `rows` rows of a matrix."""
     a = k.args()
-    activation = Activation(k, dtype, 0)
+    activation = ActivationEmitter(k, dtype, 0)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        batch, panel = divided(task, a.row_panels)
+        batch, panel = divmod_of(task, a.row_panels)
         inside = [k.smaller(panel * rows + i, a.m - 1) for i in range(rows)]
         starts = [a.a + (batch * a.a_batch + i * a.a_row) for i in inside]
         sums = dot_sums(k, a.k, starts, a.b + batch * a.b_batch)
         for i, y in zip(inside, sums):
-            with changed_if(k, a.bias != 0, [y]) as s:
+            with change_if(k, a.bias != 0, [y]) as s:
                 s.next = [y + (k.pointer(a.bias, dtype) + (batch * a.bias_batch + i * a.bias_row)).load()]
             place = a.out + (batch * a.o_batch + i * a.o_row)
             activation.store(s.values, partial(put_one, place))
@@ -72,7 +72,7 @@ def row(k: Builder, dtype: str, unroll: int) -> None:
     lanes = k.target.lanes_of(dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        batch, panel = divided(task, a.panels)
+        batch, panel = divmod_of(task, a.panels)
         start = panel * a.width
         count = k.smaller(a.width, a.n - start)
         out, left = a.out + (batch * a.o_batch + start), a.a + batch * a.a_batch
@@ -109,11 +109,11 @@ def add_rows(k: Builder, out: Ptr, b: Ptr, step: Val, scalars: list[Val], count:
 def finish_row(k: Builder, a: SimpleNamespace, dtype: str, batch: Val, start: Val, out: Ptr, count: Val) -> None:
     """Bias and activation of a finished row."""
     lanes = k.target.lanes_of(dtype)
-    activation = Activation(k, dtype, lanes)
+    activation = ActivationEmitter(k, dtype, lanes)
     bias = k.pointer(a.bias, dtype) + (batch * a.bias_batch + start)
     with k.loop(0, count, lanes) as j:
         mask = first_lanes(k, count - j, lanes)
         y = masked_load(k, out + j, mask)
-        with changed_if(k, a.bias != 0, [y]) as s:
+        with change_if(k, a.bias != 0, [y]) as s:
             s.next = [y + masked_load(k, bias + j, mask)]
-        activation.store(s.values, partial(put_masked, k, out + j, mask))
+        activation.store(s.values, partial(put_where, k, out + j, mask))

@@ -4,7 +4,7 @@ from math import prod
 
 from cgraph.kernels.activation.calls import NONE, Activation
 from cgraph.kernels.gemm.gpu_signature import DEPTH, JOIN, PRODUCT, THREADS
-from cgraph.kernels.kernel import Call, Pointer, View, room
+from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.views.matrices import Matrices, Operand
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
@@ -60,7 +60,7 @@ def product_calls(
     if cut.parts == 1:
         return [product_call(x, cut, x.out, 0, bias, activation)]
     size = x.count * x.m * x.n
-    parts = Operand(room(workspace, product_nbytes(x)), x.m * x.n, x.n, 1, x.out.dtype)
+    parts = Operand(scratch_pointer(workspace, product_nbytes(x)), x.m * x.n, x.n, 1, x.out.dtype)
     join = JOIN.call(
         (x.dtype, bias is not None), -(-size // THREADS),
         m=x.m, n=x.n, size=size, parts=cut.parts, x=parts.at, **result(x.out, bias, activation),

@@ -4,27 +4,27 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from cgraph.kernels.gemm.gpu_signature import THREADS
-from cgraph.kernels.gemm.gpu_tile import ACCESS, Side, Tile
+from cgraph.kernels.gemm.gpu_tile import ACCESS, ProductTile, Side
 from cgraph.kernels.llvm.build import INDEX
 from cgraph.kernels.llvm.epilogue import activation
-from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.flow import divmod_of
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 
 
 @block(THREADS, resident=2)
 def product(k: GpuBuilder, dtype: str, lines: int, a_form: str, b_form: str, biased: bool) -> None:
-    a, tile = k.args(), Tile(k, dtype, lines)
+    a, tile = k.args(), ProductTile(k, dtype, lines)
     batch, row, column, part = k.block_digits(a.row_tiles, a.column_tiles, a.parts)
     row, column = row * lines, column * lines
-    left = strided(tile, a_form, a.a + batch * a.a_batch + row * a.a_row, a.a_row, a.a_step, a.m - row)
-    right = strided(tile, b_form, a.b + batch * a.b_batch + column * a.b_column, a.b_column, a.b_step, a.n - column)
+    left = matrix_side(tile, a_form, a.a + batch * a.a_batch + row * a.a_row, a.a_row, a.a_step, a.m - row)
+    right = matrix_side(tile, b_form, a.b + batch * a.b_batch + column * a.b_column, a.b_column, a.b_step, a.n - column)
     low = part * a.each
     tile.multiply(left, right, low, k.smaller(low + a.each, a.k))
     store(k, a, tile, biased)
 
 
-def strided(tile: Tile, form: str, start: Ptr, line_step: Val, step: Val, count: Val) -> Side:
+def matrix_side(tile: ProductTile, form: str, start: Ptr, line_step: Val, step: Val, count: Val) -> Side:
     """A matrix: `start` is the block's first line."""
 
     def along(depth: Val) -> Val:
@@ -37,7 +37,7 @@ def strided(tile: Tile, form: str, start: Ptr, line_step: Val, step: Val, count:
     return Side(tile, form, at, count)
 
 
-def store(k: GpuBuilder, a: SimpleNamespace, tile: Tile, biased: bool) -> None:
+def store(k: GpuBuilder, a: SimpleNamespace, tile: ProductTile, biased: bool) -> None:
     """A thread's results, neighbouring ones in one access where memory has them side by side."""
     batch, row, column, part = k.block_digits(a.row_tiles, a.column_tiles, a.parts, anew=True)
     row, column = row * tile.lines, column * tile.lines
@@ -45,7 +45,7 @@ def store(k: GpuBuilder, a: SimpleNamespace, tile: Tile, biased: bool) -> None:
     bias = a.bias + (batch * a.bias_batch + row * a.bias_row + column * a.bias_column)
     places = k.wrap(k.b.ptrtoint(out.v, INDEX), "i8") | a.o_row * nbytes_of(tile.dtype)
     fits = (a.o_column == 1) & (places % ACCESS == 0) & (column + tile.lines <= a.n)
-    finished, wide = activated(k, tile.dtype), tile.align // nbytes_of(tile.dtype)
+    finished, wide = activation_of(k, tile.dtype), tile.align // nbytes_of(tile.dtype)
     totals, rows, columns = tile.results()
     for sums, down in zip(totals, rows):
         with k.if_(down < a.m - row):
@@ -68,15 +68,15 @@ def store(k: GpuBuilder, a: SimpleNamespace, tile: Tile, biased: bool) -> None:
 def join(k: GpuBuilder, dtype: str, biased: bool) -> None:
     a, at = k.args(), k.task()
     with k.if_(at < a.size):
-        rest, column = divided(at, a.n)
-        batch, row = divided(rest, a.m)
-        x = summed(k, a, at, dtype)
+        rest, column = divmod_of(at, a.n)
+        batch, row = divmod_of(rest, a.m)
+        x = sum_parts(k, a, at, dtype)
         if biased:
             x = x + a.bias.load(batch * a.bias_batch + row * a.bias_row + column * a.bias_column)
-        a.out.store(activated(k, dtype)(x), batch * a.o_batch + row * a.o_row + column * a.o_column)
+        a.out.store(activation_of(k, dtype)(x), batch * a.o_batch + row * a.o_row + column * a.o_column)
 
 
-def summed(k: GpuBuilder, a: SimpleNamespace, at: Val, dtype: str) -> Val:
+def sum_parts(k: GpuBuilder, a: SimpleNamespace, at: Val, dtype: str) -> Val:
     """The parts of a sum, `size` elements apart, added up in order."""
     total = k.slot(0, dtype)
     with k.loop(0, a.parts) as part:
@@ -84,6 +84,6 @@ def summed(k: GpuBuilder, a: SimpleNamespace, at: Val, dtype: str) -> Val:
     return total.value
 
 
-def activated(k: GpuBuilder, dtype: str) -> Callable[[Val], Val]:
+def activation_of(k: GpuBuilder, dtype: str) -> Callable[[Val], Val]:
     """What becomes of a result; whole numbers stay as they are."""
     return activation(k, dtype) if dtype[0] == "f" else lambda x: x

@@ -15,7 +15,7 @@ ACCESS = 16  # bytes that a thread reads or writes at once
 Address = Callable[[Val, Val], Callable[[Val], Ptr]]
 
 
-class Tile:
+class ProductTile:
     """Where a thread stands in its block.
 
     Fields
@@ -96,7 +96,7 @@ class Side:
         count: lines of the block that there are
     """
 
-    def __init__(self, tile: Tile, form: str, at: Address, count: Val) -> None:
+    def __init__(self, tile: ProductTile, form: str, at: Address, count: Val) -> None:
         self.tile, self.k = tile, tile.k
         run = tile.chunk if form == "k" else 1
         per = DEPTH // run if form == "k" else tile.lines

@@ -14,7 +14,7 @@ from cgraph.kernels.gemm import gpu_calls as gpu_gemm
 from cgraph.kernels.gemm.gpu_calls import product_nbytes
 from cgraph.kernels.gemm.pack_signature import ALONG_K, ALONG_LINES, ANY_STRIDE
 from cgraph.kernels.gemm.portions import PackedB, Portions
-from cgraph.kernels.kernel import Call, Pointer, View, room
+from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile, evenly, is_near, spans
 from cgraph.kernels.views.kernel_calls import chunk_of
@@ -139,7 +139,7 @@ def tiled_calls(
     adds: bool = False,
 ) -> list[Call]:
     """Pack and multiply portion by portion; portions of one sum follow one another, so that it grows in order of k."""
-    panels = room(workspace, portions.nbytes) if portions.nbytes else x.out.at
+    panels = scratch_pointer(workspace, portions.nbytes) if portions.nbytes else x.out.at
     calls = []
     outer = product(spans(x.count, portions.count), spans(x.k, portions.k), spans(x.n, portions.n))
     for (first, count), (k0, k), (j0, n) in outer:
@@ -154,12 +154,12 @@ def tiled_calls(
             if portions.a_nbytes:
                 a, call = packed_side(a, panels, count, m, k, portions.tile.rows)
                 calls.append(call)
-            part = Part(x, portions, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
+            part = ProductPortion(x, portions, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
             calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))
     return calls
 
 
-class Part(Record):
+class ProductPortion(Record):
     """One portion of a product: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
 
     x: Matrices
@@ -176,7 +176,7 @@ class Part(Record):
     adds: bool
 
 
-def tile_call(p: Part, activation: Activation, target: Target) -> Call:
+def tile_call(p: ProductPortion, activation: Activation, target: Target) -> Call:
     tile, x = p.portions.tile, p.x
     out = x.out.moved(p.first, p.row, p.column)
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided, transposed
+from cgraph.kernels.llvm.flow import divmod_of, transpose
 from cgraph.kernels.llvm.values import Ptr
 
 
@@ -26,7 +26,7 @@ def along_k(k: Builder, dtype: str, width: int) -> None:
         whole = whole - whole % lanes
         with k.loop(0, whole, lanes) as i:
             squares = [
-                transposed(k, [(start + i).load(lanes=lanes) for start in starts[g : g + lanes]])
+                transpose(k, [(start + i).load(lanes=lanes) for start in starts[g : g + lanes]])
                 for g in range(0, width, lanes)
             ]
             for step in range(lanes):
@@ -71,7 +71,7 @@ def each_panel(k: Builder, dtype: str, width: int) -> Iterator[tuple]:
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        batch, panel = divided(task, a.panels)
+        batch, panel = divmod_of(task, a.panels)
         start = panel * width
         x = a.x + (batch * a.x_batch + start * a.line)
         yield a, start, x, a.out + (batch * a.o_batch + panel * a.k * width)

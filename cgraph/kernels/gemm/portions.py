@@ -110,15 +110,15 @@ def direct_rows(stride: int, k: int) -> int:
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
     tile = gemm_tile(m, b.shape[1], len(b), "f8" if b.dtype.itemsize == 8 else "f4", target)
-    return in_panels(b, tile), tile
+    return to_panels(b, tile), tile
 
 
-def some_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
+def slice_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
     """Some panels of those of `in_panels`, as it would make them of their columns alone."""
     return np.concatenate([block[first:stop].reshape(-1) for block in blocks_of(packed, k, tile)])
 
 
-def joined_panels(parts: Sequence[np.ndarray], k: int, tile: GemmTile) -> np.ndarray:
+def join_panels(parts: Sequence[np.ndarray], k: int, tile: GemmTile) -> np.ndarray:
     """The panels of all columns, from those of some columns after others."""
     blocks = zip(*(blocks_of(part, k, tile) for part in parts))
     return np.concatenate([np.concatenate(block).reshape(-1) for block in blocks])
@@ -133,7 +133,7 @@ def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
     ]
 
 
-def in_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
+def to_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
     """A constant ``[k, n]`` in panels as wide as a tile."""
     k, n = b.shape
     out = np.zeros(k * round_up(n, tile.width), b.dtype)

@@ -7,10 +7,10 @@ memory is never touched outside the arrays: reading takes the nearest element, w
 from math import prod
 
 from cgraph.kernels.index import gpu_calls as gpu_index
-from cgraph.kernels.index.gpu_calls import Axis
+from cgraph.kernels.index.gpu_calls import IndexedAxis
 from cgraph.kernels.index.gpu_calls import scatter_nbytes as gpu_nbytes
 from cgraph.kernels.index.signature import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE
-from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
+from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, scratch_pointer
 from cgraph.kernels.move.calls import TASK_BYTES, constant, copy_calls, fill_calls, memory_order, run_call
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, without, without_axis
@@ -60,7 +60,7 @@ def gather_calls(
         raise ValueError(f"take from an axis of 0 elements: x {x.shape}, axis {axis}")
     out, source, indices = memory_order(out, source, indices)
     blocks = in_blocks(
-        target, gpu_index.gather_calls, out, source, indices, Axis(x.shape[axis], x.strides[axis], error)
+        target, gpu_index.gather_calls, out, source, indices, IndexedAxis(x.shape[axis], x.strides[axis], error)
     )
     if blocks is not None:
         return blocks
@@ -112,7 +112,10 @@ def put_along_axis_calls(
     off = tuple(without(v, axis) for v in (out, updates, indices))
     places, changes, positions = memory_order(*off)
     dtype = f"u{out.itemsize}" if how == "set" else out.dtype
-    along, steps = Axis(out.shape[axis], out.strides[axis], error), (updates.strides[axis], indices.strides[axis])
+    along, steps = (
+        IndexedAxis(out.shape[axis], out.strides[axis], error),
+        (updates.strides[axis], indices.strides[axis]),
+    )
     blocks = in_blocks(
         target, gpu_index.scatter_calls, (places, changes, positions), n, steps, along, dtype, how, workspace
     )
@@ -195,7 +198,7 @@ def nonzero_calls(
     """
     calls = fill_calls(target, out, fill)
     if not x.is_contiguous:
-        dense = contiguous(room(workspace, x.size * x.itemsize), x.shape, x.dtype)
+        dense = contiguous(scratch_pointer(workspace, x.size * x.itemsize), x.shape, x.dtype)
         calls += copy_calls(target, dense, x)
         x = dense
     call = NONZERO.call(

@@ -7,7 +7,7 @@ address is 0); reading then takes the nearest element, writing leaves it out, so
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.indexing import combined, complain
+from cgraph.kernels.llvm.indexing import combine, set_error
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.move.emit import UNROLL, RowSpan, copy_items, each_run
 
@@ -23,7 +23,7 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
         bad = k.slot(0, "b1")
 
         def offset(column) -> Val:
-            at, outside = placed(k, run.item(2, index, k.val(column, "i8")).load(align=1), a.extent)
+            at, outside = resolve_index(k, run.item(2, index, k.val(column, "i8")).load(align=1), a.extent)
             bad.value = bad.value | outside
             return k.smaller(k.larger(at, 0), a.extent - 1) * a.stride
 
@@ -42,7 +42,7 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
             moved = offset(0)
             with k.loop(0, run.count) as i:
                 item(i, moved)
-        complain(k, bad.value, a.error)
+        set_error(k, bad.value, a.error)
 
     each_run(k, ("out", "x", "indices"), body)
 
@@ -59,12 +59,12 @@ def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
         def put(i: Val, n: int, j: Val, at: Val) -> None:
             place = run.item(0, dtype, i).plus_bytes(at * a.stride)
             update = run.item(1, dtype, i).plus_bytes(j * a.updates_n).load(0, n, align=1)
-            place.store(update if how == "set" else combined(k, how, place.load(0, n, align=1), update), align=1)
+            place.store(update if how == "set" else combine(k, how, place.load(0, n, align=1), update), align=1)
 
         def index_of(column, j: Val) -> tuple[Val, Val]:
             where = run.item(2, index, k.val(column, "i8")).plus_bytes(j * a.indices_n)
-            at, outside = placed(k, where.load(align=1), a.extent)
-            complain(k, outside, a.error)
+            at, outside = resolve_index(k, where.load(align=1), a.extent)
+            set_error(k, outside, a.error)
             return at, ~outside
 
         with k.loop(0, a.n) as j:
@@ -87,9 +87,9 @@ def inside(k: Builder, index: str):
     def body(run: RowSpan, a: SimpleNamespace) -> None:
         bad = k.slot(0, "b1")
         with k.loop(0, run.count) as i:
-            _, outside = placed(k, run.item(0, index, i).load(align=1), a.extent)
+            _, outside = resolve_index(k, run.item(0, index, i).load(align=1), a.extent)
             bad.value = bad.value | outside
-        complain(k, bad.value, a.error)
+        set_error(k, bad.value, a.error)
 
     each_run(k, ("indices",), body)
 
@@ -138,7 +138,7 @@ def coordinates(k: Builder, a: SimpleNamespace, i: Val, n: Val) -> None:
         rest.value = rest.value // extent
 
 
-def placed(k: Builder, index: Val, extent: Val) -> tuple[Val, Val]:
+def resolve_index(k: Builder, index: Val, extent: Val) -> tuple[Val, Val]:
     """The index counted from the start, and whether it is outside."""
     index = k.cast(index, "i8")
     at = k.select(index < 0, index + extent, index)

@@ -1,7 +1,7 @@
 """Calls that read and write at positions that are data, in blocks of threads."""
 
 from cgraph.kernels.index.gpu_signature import GATHER, NONZERO, PLACES, SCATTER, SEGMENTS, TRIANGLE
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.sort.gpu_calls import sort_calls, sort_nbytes
 from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS, MOST_RANK, element_call, extents, fits
 from cgraph.record import Record, replace
@@ -11,7 +11,7 @@ FEW_UPDATES = 64  # that a thread does one after the other
 MANY_PLACES = 1 << 15  # elements off the axis that keep a GPU at work, a thread each
 
 
-class Axis(Record):
+class IndexedAxis(Record):
     """What positions count along.
 
     Fields
@@ -24,7 +24,7 @@ class Axis(Record):
     error: Pointer | None
 
 
-def gather_calls(out: View, source: View, indices: View, axis: Axis) -> list[Call] | None:
+def gather_calls(out: View, source: View, indices: View, axis: IndexedAxis) -> list[Call] | None:
     """``out[p] = source[p]`` moved along the axis; None where walks are long."""
     if not fits(out):
         return None
@@ -33,7 +33,7 @@ def gather_calls(out: View, source: View, indices: View, axis: Axis) -> list[Cal
 
 
 def scatter_calls(
-    off: tuple[View, View, View], n: int, steps: tuple[int, int], axis: Axis, dtype: str, how: str,
+    off: tuple[View, View, View], n: int, steps: tuple[int, int], axis: IndexedAxis, dtype: str, how: str,
     workspace: View | None,
 ) -> list[Call] | None:  # fmt: skip
     """``out[index] how= updates``; None where walks are long.
@@ -53,12 +53,18 @@ def scatter_calls(
 
 
 def sorted_calls(
-    off: tuple[View, View, View], n: int, steps: tuple[int, int], axis: Axis, dtype: str, how: str, workspace: View
+    off: tuple[View, View, View],
+    n: int,
+    steps: tuple[int, int],
+    axis: IndexedAxis,
+    dtype: str,
+    how: str,
+    workspace: View,
 ) -> list[Call] | None:
     """Positions counted from the start, sorted, and what belongs to each place."""
     out, updates, indices = off
     lines = tuple(1 if step == 0 else m for m, step in zip(indices.shape, indices.strides))
-    positions_at, order, rest = rooms(workspace, *scatter_rooms(n, View(out.at, lines, lines, "u1").size))
+    positions_at, order, rest = split_scratch(workspace, *scatter_rooms(n, View(out.at, lines, lines, "u1").size))
     assert positions_at is not None and order is not None
     at, numbers = (contiguous(x.at, (*lines, n), "i4") for x in (positions_at, order))
     positions = View(indices.at, (*lines, n), (*indices.strides, steps[1]), indices.dtype)
@@ -112,5 +118,5 @@ def nonzero_calls(call: Call) -> Call:
     return replace(call, kernel=replace(call.kernel, family=NONZERO.family))
 
 
-def vars_of(axis: Axis) -> dict[str, int | Pointer | None]:
+def vars_of(axis: IndexedAxis) -> dict[str, int | Pointer | None]:
     return {"extent": axis.extent, "stride": axis.stride, "error": axis.error}

@@ -4,9 +4,9 @@ Updates of one place are done in their order, whichever way: by one thread that 
 these are sorted, by the thread at the first of those that are equal. So nothing waits, and sums have the CPU's bits.
 """
 
-from cgraph.kernels.index.emit import coordinates, placed
+from cgraph.kernels.index.emit import coordinates, resolve_index
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
-from cgraph.kernels.llvm.indexing import combined, complain
+from cgraph.kernels.llvm.indexing import combine, set_error
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.team.gpu_emit import compact, own_element
 from cgraph.kernels.team.gpu_signature import ELEMENTS, THREADS
@@ -17,8 +17,8 @@ def gather(k: GpuBuilder, itemsize: int, index: str, rank: int) -> None:
     """``out = x`` moved by ``indices * stride`` bytes."""
     a, dtype = k.args(), f"u{itemsize}"
     with own_element(k, a, rank, "out", "x", "indices") as (_, (out, x, indices)):
-        at, outside = placed(k, k.pointer(indices, index).load(), a.extent)
-        complain(k, outside, a.error)
+        at, outside = resolve_index(k, k.pointer(indices, index).load(), a.extent)
+        set_error(k, outside, a.error)
         at = k.smaller(k.larger(at, 0), a.extent - 1)
         k.pointer(out, dtype).store(k.pointer(x + at * a.stride, dtype).load())
 
@@ -28,11 +28,11 @@ def scatter(k: GpuBuilder, dtype: str, index: str, how: str, rank: int) -> None:
     """``out[index] how= updates``, one index after the other."""
     a = k.args()
     with own_element(k, a, rank, "out", "updates", "indices") as (_, (out, updates, indices)), k.loop(0, a.n) as j:
-        at, outside = placed(k, k.pointer(indices + j * a.indices_n, index).load(), a.extent)
-        complain(k, outside, a.error)
+        at, outside = resolve_index(k, k.pointer(indices + j * a.indices_n, index).load(), a.extent)
+        set_error(k, outside, a.error)
         with k.if_(~outside):
             place, update = k.pointer(out + at * a.stride, dtype), k.pointer(updates + j * a.updates_n, dtype).load()
-            place.store(update if how == "set" else combined(k, how, place.load(), update))
+            place.store(update if how == "set" else combine(k, how, place.load(), update))
 
 
 @block(ELEMENTS)
@@ -40,8 +40,8 @@ def places(k: GpuBuilder, index: str, rank: int) -> None:
     """Positions counted from the start; those outside come last when they are sorted."""
     a = k.args()
     with own_element(k, a, rank, "out", "indices") as (_, (out, indices)):
-        at, outside = placed(k, k.pointer(indices, index).load(), a.extent)
-        complain(k, outside, a.error)
+        at, outside = resolve_index(k, k.pointer(indices, index).load(), a.extent)
+        set_error(k, outside, a.error)
         k.pointer(out, "i4").store(k.cast(k.select(outside, a.extent, at), "i4"))
 
 
@@ -59,7 +59,7 @@ def segments(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
             value, next_ = k.slot(place.load()), k.slot(0, "i8")
             with k.loop_while() as w:
                 update = k.pointer(updates + k.cast(order.load(next_.value), "i8") * a.updates_n, dtype).load()
-                value.value = update if how == "set" else combined(k, how, value.value, update)
+                value.value = update if how == "set" else combine(k, how, value.value, update)
                 next_.value = next_.value + 1
                 w.until(j + next_.value >= a.n)
                 w.until(line.load(next_.value) != at)

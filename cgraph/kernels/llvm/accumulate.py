@@ -9,8 +9,8 @@ The index of an extreme value starts at 0 and moves only when a value is better,
 from math import inf
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.values import Slot, Val, nbytes_of
-from cgraph.kernels.llvm.vcomplex import joined, parts
+from cgraph.kernels.llvm.values import Val, Variable, nbytes_of
+from cgraph.kernels.llvm.vcomplex import join_parts, parts
 from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
 from cgraph.record import Record
@@ -19,7 +19,7 @@ CHAIN = 16
 State = list[Val]
 
 
-class Reduction(Record):
+class Accumulator(Record):
     """One kind of reduction of values of one dtype.
 
     Fields
@@ -117,7 +117,7 @@ class Reduction(Record):
             return total
         high, low = total
         if self.dtype[0] == "c":
-            return [joined(self.k, self.rounded(parts(self.k, high), parts(self.k, low)), high.lanes)]
+            return [join_parts(self.k, self.rounded(parts(self.k, high), parts(self.k, low)), high.lanes)]
         return [self.rounded(high, low)]
 
     def rounded(self, high: Val, low: Val) -> Val:
@@ -150,12 +150,12 @@ def identity_of(kind: str, dtype: str) -> float | int:
     return high if smallest_wins else low
 
 
-def put(slots: list[Slot], state: State) -> None:
+def put(slots: list[Variable], state: State) -> None:
     """Write a state into variables."""
     for slot, x in zip(slots, state):
         slot.value = x
 
 
-def get(slots: list[Slot]) -> State:
+def get(slots: list[Variable]) -> State:
     """Read a state from variables."""
     return [slot.value for slot in slots]

@@ -14,7 +14,7 @@ from llvmlite import ir
 from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import half
-from cgraph.kernels.llvm.values import Ptr, Slot, Val, nbytes_of, scalar_type, vector_type
+from cgraph.kernels.llvm.values import Ptr, Val, Variable, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
 from cgraph.kernels.signature import Words
 from cgraph.kernels.target import Target
@@ -199,7 +199,7 @@ class Builder:
         if dtype == "b1":
             return x != 0
         if dtype in half.HALVES:
-            return half.rounded(self, x, dtype)
+            return half.round_to_half(self, x, dtype)
         kind, b, v = vector_type(dtype, x.lanes), self.b, x.v
         if x.is_float:
             if dtype[0] == "f":
@@ -255,12 +255,12 @@ class Builder:
         return self.wrap(self.b.call(f, [x.v, self.stack("i4", 0, 2)]), "f8")
 
     # -- control --------------------------------------------------------------------------------------------------
-    def slot(self, init, dtype: str | None = None, lanes: int = 0) -> Slot:
+    def slot(self, init, dtype: str | None = None, lanes: int = 0) -> Variable:
         """A variable, set to `init`."""
         if isinstance(init, Val):
             dtype, lanes = init.dtype, max(lanes, init.lanes)
         assert dtype is not None
-        slot = Slot(self, self.stack(dtype, lanes), dtype, lanes)
+        slot = Variable(self, self.stack(dtype, lanes), dtype, lanes)
         slot.value = init
         return slot
 

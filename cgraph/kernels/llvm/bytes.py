@@ -23,7 +23,7 @@ def as_vector(k: Builder, x: Val, dtype: str, lanes: int) -> Val:
     return k.wrap(k.b.bitcast(x.v, vector_type(dtype, lanes)), dtype, lanes)
 
 
-def machine(k: Builder, name: str, dtype: str, lanes: int, *xs: Val) -> Val:
+def x86_instruction(k: Builder, name: str, dtype: str, lanes: int, *xs: Val) -> Val:
     """An instruction of x86 by LLVM's name for it."""
     f = k.declare(f"llvm.x86.{name}", vector_type(dtype, lanes), [x.v.type for x in xs])
     return k.wrap(k.b.call(f, [x.v for x in xs]), dtype, lanes)
@@ -39,7 +39,7 @@ def dots(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequen
     return DOTS[k.target.dot](k, sums, groups, weights)
 
 
-def spread(k: Builder, group: Val, lanes: int) -> Val:
+def splat_group(k: Builder, group: Val, lanes: int) -> Val:
     return group if group.lanes else k.splat(group, lanes)
 
 
@@ -48,10 +48,10 @@ def by_vnni(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Seq
     lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     for q, group in enumerate(groups):
-        x = spread(k, group, lanes)
+        x = splat_group(k, group, lanes)
         for v, w in enumerate(words):
             y = sums[q * len(words) + v]
-            totals.append(machine(k, f"avx512.vpdpbusd.{32 * lanes}", "i4", lanes, y, x, w))
+            totals.append(x86_instruction(k, f"avx512.vpdpbusd.{32 * lanes}", "i4", lanes, y, x, w))
     return totals
 
 
@@ -61,7 +61,7 @@ def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Se
     wide = [as_vector(k, w, "i2", 2 * lanes) for w in weights]
     halves = [((w << 8) >> 8, w >> 8) for w in wide]
     for q, group in enumerate(groups):
-        x = spread(k, group, lanes)
+        x = splat_group(k, group, lanes)
         even = as_vector(k, x & 0x00FF00FF, "i2", 2 * lanes)
         odd = as_vector(k, as_vector(k, x, "u2", 2 * lanes) >> 8, "i2", 2 * lanes)
         for v, (w_even, w_odd) in enumerate(halves):
@@ -73,16 +73,16 @@ def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Se
 def pair_sums(k: Builder, x: Val, y: Val) -> Val:
     """Sums of two neighbouring products of 16 bits."""
     name = {8: "sse2.pmadd.wd", 16: "avx2.pmadd.wd", 32: "avx512.pmaddw.d.512"}[x.lanes]
-    return machine(k, name, "i4", x.lanes // 2, x, y)
+    return x86_instruction(k, name, "i4", x.lanes // 2, x, y)
 
 
-def by_whole_numbers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+def by_integers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
     """Byte by byte in int32, on processors whose instructions nothing here names."""
     lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     factors = [[(w << (24 - 8 * i)) >> 24 for i in range(GROUP)] for w in words]
     for q, group in enumerate(groups):
-        x = spread(k, group, lanes)
+        x = splat_group(k, group, lanes)
         parts = [as_vector(k, as_vector(k, x, "u4", lanes) >> 8 * i, "i4", lanes) & 0xFF for i in range(GROUP)]
         for v, w in enumerate(factors):
             y = sums[q * len(factors) + v]
@@ -92,7 +92,7 @@ def by_whole_numbers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], wei
     return totals
 
 
-DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_whole_numbers}
+DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_integers}
 
 
 def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:
@@ -110,7 +110,7 @@ def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Va
     return (high >> right) + k.select(beyond, k.const(1, "i4", x.lanes), zero)
 
 
-def rounded(k: Builder, x: Val) -> Val:
+def round_to_integer(k: Builder, x: Val) -> Val:
     """A float32 near 0 as a whole number in a float32, halves to even."""
     if k.target.fma:
         return k.intrinsic("rint", x)
@@ -129,9 +129,9 @@ def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) ->
         return plain_bytes(k, four, zero, low, high)
     words = [to_int(k, x) for x in four]
     to_words, to_bytes_ = PACKS[lanes]
-    halves = [machine(k, to_words, "i2", 2 * lanes, *words[i : i + 2]) for i in (0, 2)]
+    halves = [x86_instruction(k, to_words, "i2", 2 * lanes, *words[i : i + 2]) for i in (0, 2)]
     halves = [k.intrinsic("sadd.sat", y, k.splat(zero, 2 * lanes)) for y in halves]
-    y = machine(k, to_bytes_, "u1", 4 * lanes, *halves)
+    y = x86_instruction(k, to_bytes_, "u1", 4 * lanes, *halves)
     y = k.intrinsic("umax", y, k.splat(low, 4 * lanes))
     y = k.intrinsic("umin", y, k.splat(high, 4 * lanes))
     # packs work within 128 bits: int32 4 * j + i of them is part j of vector i
@@ -156,7 +156,7 @@ def to_int(k: Builder, x: Val) -> Val:
         f = k.declare("llvm.x86.avx512.mask.cvtps2dq.512", vector_type("i4", 16), kinds)
         rest = [k.const(0, "i4", 16).v, ir.Constant(ir.IntType(16), -1), ir.Constant(word, nearest)]
         return k.wrap(k.b.call(f, [x.v, *rest]), "i4", 16)
-    return machine(k, {8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}[x.lanes], "i4", x.lanes, x)
+    return x86_instruction(k, {8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}[x.lanes], "i4", x.lanes, x)
 
 
 def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:

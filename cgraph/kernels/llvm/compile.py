@@ -24,7 +24,7 @@ from cgraph.kernels.target import Target, target_machine
 from cgraph.record import Record
 
 
-class Emitted(Record, eq=False):
+class KernelText(Record, eq=False):
     """What an emitter has written.
 
     Fields
@@ -40,7 +40,7 @@ class Emitted(Record, eq=False):
     is_narrow: bool = False
 
 
-def emitted(kernel: Kernel, symbol: str, target: Target) -> Emitted:
+def emit_kernel(kernel: Kernel, symbol: str, target: Target) -> KernelText:
     """A kernel for a processor."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
@@ -49,7 +49,7 @@ def emitted(kernel: Kernel, symbol: str, target: Target) -> Emitted:
     k = Builder(module, function, kernel, target)
     emit(k, *kernel.params)
     k.finish()
-    return Emitted(str(module), k.linked, getattr(emit, "is_final", False), k.is_narrow)
+    return KernelText(str(module), k.linked, getattr(emit, "is_final", False), k.is_narrow)
 
 
 def emitter_of(kernel: Kernel) -> Callable:
@@ -58,7 +58,7 @@ def emitter_of(kernel: Kernel) -> Callable:
     return getattr(import_module(module), name)
 
 
-def emitted_for_gpu(kernel: Kernel, symbol: str, words: int, target: Target) -> Emitted:
+def emit_gpu_kernel(kernel: Kernel, symbol: str, words: int, target: Target) -> KernelText:
     """A kernel for a GPU, which takes `words` arguments by value."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
@@ -75,27 +75,27 @@ def emitted_for_gpu(kernel: Kernel, symbol: str, words: int, target: Target) -> 
         f'"nvvm.reqntid"="{threads},1,1" "nvvm.minctasm"="{resident}"'
     )
     plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite writes no such types
-    return Emitted(str(module).replace(plain, head), k.linked)
+    return KernelText(str(module).replace(plain, head), k.linked)
 
 
 def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tuple[bytes, float]:
     """PTX of `kernel`, whose entry is called `symbol` and takes `words` int64 arguments, and the seconds it took."""
     start = time.perf_counter()
     machine = target_machine(target)
-    module = optimised(symbol, emitted_for_gpu(kernel, symbol, words, target), machine, vectors=False)
+    module = link_and_optimise(symbol, emit_gpu_kernel(kernel, symbol, words, target), machine, vectors=False)
     return machine.emit_assembly(module).encode(), time.perf_counter() - start
 
 
 def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
     """Object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
     start = time.perf_counter()
-    code = emitted(kernel, symbol, target)
+    code = emit_kernel(kernel, symbol, target)
     machine = target_machine(target.narrow if code.is_narrow else target)
-    module = optimised(symbol, code, machine)
+    module = link_and_optimise(symbol, code, machine)
     return machine.emit_object(module), time.perf_counter() - start
 
 
-def optimised(symbol: str, code: Emitted, machine: Any, vectors: bool = True) -> Any:
+def link_and_optimise(symbol: str, code: KernelText, machine: Any, vectors: bool = True) -> Any:
     """The module with everything that it calls inside it. NoKernelError where foreign code calls what is nowhere.
 
     Loops of foreign code become `vectors`; kernels of ours say theirs themselves.
@@ -105,15 +105,15 @@ def optimised(symbol: str, code: Emitted, machine: Any, vectors: bool = True) ->
     for text in code.linked.values():
         module.link_in(llvm.parse_assembly(text))
     if code.linked:
-        hide(module, symbol)
+        make_internal(module, symbol)
     module.verify()
     if not code.is_final:
         optimise(module, machine, vectors=vectors and bool(code.linked))
-    refuse_strangers(code, module, own)
+    require_known_functions(code, module, own)
     return module
 
 
-def hide(module: Any, symbol: str) -> None:
+def make_internal(module: Any, symbol: str) -> None:
     """Make everything but the kernel its own affair, so that what is inlined everywhere disappears."""
     for item in (*module.functions, *module.global_variables):
         if not item.is_declaration and item.name != symbol:
@@ -123,7 +123,7 @@ def hide(module: Any, symbol: str) -> None:
             function.add_function_attribute("alwaysinline")
 
 
-def refuse_strangers(code: Emitted, module: Any, own: set[str]) -> None:
+def require_known_functions(code: KernelText, module: Any, own: set[str]) -> None:
     """NoKernelError that names functions which foreign code still calls, and which no kernel has."""
     left = {f.name for f in module.functions} - own
     names = sorted(name for name in left if not ANYWHERE.match(name))

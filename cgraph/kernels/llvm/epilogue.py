@@ -12,7 +12,7 @@ def activation(k: Builder, dtype: str) -> Callable[[Val], Val]:
     return lambda x: k.larger(low, k.smaller(high, k.select(x < 0.0, x * slope, x)))
 
 
-class Activation:
+class ActivationEmitter:
     """``min(high, max(low, x if x > 0 else slope * x))`` with run-time bounds; a NaN stays a NaN.
 
     When the argument `general` is 0, the slope is 1 and there is no upper bound: one instruction. The four arguments

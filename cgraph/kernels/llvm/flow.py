@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from cgraph.kernels.llvm import half
 from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
-from cgraph.kernels.llvm.values import BOOL, Ptr, Slot, Val, vector_type
+from cgraph.kernels.llvm.values import BOOL, Ptr, Val, Variable, vector_type
 
 Carried = Val | Ptr
 
@@ -33,7 +33,7 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
     phis = [k.b.phi(x.v.type) for x in init]
     for phi, x in zip(phis, init):
         phi.add_incoming(x.v, before)
-    state = SimpleNamespace(i=k.wrap(i, "i8"), values=[rebuild_node(x, p) for x, p in zip(init, phis)], next=None)
+    state = SimpleNamespace(i=k.wrap(i, "i8"), values=[rewrap(x, p) for x, p in zip(init, phis)], next=None)
     k.b.cbranch(k.b.icmp_signed("<", i, high.v), body, end)
     k.b.position_at_end(body)
     yield state
@@ -62,7 +62,7 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
     first, last = k.tasks()
     rest, slots = first, []
     for size in reversed(sizes):
-        rest, digit = divided(rest, size)
+        rest, digit = divmod_of(rest, size)
         slots.append((k.slot(digit), size))
     outermost = k.slot(rest)
     with k.loop(first, last):
@@ -72,7 +72,7 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
         yield digits
 
 
-def count_up(k: Builder, digits: Sequence[tuple[Slot, Val | None]]) -> None:
+def count_up(k: Builder, digits: Sequence[tuple[Variable, Val | None]]) -> None:
     """One more, the first digit fastest; a digit that reaches its size returns to 0 and moves the next one."""
     (slot, size), *others = digits
     slot.value = slot.value + 1
@@ -82,14 +82,14 @@ def count_up(k: Builder, digits: Sequence[tuple[Slot, Val | None]]) -> None:
             count_up(k, others)
 
 
-def divided(x: Val, y: Val) -> tuple[Val, Val]:
+def divmod_of(x: Val, y: Val) -> tuple[Val, Val]:
     """Quotient and remainder."""
     quotient = x // y
     return quotient, x - quotient * y
 
 
 @contextmanager
-def changed_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[SimpleNamespace]:
+def change_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[SimpleNamespace]:
     """Values that change when `condition` holds: the body sets ``s.next``; ``s.values`` are valid afterwards."""
     before = k.b.block
     body, end = (k.function.append_basic_block(n) for n in ("changed", "changed_end"))
@@ -105,11 +105,11 @@ def changed_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[
         phi = k.b.phi(old.v.type)
         phi.add_incoming(old.v, before)
         phi.add_incoming(new.v, after)
-        state.values.append(rebuild_node(old, phi))
+        state.values.append(rewrap(old, phi))
 
 
-def rebuild_node(x: Carried, v: ir.Value) -> Carried:
-    """A value like `x` (dtype, lanes) that is held by `v`."""
+def rewrap(x: Carried, v: ir.Value) -> Carried:
+    """A value like `x` (dtype, lanes) whose LLVM value is `v`."""
     k = x.k
     return Ptr(k, v, x.dtype) if isinstance(x, Ptr) else Val(k, v, x.dtype, x.lanes)
 
@@ -134,7 +134,7 @@ def first_lanes(k: Builder, count: Val, lanes: int) -> Val:
 def masked_load(k: Builder, at: Ptr, mask: Val) -> Val:
     """The elements at `at` where `mask` holds, zero elsewhere; other elements are not touched."""
     if at.dtype in half.HALVES:
-        return half.widened(k, masked_load(k, at.as_dtype("u2"), mask), at.dtype)
+        return half.widen(k, masked_load(k, at.as_dtype("u2"), mask), at.dtype)
     kind = vector_type(at.dtype, mask.lanes)
     name = f"llvm.masked.load.v{mask.lanes}{suffix(at.dtype)}.p0"
     word, bits = ir.IntType(32), ir.VectorType(BOOL, mask.lanes)
@@ -162,7 +162,7 @@ def shuffle(k: Builder, x: Val, y: Val, lanes: Sequence[int]) -> Val:
     return k.wrap(k.b.shuffle_vector(x.v, y.v, mask), x.dtype, len(lanes))
 
 
-def transposed(k: Builder, rows: Sequence[Val]) -> list[Val]:
+def transpose(k: Builder, rows: Sequence[Val]) -> list[Val]:
     """The transpose of a square of vectors, by exchanging ever larger squares: lanes * log2(lanes) shuffles."""
     rows, lanes = list(rows), len(rows)
     width = 1
@@ -187,5 +187,5 @@ def total(k: Builder, x: Val) -> Val:
     return k.lane(x, 0)
 
 
-def put_masked(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
+def put_where(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
     masked_store(k, place, y, mask)

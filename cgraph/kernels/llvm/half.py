@@ -15,7 +15,7 @@ SIGN, INFINITE = 0x80000000, 0x7F800000  # of a float32
 EXACT = frozenset(("b1", "i1", "u1", "i2", "u2"))  # what float32 holds
 
 
-def widened(k: Builder, raw: Val, dtype: str) -> Val:
+def widen(k: Builder, raw: Val, dtype: str) -> Val:
     """float32 of 16 bits ``u2``."""
     if dtype == "V2":
         return k.bits(k.cast(raw, "u4") << 16, "f4")
@@ -30,12 +30,12 @@ def widened(k: Builder, raw: Val, dtype: str) -> Val:
     return k.bits(magnitude | ((wide & 0x8000) << 16), "f4")
 
 
-def narrowed(k: Builder, x: Val, dtype: str) -> Val:
+def narrow(k: Builder, x: Val, dtype: str) -> Val:
     """16 bits ``u2`` of float32, to the nearest, ties to even."""
     bits = k.bits(x, "u4")
     if dtype == "V2":
-        rounded = bits + 0x7FFF + ((bits >> 16) & 1)
-        return k.cast(k.select(k.is_nan(x), bits | (1 << 22), rounded) >> 16, "u2")
+        nearest = bits + 0x7FFF + ((bits >> 16) & 1)
+        return k.cast(k.select(k.is_nan(x), bits | (1 << 22), nearest) >> 16, "u2")
     if k.target.has_half:
         half = k.b.fptrunc(x.v, half_type(x.lanes))
         kind = ir.VectorType(ir.IntType(16), x.lanes) if x.lanes else ir.IntType(16)
@@ -50,14 +50,14 @@ def narrowed(k: Builder, x: Val, dtype: str) -> Val:
     return k.cast(k.select(size > INFINITE, nan, magnitude) | (sign >> 16), "u2")
 
 
-def rounded(k: Builder, x: Val, dtype: str) -> Val:
+def round_to_half(k: Builder, x: Val, dtype: str) -> Val:
     """A number as float32 that half precision holds, rounded once."""
     if x.dtype != "f4":
-        x = k.cast(x, "f4") if x.dtype in EXACT else rounded_to_odd(k, k.cast(x, "f8"))
-    return widened(k, narrowed(k, x, dtype), dtype)
+        x = k.cast(x, "f4") if x.dtype in EXACT else round_to_odd(k, k.cast(x, "f8"))
+    return widen(k, narrow(k, x, dtype), dtype)
 
 
-def rounded_to_odd(k: Builder, x: Val) -> Val:
+def round_to_odd(k: Builder, x: Val) -> Val:
     """float64 as float32: see `cgraph.ir.half.round_to_odd`."""
     near = k.cast(x, "f4")
     back, bits = k.cast(near, "f8"), k.bits(near, "u4")

@@ -4,13 +4,13 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
 
 
-def complain(k: Builder, outside: Val, error: Val) -> None:
+def set_error(k: Builder, outside: Val, error: Val) -> None:
     """Set the word at `error`, if there is one, when an index was outside."""
     with k.if_(outside & (error != 0), likely=False):
         k.pointer(error, "i8").store(1)
 
 
-def combined(k: Builder, how: str, x: Val, y: Val) -> Val:
+def combine(k: Builder, how: str, x: Val, y: Val) -> Val:
     """``x how y``; min and max give NaN when either is NaN."""
     if how in ("add", "mul"):
         return k.binary(how, x, y)

@@ -78,18 +78,18 @@ def half_turns(k: Builder, x: Val) -> Val:
     exponent = k.larger(k.smaller(k.bits(bits >> 52, "i8"), 2046), 1023 + 15) - 1075
     start = k.bits(POINT - 191 - exponent, "u8")
     word, shift = k.bits(start >> 6, "i8"), start & 63
-    words = [table(k).load(word + i) for i in range(4)]
-    low, middle, high = (shifted(k, a, b, shift) for a, b in zip(words, words[1:]))
+    words = [one_by_pi(k).load(word + i) for i in range(4)]
+    low, middle, high = (extract_word(k, a, b, shift) for a, b in zip(words, words[1:]))
     return ((mantissa * low) >> 64) + mantissa * middle + ((mantissa * high) << 64)
 
 
-def shifted(k: Builder, low: Val, high: Val, by: Val) -> Val:
+def extract_word(k: Builder, low: Val, high: Val, by: Val) -> Val:
     """The 64 bits from bit `by` on of two words."""
     both = (k.cast(high, "u16") << 64) | k.cast(low, "u16")
     return k.cast(k.cast(both >> k.cast(by, "u16"), "u8"), "u16")
 
 
-def table(k: Builder) -> Ptr:
+def one_by_pi(k: Builder) -> Ptr:
     """`ONE_BY_PI` in the module."""
     words = k.module.globals.get("one_by_pi")
     if words is None:
@@ -190,8 +190,8 @@ def remainder(k: Builder, x: Val, y: Val) -> Val:
     a, a_exponent = mantissa_and_exponent(k, x)
     b, b_exponent = mantissa_and_exponent(k, y)
     with fold(k, 0, a_exponent - b_exponent, [a]) as s:
-        s.next = [without(k, s.values[0], b) << 1]
-    rest = without(k, s.values[0], b)
+        s.next = [subtract_if_fits(k, s.values[0], b) << 1]
+    rest = subtract_if_fits(k, s.values[0], b)
     zeros = k.bits(leading_zeros(k, rest) - 11, "i8")
     exponent = b_exponent - zeros
     normal = ((rest << k.bits(zeros, "u8")) & MANTISSA) | (k.bits(exponent, "u8") << 52)
@@ -211,7 +211,7 @@ def mantissa_and_exponent(k: Builder, x: Val) -> tuple[Val, Val]:
     return m, k.select(exponent == 0, 1 - k.bits(shift, "i8"), exponent)
 
 
-def without(k: Builder, a: Val, b: Val) -> Val:
+def subtract_if_fits(k: Builder, a: Val, b: Val) -> Val:
     """``a - b`` where that is no less than 0, else `a`."""
     return k.select(a >= b, a - b, a)
 

@@ -149,7 +149,7 @@ class Ptr:
         align = align or alignment_of(self.dtype)
         if self.dtype in half.HALVES:
             raw = self.k.b.load(at.v, align=align, typ=vector_type("u2", lanes))
-            return half.widened(self.k, Val(self.k, raw, "u2", lanes), self.dtype)
+            return half.widen(self.k, Val(self.k, raw, "u2", lanes), self.dtype)
         if self.dtype != "b1":
             v = self.k.b.load(at.v, align=align, typ=vector_type(self.dtype, lanes))
             return Val(self.k, v, self.dtype, lanes)
@@ -161,7 +161,7 @@ class Ptr:
         at = self + offset
         value = self.k.val(value, "f4" if self.dtype in half.HALVES else self.dtype)
         if self.dtype in half.HALVES:
-            value = half.narrowed(self.k, value, self.dtype)
+            value = half.narrow(self.k, value, self.dtype)
         if self.dtype == "b1":
             value = self.k.cast(value, "u1")
         if past_cache:
@@ -171,7 +171,7 @@ class Ptr:
             self.k.b.store(value.v, at.v, align=align or alignment_of(self.dtype))
 
 
-class Slot:
+class Variable:
     """A variable that changes: ``s.value`` reads, ``s.value = x`` writes. Becomes a register."""
 
     __slots__ = ("dtype", "k", "lanes", "p")

@@ -20,7 +20,7 @@ def parts(k: Builder, z: Val) -> Val:
     return Val(k, k.b.bitcast(z.v, vector_type(part, lanes)), part, lanes)
 
 
-def joined(k: Builder, x: Val, lanes: int) -> Val:
+def join_parts(k: Builder, x: Val, lanes: int) -> Val:
     """The complex numbers of parts in turn."""
     dtype = f"c{2 * int(x.dtype[1:])}"
     return Val(k, k.b.bitcast(x.v, vector_type(dtype, lanes)), dtype, lanes)
@@ -31,7 +31,7 @@ def part(index: int):
 
     def emit(k: Builder, z: Val) -> Val:
         x = parts(k, z)
-        return shuffled(k, x, x, range(index, x.lanes, 2)) if z.lanes else k.lane(x, index)
+        return shuffle_lanes(k, x, x, range(index, x.lanes, 2)) if z.lanes else k.lane(x, index)
 
     return emit
 
@@ -43,14 +43,14 @@ def pair(k: Builder, re: Val, im: Val) -> Val:
     """The complex numbers of their parts."""
     if re.lanes:
         order = [i for n in range(re.lanes) for i in (n, n + re.lanes)]
-        return joined(k, shuffled(k, re, im, order), re.lanes)
+        return join_parts(k, shuffle_lanes(k, re, im, order), re.lanes)
     both = ir.Constant(vector_type(re.dtype, 2), ir.Undefined)
     for i, x in enumerate((re, im)):
         both = k.b.insert_element(both, x.v, ir.Constant(ir.IntType(32), i))
-    return joined(k, Val(k, both, re.dtype, 2), 0)
+    return join_parts(k, Val(k, both, re.dtype, 2), 0)
 
 
-def shuffled(k: Builder, x: Val, y: Val, order: Any) -> Val:
+def shuffle_lanes(k: Builder, x: Val, y: Val, order: Any) -> Val:
     """Lanes of `x`, and after them those of `y`, in this order."""
     mask = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), list(order))
     return Val(k, k.b.shuffle_vector(x.v, y.v, mask), x.dtype, len(order))
@@ -59,6 +59,6 @@ def shuffled(k: Builder, x: Val, y: Val, order: Any) -> Val:
 def arithmetic(k: Builder, name: str, x: Val, y: Val) -> Val:
     """``add``, ``sub`` or ``mul``."""
     if name != "mul":
-        return joined(k, k.binary(name, parts(k, x), parts(k, y)), x.lanes)
+        return join_parts(k, k.binary(name, parts(k, x), parts(k, y)), x.lanes)
     a, b, c, d = real(k, x), imag(k, x), real(k, y), imag(k, y)
     return pair(k, a * c - b * d, a * d + b * c)

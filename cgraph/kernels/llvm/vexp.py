@@ -34,7 +34,7 @@ TAIL = {
 
 def exp(k: Builder, x: Val) -> Val:
     """e**x, within 1.1 ulp."""
-    n, small = reduced(k, x)
+    n, small = reduce(k, x)
     return scale(k, small + 1.0, n)
 
 
@@ -49,7 +49,7 @@ def exp2(k: Builder, x: Val) -> Val:
 
 def expm1(k: Builder, x: Val) -> Val:
     """e**x - 1, within 2 ulp also near 0."""
-    n, small = reduced(k, clamp(k, x, -50.0, LIMITS[x.dtype][1]))
+    n, small = reduce(k, clamp(k, x, -50.0, LIMITS[x.dtype][1]))
     half = power_of_two(k, n - 1, x.dtype)
     y = k.fma(half, small, half - 0.5) * 2.0
     return k.select(magnitude(k, x) < 2.0 ** -(format_of(x).mantissa + 3), x, y)
@@ -61,7 +61,7 @@ def sigmoid(k: Builder, x: Val) -> Val:
     return k.select(x >= 0.0, k.const(1.0, x.dtype, x.lanes), t) / (t + 1.0)
 
 
-def reduced(k: Builder, x: Val) -> tuple[Val, Val]:
+def reduce(k: Builder, x: Val) -> tuple[Val, Val]:
     """``(n, e**r - 1)`` with ``x = n ln 2 + r``."""
     n, r = quotient_and_rest(k, clamp(k, x, *LIMITS[x.dtype]))
     return n, tail(k, r)

@@ -52,14 +52,14 @@ TAN = (
 
 def sin(k: Builder, x: Val) -> Val:
     """Sine, within 2 ulp; NaN for an infinity."""
-    r, n = reduced(k, x, 0.0)
+    r, n = reduce(k, x, 0.0)
     y = k.select(x == 0.0, x, flip_sign(k, odd_sine(k, r), parity(x, n)))
     return rarely(k, magnitude(k, x) > LIMIT[x.dtype], y, lambda: libm(k, "sin", x))
 
 
 def cos(k: Builder, x: Val) -> Val:
     """Cosine, within 2 ulp; NaN for an infinity."""
-    r, n = reduced(k, x, 0.5)
+    r, n = reduce(k, x, 0.5)
     y = flip_sign(k, odd_sine(k, r), parity(x, n + 1))
     return rarely(k, magnitude(k, x) > LIMIT[x.dtype], y, lambda: libm(k, "cos", x))
 
@@ -69,7 +69,7 @@ def tan(k: Builder, x: Val) -> Val:
     if x.dtype == "f4":
         return wide(k, tan, x)
     whole, n = nearest(k, x * (2 * ONE_BY_PI))
-    r, low = reduced_pair(k, x, whole * 0.5)
+    r, low = reduce_to_pair(k, x, whole * 0.5)
     z = r * r
     t = k.fma(horner(k, z, TAN) * z, r, r)
     t = t + k.fma(t, t, 1.0) * low
@@ -78,26 +78,26 @@ def tan(k: Builder, x: Val) -> Val:
     return rarely(k, magnitude(k, x) > LIMIT["f8"], y, lambda: libm(k, "tan", x))
 
 
-def reduced(k: Builder, x: Val, offset: float) -> tuple[Val, Val]:
+def reduce(k: Builder, x: Val, offset: float) -> tuple[Val, Val]:
     """``(r, n)`` with ``x = (n + offset) * pi + r`` and ``|r| <= pi / 2``."""
     if x.dtype == "f4" and not k.target.fma:
-        r, n = reduced(k, k.cast(x, "f8"), offset)
+        r, n = reduce(k, k.cast(x, "f8"), offset)
         return k.cast(r, "f4"), k.cast(n, "i4")
     whole, n = nearest(k, k.fma(x, ONE_BY_PI, -offset))
-    return take_off(k, x, whole + offset, PI_33 if x.dtype == F8.dtype else PI_24), n
+    return subtract_parts(k, x, whole + offset, PI_33 if x.dtype == F8.dtype else PI_24), n
 
 
-def take_off(k: Builder, x: Val, times: Val, parts: Sequence[float]) -> Val:
+def subtract_parts(k: Builder, x: Val, times: Val, parts: Sequence[float]) -> Val:
     """``x - times * sum(parts)``, the largest part first."""
     for part in parts:
         x = k.fma(times, -part, x)
     return x
 
 
-def reduced_pair(k: Builder, x: Val, times: Val) -> tuple[Val, Val]:
+def reduce_to_pair(k: Builder, x: Val, times: Val) -> tuple[Val, Val]:
     """``x - times * pi`` as a sum of two floats."""
     high, error = two_sum(k.fma(times, -PI_33[0], x), times * -PI_33[1])
-    return two_sum(high, take_off(k, error, times, PI_33[2:]))
+    return two_sum(high, subtract_parts(k, error, times, PI_33[2:]))
 
 
 def odd_sine(k: Builder, r: Val) -> Val:

@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import VOID, Builder
-from cgraph.kernels.llvm.flow import transposed
+from cgraph.kernels.llvm.flow import transpose
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.walk.emit import walk
 from cgraph.record import Record
@@ -136,7 +136,7 @@ def tiles(k: Builder, itemsize: int, lanes: int):
             x = x.plus_bytes(i * a.x_i + j * itemsize).as_dtype(dtype)
             out = out.plus_bytes(j * a.out_j + i * itemsize).as_dtype(dtype)
             vectors = [x.plus_bytes(a.x_i * r).load(0, lanes, align=1) for r in range(lanes)]
-            for r, vector in enumerate(transposed(k, vectors)):
+            for r, vector in enumerate(transpose(k, vectors)):
                 out.plus_bytes(a.out_j * r).store(vector, align=1)
 
         def matrix(_: Val, at: list[Val]) -> None:

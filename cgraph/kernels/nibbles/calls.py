@@ -1,7 +1,7 @@
 """Calls of products with a matrix of numbers of 4 bits."""
 
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.nibbles.signature import FLOATS, TILE
 from cgraph.kernels.target import Target
@@ -54,7 +54,7 @@ def nibbles_calls(
     (m, n), k, (_, blocks, half) = out.shape, x.shape[1], y.shape
     if not (m and n):
         return []
-    at, wide = room(workspace, nibbles_nbytes(target, m, n, blocks, 2 * half)), blocks * half
+    at, wide = scratch_pointer(workspace, nibbles_nbytes(target, m, n, blocks, 2 * half)), blocks * half
     apart = contiguous(at, (m, 2 * wide), "f4")
     calls: list[Call] = []
     for odd in (0, 1):

@@ -8,7 +8,7 @@ errors kept, the variance in a second pass about the mean). Scale and shift are 
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.accumulate import Reduction, get, put
+from cgraph.kernels.llvm.accumulate import Accumulator, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vpow import pow_
@@ -63,7 +63,7 @@ class Moments:
 
     def __init__(self, k: Builder, streams: list[RowStream], count: Val, lanes: int) -> None:
         self.k, self.streams, self.count, self.lanes = k, streams, count, lanes
-        self.sum = Reduction(k, "sum", streams[0].dtype)
+        self.sum = Accumulator(k, "sum", streams[0].dtype)
         self.total = [k.slot(x) for x in self.sum.total_start(lanes)]
 
     def of(self, starts: list[Val], epsilon: Val) -> tuple[Val, Val]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.accumulate import Reduction
+from cgraph.kernels.llvm.accumulate import Accumulator
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.normalise.emit import Response
@@ -20,7 +20,7 @@ def teams(k: GpuBuilder, dtype: str, scales: str, team: int) -> None:
     x, out, count = a.x + start, a.out + start, k.cast(size, dtype)
 
     def mean_of(f: Callable[[Val], Val]) -> Val:
-        return own.reduced(Reduction(k, "sum", dtype), 0, size, lambda at: (f(x.load(at)), None))[0] / count
+        return own.reduced(Accumulator(k, "sum", dtype), 0, size, lambda at: (f(x.load(at)), None))[0] / count
 
     mean = mean_of(lambda v: v)
     variance = mean_of(lambda v: (v - mean) * (v - mean))

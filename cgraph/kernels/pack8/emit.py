@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector, dots
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided, first_lanes, fold, masked_load, total, transposed
+from cgraph.kernels.llvm.flow import divmod_of, first_lanes, fold, masked_load, total, transpose
 from cgraph.kernels.llvm.values import Ptr, Val
 
 SIGNS = -0x7F7F7F80  # 0x80808080: four bytes less 128, as numbers with signs
@@ -20,7 +20,7 @@ def rows(k: Builder, near: bool, sums: bool) -> None:
     lanes = k.target.lanes
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        image, row = divided(task, a.rows)
+        image, row = divmod_of(task, a.rows)
         x = a.x + (image * a.x_image + row * a.x_row)
         out = a.out + (image * a.o_image + row * lanes)
         with fold(k, 0, a.blocks, [k.const(0, "i4", lanes)]) as s:
@@ -53,7 +53,7 @@ def along_k(k: Builder, vectors: int) -> None:
         with fold(k, 0, a.groups, [k.const(0, "i4", lanes)], lanes) as s:
             at, (added,) = s.i * GROUP, s.values
             inside = first_lanes(k, a.k - at, GROUP * lanes)
-            square = transposed(k, [as_vector(k, masked_load(k, x + at, inside), "i4", lanes) for x in lines])
+            square = transpose(k, [as_vector(k, masked_load(k, x + at, inside), "i4", lanes) for x in lines])
             for g, group in enumerate(square):
                 with k.if_(s.i + g < a.groups):
                     (out + (s.i + g) * (vectors * lanes)).store(group ^ SIGNS, v * lanes)
@@ -93,7 +93,7 @@ def each_panel(k: Builder, vectors: int) -> Iterator[tuple]:
     width = vectors * k.target.lanes
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        image, panel = divided(task, a.panels)
+        image, panel = divmod_of(task, a.panels)
         column = panel * width
         y = a.y + (image * a.y_image + column * a.y_step)
         out = a.out + (image * a.o_image + panel * a.groups * width)

@@ -2,7 +2,7 @@
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.flow import divmod_of
 
 
 @final
@@ -11,13 +11,13 @@ def pack(k: Builder, dtype: str, unroll: int, width: int) -> None:
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        panel, step = divided(task, a.steps)
+        panel, step = divmod_of(task, a.steps)
         channel = a.panel_channels.load(panel) + a.channels.load(step)
         f = a.f + a.taps.load(step)
         out = a.out + task * (unroll * width)
         with k.loop(0, width) as lane:
             filter_ = panel * width + lane
-            group, within = divided(k.smaller(filter_, a.k - 1), a.k_per_group)
+            group, within = divmod_of(k.smaller(filter_, a.k - 1), a.k_per_group)
             at = f + (group * a.group + within * a.k_step)
             for u in range(unroll):
                 c = channel + u - group * a.c_per_group

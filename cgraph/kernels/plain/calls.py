@@ -2,7 +2,7 @@
 
 from math import prod
 
-from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.plain.signature import PAD_ROWS
 from cgraph.kernels.views.kernel_calls import chunk_of
 
@@ -11,7 +11,7 @@ def padded_plain(x: View, pad: tuple[int, int, int, int], workspace: View | None
     """The contiguous view in a workspace that holds `x` and its padding. ValueError where it is too small."""
     n, c, h, w = x.shape
     shape = (n, c, pad[0] + h + pad[2], pad[1] + w + pad[3])
-    return contiguous(room(workspace, prod(shape) * x.itemsize), shape, x.dtype)
+    return contiguous(scratch_pointer(workspace, prod(shape) * x.itemsize), shape, x.dtype)
 
 
 def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[Call]:

@@ -5,9 +5,9 @@ On images in lanes a vector is a block's channels, each of which has a place of 
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided, fold
+from cgraph.kernels.llvm.flow import divmod_of, fold
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.llvm.windows import kept_larger, least
+from cgraph.kernels.llvm.windows import larger_with_tap, least
 
 
 @final
@@ -20,8 +20,8 @@ def indices(k: Builder, dtype: str, is_blocked: bool) -> None:
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        plane, row = divided(task, a.rows)
-        image, channel = divided(plane, a.planes)
+        plane, row = divmod_of(task, a.rows)
+        image, channel = divmod_of(plane, a.planes)
         r = [(a.row_table + row * 4).load(i) for i in range(4)]
         x = a.x + (image * a.x_image + channel * a.x_plane + r[3])
         out = a.p + (image * a.p_image + channel * a.p_plane + row * a.p_row)
@@ -32,7 +32,7 @@ def indices(k: Builder, dtype: str, is_blocked: bool) -> None:
                 with fold(k, s[0], s[1], down.values) as across:
                     at, best, place = across.values
                     tap = numbered(k, down.i * a.taps + across.i, lanes)
-                    across.next = [at + a.tap_column, *kept_larger(k, at.load(lanes=lanes), tap, best, place)]
+                    across.next = [at + a.tap_column, *larger_with_tap(k, at.load(lanes=lanes), tap, best, place)]
                 down.next = [down.values[0] + a.tap_row, *across.values[1:]]
             out.store(down.values[2], column * a.p_column)
 
@@ -50,7 +50,7 @@ def spread_blocked(k: Builder, dtype: str) -> None:
     lanes = k.target.lanes_of(dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        image, channel = divided(task, a.planes)
+        image, channel = divmod_of(task, a.planes)
         x = a.x + (image * a.x_image + channel * a.x_plane)
         with k.loop(0, a.height) as y, k.loop(0, a.width) as z:
             (x + y * a.x_row).store(k.const(0, dtype, lanes), z * lanes)

@@ -1,7 +1,7 @@
 """Calls of products of two computed matrices of bytes: tiles of a convolution of points, whose filters a run packs."""
 
-from cgraph.kernels.conv8.calls import ByteShape, Result, Rows, Sides, conv8_calls
-from cgraph.kernels.kernel import LINE, Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.conv8.calls import ByteShape, MatrixRows, Result, Sides, conv8_calls
+from cgraph.kernels.kernel import LINE, Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.pack8.calls import pack_columns_calls, pack_matrices_calls
 from cgraph.kernels.target import Target
@@ -93,13 +93,13 @@ def some_calls(
     room: View,
 ) -> list[Call]:
     """Both sides packed, then multiplied: ``sum x * (y - 128)``, and what zero points add to it."""
-    left, right, starts, scales, terms = rooms(room, *some.parts)
+    left, right, starts, scales, terms = split_scratch(room, *some.parts)
     assert left and right and starts and scales
     rows, (x_zero, y_zero) = replace(some.rows, at=left.at), zeros
     added = terms.at if terms else None
     factors = contiguous(scales.at, (some.columns,), "f4")
     sides = Sides(some.shape.weights_nbytes, some.columns, added)
-    to = Rows(out.at, out.batch, out.row)
+    to = MatrixRows(out.at, out.batch, out.row)
     lowered = conv8_calls(some.shape, to, rows, right.at, starts.at, scales.at, result, sides=sides)
     return [
         *pack_matrices_calls(rows, x, added, MIDDLE - y_zero),

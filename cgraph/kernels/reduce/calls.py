@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
 from cgraph.kernels.reduce import gpu_calls as gpu_reduce
 from cgraph.kernels.reduce.signature import ACROSS, ALONG, MOST_COLUMNS
 from cgraph.kernels.target import Target
@@ -131,7 +131,7 @@ def work_calls(work: ReductionJob, out: View, workspace: View | None) -> list[Ca
             partials = (values, contiguous(places + values_nbytes(most, outputs, work.dtype), out.shape, "i8"))
         call, parts = split_call(work, partials, most)
         if parts > 1:
-            room(workspace, reduce_nbytes(work.kind, work.dtype, work.xs[0].shape, work.axes))
+            scratch_pointer(workspace, reduce_nbytes(work.kind, work.dtype, work.xs[0].shape, work.axes))
             return [call, *joining_calls(work, partials, parts, out)]
     return [split_call(work, (out,), 1)[0]]
 

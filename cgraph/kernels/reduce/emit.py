@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
+from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.values import Ptr, Slot, Val
+from cgraph.kernels.llvm.values import Ptr, Val, Variable
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.pointwise.emit import RowStream, lanes_for, load_vector, operand_dtypes, stream_list, streams_of
 from cgraph.kernels.reduce.signature import MOST_COLUMNS
@@ -42,7 +42,7 @@ def along(
     lanes = lanes_for(k, program) * registers
     arrays = Arrays(k, program, ins + "g" * len(outs), outs, lanes)
     a = arrays.args
-    reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
+    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1)
     run = Along(k, reduction, program, results, arrays.operands, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -71,7 +71,7 @@ class Along:
     """Emits the reduction of one output. Changes: its slots are made once, for all outputs."""
 
     k: Builder
-    reduction: Reduction
+    reduction: Accumulator
     program: Program
     results: tuple[int, ...]
     streams: list[RowStream]
@@ -81,7 +81,7 @@ class Along:
         self.state = self.slots(self.reduction.start(self.lanes))
         self.total = self.slots(self.reduction.total_start(self.lanes))
 
-    def slots(self, state: State) -> list[Slot]:
+    def slots(self, state: State) -> list[Variable]:
         return [self.k.slot(x) for x in state]
 
     def begin(self) -> None:
@@ -164,7 +164,7 @@ def across(
     lanes = lanes_for(k, program)
     arrays = Arrays(k, program, ins + written, outs, lanes)
     a = arrays.args
-    reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
+    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1)
     run = Across(k, reduction, program, results, arrays.operands, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -197,7 +197,7 @@ class Across:
     def __init__(
         self,
         k: Builder,
-        reduction: Reduction,
+        reduction: Accumulator,
         program: Program,
         results: tuple[int, ...],
         streams: list[RowStream],

@@ -1,7 +1,7 @@
 """Reductions of any layout with a scalar program in the load, a team of threads for each result."""
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.llvm.accumulate import Reduction
+from cgraph.kernels.llvm.accumulate import Accumulator
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vmath import evaluate
@@ -24,7 +24,10 @@ def teams(
     across: bool,
 ) -> None:
     a, own = k.args(), BlockTeam(k, team, across)
-    reduction, dtypes = Reduction(k, kind, program[results[0]][1], len(results) > 1), operand_dtypes(program, operands)
+    reduction, dtypes = (
+        Accumulator(k, kind, program[results[0]][1], len(results) > 1),
+        operand_dtypes(program, operands),
+    )
     number, part = k.block_digits(a.parts)
     output = number * own.teams + own.number
     count = operands + len(outs)

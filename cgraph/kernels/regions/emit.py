@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.flow import divided
-from cgraph.kernels.llvm.indexing import complain
+from cgraph.kernels.llvm.flow import divmod_of
+from cgraph.kernels.llvm.indexing import set_error
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.regions.signature import IMAGES
 
@@ -46,7 +46,7 @@ def source_of(k: Builder, a: SimpleNamespace, box: Val, dtype: str) -> tuple[Sim
     """The images of a box's size, and its image; one that is not there is said, and is the first then."""
     level, image = a.level.load(box), a.batch.load(box)
     outside = (level < 0) | (level >= a.sizes) | (image < 0) | (image >= a.n)
-    complain(k, outside, a.error)
+    set_error(k, outside, a.error)
     level, image = k.select(outside, 0, level), k.select(outside, 0, image)
     x = images_at(a.images + level * len(IMAGES))
     return x, k.pointer(x.at, dtype) + image * x.image
@@ -66,7 +66,7 @@ def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) ->
     x = images_at(a.images)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        image, plane = divided(task, a.planes)
+        image, plane = divmod_of(task, a.planes)
         out = k.pointer(x.at, dtype) + (image * x.image + plane * x.plane)
         with k.loop(0, x.rows) as row, k.loop(0, x.columns) as column:
             out.store(k.const(0, dtype, lanes), row * x.row + column * x.column)

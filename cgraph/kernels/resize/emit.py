@@ -2,9 +2,9 @@
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.flow import divmod_of
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.llvm.windows import between
+from cgraph.kernels.llvm.windows import interpolate
 
 
 @final
@@ -33,13 +33,13 @@ def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
         with k.loop(0, a.columns) as column:
             at = [a.column_table.load(column * 2 + i) for i in (0, 1)]
             across = a.column_weights.load(column)
-            above, below = (between(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
-            out.store(between(above, below, weight), column * a.o_column)
+            above, below = (interpolate(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
+            out.store(interpolate(above, below, weight), column * a.o_column)
 
 
 def places(a, task: Val):
     """The plane and the row of the result that a task reads and writes, and the row's number."""
-    plane, row = divided(task, a.rows)
-    image, channel = divided(plane, a.planes)
+    plane, row = divmod_of(task, a.rows)
+    image, channel = divmod_of(plane, a.planes)
     x = a.x + (image * a.x_image + channel * a.x_plane)
     return x, a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row), row

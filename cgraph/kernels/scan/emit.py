@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.indexing import combined
+from cgraph.kernels.llvm.indexing import combine
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.move.emit import RowSpan, each_run
 
@@ -20,7 +20,7 @@ def along(k: Builder, dtype: str, how: str):
             value = k.slot(x.load(align=1))
             out.store(value.value, align=1)
             with k.loop(1, a.n) as j:
-                value.value = combined(k, how, value.value, x.plus_bytes(j * a.x_n).load(align=1))
+                value.value = combine(k, how, value.value, x.plus_bytes(j * a.x_n).load(align=1))
                 out.plus_bytes(j * a.out_n).store(value.value, align=1)
 
     each_run(k, ("out", "x"), body)
@@ -36,7 +36,7 @@ def across(k: Builder, dtype: str, how: str):
             value = k.slot(x.load(0, n, align=1))
             out.store(value.value, align=1)
             with k.loop(1, a.n) as j:
-                value.value = combined(k, how, value.value, x.plus_bytes(j * a.x_n).load(0, n, align=1))
+                value.value = combine(k, how, value.value, x.plus_bytes(j * a.x_n).load(0, n, align=1))
                 out.plus_bytes(j * a.out_n).store(value.value, align=1)
 
         k.tail_loop(run.count, lanes, columns)

@@ -6,7 +6,7 @@ is read before it is written, so `out` may be `x`.
 """
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
-from cgraph.kernels.llvm.indexing import combined
+from cgraph.kernels.llvm.indexing import combine
 from cgraph.kernels.scan.gpu_signature import THREADS
 from cgraph.kernels.team.gpu_emit import offsets, scan_block
 
@@ -21,11 +21,11 @@ def along(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
         at = first + lane
         with k.if_(at < a.n):
             prefix.value = k.pointer(source + at * a.x_n, dtype).load()
-        last = scan_block(k, rooms, prefix, lambda x, y: combined(k, how, x, y))
-        here = k.select(first == 0, prefix.value, combined(k, how, before.value, prefix.value))
+        last = scan_block(k, rooms, prefix, lambda x, y: combine(k, how, x, y))
+        here = k.select(first == 0, prefix.value, combine(k, how, before.value, prefix.value))
         with k.if_(at < a.n):
             k.pointer(to + at * a.out_n, dtype).store(here)
-        before.value = k.select(first == 0, last, combined(k, how, before.value, last))
+        before.value = k.select(first == 0, last, combine(k, how, before.value, last))
         k.barrier()
 
 
@@ -37,5 +37,5 @@ def across(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
         value = k.slot(k.pointer(source, dtype).load())
         k.pointer(to, dtype).store(value.value)
         with k.loop(1, a.n) as at:
-            value.value = combined(k, how, value.value, k.pointer(source + at * a.x_n, dtype).load())
+            value.value = combine(k, how, value.value, k.pointer(source + at * a.x_n, dtype).load())
             k.pointer(to + at * a.out_n, dtype).store(value.value)

@@ -7,7 +7,7 @@ axis lying across memory. `out` may be `x`.
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.accumulate import Reduction, State, get, put
+from cgraph.kernels.llvm.accumulate import Accumulator, State, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
@@ -65,7 +65,7 @@ class RowSum:
     def __init__(self, k: Builder, streams: list[RowStream], columns: Val, lanes: int) -> None:
         self.k, self.streams, self.columns, self.lanes = k, streams, columns, lanes
         dtype = streams[0].dtype
-        self.largest, self.sum = Reduction(k, "max", dtype), Reduction(k, "sum", dtype)
+        self.largest, self.sum = Accumulator(k, "max", dtype), Accumulator(k, "sum", dtype)
         self.best = [k.slot(x) for x in self.largest.start(lanes)]
         self.total = [k.slot(x) for x in self.sum.total_start(lanes)]
 
@@ -143,7 +143,7 @@ class ColumnSums:
         self, k: Builder, kind: str, streams: list[RowStream], steps: tuple[Val, Val], length: Val, lanes: int
     ) -> None:
         self.k, self.kind, self.streams, self.steps, self.length, self.lanes = k, kind, streams, steps, length, lanes
-        self.sum = Reduction(k, "sum", streams[0].dtype)
+        self.sum = Accumulator(k, "sum", streams[0].dtype)
         columns = 1 if k.target.is_gpu else MOST_COLUMNS
         self.most, self.high, self.low = (k.stack_ptr(streams[0].dtype, columns) for _ in range(3))
 

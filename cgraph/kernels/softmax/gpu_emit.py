@@ -4,7 +4,7 @@ Three passes, as on the processor: the maximum, the sum of ``e**(x - max)`` (rou
 element is read for the last time by the thread that writes it, so `out` may be `x`.
 """
 
-from cgraph.kernels.llvm.accumulate import Reduction
+from cgraph.kernels.llvm.accumulate import Accumulator
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
@@ -24,10 +24,10 @@ def teams(k: GpuBuilder, kind: str, dtype: str, rank: int, team: int, across: bo
     def x(at: Val) -> Val:
         return k.pointer(start + at * a.x_step, dtype).load()
 
-    (most,) = own.reduced(Reduction(k, "max", dtype), 0, a.length, lambda at: (x(at), None))
+    (most,) = own.reduced(Accumulator(k, "max", dtype), 0, a.length, lambda at: (x(at), None))
     if kind == "logsumexp":
         most = finite_or_zero(k, most)
-    total = own.reduced(Reduction(k, "sum", dtype), 0, a.length, lambda at: (exp(k, x(at) - most), None))[0]
+    total = own.reduced(Accumulator(k, "sum", dtype), 0, a.length, lambda at: (exp(k, x(at) - most), None))[0]
     with k.if_(row < a.rows):
         if kind == "logsumexp":
             with k.if_(own.lane == 0):

@@ -5,7 +5,7 @@ Stable; NaN comes last in either direction. Rows are sorted at once on several t
 
 from math import prod
 
-from cgraph.kernels.kernel import Call, Param, View, contiguous, room, rooms
+from cgraph.kernels.kernel import Call, Param, View, contiguous, scratch_pointer, split_scratch
 from cgraph.kernels.move.calls import copy_calls, fill_calls, memory_order, run_call
 from cgraph.kernels.sort import gpu_calls as gpu_sort
 from cgraph.kernels.sort.gpu_calls import sort_nbytes as gpu_nbytes
@@ -58,7 +58,8 @@ def sort_calls(
     nbytes = sort_nbytes(target, x.shape, axis, x.dtype, index, most)
     call = run_call(
         LEADING_ROWS if few else ROWS, family_params, dict(zip(("values", "places", "x"), views)), n, each * n,
-        most=most, scratch=room(workspace, nbytes), group_bytes=group_bytes(most if few else n, x.itemsize, index),
+        most=most, scratch=scratch_pointer(workspace, nbytes),
+        group_bytes=group_bytes(most if few else n, x.itemsize, index),
     )  # fmt: skip
     return [call]
 
@@ -125,7 +126,7 @@ def unique_calls(
     """
     if x.size == 0:
         return fill_calls(target, out, fill) + fill_calls(target, count, 0)
-    first, rest = rooms(workspace, x.size * x.itemsize, sort_nbytes(target, (x.size,), 0, x.dtype, ""))
+    first, rest = split_scratch(workspace, x.size * x.itemsize, sort_nbytes(target, (x.size,), 0, x.dtype, ""))
     assert first is not None
     dense = contiguous(first.at, (x.size,), x.dtype)
     calls = fill_calls(target, out, fill) + copy_calls(target, contiguous(first.at, x.shape, x.dtype), x)

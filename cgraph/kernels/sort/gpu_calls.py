@@ -2,7 +2,7 @@
 
 from math import prod
 
-from cgraph.kernels.kernel import Call, View, contiguous, rooms
+from cgraph.kernels.kernel import Call, View, contiguous, split_scratch
 from cgraph.kernels.sort.gpu_signature import DISTINCT, MERGE, ROWS, SEARCH, SIZES
 from cgraph.kernels.team.gpu_calls import element_call, extents, fits, table
 from cgraph.record import replace
@@ -30,7 +30,7 @@ def sort_calls(
         return [pieces_call(lines, steps, n, most, params)]
     key, index, descending, _ = params
     x, middle = lines[2], (key, PLACES if index else "", descending, True)
-    buffers = rooms(workspace, *sort_rooms(x.size, n, key, index))
+    buffers = split_scratch(workspace, *sort_rooms(x.size, n, key, index))
     sides = [side(x, n, keys, places) for keys, places in (buffers[:2], buffers[2:])]
     item = int(key[1:])
     calls, width = [pieces_call((*sides[0], x), [item, 4, steps[2]], n, n, middle)], PIECE

@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import LINE, Call, Pointer, View, room
+from cgraph.kernels.kernel import LINE, Call, Pointer, View, scratch_pointer
 from cgraph.kernels.move.calls import constant
 from cgraph.kernels.pointwise.calls import LONG, check_dtypes
 from cgraph.kernels.stencil.signature import FINISH, SWEEP
@@ -104,7 +104,7 @@ def stencil_calls(
         workspace: at least ``sweep.nbytes`` bytes, from the beginning of a cache line on
         ends: elements of the array before and behind each line of `out`, and the number that they become
     """
-    slots = room(workspace, sweep.nbytes)
+    slots = scratch_pointer(workspace, sweep.nbytes)
     check_dtypes(program, (len(program) - 1,), (out,), tuple(xs))
     ins = "".join(access_of(x) for x in xs)
     registers = 1 if "g" in ins or len(program) > LONG else 2

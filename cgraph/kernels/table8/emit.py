@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.bytes import machine
+from cgraph.kernels.llvm.bytes import x86_instruction
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.flow import divmod_of
 from cgraph.kernels.llvm.values import Val
 
 WIDE = 64  # bytes of the vectors that the machine picks from
@@ -18,7 +18,7 @@ def look_up(k: Builder, near: bool) -> None:
     parts = [a.table.load(i * WIDE, WIDE) for i in range(4)] if near and k.target.vbmi else []
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        row, block = divided(task, a.blocks)
+        row, block = divmod_of(task, a.blocks)
         x, out = a.x + row * a.x_row, a.out + row * a.o_row
         start = block * a.block
         stop = k.smaller(start + a.block, a.columns)
@@ -34,5 +34,5 @@ def look_up(k: Builder, near: bool) -> None:
 
 def pick(k: Builder, parts: Sequence[Val], x: Val) -> Val:
     """Bytes of a table in four vectors: seven bits of `x` choose among two of them."""
-    low, high = (machine(k, "avx512.vpermi2var.qi.512", "u1", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
+    low, high = (x86_instruction(k, "avx512.vpermi2var.qi.512", "u1", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
     return k.select(x < 128, low, high)

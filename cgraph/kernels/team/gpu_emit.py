@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
+from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
 from cgraph.kernels.llvm.gpu_build import GpuBuilder
-from cgraph.kernels.llvm.values import Ptr, Slot, Val
+from cgraph.kernels.llvm.values import Ptr, Val, Variable
 from cgraph.kernels.team.gpu_signature import THREADS
 
 
@@ -50,7 +50,7 @@ class BlockTeam:
         return [room.load(self.first) for room in rooms]
 
     def reduced(
-        self, reduction: Reduction, low: Val | int, high: Val, value: Callable[[Val], tuple[Val, Val | None]]
+        self, reduction: Accumulator, low: Val | int, high: Val, value: Callable[[Val], tuple[Val, Val | None]]
     ) -> State:
         """The reduction of ``value(position)``, an element and its index, over ``low .. high``."""
         k = self.k
@@ -83,7 +83,7 @@ def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> I
         yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]
 
 
-def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: Slot, join: Callable[[Val, Val], Val]) -> Val:
+def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: Variable, join: Callable[[Val, Val], Val]) -> Val:
     """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
     lane, (now, next_), step = k.thread(), rooms, 1
     while step < THREADS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cgraph.kernels.mapped import PIECE, forget
+from cgraph.kernels.mapped import PIECE, release
 from cgraph.kernels.views.conv_shape import ConvShape
 
 
@@ -37,7 +37,7 @@ def runs_of(
         for first in range(start, stop, step):
             run = slice(first, min(first + step, stop))
             yield first, filters[run] if scale is None else filters[run] * scale[run, None, None, None]
-            forget(filters[run])
+            release(filters[run])
 
 
 def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:

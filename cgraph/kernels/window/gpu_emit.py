@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.epilogue import activation
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val
-from cgraph.kernels.llvm.windows import between, kept_larger, larger, least
+from cgraph.kernels.llvm.windows import interpolate, larger, larger_with_tap, least
 from cgraph.kernels.window.gpu_signature import THREADS
 
 
@@ -47,7 +47,7 @@ def indices(k: GpuBuilder, dtype: str) -> None:
         best, place = k.slot(least(k, dtype, 0)), k.slot(k.cast(r[0] * a.taps + s[0], "i4"))
         with k.loop(r[0], r[1]) as i, k.loop(s[0], s[1]) as j:
             value, tap = x.load((i - r[0]) * a.tap_row + (j - s[0]) * a.tap_column), k.cast(i * a.taps + j, "i4")
-            best.value, place.value = kept_larger(k, value, tap, best.value, place.value)
+            best.value, place.value = larger_with_tap(k, value, tap, best.value, place.value)
         out.store(place.value)
 
 
@@ -95,8 +95,8 @@ def linear(k: GpuBuilder, dtype: str) -> None:
         lines = [x + (a.row_table + row * 2).load(i) for i in (0, 1)]
         at = [(a.column_table + column * 2).load(i) for i in (0, 1)]
         across = a.column_weights.load(column)
-        above, below = (between(line.load(at[0]), line.load(at[1]), across) for line in lines)
-        out.store(between(above, below, a.row_weights.load(row)))
+        above, below = (interpolate(line.load(at[0]), line.load(at[1]), across) for line in lines)
+        out.store(interpolate(above, below, a.row_weights.load(row)))
 
 
 def own_window(a: SimpleNamespace, image: Val, plane: Val, row: Val, column: Val) -> tuple[list[Val], list[Val], Ptr]:

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from cgraph.kernels.activation.calls import NONE, Activation
-from cgraph.kernels.conv.addresses import Direct, Grid, Place, Source
+from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.calls import check_result, tile_calls, tiling_of
-from cgraph.kernels.kernel import Call, Pointer, View, room
+from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -151,7 +151,7 @@ def winograd_calls(
     check_result(shape, out, residual)
     if (x.n, x.c, x.h, x.w, x.lanes) != (plan.n, shape.c, shape.h, shape.w, shape.lanes) or out.n != plan.n:
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {plan}")
-    inside = room(workspace, plan.nbytes)
+    inside = scratch_pointer(workspace, plan.nbytes)
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     parts = [KernelCalls((), (biases,))]
     for first, count in spans(plan.tiles, plan.block):
@@ -185,9 +185,9 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer)
     plane = plan.block * shape.lanes
     c = np.array(shape.steps)[:, 0]
     offsets = table(c // shape.lanes * plane + c % shape.lanes)
-    source = Source(inside, plan.points, plan.v_step, 0, shape.lanes, offsets, table([0] * shape.panels))
+    source = PixelSource(inside, plan.points, plan.v_step, 0, shape.lanes, offsets, table([0] * shape.panels))
     m = inside + plan.v_nbytes
-    out = Place(m, plan.m_step, plane, 0, shape.lanes)
+    out = PixelPlace(m, plan.m_step, plane, 0, shape.lanes)
     weights_step = plan.product.weights_nbytes // plan.itemsize
     return tile_calls(Direct(shape, Grid(1, count), source, weights, out), weights_step)
 

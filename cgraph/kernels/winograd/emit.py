@@ -12,8 +12,8 @@ import numpy as np
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.epilogue import Activation
-from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided, prefetch
+from cgraph.kernels.llvm.epilogue import ActivationEmitter
+from cgraph.kernels.llvm.flow import banded_rows, change_if, choose, divmod_of, prefetch
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 
@@ -48,8 +48,8 @@ def input_transform(k: Builder, dtype: str, m: int) -> None:
 
 def tile_place(a: SimpleNamespace, t: Val, m: int) -> tuple[Val, Val, Val]:
     """Image, first row and first column of a tile."""
-    image, rest = divided(a.first + t, a.per_image)
-    row, column = divided(rest, a.across)
+    image, rest = divmod_of(a.first + t, a.per_image)
+    row, column = divmod_of(rest, a.across)
     return image, row * m, column * m
 
 
@@ -98,7 +98,7 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, o
     """A square of m x m results with residual and activation."""
     lanes = sums[0].lanes
     each = [(i, j) for i in range(m) for j in range(m)]
-    with changed_if(k, a.residual != 0, sums) as s:
+    with change_if(k, a.residual != 0, sums) as s:
         terms = [(residual + a.r_row * i).load(j * lanes, lanes) for i, j in each]
         s.next = [y + term for y, term in zip(sums, terms)]
 
@@ -106,7 +106,7 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, o
         i, j = each[index]
         (out + a.o_row * i).store(y, j * lanes)
 
-    Activation(k, out.dtype, lanes).store(s.values, put)
+    ActivationEmitter(k, out.dtype, lanes).store(s.values, put)
 
 
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:

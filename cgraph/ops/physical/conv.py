@@ -15,7 +15,7 @@ from cgraph.kernels.activation.calls import NONE, Activation
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
-from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.pairs.calls import HALF, pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
@@ -175,7 +175,7 @@ class BlockedConv(Op):
         residual = self.residual.at(rest[0]) if self.residual is not None else None
         frame = [] if rest and rest[0] == out else fill_halo_calls(to)
         if self.pairs and self.source:
-            halves = contiguous(room(workspace, self.halves_nbytes), self.source.shape, HALF)
+            halves = contiguous(scratch_pointer(workspace, self.halves_nbytes), self.source.shape, HALF)
             images = replace(self.source.at(halves), dtype=HALF)
             lowered = conv_calls(
                 self.shape, to, images, filters.at, bias.at, residual, self.activation, weights_dtype=PAIRS

@@ -15,10 +15,10 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_overwrites_residual
-from cgraph.kernels.conv8.calls import ByteShape, Result, Rows, conv8_calls, pack_conv8
+from cgraph.kernels.conv8.calls import ByteShape, MatrixRows, Result, conv8_calls, pack_conv8
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, is_depthwise8, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
-from cgraph.kernels.kernel import LINE, Call, View, contiguous, room
+from cgraph.kernels.kernel import LINE, Call, View, contiguous, scratch_pointer
 from cgraph.kernels.pack8.calls import pack_rows_calls
 from cgraph.kernels.reduce.calls import reduce_calls
 from cgraph.kernels.target import Target
@@ -250,8 +250,8 @@ class PackedIntegerMatmul(Op):
     ) -> list[Call]:
         """The rows in lanes, then the products."""
         form = self.rows
-        pixels = form.at(contiguous(room(workspace, form.spec.nbytes), form.shape, "u1"))
-        to = Rows(out.at, 0, self.shape.k)
+        pixels = form.at(contiguous(scratch_pointer(workspace, form.spec.nbytes), form.shape, "u1"))
+        to = MatrixRows(out.at, 0, self.shape.k)
         lowered = conv8_calls(self.shape, to, pixels, panels.at, start.at, scale.at, self.result)
         return [*pack_rows_calls(pixels, x), *lowered.calls]
 

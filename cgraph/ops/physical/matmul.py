@@ -12,7 +12,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, Activation
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes, takes_bias
-from cgraph.kernels.gemm.portions import PackedB, in_panels
+from cgraph.kernels.gemm.portions import PackedB, to_panels
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
@@ -88,7 +88,7 @@ class PackedMatmul(PanelMatmul):
     takes_halves = True
 
     def meaning(self, x, panels, *addend):
-        y = unpack(convert(panels, x.dtype), (self.k, self.n), partial(in_panels, tile=self.tile))
+        y = unpack(convert(panels, x.dtype), (self.k, self.n), partial(to_panels, tile=self.tile))
         return activate(sum(addend, np.matmul(x, y)), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:

@@ -10,8 +10,8 @@ import numpy as np
 from cgraph.ir.half import BFLOAT16, FLOAT32, convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.gemm.portions import in_panels
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.gemm.portions import to_panels
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.pairs.calls import HALF, pair_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.physical.matmul import PackedMatmul, PanelMatmul, activate
@@ -55,7 +55,7 @@ class PairedMatmul(PanelMatmul):
         return -(-self.k // 2)
 
     def meaning(self, x, panels, *addend):
-        pairs = unpack(panels, (self.depth, self.n), partial(in_panels, tile=self.tile))
+        pairs = unpack(panels, (self.depth, self.n), partial(to_panels, tile=self.tile))
         product = np.matmul(round_to_bfloat16(x), unpack_pairs(pairs)[: self.k])
         return activate(sum(addend, product), self.activation)
 
@@ -68,7 +68,7 @@ class PairedMatmul(PanelMatmul):
             return [left.nbytes, inner.needs(out, (contiguous(x.at, left.shape, x.dtype), *rest))]
 
         def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
-            there, room = rooms(workspace, *nbytes(out, x, *rest))
+            there, room = split_scratch(workspace, *nbytes(out, x, *rest))
             at = Pointer(None) if there is None else there.at
             halves = contiguous(at, (*x.shape[:-1], 2 * self.depth), HALF)
             product = inner.calls(out, contiguous(at, left.shape, x.dtype), *rest, workspace=room)

@@ -12,7 +12,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls
-from cgraph.kernels.gemm.portions import joined_panels
+from cgraph.kernels.gemm.portions import join_panels
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.kernels.winograd.calls import Winograd, winograd_calls
@@ -124,7 +124,7 @@ class SlicedMatmul(Op):
 
     def meaning(self, x, *rest):
         panels, addend = self.split(rest)
-        return self.matmul.meaning(x, joined_panels(panels, self.matmul.k, self.matmul.tile), *addend)
+        return self.matmul.meaning(x, join_panels(panels, self.matmul.k, self.matmul.tile), *addend)
 
     def split(self, rest: tuple) -> tuple[tuple, tuple]:
         """The panels, and the addend."""
