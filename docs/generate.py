@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def filled(page: str, blocks: dict[str, Callable[[], list[str]]]) -> str:
-    """A page with these blocks computed anew and the others as they are."""
+    """Return a page with these blocks computed again and the others unchanged."""
 
     def block(match: re.Match[str]) -> str:
         make = blocks.get(match[2])
@@ -70,15 +70,15 @@ def code(lines: list[str]) -> list[str]:
 
 
 def sizes() -> list[str]:
-    """The plan sizes as the tests have them."""
+    """The plan sizes of the tests."""
     return code((DOCS.parent / "tests" / "memory" / "plan_sizes.txt").read_text().splitlines())
 
 
 def minimalloc_rows() -> list[str]:
-    printed = StringIO()
-    with redirect_stdout(printed):
+    output = StringIO()
+    with redirect_stdout(output):
         minimalloc.main(minimalloc.FOLDER)
-    return code(printed.getvalue().splitlines())
+    return code(output.getvalue().splitlines())
 
 
 BLOCKS: dict[str, Callable[[], list[str]]] = {
@@ -94,7 +94,7 @@ TIMED: dict[str, Callable[[], list[str]]] = {"timings": tables.timings, "minimal
 
 
 def plan_picture() -> str:
-    """The README's picture: where the values of a network lie, step by step."""
+    """The README's picture: the bytes of a network's values, step by step."""
     return function_svg(planned("squeezenet1_1", "lowered"), "SqueezeNet 1.1, 224 x 224")
 
 
@@ -102,16 +102,16 @@ def plan_picture() -> str:
 
 
 def ops_page() -> str:
-    """Every public function and every op with the facets it has."""
+    """Every public function, and every op with its facets."""
     lines = [
         "# Ops",
         "",
-        "Written by `python -m docs.generate`. Functions are what users call, as `cgraph.name` and in part as NumPy's "
-        "own; ops are the nodes that graphs are made of. A facet is one aspect of an op: see `cgraph/ir/graph.py`.",
+        "Written by `python -m docs.generate`. Users call functions, as `cgraph.name` and some as NumPy's own; "
+        "ops are the nodes of graphs. A facet is one aspect of an op: see `cgraph/ir/graph.py`.",
         "",
         "## Functions",
         "",
-        "| function | what it gives |",
+        "| function | result |",
         "|---|---|",
         *(f"| `{name}` | {summary(function)} |" for name, function in sorted(OPS.items())),
     ]
@@ -122,18 +122,18 @@ def ops_page() -> str:
 
 def ops_by_module() -> dict[str, list[type[Op]]]:
     """The ops that have a shape rule and a meaning or a kernel, by the module that defines them."""
-    found: dict[str, list[type[Op]]] = {}
+    by_module: dict[str, list[type[Op]]] = {}
     waiting: list[type[Op]] = [Op]
     while waiting:
         op = waiting.pop()
         waiting += op.__subclasses__()
         if has(op, "infer") and (has(op, "meaning") or has(op, "work")) and op.__module__.startswith("cgraph."):
-            found.setdefault(op.__module__, []).append(op)
-    return {module: sorted(ops, key=lambda op: op.__name__) for module, ops in found.items()}
+            by_module.setdefault(op.__module__, []).append(op)
+    return {module: sorted(ops, key=lambda op: op.__name__) for module, ops in by_module.items()}
 
 
 def facet_table(ops: list[type[Op]]) -> list[str]:
-    lines = ["| op | what it computes | " + " | ".join(FACETS) + " |", "|---|---|" + "---|" * len(FACETS)]
+    lines = ["| op | result | " + " | ".join(FACETS) + " |", "|---|---|" + "---|" * len(FACETS)]
     for op in ops:
         marks = " | ".join("yes" if has(op, method) else "" for method in FACETS.values())
         lines.append(f"| `{op.__name__}` | {summary(op)} | {marks} |")
@@ -146,7 +146,7 @@ def has(op: type[Op], facet: str) -> bool:
 
 
 def summary(documented: object) -> str:
-    """The first sentence or line of a docstring, fit for a table."""
+    """The first paragraph of a docstring as one line of a table."""
     text = (documented.__doc__ or "").strip().split("\n\n")[0]
     return " ".join(text.split()).replace("|", "\\|")
 

@@ -22,7 +22,7 @@ import cgraph.view  # pictures are among the functions
 DOCS = Path(__file__).parent
 MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
 GUIDES = ("nn", "memory", "numpy", "array_api", "onnx", "formats", "saved", "weights", "sequences", "quantised")
-GUIDES += ("loops", "recompute", "own_kernels", "cuda", "dist", "command_line")
+GUIDES += ("performance", "half", "lengths", "loops", "recompute", "own_kernels", "cuda", "dist", "command_line")
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 SECTION = re.compile(r"(Parameters|Operands|Result|Returns|Raises|Fields|Source)$")
 ITEM = re.compile(r"    ([\w*, …]+): (.*)")
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def build(site: Path) -> None:
-    """Write the site. Whatever was in the folder goes."""
+    """Write the site in place of the folder's contents."""
     source = site.with_name(site.name + "_source")
     shutil.rmtree(source, ignore_errors=True)
     pages = source / "pages"
@@ -80,8 +80,8 @@ def navigation(pages: Path) -> Iterator[str]:
 def entries(title: str, files: list[str], pages: Path) -> Iterator[str]:
     yield f"  - {title}:"
     for name in files:
-        found = TITLE.search((pages / name).read_text())
-        label = (found[1] if found else name).replace('"', "'").replace("`", "")
+        title = TITLE.search((pages / name).read_text())
+        label = (title[1] if title else name).replace('"', "'").replace("`", "")
         yield f'    - "{label}": {name}'
 
 
@@ -94,14 +94,14 @@ def api_file(module: str) -> str:
 
 
 def api_page(module: ModuleType) -> str:
-    """Every public name of a module: how it is called, and its docstring."""
-    found = [(name, getattr(module, name)) for name in sorted(names_of(module), key=str.lower)]
-    parts = [part for name, x in found if callable(x) for part in entry(name, x)]
+    """The page of a module: signature and docstring of each public name."""
+    names = [(name, getattr(module, name)) for name in sorted(names_of(module), key=str.lower)]
+    parts = [part for name, x in names if callable(x) for part in entry(name, x)]
     return "\n".join([f"# {module.__name__}", "", *markdown(inspect.getdoc(module) or ""), "", *parts]) + "\n"
 
 
 def names_of(module: ModuleType) -> list[str]:
-    """What it lists, or else what is written in it."""
+    """The public names of a module: those it lists, else those it defines."""
     listed = getattr(module, "__all__", None)
     own = [name for name, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__]
     return [name for name in (own if listed is None else listed) if not name.startswith("_")]
@@ -112,11 +112,11 @@ def entry(name: str, documented: Callable[..., Any]) -> list[str]:
 
 
 def called(name: str, function: Callable[..., Any]) -> str:
-    """A signature as a line, or one argument a line where it is long; a class's own fields."""
+    """A signature on one line, or with one argument a line if it is long; of a record its fields."""
     if isinstance(function, type) and issubclass(function, cg.Record) and "__init__" not in vars(function):
         defaults = function._defaults
-        given = [f"{x}={defaults[x]!r:.40}" if x in defaults else x for x in function._fields if not x.startswith("_")]
-        text = f"{name}({', '.join(given)})"
+        fields = [f"{x}={defaults[x]!r:.40}" if x in defaults else x for x in function._fields if not x.startswith("_")]
+        text = f"{name}({', '.join(fields)})"
     else:
         text = f"{name}{signature(function)}"
     return text if len(text) <= 100 else text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
@@ -124,11 +124,11 @@ def called(name: str, function: Callable[..., Any]) -> str:
 
 def signature(function: Callable[..., Any]) -> str:
     try:
-        found = inspect.signature(function)
+        whole = inspect.signature(function)
     except (TypeError, ValueError):
         return "(...)"
-    plain = [x.replace(annotation=inspect.Parameter.empty) for x in found.parameters.values() if x.name != "self"]
-    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    plain = [x.replace(annotation=inspect.Parameter.empty) for x in whole.parameters.values() if x.name != "self"]
+    return str(whole.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
 def markdown(text: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""What type checkers read where names come about while a module runs: stubs, every public name with its signature.
+"""Stubs for type checkers of modules whose names are registered at run time: every public name with its signature.
 
 In ``cgraph/__init__.pyi`` functions are registered by `public` and loaded when they are first named; those of
-``cgraph/array_api`` are made of lists of the standard's signatures.
+``cgraph/array_api`` follow lists of the standard's signatures.
 """
 
 import re
@@ -19,17 +19,17 @@ PACKAGE = Path(cgraph.__file__).parent
 SEVERAL = (
     "broadcast_arrays eig eigh meshgrid nonzero qr slogdet svd unique_all unique_counts unique_inverse unstack"
 ).split()
-"""Functions of the standard that give more than one array."""
+"""Functions of the standard that return more than one array."""
 HEAD = '"""The public names of {}. Written by `python -m docs.generate`."""'
 DOTTED = re.compile(r"\b((?:[a-z_]\w*\.)+)(\w+)")  # a type by its module
 
 
 def stubs() -> dict[Path, str]:
-    """The text of every stub that is generated, by its place."""
+    """The text of every generated stub, by its path."""
     folder = PACKAGE / "array_api"
-    found = {PACKAGE / "__init__.pyi": stub(), folder / "__init__.pyi": stub_of_the_standard(array_api)}
-    found[PACKAGE / "formats" / "__init__.pyi"] = stub_of_formats()
-    return found | {folder / f"{m}.pyi": stub_of_the_standard(getattr(array_api, m)) for m in ("fft", "linalg")}
+    files = {PACKAGE / "__init__.pyi": stub(), folder / "__init__.pyi": stub_of_the_standard(array_api)}
+    files[PACKAGE / "formats" / "__init__.pyi"] = stub_of_formats()
+    return files | {folder / f"{m}.pyi": stub_of_the_standard(getattr(array_api, m)) for m in ("fft", "linalg")}
 
 
 def stub() -> str:
@@ -45,7 +45,7 @@ def stub() -> str:
 
 
 def stub_of_formats() -> str:
-    """The modules of formats, each loaded when it is first named."""
+    """The text of the stub of formats: its modules."""
     imports = [f"from cgraph.formats import {name} as {name}" for name in cgraph.formats.FORMATS]
     return "\n".join([HEAD.format("cgraph.formats"), "", *imports]) + "\n"
 
@@ -66,18 +66,18 @@ def stub_of_the_standard(module: ModuleType) -> str:
 
 def loosely(function: Callable[..., Any], several: bool) -> str:
     """The signature of a function of the standard, which takes Arrays, numbers and dtypes (whose names hide types)."""
-    found = signature(function)
-    given = [parameter.replace(annotation=Any) for parameter in found.parameters.values()]
-    is_array = not several and found.return_annotation in (found.empty, array_api.Array)
-    text = DOTTED.sub(r"\2", str(found.replace(parameters=given, return_annotation=found.empty)))
+    whole = signature(function)
+    parameters = [parameter.replace(annotation=Any) for parameter in whole.parameters.values()]
+    is_array = not several and whole.return_annotation in (whole.empty, array_api.Array)
+    text = DOTTED.sub(r"\2", str(whole.replace(parameters=parameters, return_annotation=whole.empty)))
     return f"{text} -> {'Array' if is_array else 'Any'}"
 
 
 def declared(name: str, function: Callable[..., Any]) -> str:
-    """One function with the types by their modules; a default that is no literal is left out."""
-    found = signature(function)
-    parameters = [shown(parameter) for parameter in found.parameters.values()]
-    return f"def {name}{found.replace(parameters=parameters)}: ...".replace("Ellipsis", "...")
+    """One function with the types by their modules; a default that is not a literal is left out."""
+    whole = signature(function)
+    parameters = [shown(parameter) for parameter in whole.parameters.values()]
+    return f"def {name}{whole.replace(parameters=parameters)}: ...".replace("Ellipsis", "...")
 
 
 def shown(parameter: Parameter) -> Parameter:
@@ -87,4 +87,4 @@ def shown(parameter: Parameter) -> Parameter:
 
 def types_of(text: str) -> list[tuple[str, str]]:
     """Module and name of every type that a declaration mentions."""
-    return [(found[1].rstrip("."), found[2]) for found in DOTTED.finditer(text)]
+    return [(match[1].rstrip("."), match[2]) for match in DOTTED.finditer(text)]
