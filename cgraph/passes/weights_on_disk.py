@@ -11,7 +11,7 @@ from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import New, rebuild
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.depthwise.calls import is_depthwise
-from cgraph.kernels.gemm.portions import slice_panels
+from cgraph.kernels.gemm.portions import take_panels
 from cgraph.kernels.mapped import Keep, in_c_order
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
@@ -86,7 +86,7 @@ def slice_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) 
         return with_new_operands(node, operands)
     edges = [0, *np.cumsum([len(part) for part in np.array_split(np.arange(count), pieces)]).tolist()]
     slices = [
-        Const(keep(slice_panels(packed, op.k, op.tile, first, stop)), copy=False)
+        Const(keep(take_panels(packed, op.k, op.tile, first, stop)), copy=False)
         for first, stop in itertools.pairwise(edges)
     ]
     columns = tuple(np.diff(np.minimum(np.array(edges) * op.tile.width, op.n)).tolist())

@@ -113,7 +113,7 @@ def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]
     return to_panels(b, tile), tile
 
 
-def slice_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
+def take_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
     """Some panels of those of `in_panels`, as it would make them of their columns alone."""
     return np.concatenate([block[first:stop].reshape(-1) for block in blocks_of(packed, k, tile)])
 
