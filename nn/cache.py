@@ -1,4 +1,4 @@
-"""Cache: what a decoder's layers keep of the tokens that they have seen, changed in place by update edges."""
+"""Cache: keys and values of earlier tokens for a decoder's layers, changed in place by update edges."""
 
 from itertools import count
 from typing import Any
@@ -11,12 +11,12 @@ from cgraph.storage.cell import assign_all
 
 
 class Cache:
-    """Keys and values of every attention layer for a batch of sequences. Changes: Vars are added, and what they hold.
+    """Keys and values of every attention layer for a batch of sequences. Changes: Vars are added, and their values.
 
     Fields
-        batch, length: sequences, and the most tokens of each
-        start: int64 ``[batch]``, how many tokens of each sequence have been seen
-        rows: ``[batch, heads, length, d]`` by layer, name and number of the use: a layer may occur twice
+        batch, length: number of sequences, and the maximum number of tokens of each
+        start: int64 ``[batch]``, number of cached tokens of each sequence
+        rows: Vars ``[batch, heads, length, d]`` by layer, name and number of the use: a layer may occur twice
     """
 
     def __init__(self, batch: int, length: int) -> None:
@@ -25,7 +25,7 @@ class Cache:
         self.rows: dict[tuple[object, str, int], Var] = {}
 
     def extended(self, layer: object, name: str, x: Node, mode: Any) -> Node:
-        """All rows of a layer with those of `x` ``[batch, heads, t, d]`` behind the ones that it has seen."""
+        """Return all rows of a layer, with those of `x` ``[batch, heads, t, d]`` after the cached ones."""
         use = next(i for i in count() if self.rows.get((layer, name, i)) not in mode.updates)
         key = layer, name, use
         if key not in self.rows:
@@ -37,9 +37,9 @@ class Cache:
         return new
 
     def forget(self) -> None:
-        """Begin new sequences: rows that are not seen need not be cleared."""
+        """Begin new sequences. Old rows are not cleared, because nothing reads them."""
         assign_all(self.beginning())
 
     def beginning(self) -> dict[Var, np.ndarray]:
-        """What the cache's Vars hold before the first token."""
+        """Return the values of the cache's Vars before the first token."""
         return {self.start: np.zeros(self.batch, np.int64)}

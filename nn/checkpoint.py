@@ -1,7 +1,7 @@
 """Checkpoints: a safetensors file with every array, and a JSON file that names it.
 
-The arrays are written first, under a new name; the JSON file is then replaced in one step, and only after that the old
-arrays go. Whoever is killed at any moment leaves the old checkpoint or the new one, whole.
+The arrays are written first, under a new name; the JSON file is then replaced atomically, and only then the old arrays
+are removed. A process that is killed at any moment leaves the old checkpoint or the new one, complete.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ VERSION = 1
 
 
 class Checkpoint(Record):
-    """Where and when to write.
+    """Where and when to write checkpoints.
 
     Fields
-        path: of the JSON file; the arrays lie beside it
-        steps: write after every so many steps; 0 does not
-        epochs: write after every so many epochs; 0 does not
-        when: write after the steps for which this function of step and loss returns true
+        path: path of the JSON file; the arrays are stored beside it
+        steps: interval in steps; 0 for none
+        epochs: interval in epochs, also fractions; 0 for none
+        when: function of step and loss; True writes a checkpoint after the step
     """
 
     path: str | Path
@@ -37,7 +37,7 @@ class Checkpoint(Record):
     when: Callable[[int, float], bool] | None = None
 
     def due(self, step: int, steps_per_epoch: int, loss: float) -> bool:
-        """After `step` steps, is it time to write?"""
+        """Return True if a checkpoint is due after `step` steps."""
         every = round(self.epochs * steps_per_epoch)
         regular = any(n and step % n == 0 for n in (self.steps, every))
         return regular or (self.when is not None and self.when(step, loss))
@@ -47,8 +47,8 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
     """Replace the checkpoint at `path`.
 
     Parameters
-        arrays: by name
-        facts: anything that JSON can hold
+        arrays: arrays by name
+        facts: values that JSON can represent
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,10 +63,10 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Arrays and facts of the checkpoint at `path`; None when there is none.
+    """Return arrays and facts of the checkpoint at `path`, or None when there is none.
 
     Raises
-        FormatError: the files are not a checkpoint, or the arrays are not the ones that were written
+        FormatError: the files are not a checkpoint, or the arrays were changed
     """
     path = Path(path)
     if not path.exists():
@@ -79,14 +79,19 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
         facts = parse_json(raw, Allowance(len(raw)), "its description")
         name, digest, version = facts["arrays"], facts["sha256"], facts["version"]
     except (CgraphError, KeyError, TypeError) as error:
-        raise FormatError(f"{path}: no checkpoint: {error}") from error
+        raise FormatError(f"{path} is not a checkpoint: {error}. Delete it, or pass another path.") from error
     if version != VERSION or not isinstance(name, str) or Path(name).name != name:
-        raise FormatError(f"{path}: version {version!r:.40} or file name {name!r:.80} is not supported")
+        raise FormatError(
+            f"{path}: version {version!r:.40} or file name {name!r:.80} is not supported. Delete it, or pass another "
+            "path."
+        )
     arrays = path.parent / name
     try:
         digest_on_disk = hashlib.sha256(arrays.read_bytes()).hexdigest()
-    except (OSError, ValueError):  # there is none, or there can be none
+    except (OSError, ValueError):  # missing, or an impossible name
         digest_on_disk = None
     if digest_on_disk != digest or digest_on_disk is None:
-        raise FormatError(f"{str(arrays)!r:.200} is not the file that {path.name} was written for")
+        raise FormatError(
+            f"{str(arrays)!r:.200} is not the file that {path.name} was written for. Restore it, or delete both."
+        )
     return read_arrays(arrays), facts

@@ -1,4 +1,4 @@
-"""What killed writers and earlier checkpoints have left in a folder is removed."""
+"""Removal of files that killed writers and earlier checkpoints left in a folder."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,10 @@ from cgraph.system.files import SUFFIX
 
 
 def remove_others(folder: Path, names: str, keep: str = "") -> None:
-    """Remove the files in `folder` whose names match a pattern, and what killed writers left of such files.
+    """Remove the files in `folder` whose names match a pattern, and temporary files of killed writers.
 
     Parameters
-        names: a regular expression for whole names
+        names: a regular expression that matches full names
         kept: the one that stays
     """
     leftover = rf"\.({names})\.[0-9a-f]+{re.escape(SUFFIX)}"

@@ -1,4 +1,4 @@
-"""Generator: a decoder goes on with sequences, one Function a token, its keys and values in place."""
+"""Generator: continues sequences with a decoder, one Function call for each token, with a cache in place."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -16,18 +16,18 @@ from nn.models.decoder import Decoder
 from nn.progress import progress_bar
 
 WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
-CHUNK = 32  # tokens of a prompt that are read at once
-COLDEST = 2.0**-20  # a temperature below which nothing but the best is drawn: scores divided by it stay finite
-LEAST = 2.0**-25  # a uniform number below the smallest that is drawn: the logarithm of none is taken of 0
+CHUNK = 32  # tokens of a prompt in one call
+COLDEST = 2.0**-20  # below this temperature the best token is used; scores divided by it stay finite
+LEAST = 2.0**-25  # added to uniform numbers, below their spacing: no logarithm of 0
 
 
 class Choice(Record):
-    """How the next token is chosen of its scores.
+    """Rule that selects the next token by its scores.
 
     Fields
-        temperature: scores are divided by it; 0, or nearly so, takes the best one
-        top_k: the best so many alone, and those as good as the last of them; 0 for all
-        top_p: the best ones alone until their probabilities add up to so much
+        temperature: divisor of the scores; 0 selects the best token
+        top_k: number of best tokens to draw from, with all that tie with the last of them; 0 for all tokens
+        top_p: draw from the best tokens whose probabilities add up to this
     """
 
     temperature: float = 0.0
@@ -39,14 +39,14 @@ class Choice(Record):
             isinstance(self.temperature, NUMBER) and isinstance(self.top_k, WHOLE) and isinstance(self.top_p, NUMBER)
         )
         if not (numbers and self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
-            raise InputError(f"{self}: temperature and the whole top_k are >= 0, top_p is above 0 and at most 1")
+            raise InputError(f"{self} is out of range. Use temperature >= 0, an integer top_k >= 0 and 0 < top_p <= 1.")
 
     def of(self, scores: Node, key: Node) -> Node:
-        """Tokens int64 ``[n]`` for scores ``[n, symbols]``; a key draws them unless the temperature is below COLDEST.
+        """Return tokens int64 ``[n]`` for scores ``[n, symbols]``; `key` is unused for a temperature below COLDEST.
 
         Source
-            Holtzman et al. 2019, arXiv:1904.09751 (top_p); Gumbel 1954: the largest of scores with such noise is drawn
-            by their softmax
+            Holtzman et al. 2019, arXiv:1904.09751 (top_p); Gumbel 1954: the argmax of scores with Gumbel noise is a
+            sample of their softmax
         """
         if self.temperature < COLDEST:
             return cg.argmax(scores, axis=1)
@@ -64,11 +64,11 @@ class Choice(Record):
 
 
 class Generator:
-    """Goes on with a batch of sequences. Changes: the cache, with every token; calls from several threads take turns.
+    """Continues a batch of sequences. Changes: the cache, with every token. Calls from several threads are queued.
 
     Fields
-        prompt: reads up to CHUNK tokens of each sequence: given tokens ``[batch, chunk]`` and how many of them count
-        step: reads the token that was chosen last; both return the tokens that come next, ``[batch]``
+        prompt: Function of up to CHUNK tokens of each sequence ``[batch, chunk]`` and their numbers ``[batch]``
+        step: Function that reads the last generated tokens; both return the next tokens ``[batch]``
         cache: keys and values so far
     """
 
@@ -84,16 +84,17 @@ class Generator:
     ) -> None:
         """
         Parameters
-            model: its weights have values
-            batch: sequences at once
-            seed: of what is drawn
-            frozen: the weights as they are now become part of the Functions, which is the quickest
+            model: a Decoder whose Parameters have values
+            batch: number of sequences
+            choice: rule that selects the next token
+            seed: seed of the random draws
+            frozen: the current weights become constants of the Functions, which is fastest
             options: for ``cgraph.compile``
         """
         if not isinstance(model, Decoder) or not isinstance(choice, Choice):
-            raise InputError(f"a Generator takes a Decoder and a Choice, not {model!r:.60} and {choice!r:.60}")
+            raise InputError(f"a Generator got {model!r:.60} and {choice!r:.60}. Pass a Decoder and an nn.Choice.")
         if not isinstance(batch, WHOLE) or batch < 1:
-            raise InputError(f"batch is how many sequences there are at once, a whole number >= 1, not {batch!r:.60}")
+            raise InputError(f"batch is {batch!r:.60}. Pass the number of sequences, an integer >= 1.")
         self.batch, self.length, self.choice, self.seed = batch, model.length, choice, seed
         self.symbols, self._turns = model.tokens.symbols, FairLock()
         self.cache = Cache(batch, model.length)
@@ -108,7 +109,7 @@ class Generator:
     def _function(
         self, model: Decoder, tokens: Var, counts: Node, inputs: list[Var], options: dict[str, Any]
     ) -> Function:
-        """Read tokens behind those that were seen, `counts` of each row, and choose the next one."""
+        """Compile a Function that reads `counts` tokens of each row after the cached ones; it returns the next ones."""
         mode = Mode(cache=self.cache)
         scores = model(tokens, mode=mode)
         own, following = cg.split_key(self.key)
@@ -120,19 +121,22 @@ class Generator:
     def __call__(
         self, prompts: Sequence[Sequence[int]], tokens: int, stop: Collection[int] = (), progress: bool = False
     ) -> list[list[int]]:
-        """What follows each prompt: at most `tokens` tokens, none behind one of `stop`.
+        """Return the continuation of each prompt: at most `tokens` tokens, ending at one of `stop`.
 
         Parameters
-            prompts: `batch` sequences of any lengths, none empty; bytes are tokens too
+            prompts: `batch` sequences of any lengths except 0; may be bytes
+            tokens: maximum number of new tokens
+            stop: tokens that end a sequence
             progress: show a bar on the error stream
         Raises
-            InputError: another number of prompts, an empty one, one of what is no token of the model, or one too long
-                to go on with so far; `tokens` is no number of tokens
+            InputError: wrong number of prompts, an empty prompt, an unknown token, a sequence longer than the model's
+                maximum, or a bad number of tokens
         """
         rows, ends = self._rows(prompts, tokens), frozenset(stop)
         return self._turns.run(lambda: self._following(rows, tokens, ends, progress))
 
     def _following(self, prompts: list[np.ndarray], tokens: int, stop: frozenset, progress: bool) -> list[list[int]]:
+        """Return the continuations; the caller holds the lock."""
         assign_all(self.cache.beginning() | {self.key: cg.random_key(self.seed)})
         sequences: list[list[int]] = [[] for _ in prompts]
         bar = progress_bar(0, tokens, progress)
@@ -151,28 +155,34 @@ class Generator:
         return sequences
 
     def _rows(self, prompts: Sequence[Sequence[int]], tokens: int) -> list[np.ndarray]:
-        """The prompts as arrays of tokens."""
+        """Return the prompts as arrays of tokens."""
         if not isinstance(tokens, WHOLE) or tokens < 0:
-            raise InputError(f"tokens is how many follow each prompt, a whole number >= 0, not {tokens!r:.60}")
+            raise InputError(f"tokens is {tokens!r:.60}. Pass the number of new tokens, an integer >= 0.")
         rows = [self._row(x) for x in prompts]
         if len(rows) != self.batch:
-            raise InputError(f"{len(rows)} prompts, for a batch of {self.batch}")
+            raise InputError(
+                f"{len(rows)} prompts for a batch of {self.batch}. Pass {self.batch} prompts, or make the Generator "
+                "with batch=."
+            )
         longest = max(map(len, rows))
         if longest + tokens > self.length:
-            raise InputError(f"a prompt of {longest} tokens and {tokens} more, for a decoder of {self.length}")
+            raise InputError(
+                f"a prompt of {longest} tokens and {tokens} more exceed the decoder's length of {self.length}. Lower "
+                "tokens=."
+            )
         return rows
 
     def _row(self, prompt: Sequence[int]) -> np.ndarray:
-        """A prompt's tokens."""
+        """Return a prompt as an array of tokens."""
         row = np.asarray([*prompt] if isinstance(prompt, Iterable) else prompt)
         if not row.size:
-            raise InputError("a prompt is empty; it takes a token at least, such as the one that begins a text")
+            raise InputError("a prompt is empty. Pass at least one token, such as the one that begins a text.")
         if row.ndim != 1 or row.dtype.kind not in "iu" or row.min() < 0 or row.max() >= self.symbols:
-            raise InputError(f"a prompt is {prompt!r:.60}; it takes tokens, whole numbers from 0 to {self.symbols - 1}")
+            raise InputError(f"a prompt is {prompt!r:.60}. Pass tokens, integers from 0 to {self.symbols - 1}.")
         return row
 
     def _read(self, prompts: list[np.ndarray]) -> np.ndarray:
-        """Read the prompts, and the first token that follows each."""
+        """Read the prompts into the cache and return the first token after each."""
         _, chunk = self.prompt.inputs[0].shape
         lengths = np.array([len(x) for x in prompts])
         first = np.zeros(self.batch, np.int64)

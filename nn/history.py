@@ -1,4 +1,4 @@
-"""History: loss and learning rate of every step, and a picture of them."""
+"""History: loss and learning rate of every step, with a plot."""
 
 from dataclasses import field
 from importlib.util import find_spec
@@ -12,16 +12,16 @@ from cgraph import Record
 
 
 class History(Record):
-    """What training went through.
+    """Losses, learning rates and metrics of a training.
 
     Fields
-        loss: of every step ``[steps]``, before the step
-        rate: learning rate of every step ``[steps]``
-        checked_at: steps after which the validation loss was computed ``[checks]``
-        validation: that loss ``[checks]``
-        parts: of the loss of every step, by name ``[steps]``; none when it is one number
-        metrics: of every epoch, by name ``[epochs, ...]``, of what its steps predicted
-        validation_metrics: the same of the validation arrays, with the weights after the epoch ``[checks, ...]``
+        loss: loss before each step ``[steps]``
+        rate: learning rate of each step ``[steps]``
+        checked_at: steps after which a validation ran ``[checks]``
+        validation: validation losses ``[checks]``
+        parts: the loss's parts of each step, by name ``[steps]``; empty when the loss is one number
+        metrics: metrics of each epoch's predictions, by name ``[epochs, ...]``
+        validation_metrics: metrics of each validation, by name ``[checks, ...]``
     """
 
     loss: np.ndarray
@@ -33,7 +33,7 @@ class History(Record):
     validation_metrics: dict[str, np.ndarray] = field(default_factory=dict)
 
     def plot(self, path: str | Path) -> None:
-        """Write a picture of the losses, by steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""
+        """Write a plot of the losses over the steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""
         self._draw(path)
 
     def _draw(self, path: str | Path | BinaryIO, **options: Any) -> None:
@@ -52,7 +52,7 @@ class History(Record):
         FigureCanvasAgg(figure).print_figure(path, dpi=120, **options)
 
     def _repr_png_(self) -> bytes | None:
-        """The picture in a notebook; None without matplotlib."""
+        """Return the plot for a notebook; None without matplotlib."""
         if find_spec("matplotlib") is None:
             return None
         buffer = BytesIO()
@@ -61,11 +61,12 @@ class History(Record):
 
 
 def positive(x: np.ndarray) -> bool:
+    """Return True if there are elements and all are positive."""
     return bool(len(x)) and bool((x > 0).all())
 
 
 def running_mean(x: np.ndarray, width: int = 50) -> np.ndarray:
-    """At each place the mean of it and up to ``width - 1`` before it."""
+    """Return the running mean of each element and up to ``width - 1`` elements before it."""
     sums = np.concatenate([[0.0], np.cumsum(x, dtype=np.float64)])
     first = np.maximum(np.arange(1, len(x) + 1) - width, 0)
     return (sums[1:] - sums[first]) / (np.arange(1, len(x) + 1) - first)

@@ -1,22 +1,22 @@
-"""Initialisers: how a weight starts. Each is given a shape and a NumPy generator, and is asked once.
+"""Initialisers: functions of a shape and a NumPy generator that return the first value of a weight.
 
-Fans: a matrix ``[inputs, outputs]`` has its two axes; filters ``[k, c, ...window]`` have c and k times the window.
+Fans: those of a matrix ``[inputs, outputs]`` are its axes, of filters ``[k, c, ...window]`` c and k times the window.
 """
 
 from collections.abc import Callable
 from math import prod, sqrt
 from typing import Any
 
-import numpy as np  # its `random` is imported when first named: annotations quote it
+import numpy as np  # its `random` is imported on first use, so annotations quote it
 
 from cgraph import Record
 
 
 class Initialiser(Record):
-    """Makes the first value of a weight."""
+    """A function that returns the first value of a weight."""
 
     def __call__(self, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
-        """A float32 array of `shape`."""
+        """Return a float32 array of `shape`."""
         raise NotImplementedError
 
 
@@ -30,7 +30,7 @@ class Constant(Initialiser):
 
 
 class Uniform(Initialiser):
-    """Evenly between `low` and `high`."""
+    """Uniform between `low` and `high`."""
 
     low: float = -0.05
     high: float = 0.05
@@ -51,7 +51,7 @@ class Gaussian(Initialiser):
 
 
 class TruncatedNormal(Initialiser):
-    """Normal with this deviation; what lies beyond two deviations is drawn again."""
+    """Normal with this deviation; values beyond two deviations are drawn again."""
 
     deviation: float = 0.05
 
@@ -63,7 +63,7 @@ class TruncatedNormal(Initialiser):
 
 
 class Scaled(Initialiser):
-    """Mean 0 and a variance of ``gain / fan``, so that values keep their size from layer to layer.
+    """Mean 0 and a variance of ``gain / fan``, so that the size of values is the same from layer to layer.
 
     Fields
         gain: 1 for linear and tanh, 2 for relu
@@ -95,7 +95,7 @@ class Orthogonal(Initialiser):
         rows, columns = shape[0], prod(shape[1:])
         tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(tall)
-        q = q * np.sign(np.diag(r))  # without it the signs would follow LAPACK's habits
+        q = q * np.sign(np.diag(r))  # makes the signs independent of LAPACK's conventions
         return (self.gain * (q if rows >= columns else q.T)).reshape(shape).astype(np.float32)
 
 
@@ -109,7 +109,7 @@ class Identity(Initialiser):
 
 
 class Custom(Initialiser):
-    """What a function of shape and generator returns."""
+    """The result of a function of shape and generator."""
 
     function: Callable[[tuple[int, ...], "np.random.Generator"], Any]
 
@@ -122,12 +122,12 @@ LECUN_NORMAL, LECUN_UNIFORM = Scaled(1.0, "in", True), Scaled(1.0, "in", False)
 GLOROT_NORMAL, GLOROT_UNIFORM = Scaled(1.0, "mean", True), Scaled(1.0, "mean", False)
 HE_NORMAL, HE_UNIFORM = Scaled(2.0, "in", True), Scaled(2.0, "in", False)
 STANDARD = Scaled(1 / 3, "in", False)
-"""Uniform within ``1 / sqrt(inputs)``: the usual start of a fully connected layer."""
+"""Uniform within ``1 / sqrt(inputs)``, the common initialiser of fully connected layers."""
 TANH = GLOROT_UNIFORM
 
 
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Values that one result reads, and results that one value reaches."""
+    """Return the number of values that one result reads, and of results that read one value."""
     if len(shape) < 2:
         return (prod(shape), prod(shape))
     if len(shape) == 2:
@@ -137,12 +137,14 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def normal(shape: tuple[int, ...], rng: "np.random.Generator", deviation: float) -> np.ndarray:
+    """Return normal float32 values."""
     values = rng.standard_normal(shape, np.float32)
     values *= np.float32(deviation)
     return values
 
 
 def uniform(shape: tuple[int, ...], rng: "np.random.Generator", low: float, high: float) -> np.ndarray:
+    """Return uniform float32 values."""
     values = rng.random(shape, np.float32)
     values *= np.float32(high - low)
     values += np.float32(low)

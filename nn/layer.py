@@ -1,7 +1,7 @@
 """Layer: a record of parameters and layers. Calling it on nodes builds its part of the graph.
 
-A model is a tree of layers. It holds no graph and no state of its own: values live in its Vars, whose names are their
-paths in the tree. A layer that occurs twice is one layer with one set of weights.
+A model is a tree of layers. It has no graph and no state of its own: its Vars store the values, and their names are
+their paths in the tree. A layer that occurs twice is one layer with one set of weights.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,11 +27,11 @@ class Sample(NamedTuple):
 
 
 class Parameter(Var):
-    """A Var of a layer, which knows how it starts.
+    """A Var of a layer, with its initialiser.
 
     Fields
-        start: its initialiser, asked once by `initialise`
-        trained: gradients change it; otherwise update edges do (running statistics)
+        start: its initialiser, which `initialise` calls once
+        trained: gradients change it; otherwise only update edges do (running statistics)
     """
 
     __slots__ = ("start", "trained")
@@ -43,20 +43,20 @@ class Parameter(Var):
         self.start, self.trained = start, trained
 
     def rename(self, name: str) -> None:
-        """Give it the name that messages and pictures show."""
+        """Set the name that messages and pictures show."""
         object.__setattr__(self.op, "label", name)
 
 
 class Layer(Record, eq=False):
-    """A part of a network. A subclass has its sizes as fields, makes its Parameters (declared by
-    ``field(init=False)``) in ``__post_init__``, and has `build`.
+    """A part of a network. A subclass declares its sizes as fields and its Parameters with ``field(init=False)``,
+    creates the Parameters in ``__post_init__``, and defines `build`.
 
     ``layer(x)`` builds for inference, ``layer(x, mode=Mode(training=True))`` for training.
     """
 
     def build(self, *xs: Node, mode: Mode) -> Any:
-        """The result's node, or a tuple of them."""
-        raise NotImplementedError(f"{type(self).__name__} has no build")
+        """Return the result node, or a tuple of nodes."""
+        raise NotImplementedError(f"{type(self).__name__} has no build. Define build(self, *xs, mode).")
 
     def __call__(self, *xs: Node, mode: Mode | None = None) -> Any:
         mode = mode or Mode()
@@ -65,24 +65,24 @@ class Layer(Record, eq=False):
         return result
 
     def hold(self, **members: Any) -> None:
-        """Set fields of a frozen layer while it is being made."""
+        """Set fields of a frozen layer in ``__post_init__``."""
         for name, value in members.items():
             object.__setattr__(self, name, value)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """Values by path, of the PyTorch module of the same kind; a layer with other names there says which.
+        """Return values by path from a PyTorch module of the same kind. Layers with other names there override it.
 
-        KeyError with the whole name of an array that is not there.
+        KeyError with the full name of a missing array.
         """
         return {path: x for name, value in vars(self).items() for path, x in torch_values(value, name, names)}
 
     @property
     def samples(self) -> tuple[Sample, ...] | None:
-        """One sample of each input; None when several sizes will do."""
+        """One sample of each input; None when the model accepts several shapes."""
         return None
 
     def variables(self) -> dict[str, Parameter]:
-        """Every Parameter by its path, each once."""
+        """Return every Parameter by its path, each once."""
         by_path: dict[str, Parameter] = {}
         visited: set[int] = set()
         for path, value in members(self):
@@ -92,11 +92,11 @@ class Layer(Record, eq=False):
         return by_path
 
     def parameters(self, frozen: tuple[str, ...] = ()) -> dict[str, Parameter]:
-        """Every trained Parameter by its path, but for those whose path begins as one of `frozen`."""
+        """Return every trained Parameter by its path, except those whose path begins with one of `frozen`."""
         return {path: x for path, x in self.variables().items() if x.trained and not path.startswith(frozen)}
 
     def layers(self) -> dict[str, "Layer"]:
-        """Every layer below this one, and this one with the empty path, each at its first path."""
+        """Return this layer with the empty path and every layer below it, each at its first path."""
         by_identity: dict[int, tuple[str, Layer]] = {id(self): ("", self)}
         for path, value in members(self):
             if isinstance(value, Layer):
@@ -105,17 +105,18 @@ class Layer(Record, eq=False):
 
     @property
     def size(self) -> int:
-        """Trained values."""
+        """Number of trained values."""
         return sum(x.size for x in self.parameters().values())
 
 
 def members(layer: Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Parameters and layers of a tree with their paths, depth first in the order in which each layer was given them."""
+    """Yield Parameters and layers of a tree with their paths, depth first, in the order of their fields."""
     for name, value in vars(layer).items():
         yield from members_in(value, prefix + name)
 
 
 def members_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the Parameters and layers of a field."""
     if isinstance(value, Parameter):
         yield path, value
     elif isinstance(value, Layer):
@@ -127,7 +128,7 @@ def members_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str, np.ndarray]]:
-    """Values of a field: a Parameter's, or those of all layers in it."""
+    """Yield the values of a field: a Parameter's, or those of all layers in it."""
     if isinstance(value, Parameter):
         yield name, names[name]
     elif isinstance(value, Layer):
@@ -138,11 +139,12 @@ def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str
 
 
 def initialise(layer: L, weights: int | str | None = 0) -> L:
-    """Give every Parameter without a value its first one, all at once; values that are there stay.
+    """Assign every Parameter without a value its first one, all at once; other values stay unchanged.
 
     Parameters
         weights: a seed; ``"zeros"`` for zeros (quick, for measuring); None leaves the Parameters empty, which is
             enough to build and plan a graph
+
     A weight's value depends on the seed and its path alone, so adding a layer does not change the others. The path also
     becomes the Parameter's name in messages and pictures.
     """
@@ -158,15 +160,16 @@ def initialise(layer: L, weights: int | str | None = 0) -> L:
 
 
 def first_value(x: Parameter, path: str, weights: int | str) -> np.ndarray:
+    """Return the first value of a Parameter for a seed, or zeros."""
     if weights == "zeros":
         return np.zeros(x.shape, x.dtype)
     if isinstance(weights, str):
-        raise ValueError(f"weights is {weights!r}; give a seed, 'zeros' or None")
+        raise ValueError(f"weights is {weights!r}. Pass a seed, 'zeros' or None.")
     return x.start(x.shape, np.random.default_rng([weights, crc32(path.encode())]))
 
 
 def map_parameters(layer: L, change: Callable[[Parameter], Any]) -> L:
-    """The same tree with ``change(parameter)`` in place of every Parameter; shared layers stay shared."""
+    """Return the same tree with ``change(parameter)`` in place of every Parameter; shared layers stay shared."""
     return _map_parameters(layer, change, {})
 
 

@@ -1,4 +1,4 @@
-"""Loaders: which samples each step of training sees. The order of an epoch depends on seed and epoch alone."""
+"""Loaders: the samples of each training step. The order of an epoch depends on seed and epoch alone."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -10,17 +10,17 @@ from nn.checks import check_integer, check_kind
 
 
 class Loader(Record, eq=False):
-    """Batches of arrays that lie in memory (or are mapped into it).
+    """Batches of arrays in memory or mapped from files.
 
     Fields
-        arrays: an array for each input, then what is wanted; the first axis counts the samples
+        arrays: an array for each input, then the targets; the first axis counts the samples
         batch: samples in a step
         order: ``"shuffled"`` anew in each epoch, ``"given"``, or ``"sampled"`` (drawn with repetition)
-        seed: of the order
-        change: makes other samples of a batch, such as shifted pictures, given its arrays and a generator that
+        seed: seed of the order
+        change: augments a batch, such as by shifting pictures; its arguments are the arrays and a generator that
             depends on seed and step alone
-        partial: the samples behind the last whole batch of an epoch are a batch of their own, and a smaller one.
-            Otherwise they are left out; in another order they are others.
+        partial: the samples after the last complete batch of an epoch form a smaller batch of their own. Otherwise the
+            epoch skips them.
     """
 
     arrays: Sequence[np.ndarray]
@@ -31,41 +31,42 @@ class Loader(Record, eq=False):
     partial: bool = False
 
     def __post_init__(self) -> None:
-        check_kind("arrays", self.arrays, tuple | list, "an array for each input, then what is wanted")
+        check_kind("arrays", self.arrays, tuple | list, "a list or tuple: an array for each input, then the targets")
         for x in self.arrays:
             check_kind("one of arrays", x, np.ndarray, "an array whose first axis counts the samples")
             if not x.ndim:
-                raise InputError("one of arrays is one number; its first axis counts the samples")
+                raise InputError("one of arrays is one number. Pass arrays whose first axis counts the samples.")
         check_integer("batch", self.batch, 0)
         check_integer("seed", self.seed, 0)
         counts = {len(x) for x in self.arrays}
         if len(counts) != 1:
-            raise InputError(f"arrays have {sorted(counts)} samples; there must be as many in each")
+            raise InputError(f"arrays have {sorted(counts)} samples. Pass as many in each.")
         if not 1 <= self.batch <= self.count:
-            raise InputError(f"a batch of {self.batch} of {self.count} samples")
+            raise InputError(f"a batch of {self.batch} of {self.count} samples. Pass batch= from 1 to {self.count}.")
         if self.order not in ("shuffled", "given", "sampled"):
-            raise InputError(f"order is {self.order!r}; use 'shuffled', 'given' or 'sampled'")
+            raise InputError(f"order is {self.order!r}. Use 'shuffled', 'given' or 'sampled'.")
 
     @property
     def count(self) -> int:
-        """Samples."""
+        """Number of samples."""
         return len(self.arrays[0])
 
     @property
     def steps_per_epoch(self) -> int:
+        """Number of batches of an epoch."""
         return self.count // self.batch + (self.partial and self.rest > 0)
 
     @property
     def rest(self) -> int:
-        """Samples behind the last whole batch."""
+        """Number of samples after the last complete batch."""
         return self.count % self.batch
 
     def at(self, step: int) -> tuple[np.ndarray, ...]:
-        """The batch of any step, counted from 0 over all epochs."""
+        """Return the batch of a step, counted from 0 over all epochs."""
         return self.shard_at(step, 0, 1)
 
     def shard_at(self, step: int, shard: int, shards: int) -> tuple[np.ndarray, ...]:
-        """One of equal shards of a step's batch; `change` sees its samples alone, and a generator of its own."""
+        """Return one of equal shards of a step's batch; `change` gets the shard and a generator of its own."""
         epoch, place = divmod(step, self.steps_per_epoch)
         rows = sample_order(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
         rows = rows[len(rows) * shard // shards : len(rows) * (shard + 1) // shards]
@@ -76,7 +77,7 @@ class Loader(Record, eq=False):
 
 
 def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:
-    """A change of batches: every picture ``[c, h, w]`` of the first array moved by up to `pixels`, zeros come in."""
+    """Return a `change` that shifts each picture ``[c, h, w]`` of the first array by up to `pixels`, with zeros."""
 
     def change(arrays: tuple[np.ndarray, ...], rng: "np.random.Generator") -> tuple[np.ndarray, ...]:
         images = arrays[0]
@@ -91,7 +92,7 @@ def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generat
 
 @lru_cache(maxsize=2)
 def sample_order(order: str, count: int, seed: int, epoch: int) -> np.ndarray:
-    """Positions of samples in an epoch."""
+    """Return the indices of the samples of an epoch, in order."""
     rng = np.random.default_rng([seed, epoch])
     if order == "given":
         return np.arange(count)

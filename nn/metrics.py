@@ -1,7 +1,7 @@
-"""Metrics: figures that people read, of what a model predicts and what is wanted, over any number of batches.
+"""Metrics: figures of predictions and targets over any number of batches.
 
-A metric adds something up over batches, and makes its figure of the sum: so a figure of many batches is that of all
-their samples at once. A plain function of nodes that gives one number is a metric too: its mean over the samples.
+A metric adds up sums over batches and computes its figure from them, so the figure of many batches is that of all their
+samples at once. A plain function of nodes that returns one number is a metric too: its mean over the samples.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,18 +17,18 @@ __all__ = ["Metric", "accuracy", "confusion", "mean_iou", "top_k"]
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """The first of two sums over the second; not a number when there was nothing."""
+    """Return the first of two sums divided by the second; NaN for 0 / 0."""
     with np.errstate(invalid="ignore"):
         return np.asarray(sums[0] / sums[1])
 
 
 class Metric(Record):
-    """A figure of predictions.
+    """A figure of predictions and targets.
 
     Fields
-        name: by which it is shown and kept
-        part: of what is predicted and what is wanted, the node that is added up over the batches, in float64
-        figure: of that sum
+        name: its name in the progress bar and in the History
+        part: function of predictions and targets that returns the node to sum over the batches, in float64
+        figure: function of that sum that returns the figure
     """
 
     name: str
@@ -37,9 +37,9 @@ class Metric(Record):
 
 
 def accuracy() -> Metric:
-    """The share of predictions whose largest score is the wanted class's.
+    """Return the metric of the share of predictions whose largest score is that of the target class.
 
-    Scores are ``[n, ..., classes]``; wanted are classes ``[n, ...]`` or scores of their own.
+    Scores are ``[n, ..., classes]``; targets are classes ``[n, ...]`` or scores.
     """
     return Metric(
         "accuracy", lambda scores, targets: share(cg.equal(cg.argmax(scores, -1), classes_of(targets, scores)))
@@ -47,7 +47,7 @@ def accuracy() -> Metric:
 
 
 def top_k(k: int) -> Metric:
-    """The share of predictions of which the wanted class is among the `k` with the largest scores."""
+    """Return the metric of the share of predictions whose target class is among the `k` largest scores."""
 
     def part(scores: Node, targets: Node) -> Node:
         _, places = cg.top_k(scores, k, axis=-1)
@@ -58,12 +58,12 @@ def top_k(k: int) -> Metric:
 
 
 def confusion(classes: int) -> Metric:
-    """How often each class (rows) was taken for each (columns) ``[classes, classes]``."""
+    """Return the metric that counts predictions by target class (rows) and predicted class (columns)."""
     return Metric("confusion", lambda scores, targets: pairs(scores, targets, classes), np.asarray)
 
 
 def mean_iou(classes: int) -> Metric:
-    """The mean over classes of intersection over union, of those that were wanted or predicted at all."""
+    """Return the metric of intersection over union, the mean over classes that are a target or a prediction."""
 
     def figure(counts: np.ndarray) -> np.ndarray:
         both = np.diagonal(counts)
@@ -74,14 +74,17 @@ def mean_iou(classes: int) -> Metric:
 
 
 def share(right: Node) -> Node:
-    """How many are true, and how many there are."""
+    """Return the number of true elements and the number of elements."""
     return cg.stack([cg.sum(cg.astype(right, "float64")), cg.Const(np.float64(right.size))])
 
 
 def pairs(scores: Node, targets: Node, classes: int) -> Node:
-    """Counts of wanted and predicted classes."""
+    """Return the counts ``[classes, classes]`` of target and predicted classes."""
     if scores.shape[-1] != classes:
-        raise ShapeError(f"a metric of {classes} classes, and {scores.name} {scores.spec} has scores of another number")
+        raise ShapeError(
+            f"the metric has {classes} classes and {scores.name} {scores.spec} has {scores.shape[-1]} scores. Pass the "
+            "metric the number of classes of the model."
+        )
     predictions, asked = (
         cg.reshape(cg.one_hot(x, classes, dtype="float64"), (-1, classes))
         for x in (cg.argmax(scores, -1), classes_of(targets, scores))
@@ -90,34 +93,39 @@ def pairs(scores: Node, targets: Node, classes: int) -> Node:
 
 
 def classes_of(targets: Node, scores: Node) -> Node:
-    """Wanted classes, also of wanted scores."""
+    """Return the target classes, int64, of classes or scores."""
     if targets.shape == scores.shape and targets.dtype.kind == "f":
         return cg.argmax(targets, -1)
     if targets.shape != scores.shape[:-1]:
-        raise ShapeError(f"classes {targets.name} {targets.spec} for scores {scores.spec}")
+        raise ShapeError(
+            f"classes {targets.name} {targets.spec} do not fit scores {scores.spec}. Pass one class for each row of "
+            "scores."
+        )
     return cg.astype(targets, "int64")
 
 
 def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric, ...]:
-    """Metrics of what a caller names. InputError when two have one name."""
-    check_kind("metrics", metrics, Iterable, "several, such as [nn.metrics.accuracy()]")
+    """Return metrics and functions as metrics. InputError when two have the same name."""
+    check_kind("metrics", metrics, Iterable, "a list of metrics, such as [nn.metrics.accuracy()]")
     for x in metrics:
         check_kind("one of metrics", x, Metric | Callable, "an nn.metrics.Metric or a function")
     records = tuple(x if isinstance(x, Metric) else mean_of(x) for x in metrics)
     names = [x.name for x in records]
     if len({*names}) != len(names):
-        raise InputError(f"metrics are called {', '.join(names)}; each needs a name of its own")
+        raise InputError(
+            f"metrics are called {', '.join(names)}. Give each a name of its own, as in nn.metrics.Metric(name, …)."
+        )
     return records
 
 
 def mean_of(function: Callable[..., Node]) -> Metric:
-    """The mean over samples of what a function says of a batch."""
+    """Return the metric of the mean over samples of a function of a batch."""
 
     def part(predicted: Node, *targets: Node) -> Node:
         number = function(predicted, *targets)
         if number.shape:
             raise ShapeError(
-                f"{function.__name__} gives {number.spec}; a metric is one number, or an nn.metrics.Metric"
+                f"{function.__name__} returns {number.spec}. Return one number, or pass an nn.metrics.Metric."
             )
         n = predicted.shape[0]
         return cg.stack([cg.astype(number, "float64") * n, cg.Const(np.float64(n))])
@@ -133,18 +141,19 @@ class Tally:
         self.sums: dict[str, np.ndarray] = {}
 
     def add(self, parts: Sequence[np.ndarray]) -> None:
-        """One batch more."""
+        """Add the sums of one batch."""
         for metric, part in zip(self.metrics, parts):
             self.sums[metric.name] = self.sums.get(metric.name, 0.0) + np.asarray(part)
 
     def figures(self) -> dict[str, np.ndarray]:
-        """Of all batches since `clear`."""
+        """Return the figures of all batches since `clear`."""
         return {x.name: x.figure(self.sums[x.name]) for x in self.metrics if x.name in self.sums}
 
     def clear(self) -> None:
+        """Forget all batches."""
         self.sums = {}
 
 
 def figures_text(figures: Mapping[str, Any]) -> str:
-    """Those figures that are one number, as text for a progress bar."""
+    """Return the scalar figures as text for a progress bar."""
     return "".join(f"{name} {float(x):.4f}  " for name, x in figures.items() if np.ndim(x) == 0)

@@ -1,4 +1,4 @@
-"""Mode: whether a model is built for inference or for training, and what the build leaves to do after each run."""
+"""Mode: inference or training, and the update edges that a training build collects."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ class Mode:
 
     Fields
         training: dropout and noise are on, normalisation uses the statistics of the batch
-        updates: update edges so far: what each Var will hold after a run
-        key: the Var of the random key; None for inference, which draws nothing
-        cache: what attention layers keep of earlier tokens, when a decoder is built to go on behind them
+        updates: update edges so far: the node of each Var's value after a run
+        key: Var of the random key; None for inference, which draws no random numbers
+        cache: cached keys and values of earlier tokens; None for whole sequences
     """
 
     def __init__(self, training: bool = False, seed: int = 0, cache: Cache | None = None) -> None:
@@ -23,20 +23,20 @@ class Mode:
         self.key: Var | None = Var((2,), "uint32", "random_key").assign(cg.random_key(seed)) if training else None
 
     def latest(self, x: Var) -> Node:
-        """What `x` will hold after the updates collected so far: a layer that is used twice updates twice."""
+        """Return the value of `x` after the updates so far: a layer that is used twice updates twice."""
         return self.updates.get(x, x)
 
     def update(self, x: Var, node: Node) -> None:
-        """After a run `x` holds the value of `node`."""
+        """Add an update edge: after a run the value of `x` is that of `node`."""
         self.updates[x] = node
 
     def next_key(self) -> Node:
-        """A random key that nobody else has; the next run gets another one."""
+        """Return a new random key, different in every run."""
         if self.key is None:
-            raise ValueError("inference draws no random numbers; build with Mode(training=True)")
+            raise ValueError("a Mode for inference has no random key. Build with Mode(training=True).")
         own, following = cg.split_key(self.latest(self.key))
         self.updates[self.key] = following
         return own
 
     def on_build(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
-        """Told after every layer's build; a summary listens."""
+        """Called after every layer's build; `nn.summary` overrides it."""

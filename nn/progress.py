@@ -1,4 +1,4 @@
-"""A progress bar: with rich where it is installed, else plain text on the error stream."""
+"""Progress bars: by rich where it is installed, else plain text on the error stream."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from cgraph.terminal import visible, write
 
 
 class Bar(Protocol):
-    """Shows how far something is, of training the loss and the rate, and what more there is to say."""
+    """A progress bar that shows step, loss, learning rate and more text."""
 
     def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None: ...
 
@@ -16,7 +16,7 @@ class Bar(Protocol):
 
 
 class SilentBar:
-    """Shows nothing."""
+    """A progress bar that shows nothing."""
 
     def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None:
         pass
@@ -26,7 +26,7 @@ class SilentBar:
 
 
 class PlainBar:
-    """One line that is written over, or a line every few seconds where nobody looks. Changes: when it was written."""
+    """A line of text that is overwritten; off a terminal, a new line every few seconds. Changes: `shown`."""
 
     def __init__(self, first: int, total: int, stream: TextIO | None = None) -> None:
         self.first, self.total, self.stream = first, total, stream or sys.stderr
@@ -52,7 +52,7 @@ class PlainBar:
 
 
 class RichBar:
-    """A bar by rich. Changes: what it shows."""
+    """A progress bar by rich. Changes: its contents."""
 
     def __init__(self, first: int, total: int, progress: Any) -> None:
         self.progress = progress
@@ -67,7 +67,7 @@ class RichBar:
 
 
 def progress_bar(first: int, total: int, enabled: bool) -> Bar:
-    """A bar for the steps from `first` to `total`: by rich where that is installed and somebody looks."""
+    """Return a bar for the steps from `first` to `total`: by rich if it is installed and stderr is a terminal."""
     if not enabled:
         return SilentBar()
     if not sys.stderr.isatty():
@@ -80,6 +80,7 @@ def progress_bar(first: int, total: int, enabled: bool) -> Bar:
 
 
 def rich_bar(first: int, total: int, console: Any) -> RichBar:
+    """Return a bar by rich on a console."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -92,12 +93,12 @@ def rich_bar(first: int, total: int, console: Any) -> RichBar:
 
 
 def numbers(loss: float | None, rate: float) -> str:
-    """Loss and rate as text; nothing without a loss."""
+    """Return loss and rate as text; empty without a loss."""
     return "" if loss is None else f"loss {loss:.4f}  rate {rate:.2e}  "
 
 
 def seconds_left(elapsed: float, done: int, left: int) -> str:
-    """``2 min 05 s`` from the speed so far."""
+    """Return the remaining time, such as ``2 min 05 s``, estimated from the speed so far."""
     if not done:
         return "?"
     seconds = round(elapsed / done * left)

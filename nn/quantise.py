@@ -1,4 +1,4 @@
-"""quantise: a model whose values are bytes, by what samples make of it."""
+"""quantise: a model with 8-bit values, calibrated on samples."""
 
 import os
 from typing import Any
@@ -7,16 +7,17 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Var
+from nn.checks import check_integer
 from nn.compile import Predictor, fitting
 from nn.deprecation import renamed_keyword
 from nn.layer import Layer, Sample
 
 
 class QuantisedPredictor(Predictor):
-    """A model on bytes. Call it as any Predictor.
+    """A quantised model. Call it like any Predictor.
 
     Fields
-        network: the graph, its inputs, and the report
+        network: graph, inputs and report of the quantiser
     """
 
     def __init__(self, network: Any, samples: tuple[Sample, ...], batch: int, several: bool, **options: Any) -> None:
@@ -25,11 +26,11 @@ class QuantisedPredictor(Predictor):
 
     @property
     def report(self) -> Any:
-        """What it costs in accuracy and saves in bytes: a `cgraph.quantiser.Report`, which prints as a text."""
+        """Loss of accuracy and saved bytes: a `cgraph.quantiser.Report`, which prints as text."""
         return self.network.report
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write it as ONNX with QuantizeLinear and DequantizeLinear, for `batch` samples at once."""
+        """Write the model as ONNX with QuantizeLinear and DequantizeLinear, for `batch` samples at once."""
         cg.formats.onnx.save(os.fspath(path), self.network.outputs, self.network.inputs)
 
 
@@ -44,28 +45,29 @@ def quantise(
     compiled: Any = None,
     **options: Any,
 ) -> QuantisedPredictor:
-    """Quantise a model's convolutions and products, and what lies between them.
+    """Quantise a model's convolutions and matrix products, and the ops between them.
 
     Parameters
-        samples: an array ``[count, ...]``, or a tuple of one for each input: what the model will meet, as it sees it.
-            Those behind the last whole batch are left out
-        labels: the class of each sample, to count right answers of the floats and of the bytes
+        samples: an array ``[count, ...]``, or a tuple of one for each input: representative inputs. Samples after
+            the last complete batch are not used
+        labels: class of each sample; the report then has the accuracy of the float and of the quantised model
         batch: samples computed at once
-        progress: show how far it is, where that takes longer than a second
+        progress: show progress of operations that take more than a second
         compiled: options for ``cgraph.compile``, by name
         options: method, images, symmetric, correct, skip, agreement, sensitivity: see `cgraph.quantiser.Choices`.
             A layer's name is that of its weights
     Raises
         UnassignedError: a Parameter has no value
-        InputError: fewer samples than a batch, or of another shape
-        GraphError: no layer to quantise, or none of a name
+        InputError: fewer samples than a batch, or samples of another shape
+        GraphError: no layer to quantise, or no layer of a name
     """
     arrays = samples if isinstance(samples, tuple) else (np.asarray(samples),)
     kinds = model.samples
     if kinds is None:
         kinds = tuple(Sample(np.shape(x)[1:], np.asarray(x).dtype.name) for x in arrays)
-    if len(arrays) != len(kinds) or batch < 1:
-        raise InputError(f"the model takes {len(kinds)} inputs, and is given {len(arrays)}, {batch} samples at once")
+    check_integer("batch", batch, 1)
+    if len(arrays) != len(kinds):
+        raise InputError(f"the model takes {len(kinds)} inputs, not {len(arrays)}. Pass an array for each.")
     data = [fitting(x, kind, i) for i, (x, kind) in enumerate(zip(arrays, kinds))]
     count = min(map(len, data)) // batch
     runs = [tuple(x[i * batch : (i + 1) * batch] for x in data) for i in range(count)]

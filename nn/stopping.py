@@ -1,4 +1,4 @@
-"""When training stops before its last step."""
+"""Rules for early stopping."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,13 @@ from cgraph import Record
 
 
 class Stopping(Record):
-    """Asked after every epoch, with the losses so far: validation losses if there are any, else means of epochs."""
+    """A rule for early stopping, called after every epoch.
+
+    Its argument is the list of validation losses so far, or without validation the mean training loss of each epoch.
+    """
 
     def stops(self, losses: Sequence[float]) -> bool:
+        """Return True to stop."""
         raise NotImplementedError
 
 
@@ -25,8 +29,8 @@ class Early(Stopping):
     """Stop when the best loss is `patience` epochs old.
 
     Fields
-        patience: epochs without a better loss
-        least: by how much a loss must be below the best to be better
+        patience: number of epochs without a better loss
+        least: minimum decrease of the loss that counts as better
     """
 
     patience: int = 3

@@ -1,4 +1,4 @@
-"""summary: shapes, parameters and multiply-adds of every layer of a model, as text."""
+"""summary: a table of shapes, parameters and multiply-adds of every layer of a model."""
 
 from collections.abc import Sequence
 from html import escape
@@ -12,7 +12,7 @@ from nn.mode import Mode
 
 
 class Text(str):
-    """A table in letters of one width, in a notebook too."""
+    """A table in a monospaced font, in a notebook too."""
 
     __slots__ = ()
 
@@ -21,13 +21,13 @@ class Text(str):
 
 
 class LayerRow(Record):
-    """A layer without layers of its own, in one use of it.
+    """One use of a layer that has no layers of its own.
 
     Fields
-        path, kind: where it is in the model, and its class
-        shapes: of its results
-        size: its trained values
-        macs: multiply-adds of its convolutions and matrix products
+        path, kind: path in the model, and class
+        shapes: shapes of the results
+        size: number of trained values
+        macs: multiply-adds of convolutions and matrix products
     """
 
     path: str
@@ -38,7 +38,7 @@ class LayerRow(Record):
 
 
 class SummaryMode(Mode):
-    """An inference build that notes every layer. Changes: rows are added."""
+    """A Mode for inference that records every layer. Changes: rows are added."""
 
     def __init__(self, model: Layer) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class SummaryMode(Mode):
 
 
 def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> tuple[list[LayerRow], int]:
-    """A row for every use of a layer, and the multiply-adds of the whole model for `n` samples."""
+    """Return a row for every use of a layer, and the multiply-adds of the whole model for `n` samples."""
     samples = samples_of(model, samples)
     mode = SummaryMode(model)
     inputs = [Var((n, *sample.shape), sample.dtype) for sample in samples]
@@ -64,11 +64,11 @@ def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -
 
 
 def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> Text:
-    """A table of the model's layers, and its totals.
+    """Return a table of the model's layers and its totals.
 
     Parameters
         samples: one sample of each input; the model's own by default
-        n: samples in a batch
+        n: number of samples in a batch
     """
     rows, macs = rows_of(model, samples, n)
     head = ("layer", "kind", "result", "parameters", "multiply-adds")
@@ -79,7 +79,7 @@ def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """Columns side by side; numbers to the right."""
+    """Return rows as a text table; numbers are aligned to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "  ".join(c.rjust(w) if i > 2 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))) for row in rows
@@ -89,11 +89,12 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
 
 def text(shape: tuple[int, ...]) -> str:
+    """Return a shape as text, such as ``2×3``."""
     return "×".join(map(str, shape)) or "number"
 
 
 def multiply_adds(results: Sequence[Node], operands: Sequence[Node]) -> int:
-    """Of all nodes that the results need beyond the operands."""
+    """Return the multiply-adds of all nodes between operands and results."""
     visited = set(operands)
     waiting = list(results)
     total = 0
@@ -107,7 +108,7 @@ def multiply_adds(results: Sequence[Node], operands: Sequence[Node]) -> int:
 
 
 def node_macs(node: Node) -> int:
-    """Multiply-adds of a convolution or a matrix product; of anything else none."""
+    """Return the multiply-adds of a convolution or matrix product; 0 for other ops."""
     kind = node.op.name
     if kind in ("conv1d", "conv2d", "conv3d"):
         return node.size * prod(node.operands[1].shape[1:])

@@ -1,4 +1,4 @@
-"""TorchNames: arrays of a PyTorch module, which each layer reads by the names that its kind has there."""
+"""TorchNames: arrays of a PyTorch module, by the names within the module."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -9,12 +9,12 @@ from cgraph import Record
 
 
 class TorchNames(Record, eq=False):
-    """The arrays below one module. Changes: what was read.
+    """The arrays below one module. Changes: `read`.
 
     Fields
-        arrays: of the whole file, by name
-        prefix: the module's path and a dot; empty for the whole
-        read: names that were asked for, of all modules together
+        arrays: all arrays of the file, by name
+        prefix: the module's path and a dot; empty for the root
+        read: names that were read, of all modules together
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -22,7 +22,7 @@ class TorchNames(Record, eq=False):
     read: set[str] = field(default_factory=set)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """An array of this module. KeyError with its whole name when it is not there."""
+        """Return an array of this module. KeyError with its full name when it is missing."""
         whole = self.prefix + name
         if whole not in self.arrays:
             raise KeyError(whole)
@@ -33,5 +33,5 @@ class TorchNames(Record, eq=False):
         return self.prefix + name in self.arrays
 
     def below(self, name: str) -> "TorchNames":
-        """Those of a module inside this one."""
+        """Return the arrays of a module inside this one."""
         return TorchNames(self.arrays, f"{self.prefix}{name}.", self.read)

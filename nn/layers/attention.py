@@ -1,4 +1,4 @@
-"""Attention: each position mixes the values of all positions, by how well its query fits their keys."""
+"""Attention: each position mixes the values of all positions, weighted by the products of its query and their keys."""
 
 from dataclasses import field
 
@@ -19,18 +19,18 @@ class MultiHeadAttention(Layer):
 
     Operands
         x: queries ``[n, t, features]``; alone, they are keys and values too
-        y: keys and values ``[n, s, features]``
-        mask: bool ``[t, s]`` or ``[n, 1, t, s]``, false where a query must not see a key; optional third operand
+        y: source of keys and values ``[n, s, features]``
+        mask: bool ``[t, s]`` or ``[n, 1, t, s]``, false where a query must not attend to a key; optional third operand
     Fields
-        causal: no query sees a later key
-        key_heads: heads of keys and values, each for as many neighbouring heads of queries; `heads` by default
-        rotary: queries and keys are turned by angles of this base that grow with the position; None for not at all
-        window: of a causal layer, how many keys a query sees at most, the last ones; 0 for all
-        alibi: of a causal layer, a key counts the less the farther it lies back, in each head by another slope
-        buckets: of distances, each with a trained number that a head adds to its products, as in T5; 0 for none
-        farthest: from this distance on keys share the last bucket
-        softcap: products are held between this number and its negative by a tanh; 0 for not at all
-        use_bias: of the four Linears
+        causal: no query attends to a later key
+        key_heads: heads of keys and values, each shared by equally many heads of queries; `heads` by default
+        rotary: base of rotary position embeddings of queries and keys; None for none
+        window: maximum number of last keys that a query of a causal layer attends to; 0 for all
+        alibi: linear bias of a causal layer that grows with the distance, with another slope in each head
+        buckets: number of buckets of relative distances, each with a trained bias, as in T5; 0 for none
+        farthest: distance from which on keys share the last bucket
+        softcap: products are limited to this absolute value by a tanh; 0 for none
+        use_bias: biases of the four Linears
     Result
         ``[n, t, features]``
     Source
@@ -58,15 +58,20 @@ class MultiHeadAttention(Layer):
     def __post_init__(self) -> None:
         n, heads = self.features, self.key_heads or self.heads
         if n % self.heads:
-            raise ShapeError(f"{n} features do not divide into {self.heads} heads")
+            raise ShapeError(f"features {n} is not a multiple of heads {self.heads}. Change either.")
         if self.heads % heads:
-            raise ShapeError(f"{heads} heads of keys do not serve {self.heads} heads of queries alike")
+            raise ShapeError(f"heads {self.heads} is not a multiple of key_heads {heads}. Change either.")
         if self.rotary is not None and n // self.heads % 2:
-            raise ShapeError(f"heads of {n // self.heads} features have no pairs to turn")
+            raise ShapeError(
+                f"rotary embeddings need heads of an even size, not {n // self.heads}. Change features or heads."
+            )
         if self.alibi and not self.causal:
-            raise ShapeError("alibi counts how far a key lies back, which needs a causal layer")
+            raise ShapeError("alibi=True needs a causal layer. Pass causal=True.")
         if self.buckets and (self.alibi or self.buckets < 4 or self.farthest <= self.buckets):
-            raise ShapeError("buckets are at least 4, for distances up to one that is larger, and without alibi")
+            raise ShapeError(
+                f"buckets {self.buckets}, farthest {self.farthest}, alibi {self.alibi}: use at least 4 buckets, a "
+                "larger farthest, and alibi=False."
+            )
         self.hold(relative=Parameter((self.heads, self.buckets), Gaussian(deviation=0.02)) if self.buckets else None)
         width = n // self.heads * heads
         self.hold(query=Linear(n, n, self.use_bias), key=Linear(n, width, self.use_bias))
@@ -82,7 +87,9 @@ class MultiHeadAttention(Layer):
             q, k = (rotate(z, start, self.rotary) for z in (q, k))
         if mode.cache:
             if not self.causal or len(xs) > 1:
-                raise InputError("a cache is for causal layers that read their own keys, without a mask")
+                raise InputError(
+                    "a cache needs a causal layer with one operand. Pass causal=True, and neither y nor mask."
+                )
             k, v = (mode.cache.extended(self, name, z, mode) for name, z in (("keys", k), ("values", v)))
         bias = self._bias(k.shape[2], x.shape[1], start)
         if bias is not None:
@@ -92,7 +99,7 @@ class MultiHeadAttention(Layer):
         return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """Of four Linears, or of PyTorch's MultiheadAttention, where queries, keys and values are one matrix."""
+        """Return values of four Linears, or of PyTorch's MultiheadAttention, which has one matrix for q, k and v."""
         if "in_proj_weight" not in names:
             return super().from_torch(names)
         arrays = {f"output.{name}": x for name, x in self.output.from_torch(names.below("out_proj")).items()}
@@ -102,19 +109,19 @@ class MultiHeadAttention(Layer):
         return arrays
 
     def _heads(self, x: Node) -> Node:
-        """``[n, t, heads * d]`` as ``[n, heads, t, d]``."""
+        """Return ``[n, t, heads * d]`` as ``[n, heads, t, d]``."""
         n, t, width = x.shape
         d = self.features // self.heads
         return cg.transpose(cg.reshape(x, (n, t, width // d, d)), (0, 2, 1, 3))
 
     def _bias(self, keys: int, queries: int, start: Node | None) -> Node | None:
-        """What distances add to the products; None where they do not count."""
+        """Return the bias of the products by distance; None for none."""
         if self.relative is not None:
             return relative_bias(self.relative, queries, keys, self.farthest, self.causal, start)
         return self._distances(keys, queries, start) if self.alibi else None
 
     def _distances(self, keys: int, queries: int, start: Node | None) -> Node:
-        """What is added to the products, ``[n, heads, 1, keys]``: by key alone, since a row's softmax sees no shift."""
+        """Return the bias ``[n, heads, 1, keys]``, by key alone, since softmax of a row is invariant to a shift."""
         last = cg.reshape(start, (-1, 1, 1, 1)) + (queries - 1) if start is not None else np.int64(keys - 1)
         slopes = alibi_slopes(self.heads).reshape(1, -1, 1, 1)
         return cg.astype(cg.arange(keys) - last, "float32") * slopes

@@ -1,4 +1,4 @@
-"""The block of which convolutional networks are made: convolution, batch norm, activation."""
+"""The standard block of convolutional networks: convolution, batch norm, activation."""
 
 from dataclasses import field
 

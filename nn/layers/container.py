@@ -1,4 +1,4 @@
-"""Layers made of layers."""
+"""Layers that contain layers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from nn.mode import Mode
 
 
 class Sequential(Layer):
-    """One layer after another; several results of one are the operands of the next."""
+    """Layers applied one after another; several results of one are the operands of the next."""
 
     parts: tuple[Layer, ...]
 
@@ -38,7 +38,7 @@ class Residual(Layer):
 
 
 class Branches(Layer):
-    """Several layers on the same operands: one result each, or those joined by `merge`."""
+    """Several layers on the same operands: one result each, or all merged by the layer `merge`."""
 
     parts: tuple[Layer, ...]
     merge: Layer | None = None

@@ -23,11 +23,11 @@ class Conv2d(Layer):
     Fields
         window: height and width of the filters, or one number for both
         stride: pixels from one window to the next, down and across
-        pad: zero pixels around the image: ``"same"`` (as many results as pixels, over stride, the odd one at the
-            end), ``"valid"`` (none), one number, one per axis, or all that stand before and then all behind:
-            ``(top, left, bottom, right)``
+        pad: zero pixels around the image: ``"same"`` (as many results as pixels, divided by the stride; an odd
+            pixel goes to the end), ``"valid"`` (none), one number, one per axis, or first all before and then all after
+            the image: ``(top, left, bottom, right)``
         dilation: pixels from one element of a filter to the next
-        groups: channels and filters fall into so many independent groups
+        groups: number of independent groups of channels and filters
     Result
         ``[n, outputs, p, q]``
     """
@@ -77,8 +77,8 @@ class TransposeConv2d(Layer):
     Operands
         x: ``[n, inputs, h, w]``
     Fields
-        window, stride, dilation, groups: as in the Conv2d of which this is the adjoint
-        pad: pixels of the full result that are cut off, as numbers
+        window, stride, dilation, groups: as in the corresponding Conv2d
+        pad: pixels to cut off the full result, as numbers
     Result
         ``[n, outputs, p, q]`` with ``p = (h - 1) * stride + dilation * (window - 1) + 1 - cut``
     """

@@ -1,4 +1,4 @@
-"""Embedding: a trained row for each of a number of symbols."""
+"""Embedding: a table with a trained row for each symbol."""
 
 from dataclasses import field
 

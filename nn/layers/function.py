@@ -32,11 +32,13 @@ Function = str | Callable[[Any], Node]
 
 
 def activation(function: Function) -> Callable[[Any], Node]:
-    """A function by its name in ACTIVATIONS, or the function itself. ValueError for another name."""
+    """Return an activation by its name in ACTIVATIONS, or the function itself. ValueError for an unknown name."""
     if not isinstance(function, str):
         return function
     if function not in ACTIVATIONS:
-        raise ValueError(f"there is no activation {function!r}; there are {', '.join(ACTIVATIONS)}")
+        raise ValueError(
+            f"activation {function!r} is unknown. Use one of {', '.join(ACTIVATIONS)}, or pass a function."
+        )
     return ACTIVATIONS[function]
 
 

@@ -42,12 +42,12 @@ class Linear(Layer):
 
 
 class SwiGLU(Layer):
-    """``(swish(x @ gate) * (x @ up)) @ down``: what follows attention in Llama.
+    """``(swish(x @ gate) * (x @ up)) @ down``: the feed-forward part of Llama.
 
     Operands
         x: ``[..., features]``
     Fields
-        hidden: columns of `gate` and `up`
+        hidden: number of columns of `gate` and `up`
     Result
         ``[..., features]``
     Source
@@ -73,7 +73,7 @@ class FullyConnected(Linear):
     """A Linear over all axes of a sample at once.
 
     Operands
-        x: ``[n, ...]`` with `inputs` elements a sample
+        x: ``[n, ...]`` with `inputs` elements per sample
     Result
         ``[n, outputs]``
     """

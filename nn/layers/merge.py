@@ -1,4 +1,4 @@
-"""Layers that make one node of several."""
+"""Layers that merge several nodes into one."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -54,4 +54,5 @@ class Concatenate(Layer):
 
 
 def fold(function: Callable[[Node, Node], Node], xs: tuple[Node, ...]) -> Node:
+    """Return the operands combined by a function of two."""
     return reduce(function, xs)

@@ -1,4 +1,4 @@
-"""Layers that disturb their operand in training, and pass it on in inference."""
+"""Layers that add noise to their operand in training and return it unchanged in inference."""
 
 import cgraph as cg
 from cgraph import Node
@@ -6,11 +6,11 @@ from nn.layer import Layer
 from nn.mode import Mode
 
 SELU_FLOOR = -1.7580993408473766
-"""What selu tends to far below zero: ``-gamma * alpha``."""
+"""Limit of selu at minus infinity: ``-gamma * alpha``."""
 
 
 class Dropout(Layer):
-    """Elements set to zero with probability `rate`, the others divided by ``1 - rate``.
+    """Sets elements to zero with probability `rate` and divides the others by ``1 - rate``.
 
     Source: Srivastava et al. 2014.
     """
@@ -28,7 +28,7 @@ class Dropout(Layer):
 
 
 class AlphaDropout(Layer):
-    """Dropout that keeps mean 0 and variance 1 behind selu. Source: Klambauer et al. 2017, arXiv:1706.02515."""
+    """Dropout that preserves mean 0 and variance 1 after selu. Source: Klambauer et al. 2017, arXiv:1706.02515."""
 
     rate: float = 0.5
 
@@ -46,7 +46,7 @@ class AlphaDropout(Layer):
 
 
 class GaussianNoise(Layer):
-    """Normal noise of this deviation added."""
+    """Adds normal noise of this deviation."""
 
     deviation: float
 
@@ -56,7 +56,7 @@ class GaussianNoise(Layer):
 
 
 class GaussianDropout(Layer):
-    """Multiplied with normal noise of mean 1 and the variance of a Dropout of this rate."""
+    """Multiplies by normal noise of mean 1 and the variance of a Dropout of this rate."""
 
     rate: float
 
@@ -72,5 +72,6 @@ class GaussianDropout(Layer):
 
 
 def check_rate(rate: float) -> None:
+    """Raise ValueError unless `rate` is from 0 to below 1."""
     if not 0 <= rate < 1:
-        raise ValueError(f"rate is {rate}; it is the share that is dropped, from 0 to below 1")
+        raise ValueError(f"rate is {rate}. Pass the probability of dropping an element, from 0 to below 1.")

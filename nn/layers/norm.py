@@ -15,25 +15,25 @@ TORCH = {"scale": "weight", "shift": "bias", "mean": "running_mean", "variance":
 
 
 class Norm(Layer):
-    """What all norms have: PyTorch's names of their Parameters."""
+    """Base of all norms, with PyTorch's names of their Parameters."""
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
         return {name: names[TORCH[name]] for name, x in vars(self).items() if isinstance(x, Parameter)}
 
 
 class BatchNorm(Norm):
-    """Each channel brought to mean 0 and variance 1, then scaled and shifted.
+    """Normalises each channel to mean 0 and variance 1, then scales and shifts it.
 
-    In training by the mean and variance of the batch, through which gradients flow; an update edge moves the running
-    statistics toward them. In inference by the running statistics alone.
+    Training uses the mean and variance of the batch, through which gradients flow, and an update edge moves the running
+    statistics toward them. Inference uses the running statistics.
 
     Operands
         x: ``[n, channels, ...]``
     Fields
         eps: added to the variance
-        decay: share of the running statistics that a training step keeps
+        decay: weight of the old running statistics in a training step
         scaled: has a trained scale
-        frozen: nothing of it is trained, and the running statistics stay as they are, in training too
+        frozen: uses the running statistics and trains nothing, in training too
     Source
         Ioffe and Szegedy 2015, arXiv:1502.03167
     """
@@ -65,14 +65,14 @@ class BatchNorm(Norm):
         return y
 
     def _follow(self, mode: Mode, mean: Node, variance: Node, count: int) -> None:
-        """Running statistics; the variance of a sample of `count` underestimates by ``(count - 1) / count``."""
+        """Update the running statistics; the variance of `count` samples is biased by ``(count - 1) / count``."""
         unbiased = variance * (count / max(count - 1, 1))
         for running, batch_statistic in ((self.mean, mean), (self.variance, unbiased)):
             mode.update(running, self.decay * mode.latest(running) + (1 - self.decay) * batch_statistic)
 
 
 class GroupNorm(Norm):
-    """Each group of channels of each sample brought to mean 0 and variance 1, then scaled and shifted per channel.
+    """Normalises each group of channels of each sample to mean 0 and variance 1, then scales and shifts per channel.
 
     Operands
         x: ``[n, channels, ...]``
@@ -94,12 +94,12 @@ class GroupNorm(Norm):
 
 
 def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
-    """Each channel of each sample on its own. Source: Ulyanov et al. 2016, arXiv:1607.08022."""
+    """Return a norm of each channel of each sample. Source: Ulyanov et al. 2016, arXiv:1607.08022."""
     return GroupNorm(channels, channels, eps)
 
 
 class RMSNorm(Norm):
-    """The last axis over the root of its mean square, scaled. Source: Zhang and Sennrich 2019, arXiv:1910.07467."""
+    """Divides the last axis by its root mean square and scales it. Source: Zhang and Sennrich 2019, arXiv:1910.07467."""
 
     features: int
     eps: float = 1e-5
@@ -113,7 +113,7 @@ class RMSNorm(Norm):
 
 
 class LayerNorm(Norm):
-    """The last axis brought to mean 0 and variance 1, then scaled and shifted. Source: Ba et al. 2016, 1607.06450."""
+    """Normalises the last axis to mean 0 and variance 1, then scales and shifts. Source: Ba et al. 2016, 1607.06450."""
 
     features: int
     eps: float = 1e-5

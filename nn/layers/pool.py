@@ -1,4 +1,4 @@
-"""Pooling over windows and over whole axes, and the way back up."""
+"""Pooling over windows and over all pixels, upsampling, and padding."""
 
 from typing import ClassVar
 
@@ -15,8 +15,8 @@ class MaxPool2d(Layer):
     Fields
         window: height and width, or one number
         stride: pixels from one window to the next; the window by default
-        pad: as in Conv2d; what is added never wins
-        ceil: the last window may reach over the edge
+        pad: as in Conv2d; padding never is the maximum
+        ceil: the last window may extend beyond the edge
     """
 
     axes: ClassVar[int] = 2
@@ -48,7 +48,7 @@ class AvgPool2d(Layer):
 
     Fields
         window, stride, pad, ceil: as in MaxPool2d
-        count_pad: added zeros count as elements of the window
+        count_pad: padding zeros count as elements of the window
     """
 
     axes: ClassVar[int] = 2
@@ -77,7 +77,7 @@ class AvgPool3d(AvgPool2d):
 
 
 class GlobalMaxPool(Layer):
-    """The largest element of each channel of ``[n, c, ...]``: ``[n, c]``, or with axes of one element kept."""
+    """The largest element of each channel of ``[n, c, ...]``: ``[n, c]``, or with `keep` ``[n, c, 1, ...]``."""
 
     keep: bool = False
 
@@ -86,7 +86,7 @@ class GlobalMaxPool(Layer):
 
 
 class GlobalAvgPool(Layer):
-    """The mean of each channel of ``[n, c, ...]``: ``[n, c]``, or with axes of one element kept."""
+    """The mean of each channel of ``[n, c, ...]``: ``[n, c]``, or with `keep` ``[n, c, 1, ...]``."""
 
     keep: bool = False
 
@@ -95,7 +95,7 @@ class GlobalAvgPool(Layer):
 
 
 class UpSampling(Layer):
-    """Every element of ``[n, c, ...]`` repeated `factor` times along each axis after the channels."""
+    """Repeats every element of ``[n, c, ...]`` `factor` times along each axis after the channels."""
 
     factor: Sizes = 2
 
@@ -107,7 +107,7 @@ class UpSampling(Layer):
 
 
 class Padding(Layer):
-    """Constant elements around ``[n, c, ...]``: `before` and `behind` per axis after the channels."""
+    """Pads ``[n, c, ...]`` with a constant: `before` and `behind` per axis after the channels."""
 
     before: Sizes
     behind: Sizes
@@ -121,7 +121,7 @@ class Padding(Layer):
 
 
 def geometry(layer: MaxPool2d | AvgPool2d, x: Node) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Window, stride and padding of a pooling of `x`."""
+    """Return window, stride and padding of a pooling of `x`."""
     window = sizes(layer.window, layer.axes)
     stride = window if layer.stride is None else sizes(layer.stride, layer.axes)
     return window, stride, pads(layer.pad, x.shape[2:], window, stride, (1,) * layer.axes)

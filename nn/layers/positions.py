@@ -1,4 +1,4 @@
-"""Positions in attention: queries and keys that are turned, slopes by which distance counts, tables of distances."""
+"""Positions in attention: rotary embeddings, ALiBi slopes and relative position biases."""
 
 from math import log, log2
 
@@ -9,12 +9,12 @@ from cgraph import Node
 
 
 def rotate(x: Node, start: Node | None = None, base: float = 10000.0) -> Node:
-    """Each pair of elements half a head apart is turned by an angle in proportion to the position.
+    """Return `x` with each pair of elements half a head apart rotated by an angle proportional to the position.
 
     Parameters
         x: ``[n, heads, t, d]`` with an even d
         start: int64 ``[n]``, the position of the first row; 0 by default
-        base: pair i of a head is turned by ``position / base**(2 i / d)``
+        base: pair i of a head is rotated by ``position / base**(2 i / d)``
     Source
         Su et al. 2021, arXiv:2104.09864, in the order of GPT-NeoX and Llama
     """
@@ -28,7 +28,7 @@ def rotate(x: Node, start: Node | None = None, base: float = 10000.0) -> Node:
 
 
 def alibi_slopes(heads: int) -> np.ndarray:
-    """The slope of each head, from steep to flat.
+    """Return the slope of each head, in falling order.
 
     Source
         Press et al. 2021, arXiv:2108.12409
@@ -40,14 +40,14 @@ def alibi_slopes(heads: int) -> np.ndarray:
 
 
 def relative_bias(table: Node, queries: int, keys: int, farthest: int, causal: bool, start: Node | None = None) -> Node:
-    """What a table of distances adds to the products of queries and keys, ``[1 or n, heads, queries, keys]``.
+    """Return the bias of the products of queries and keys by distance, ``[1 or n, heads, queries, keys]``.
 
-    Rows of the result overlap: it is a view of one number for each distance, and needs no more bytes.
+    Rows of the result overlap: it is a view of one number for each distance and needs no more bytes.
 
     Parameters
         table: ``[heads, buckets]``
-        farthest: from this distance on all keys are in the last bucket
-        causal: later keys, which no query sees, have no buckets
+        farthest: distance from which on all keys are in the last bucket
+        causal: no query attends to later keys, so these have no buckets
         start: int64 ``[n]``, the positions of the first queries among the keys; 0 by default
     Source
         Raffel et al. 2020, arXiv:1910.10683 (T5)
@@ -62,7 +62,7 @@ def relative_bias(table: Node, queries: int, keys: int, farthest: int, causal: b
 
 
 def relative_buckets(distances: np.ndarray, buckets: int, farthest: int, causal: bool) -> np.ndarray:
-    """The bucket of each distance from a query to a key: one for each near one, then ever wider ones.
+    """Return the bucket of each distance from a query to a key: one for each small distance, then logarithmic ones.
 
     Unless `causal`, later keys have the second half of the buckets.
     """

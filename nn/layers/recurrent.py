@@ -1,8 +1,8 @@
 """Recurrent layers: one cell, applied to each step of a sequence in turn.
 
 Operands are ``[n, steps, inputs]``. The result is the last state ``[n, units]``, or with ``sequence=True`` the states
-after every step, ``[n, steps, units]``. The steps are unrolled: the graph grows with the sequence, and so the planner
-sees every step. ``x W`` is computed step by step: of one product for all steps, the gradient of every step's slice
+after every step, ``[n, steps, units]``. The steps are unrolled, so the graph grows with the sequence and the planner
+plans every step. ``x W`` is computed step by step: with one product for all steps, the gradient of each step's slice
 would be as large as the product.
 """
 
@@ -21,7 +21,7 @@ from nn.torch_names import TorchNames
 
 
 class RecurrentCell(Layer):
-    """What all cells have: weights of the operand and of the state, and a bias, for `gates` gates side by side."""
+    """Base of all cells: weights of operand and state, and a bias, for `gates` gates side by side."""
 
     gates: ClassVar[int] = 1
     inputs: int
@@ -38,11 +38,11 @@ class RecurrentCell(Layer):
         self.hold(state_weight=Parameter((self.units, width), Orthogonal()), bias=Parameter((width,), ZEROS))
 
     def begin(self, n: int) -> tuple[Node, ...]:
-        """The state before the first step; its first part is the result."""
+        """Return the state before the first step; its first part is the result."""
         return (cg.zeros((n, self.units)),)
 
     def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        """The state after a step that reads x ``[n, inputs]``."""
+        """Return the state after a step that reads x ``[n, inputs]``."""
         raise NotImplementedError
 
     def build(self, *xs: Node, mode: Mode) -> Node:
@@ -55,12 +55,13 @@ class RecurrentCell(Layer):
         return cg.stack(states, axis=1) if self.sequence else states[-1]
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """Of PyTorch's layer along a sequence (``weight_ih_l0``) or its cell; its two biases are added."""
+        """Return values of PyTorch's layer (``weight_ih_l0``) or cell; its two biases are added."""
         end = "_l0" if "weight_ih_l0" in names else ""
         arrays = {"weight": names[f"weight_ih{end}"].T, "state_weight": names[f"weight_hh{end}"].T}
         return arrays | self.torch_bias(names[f"bias_ih{end}"], names[f"bias_hh{end}"])
 
     def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the biases of PyTorch's two."""
         return {"bias": operand + state}
 
 
@@ -92,7 +93,7 @@ class GRU(RecurrentCell):
     """Gates in the order update, reset, candidate: ``h = z * h + (1 - z) * n``; see cg.gru_cell.
 
     Fields
-        state_bias: inside the reset of the candidate
+        state_bias: bias of the candidate, multiplied by the reset gate
     """
 
     gates: ClassVar[int] = 3
@@ -106,21 +107,22 @@ class GRU(RecurrentCell):
         return (cg.gru_cell(x, state[0], self.weight, self.state_weight, self.bias, self.state_bias),)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """As of any cell; PyTorch has the reset before the update."""
+        """Return values as of any cell; PyTorch has the reset gate before the update gate."""
         arrays = super().from_torch(names)
-        return arrays | {name: self._turned(arrays[name]) for name in ("weight", "state_weight", "bias")}
+        return arrays | {name: self._swap_gates(arrays[name]) for name in ("weight", "state_weight", "bias")}
 
     def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
         n = 2 * self.units
         return {"bias": np.concatenate([operand[:n] + state[:n], operand[n:]]), "state_bias": state[n:]}
 
-    def _turned(self, gates: np.ndarray) -> np.ndarray:
+    def _swap_gates(self, gates: np.ndarray) -> np.ndarray:
+        """Return gates with the first two swapped."""
         first, second, third = np.split(gates, 3, axis=-1)
         return np.concatenate([second, first, third], axis=-1)
 
 
 class Bidirectional(Layer):
-    """One layer along the sequence and one against it, side by side along the features."""
+    """Two cells, forward and backward along the sequence, concatenated along the features."""
 
     forward: RecurrentCell
     backward: RecurrentCell

@@ -1,4 +1,4 @@
-"""Layers that change shapes and compute nothing."""
+"""Layers that change shapes."""
 
 from math import prod
 from typing import Any
@@ -10,7 +10,7 @@ from nn.mode import Mode
 
 
 class Input(Layer):
-    """Passes its operand on, and says which shape a sample has."""
+    """Returns its operand and defines the shape of a sample."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
@@ -21,12 +21,14 @@ class Input(Layer):
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         if xs[0].shape[1:] != tuple(self.shape):
-            raise ShapeError(f"Input takes samples of shape {list(self.shape)}, and is given {xs[0]!r}")
+            raise ShapeError(
+                f"Input takes samples of shape {list(self.shape)}, not {xs[0]!r}. Reshape them, or change the Input."
+            )
         return xs[0]
 
 
 class Reshape(Layer):
-    """Each sample under another shape of as many elements; one axis may be -1."""
+    """Reshapes each sample; one axis may be -1."""
 
     shape: tuple[int, ...]
 
@@ -38,7 +40,7 @@ class Reshape(Layer):
 
 
 class Flatten(Layer):
-    """Each sample along one axis."""
+    """Reshapes each sample to one axis."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         return cg.reshape(xs[0], (xs[0].shape[0], prod(xs[0].shape[1:])))

@@ -1,4 +1,4 @@
-"""Sizes and padding of windows, as users write them, in the form that ops take."""
+"""Sizes and padding of windows, converted to the form of the ops."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ Pad = str | int | Sequence[int]
 
 
 def sizes(value: Sizes, axes: int) -> tuple[int, ...]:
-    """One size per axis. ShapeError for another number of them."""
+    """Return one size per axis. ShapeError for a wrong number of sizes."""
     per_axis = (value,) * axes if isinstance(value, int) else tuple(value)
     if len(per_axis) != axes:
-        raise ShapeError(f"{list(per_axis)} are {len(per_axis)} sizes for {axes} axes")
+        raise ShapeError(f"{list(per_axis)} are {len(per_axis)} sizes for {axes} axes. Pass one size, or one per axis.")
     return per_axis
 
 
 def pads(
     pad: Pad, shape: Sequence[int], window: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[int, ...]:
-    """Elements to add before every axis, then behind every axis.
+    """Return the elements to add before every axis, then after every axis.
 
     Parameters
         pad: ``"same"``, ``"valid"``, one number, one per axis, or two per axis in the order of the result
@@ -32,13 +32,13 @@ def pads(
         both = [same_pad(*one) for one in zip(shape, window, stride, dilation)]
         return tuple(n // 2 for n in both) + tuple(n - n // 2 for n in both)
     if isinstance(pad, str):
-        raise ShapeError(f"pad is {pad!r}; use 'same', 'valid' or numbers")
+        raise ShapeError(f"pad is {pad!r}. Use 'same', 'valid' or numbers.")
     if not isinstance(pad, int) and len(pad) == 2 * axes:
         return tuple(pad)
     return sizes(pad, axes) * 2
 
 
 def same_pad(n: int, window: int, stride: int, dilation: int) -> int:
-    """Elements to add so that an axis of n has ``ceil(n / stride)`` windows."""
+    """Return the elements to add so that an axis of n has ``ceil(n / stride)`` windows."""
     covered = (-(-n // stride) - 1) * stride + dilation * (window - 1) + 1
     return max(covered - n, 0)

@@ -1,4 +1,4 @@
-"""Clipping: bounds on gradients."""
+"""Clipping of gradients."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,15 @@ from cgraph import Node, Record
 
 
 class Clipping(Record):
-    """Gradients held within bounds."""
+    """A bound on gradients."""
 
     def clipped(self, gradients: Sequence[Node]) -> list[Node]:
+        """Return the clipped gradients."""
         raise NotImplementedError
 
 
 class ClipValue(Clipping):
-    """Each element held between `low` and `high`."""
+    """Clips each element to `low` and `high`."""
 
     low: float
     high: float
@@ -24,7 +25,7 @@ class ClipValue(Clipping):
 
 
 class ClipL2(Clipping):
-    """All gradients together shortened to a Euclidean norm of at most `limit`."""
+    """Scales all gradients together to a Euclidean norm of at most `limit`."""
 
     limit: float
 

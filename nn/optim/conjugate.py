@@ -1,14 +1,13 @@
 """Nonlinear conjugate gradients: the direction is minus the gradient plus beta times the direction before.
 
-All weights together are one vector. The variants differ in beta; with g, g' the gradients now and before, y = g - g'
-and s' the direction before:
+All weights together are one vector. The variants differ in beta; g and g' are the current and the previous gradient,
+y = g - g', and s' is the previous direction:
 
     Hestenes–Stiefel  g·y / s'·y        Fletcher–Reeves  g·g / g'·g'      Polak–Ribière  max(0, g·y / g'·g')
     Conjugate descent g·g / -s'·g'      Dai–Yuan         g·g / s'·y
 
-Source: Hager and Zhang 2006, "A survey of nonlinear conjugate gradient methods". There is no line search here: the
-learning rate is the step along the direction. Noise of small batches is held against by starting afresh every
-`restart` steps.
+Source: Hager and Zhang 2006, "A survey of nonlinear conjugate gradient methods". There is no line search: the
+learning rate is the step length. A restart every `restart` steps limits the noise of small batches.
 """
 
 from collections.abc import Sequence
@@ -22,17 +21,17 @@ TINY = 1e-30
 
 
 class ConjugateGradient(Method):
-    """What all variants share.
+    """Base of all variants.
 
     Fields
-        restart: the direction is minus the gradient at every so many steps
+        restart: number of steps after which the direction is minus the gradient again
     """
 
     restart: int = 100
     remembers: ClassVar[tuple[str, ...]] = ("gradient", "along")
 
     def beta(self, g: "InnerProducts") -> tuple[Node, Node]:
-        """Numerator and denominator."""
+        """Return numerator and denominator of beta."""
         raise NotImplementedError
 
     def directions(
@@ -101,7 +100,7 @@ class InnerProducts(Record):
 
 
 def total_sum(products: list[Node]) -> Node:
-    """The sum of all elements of all products."""
+    """Return the sum of all elements of all products."""
     accumulator = cg.sum(products[0])
     for x in products[1:]:
         accumulator = accumulator + cg.sum(x)

@@ -7,11 +7,11 @@ import cgraph as cg
 from cgraph import Node, Record
 
 Slots = dict[str, Node]
-"""What a method remembers of one weight, by name; in the shape of the weight."""
+"""State of a method for one weight, by name, in the shape of the weight."""
 
 
 class Method(Record):
-    """How a step follows from gradients."""
+    """A rule that computes directions from gradients."""
 
     remembers: ClassVar[tuple[str, ...]] = ()
     """Names of slots; all are zero before the first step."""
@@ -19,11 +19,11 @@ class Method(Record):
     def directions(
         self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node
     ) -> list[tuple[Node, Slots]]:
-        """The direction for every weight, and what is remembered from now on."""
+        """Return the direction and the new slots of every weight."""
         return [self.direction(w, g, s, step) for w, g, s in zip(weights, gradients, slots)]
 
     def direction(self, weight: Node, gradient: Node, slots: Slots, step: Node) -> tuple[Node, Slots]:
-        """The same for one weight; `step` is a float32 node that counts from 0."""
+        """Return the direction and the new slots of one weight; `step` is a float32 node that counts from 0."""
         raise NotImplementedError
 
 
@@ -35,7 +35,7 @@ class GradientDescent(Method):
 
 
 class Adagrad(Method):
-    """Divided by the root of the sum of all squared gradients. Source: Duchi et al. 2011."""
+    """Gradient divided by the root of the sum of all squared gradients. Source: Duchi et al. 2011."""
 
     eps: float = 1e-8
     remembers: ClassVar[tuple[str, ...]] = ("squares",)
@@ -46,7 +46,7 @@ class Adagrad(Method):
 
 
 class RMSprop(Method):
-    """Divided by the root of a running mean of squared gradients. Source: Hinton, lecture 6e, 2012."""
+    """Gradient divided by the root of a running mean of squared gradients. Source: Hinton, lecture 6e, 2012."""
 
     decay: float = 0.9
     eps: float = 1e-8
@@ -58,7 +58,7 @@ class RMSprop(Method):
 
 
 class Adam(Method):
-    """Running mean over root of running mean of squares, both corrected for their start at zero.
+    """Running mean divided by the root of the running mean of squares, both with bias correction.
 
     Source: Kingma and Ba 2014, arXiv:1412.6980.
     """
@@ -76,7 +76,7 @@ class Adam(Method):
 
 
 class AdamW(Adam):
-    """Adam whose weights shrink by `decay` besides, apart from the gradient.
+    """Adam with weight decay that is independent of the gradient.
 
     Source: Loshchilov and Hutter 2017, arXiv:1711.05101.
     """
@@ -89,6 +89,6 @@ class AdamW(Adam):
 
 
 def correction(beta: float, step: Node) -> Node:
-    """``1 - beta ** (step + 1)`` in float64, where it does not cancel."""
+    """Return ``1 - beta ** (step + 1)``, computed in float64 to avoid cancellation."""
     exponent = cg.astype(step, "float64") + 1.0
     return cg.astype(1.0 - cg.power(beta, exponent), "float32")

@@ -1,23 +1,24 @@
-"""Momentum: part of the last change of a weight goes on."""
+"""Momentum: a share of the last change of a weight is added to the next."""
 
 from cgraph import Node, Record
 
 
 class Momentum(Record):
-    """From the last change and the wanted one to what is remembered and what is subtracted from the weight.
+    """A rule that combines the last change with the update of a step.
 
     Fields
-        share: of the last change that goes on
+        share: share of the last change that is added
     """
 
     share: float = 0.9
 
     def changes(self, last: Node, update: Node) -> tuple[Node, Node]:
+        """Return the change to store and the change to subtract from the weight."""
         raise NotImplementedError
 
 
 class Standard(Momentum):
-    """``change = share * last + wanted``. Source: Polyak 1964."""
+    """``change = share * last + update``. Source: Polyak 1964."""
 
     def changes(self, last: Node, update: Node) -> tuple[Node, Node]:
         change = self.share * last + update
@@ -25,7 +26,7 @@ class Standard(Momentum):
 
 
 class Nesterov(Momentum):
-    """As Standard, but what is subtracted looks one step ahead: ``share * change + wanted``.
+    """As Standard, but the subtracted change looks one step ahead: ``share * change + update``.
 
     Source: Nesterov 1983; in this form Sutskever et al. 2013.
     """

@@ -16,14 +16,14 @@ from nn.optim.schedules import Const, Rate
 
 
 class Optimiser(Record):
-    """How weights follow from gradients. Everything is built into the graph of a training step.
+    """A rule that changes weights by gradients. All of it is part of the graph of a training step.
 
     Fields
-        method: from gradients to directions
-        rate: the learning rate at each step
-        momentum: how much of the last change goes on
-        clipping: bounds on the gradients
-        regularisation: a penalty on the weights, added to the loss
+        method: computes directions from gradients
+        rate: learning rate of each step
+        momentum: combines each change with the last one
+        clipping: bounds the gradients
+        regularisation: penalty on the weights, added to the loss
     """
 
     method: Method = Adam()
@@ -41,7 +41,7 @@ class Optimiser(Record):
 
     @staticmethod
     def of(optimiser: "Optimiser | Method | None") -> "Optimiser":
-        """A method alone has the default rate, and Adam is the default method."""
+        """Return an Optimiser: a method alone has the default rate, and Adam is the default method."""
         return (
             optimiser
             if isinstance(optimiser, Optimiser)
@@ -51,7 +51,7 @@ class Optimiser(Record):
         )
 
     def state(self, parameters: dict[str, Parameter]) -> dict[str, Var]:
-        """Vars for what is remembered between steps, by name: the number of the step and, per weight, its slots."""
+        """Return the Vars of the state between steps, by name: the step number and the slots of each weight."""
         names = self.method.remembers + (("change",) if self.momentum else ())
         variables = {"step": Var((), "int64", "step").assign(0)}
         for path, x in parameters.items():
@@ -62,7 +62,7 @@ class Optimiser(Record):
         return variables
 
     def penalty(self, parameters: dict[str, Parameter]) -> Node | None:
-        """What regularisation adds to the loss: of weights with two axes or more, so not of biases and scales."""
+        """Return the penalty of weights with two axes or more, which excludes biases and scales; None for none."""
         if self.regularisation is None:
             return None
         total = None
@@ -75,7 +75,7 @@ class Optimiser(Record):
     def updates(
         self, parameters: dict[str, Parameter], gradients: Sequence[Node], state: dict[str, Var]
     ) -> tuple[dict[Var, Node], Node]:
-        """Update edges of the weights and of `state`, and the learning rate."""
+        """Return the update edges of the weights and of `state`, and the learning rate."""
         step = cg.astype(state["step"], "float32")
         rate = self.rate.at(step)
         if self.clipping is not None:

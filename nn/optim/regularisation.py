@@ -1,13 +1,14 @@
-"""Regularisation: a penalty on weights."""
+"""Regularisation: penalties on weights."""
 
 import cgraph as cg
 from cgraph import Node, Record
 
 
 class Regularisation(Record):
-    """What a weight adds to the loss."""
+    """A penalty that a weight adds to the loss."""
 
     def penalty(self, weight: Node) -> Node:
+        """Return the penalty of a weight."""
         raise NotImplementedError
 
 
@@ -30,7 +31,7 @@ class L2(Regularisation):
 
 
 class Elastic(Regularisation):
-    """Both: `absolute` times the sum of absolute values, `square` times the sum of squares."""
+    """L1 and L2: `absolute` times the sum of absolute values, `square` times the sum of squares."""
 
     absolute: float
     square: float

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the real number of the step, which is a Var of the graph."""
+"""Learning rates as functions of the step number, which is a Var of the graph."""
 
 from math import pi
 
@@ -10,12 +10,12 @@ class Rate(Record):
     """A learning rate, computed in the graph."""
 
     def at(self, step: Node) -> Node:
-        """The float32 rate of step `step`, a float32 node that counts from 0."""
+        """Return the float32 rate of step `step`, a float32 node that counts from 0."""
         raise NotImplementedError
 
 
 class Const(Rate):
-    """The same at every step."""
+    """A constant rate."""
 
     rate: float = 0.001
 
@@ -44,7 +44,7 @@ class ExpDecay(Rate):
 
 
 class Schedule(Rate):
-    """One rate after another; the last one stays."""
+    """A list of rates, one for each step; the last one stays."""
 
     rates: tuple[float, ...]
 
@@ -56,7 +56,7 @@ class Schedule(Rate):
 
 
 class Cosine(Rate):
-    """Up in a line for `warmup` steps, then down half a cosine until `steps`, then `floor`.
+    """Linear warm-up for `warmup` steps, then half a cosine down to `floor` at `steps`.
 
     Source: Loshchilov and Hutter 2016, arXiv:1608.03983.
     """
@@ -73,9 +73,9 @@ class Cosine(Rate):
 
 
 class Trapezoid(Rate):
-    """Up in a line for `warmup` steps, level, and down in a line over the last `fall` of `steps`.
+    """Linear warm-up for `warmup` steps, constant, and linear decay over the last `fall` of `steps`.
 
-    Until it falls it does not depend on `steps`, so a run may be made longer from a checkpoint.
+    Before the decay it does not depend on `steps`, so a run can be extended from a checkpoint.
 
     Source: Hu et al. 2024, arXiv:2404.06395, section 4.2.
     """
@@ -91,7 +91,7 @@ class Trapezoid(Rate):
 
 
 class Steps(Rate):
-    """Up in a line for `warmup` steps, then level, and times `factor` at each of the steps `at_steps`."""
+    """Linear warm-up for `warmup` steps, then constant, and multiplied by `factor` at each of the steps `at_steps`."""
 
     rate: float
     at_steps: tuple[int, ...]

@@ -188,7 +188,7 @@ def test_what_does_not_fit_is_refused_before_anybody_is_asked(options, error, te
 def test_a_class_without_a_score_is_refused():
     data = loader()
     data.arrays[1][70] = 3
-    with pytest.raises(PositionError, match="class 3 is wanted"):
+    with pytest.raises(PositionError, match="class 3 has no score"):
         trained(None, network(), data, engine="cpu")
 
 

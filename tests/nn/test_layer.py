@@ -82,7 +82,7 @@ def test_initialisers_have_their_variance():
 def test_weights_can_be_zeros():
     model = nn.models.mlp("zeros", (6, 4, 2))
     assert all((x.value == 0).all() for x in model.variables().values())
-    with pytest.raises(ValueError, match="give a seed, 'zeros' or None"):
+    with pytest.raises(ValueError, match="Pass a seed, 'zeros' or None"):
         nn.models.mlp("ones", (6, 4, 2))
 
 

@@ -165,7 +165,7 @@ def test_lambda_layers_and_activations():
     soft = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
     assert_close(run(nn.Activation("softmax"), x), soft)
     assert_close(run(nn.Activation(cg.tanh), x), np.tanh(x))
-    with pytest.raises(ValueError, match="no activation 'rleu'"):
+    with pytest.raises(ValueError, match="activation 'rleu' is unknown"):
         nn.Activation("rleu")
 
 

@@ -71,9 +71,9 @@ def test_a_function_of_ones_own_is_the_mean_over_samples():
 def test_what_is_no_metric_is_refused():
     scores, wanted = next(batches())
     for metric in (nn.metrics.accuracy(), nn.metrics.top_k(1), nn.metrics.confusion(CLASSES)):
-        with pytest.raises(ShapeError, match="classes .* for scores"):
+        with pytest.raises(ShapeError, match="classes .* do not fit scores"):
             figures([metric], [(scores, wanted[:-1])])
-    with pytest.raises(ShapeError, match="a metric of 4 classes"):
+    with pytest.raises(ShapeError, match="the metric has 4 classes"):
         figures([nn.metrics.mean_iou(4)], [(scores, wanted)])
     with pytest.raises(ShapeError, match="a metric is one number"):
         figures([lambda scores, wanted: scores], [(scores, wanted)])

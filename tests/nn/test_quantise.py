@@ -32,8 +32,8 @@ def test_other_samples_are_refused():
     for samples, batch, text in (
         (np.ones((3, 11), "float32"), 1, "input 0"),
         (np.ones((3, 12), "float32"), 4, "at least one sample"),
-        ((np.ones((3, 12), "float32"),) * 2, 1, "given 2"),
-        (np.ones((3, 12), "float32"), 0, "0 samples at once"),
+        ((np.ones((3, 12), "float32"),) * 2, 1, "1 inputs, not 2"),
+        (np.ones((3, 12), "float32"), 0, "batch is 0"),
     ):
         with pytest.raises(InputError, match=text):
             nn.quantise(model, samples, batch=batch)

@@ -24,7 +24,7 @@ def test_a_loss_broadcasts_nothing(loss):
 
 
 def test_classes_are_as_many_as_rows_of_scores():
-    with pytest.raises(ShapeError, match="classes classes int64.* for scores"):
+    with pytest.raises(ShapeError, match="classes classes int64.* do not fit scores"):
         cross_entropy(ROWS, WHOLE)
 
 

@@ -104,7 +104,7 @@ def test_names_are_changed(tmp_path, rename):
 
 def test_what_becomes_none_is_left_out(tmp_path):
     path = written(tmp_path, torch_arrays() | {"other.weight": draw(2)})
-    with pytest.raises(FormatError, match=r"nothing here reads other\.weight; see rename"):
+    with pytest.raises(FormatError, match=r"no layer reads other\.weight\. Map these names with rename="):
         nn.load_torch(Headed(), path)
     nn.load_torch(Headed(), path, {"other": None})
 
@@ -125,5 +125,5 @@ def test_what_does_not_fit_is_refused_and_nothing_is_assigned(tmp_path, change, 
 
 def test_two_arrays_of_one_name_are_refused(tmp_path):
     path = written(tmp_path, torch_arrays() | {"neck.weight": draw(3, 4)})
-    with pytest.raises(FormatError, match="is the second array that becomes"):
+    with pytest.raises(FormatError, match="is the second array that rename= maps to"):
         nn.load_torch(Headed(), path, {"neck": "head"})

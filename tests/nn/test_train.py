@@ -70,7 +70,7 @@ def test_a_method_alone_is_an_optimiser():
 @pytest.mark.parametrize("wrong", [3, -1])
 def test_a_class_without_a_score_is_refused_and_changes_no_weight(wrong):
     x, y = data()
-    with pytest.raises(PositionError, match=f"class {wrong} is wanted.*scores of 0 to 2"):
+    with pytest.raises(PositionError, match=f"class {wrong} has no score.*scores of 0 to 2"):
         run(model(), 1, validation=(x, np.full_like(y, wrong)))
     y[70] = wrong
     network = model()
