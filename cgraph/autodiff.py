@@ -1,8 +1,8 @@
-"""gradient(y, xs): graph in, graph out.
+"""Differentiation: a graph with gradient nodes from a graph.
 
-Reverse mode walks the graph once from `y` down, asking each op for the gradient of its operands. Forward mode is
-reverse mode twice: the gradient is linear in the gradient `u` of the result, so its own gradient with respect to `u`
-carries a tangent forward, whatever `u` is (Townsend 2017, "A new trick for calculating Jacobian vector products").
+Reverse mode walks the graph once from `y` to its operands and calls each op's `grad`. Forward mode is reverse mode
+twice: the gradient is linear in the gradient `u` of the result, so its own gradient with respect to `u` carries a
+tangent forward, for any `u` (Townsend 2017, "A new trick for calculating Jacobian vector products").
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ def gradient(y: NodeLike, xs: Node, seed: NodeLike | None = None) -> Node: ...
 def gradient(y: NodeLike, xs: Sequence[Node], seed: NodeLike | None = None) -> list[Node]: ...
 @locates_errors
 def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = None) -> Any:
-    """The gradient of `y` with respect to each of `xs`, as nodes of their shapes.
+    """Return the gradient of `y` with respect to each of `xs`, as nodes of their shapes.
 
     Parameters
-        y: a float node; of any shape, and perhaps complex, when `seed` is given, else of one element
-        xs: one node or several; zeros for those that `y` does not depend on; of a real `y`, the gradient for a complex
-            ``a + ib`` is ``dy/da - i dy/db``
+        y: a float node of one element; with `seed`, of any shape, and possibly complex
+        xs: one node or several; the gradient is zero for those on which `y` does not depend. For a real `y` and a
+            complex ``a + ib`` it is ``dy/da - i dy/db``
         seed: the gradient with respect to `y` itself, of its shape; ones by default
     Raises
-        NoGradientError: an op on the way has no gradient; it is named
-        ShapeError, DTypeError: `y` has several elements and no seed, or is no float
+        NoGradientError: an op on the path has no gradient; the message names it
+        ShapeError, DTypeError: `y` has several elements and no seed, or is not a float
     """
     nodes = [xs] if isinstance(xs, Node) else list(xs)
     result = pullback([y], [seed_of(y, seed)], nodes)
@@ -40,15 +40,14 @@ def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = Non
 
 @locates_errors
 def jvp(y: NodeLike, xs: Node | Sequence[Node], tangents: Any) -> Node:
-    """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
+    """Return the directional derivative of `y` along tangents of `xs`: forward mode, a node of y's spec.
 
     Parameters
         y: a float node of any shape
-        xs, tangents: a node and its tangent, or as many of one as of the other; pairs of equal specs; a tangent is a
-            node or an array
+        xs, tangents: a node and its tangent, or equally many of both; a tangent is a node or array of the same spec
     Raises
-        NoGradientError: an op on the way has no gradient
-        ShapeError, DTypeError: a tangent does not fit, or there are not as many; `y` is no float
+        NoGradientError: an op on the path has no gradient
+        ShapeError, DTypeError: a tangent does not fit, or their number; `y` is not a float
     """
     nodes, along = pairs(xs, tangents, "tangent")
     u = Var(y.shape, y.dtype, "cotangent")
@@ -56,19 +55,19 @@ def jvp(y: NodeLike, xs: Node | Sequence[Node], tangents: Any) -> Node:
 
 
 def pairs(xs: Node | Sequence[Node], along: Any, what: str) -> tuple[list[Node], list[Node]]:
-    """Nodes, and a node of the same spec for each. ShapeError where one does not fit, or there are not as many."""
+    """Return nodes, and a node of the same spec for each. ShapeError if one does not fit, or their number."""
     nodes, vectors = ([xs], [along]) if isinstance(xs, Node) else (list(xs), list(along))
     if len(nodes) != len(vectors):
-        raise ShapeError(f"{len(nodes)} nodes to change, {len(vectors)} {what}s")
+        raise ShapeError(f"there are {len(nodes)} nodes and {len(vectors)} {what}s; pass one {what} for each node")
     directions = [as_node(v, x.dtype) for x, v in zip(nodes, vectors)]
     for x, v in zip(nodes, directions):
         if x.spec != v.spec:
-            raise ShapeError(f"{what} {v.spec} for {x.name} {x.spec}")
+            raise ShapeError(f"{what} {v.spec} does not fit {x.name} {x.spec}; pass one of the same shape and dtype")
     return nodes, directions
 
 
 def substitute(y: Node, old: Node, new: Node) -> Node:
-    """`y` with `new` in the place of `old`."""
+    """Return `y` with `old` replaced by `new`."""
     return rebuild((y,), lambda node, _: new if node is old else None)[0]
 
 
@@ -78,9 +77,11 @@ def hessian_vector_product(y: NodeLike, xs: Node, v: Any) -> Node: ...
 def hessian_vector_product(y: NodeLike, xs: Sequence[Node], v: Sequence[Any]) -> list[Node]: ...
 @locates_errors
 def hessian_vector_product(y: NodeLike, xs: Node | Sequence[Node], v: Any) -> Any:
-    """The second derivative of `y` (one element) with respect to `xs` times `v`, of their specs: forward over reverse.
+    """Return the product of the Hessian of `y` (one element) with `v`, by forward over reverse mode.
 
-    `xs` is one node or several, `v` a node or an array for each.
+    Parameters
+        xs: one node or several, with respect to which the Hessian is taken
+        v: a node or an array of the same spec for each
 
     Raises
         NoGradientError, ShapeError, DTypeError: as for `gradient` and `jvp`

@@ -1,7 +1,7 @@
-"""Every exception that a user can meet, and byte counts as text.
+"""All exceptions that a user can meet, and byte counts as text.
 
-A message names who complains, the values with their unit, the limit, and where the user's own line is. It quotes names
-from files as visible text.
+A message names the operation, the values with their units, the limit and the user's line. Names from files are
+quoted with invisible characters escaped.
 """
 
 from cgraph.terminal import visible
@@ -11,7 +11,7 @@ class CgraphError(Exception):
     """Base of all errors of this library."""
 
     is_located = False
-    """The message says already which op, and which of the user's lines, it is about."""
+    """True if the message already names the op and the user's line."""
 
     def __str__(self) -> str:
         return visible(super().__str__())
@@ -22,31 +22,31 @@ class ShapeError(CgraphError, ValueError):
 
 
 class DTypeError(CgraphError, TypeError):
-    """A dtype is not supported here, or a conversion would lose the value's kind."""
+    """A dtype is not supported here, or a conversion would lose the imaginary part or fraction."""
 
 
 class ArgumentError(CgraphError, TypeError, ValueError):
-    """A function is given something of a kind that it does not take."""
+    """An argument is of an unsupported kind."""
 
 
 class NoMeaningError(CgraphError, TypeError, AttributeError):
-    """A NumPy function, keyword, method or attribute says nothing of a node; the text names what does."""
+    """A NumPy function, keyword, method or attribute does not apply to a node; the message names what does."""
 
 
 class GraphError(CgraphError, ValueError):
-    """The graph itself is not what the call needs: no outputs, an update of a non-Var, a cycle."""
+    """The graph does not fit the call: no outputs, an update of a non-Var, a cycle."""
 
 
 class UnassignedError(CgraphError, ValueError):
-    """A Var is read before it has a value."""
+    """A Var without a value is read."""
 
 
 class InputError(CgraphError, ValueError):
-    """A call has an unknown, missing or unfitting input."""
+    """A call has an unknown, missing or unsuitable input."""
 
 
 class PositionError(CgraphError, IndexError):
-    """A position that is data lies outside its axis."""
+    """A position given as data lies outside its axis."""
 
 
 class NoKernelError(CgraphError, NotImplementedError):
@@ -62,11 +62,11 @@ class PlanError(CgraphError, ValueError):
 
 
 class BudgetError(CgraphError, MemoryError):
-    """No plan within the byte budget."""
+    """No plan fits the byte budget."""
 
 
 class ArenaError(CgraphError, MemoryError):
-    """The machine does not give the bytes of a plan."""
+    """The machine cannot provide the bytes of a plan."""
 
 
 class MemoryWarning(UserWarning):
@@ -78,7 +78,7 @@ class FormatError(CgraphError, ValueError):
 
 
 class WeightsError(CgraphError, OSError):
-    """The file that weights are read from cannot be read, or is not what it was."""
+    """The file of weights cannot be read, or has changed."""
 
 
 class EngineError(CgraphError, RuntimeError):
@@ -86,19 +86,19 @@ class EngineError(CgraphError, RuntimeError):
 
 
 class UnavailableError(CgraphError, RuntimeError):
-    """A program or package that is optional is not installed."""
+    """An optional program or package is not installed."""
 
 
 class MemberError(CgraphError, RuntimeError):
-    """Work over several machines cannot go on: nobody is there, or those who are do not fit together."""
+    """Work on several machines cannot continue: a worker is missing or does not fit the others."""
 
 
 UNFIT = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-"""What is raised where a part of a file is of another kind or size than its reader expects."""
+"""Exceptions raised where a part of a file differs in kind or size from what its reader expects."""
 
 
 def bytes_text(nbytes: int) -> str:
-    """A byte count for people: ``bytes_text(16384) == '16 KiB'``."""
+    """Return a byte count as text: ``bytes_text(16384) == '16 KiB'``."""
     size = float(nbytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":

@@ -6,9 +6,9 @@
 
     Window((3, 3)) == Window(size=(3, 3), stride=1)
 
-The same as a frozen dataclass to whoever reads, calls or type-checks it. The difference is when modules are imported:
-`dataclasses` writes each class's methods as text and compiles that, about 0.7 ms a class, which was more than half of
-``import cgraph``. Here all classes have the same methods, and those read the names of the fields.
+A Record reads, behaves and type-checks as a frozen dataclass, but is faster to define. `dataclasses` compiles methods
+for each class from text, about 0.7 ms each, which was more than half of ``import cgraph``. All Records share the same
+methods, which read the names of the fields.
 """
 
 from dataclasses import Field, field
@@ -16,22 +16,22 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")
-set_field = object.__setattr__  # past a record's own, which refuses
+set_field = object.__setattr__  # bypasses Record.__setattr__, which raises
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record:
     """A frozen value: equal to another of its class with equal fields, and hashed by them.
 
-    A subclass keeps its parent's fields and adds its own; ``class Name(Record, eq=False)`` is equal to itself alone. A
-    name annotated as ClassVar is no field. ``field(default_factory=...)`` makes a default for each record;
-    ``field(init=False)`` declares what `__post_init__` sets, which may also refuse the values.
+    A subclass has its parent's fields and its own; one declared as ``class Name(Record, eq=False)`` is equal only to
+    itself. A name annotated as ClassVar is not a field. ``field(default_factory=...)`` creates a default for each
+    record; ``field(init=False)`` declares a field that `__post_init__` sets. `__post_init__` may also reject values.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
     _defaults: ClassVar[dict[str, Any]] = {}
     _compared: ClassVar[Any]
-    """The class and the fields' values: what equality and hash go by."""
+    """The class and the fields' values, which equality and hash compare."""
 
     def __init_subclass__(cls, eq: bool = True) -> None:
         own = [name for name, kind in cls.__annotations__.items() if is_field(kind, vars(cls).get(name))]
@@ -49,7 +49,7 @@ class Record:
         self.__post_init__()
 
     def __post_init__(self) -> None:
-        """Nothing to refuse."""
+        """Check the values; does nothing by default."""
 
     def __eq__(self, other: object) -> bool:
         return self._compared(self) == other._compared(other) if type(other) is type(self) else NotImplemented
@@ -68,21 +68,21 @@ class Record:
 
 
 def replace(record: AnyRecord, **changes: Any) -> AnyRecord:
-    """The same record with other values for some fields."""
+    """Return the record with other values for some fields."""
     values = [changes.pop(name) if name in changes else getattr(record, name) for name in record._fields]
     return type(record)(*values, **changes)
 
 
 def is_field(kind: Any, default: Any) -> bool:
-    """Whether a name annotated as `kind`, which may be text, is a value that the record is made of."""
+    """Return True if a name annotated as `kind`, possibly text, is a field that the constructor takes."""
     return "ClassVar[" not in str(kind) and (not isinstance(default, Field) or default.init)
 
 
 def complete_values(cls: type[Record], values: tuple, named: dict[str, Any]) -> tuple:
-    """The values of all fields in their order, defaults among them; uses up `named`.
+    """Return the values of all fields in order, including defaults. Empties `named`.
 
     Raises
-        TypeError: no value for a field without default, or one for no field or for a field that has one
+        TypeError: a field without default has no value, or a value has no field or a second one
     """
     complete = list(values)
     for name in cls._fields[len(values) :]:

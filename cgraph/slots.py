@@ -1,8 +1,8 @@
-"""Slots: functions that lower layers call and upper layers provide.
+"""Hooks: functions that lower layers call and upper layers provide.
 
 No import runs up. Where a lower layer needs an upper one (a node's picture in a notebook, NumPy's functions on nodes),
-it calls a slot of this file, and `cgraph/__init__.py`, which stands above all layers, names the function that fills it.
-The module of that function is imported at the first call, so that a slot costs nothing until it is used.
+it calls a hook of this file. `cgraph/__init__.py`, above all layers, names the function for each hook. Its module is
+imported at the first call, so an unused hook costs nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Hook:
-    """A function that an upper layer provides. Mutable: `fill` sets its place, the first call imports it."""
+    """A function provided by an upper layer. Mutable: `fill` sets its place, the first call imports it."""
 
     def __init__(self) -> None:
         self._place = ""
@@ -37,6 +37,6 @@ compile_onnx = Hook()
 
 
 def fill(places: Mapping[Hook, str]) -> None:
-    """Set the place of each slot's function, as ``package.module:function``. Nothing is imported."""
+    """Set the place of each hook's function, as ``package.module:function``. Nothing is imported."""
     for slot, place in places.items():
         slot._place = place

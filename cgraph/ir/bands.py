@@ -1,9 +1,8 @@
-"""A region that is computed band by band: which rows of which value when, and where they lie.
+"""Band buffers: a region of images computed band by band, with the place of every band.
 
-A region is a list of values, the last of which is its *join*: the only one that is read outside. Every other value has
-a *ring* in the region's frame, a buffer of some of its rows, which lie one behind the other: first all images and
-channels of one row, then those of the next. When its next band does not fit, rows that are still wanted *slide* to
-another place. What the join needs, and what others need of it, lies outside.
+A region is a list of values. The last one is its *join*, the only one that is read outside. Every other value has a
+*ring* in the band buffer: memory for some of its rows, in order, each row with all images and channels. If the next
+band does not fit, live rows *slide* to another place. The region's operands and the join lie outside the buffer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +19,13 @@ class Event(Record):
 
 
 class Move(Record):
-    """Some rows in their place.
+    """Rows and their place.
 
     Fields
-        event: which rows
-        at: the byte of the frame where the first of them lies; the others of the ring lie before and behind it
-        slides: they are not computed, but moved to here from where they were
-        workspace: the first byte of the workspace
+        event: the rows
+        at: byte of the band buffer where the first of them lies; other rows of the ring lie before and after it
+        slides: they are not computed, but moved here
+        workspace: first byte of the workspace
         room: bytes of the workspace
     """
 
@@ -38,13 +37,13 @@ class Move(Record):
 
 
 class BandLoop(Record):
-    """Moves that come again: they run ``count`` times, each time some rows further on, at the same places.
+    """Repeated moves: they run `count` times, each time some rows further, at the same places.
 
     Fields
-        first, last: of the moves, the last one excluded
-        begin: per value, the rows that are there before the first time
-        shift: per value, the rows from one time to the next
-        count: how often
+        first, last: range of the moves, the last one excluded
+        begin: per value, the rows present before the first turn
+        shift: per value, the rows from one turn to the next
+        count: number of turns
     """
 
     first: int
@@ -60,13 +59,13 @@ class BandLoop(Record):
 
 
 class InPlaceJoin(Record):
-    """A join whose rows take the bytes of another value, the *fork*, as that is read for the last time.
+    """A join whose rows overwrite another value, the *fork*, while that is read for the last time.
 
-    Rows of both lie one behind the other in memory.
+    The rows of both are contiguous in memory.
 
     Fields
-        fork: which value
-        ahead: bytes from where the join begins to where the fork begins, at least
+        fork: index of the value
+        ahead: minimum of bytes from the begin of the join to that of the fork
     """
 
     fork: int
@@ -74,12 +73,12 @@ class InPlaceJoin(Record):
 
 
 class BandBuffer(Record):
-    """Where everything of a region is.
+    """The places of all rows of a region.
 
     Fields
         moves: every band and every slide with its place
-        nbytes: of the frame
-        loop: which of the moves come again. Rows count as if they came once, so those behind them are further down
+        nbytes: size of the buffer
+        loop: the repeated moves. Rows are numbered as if they ran once, so those after the loop are further down
     """
 
     moves: tuple[Move, ...]
@@ -87,9 +86,9 @@ class BandBuffer(Record):
     loop: BandLoop | None = None
 
     def turns(self, numbers: Sequence[int] = (0,)) -> Iterator[tuple[Move, int]]:
-        """The moves as they run when the loop takes these of its turns and no others.
+        """Yield the moves as they run if the loop takes only the turns `numbers`.
 
-        Rows count on without those that are left out; beside each move, how many turns have been left out before it.
+        Rows are numbered without the omitted turns. With each move comes the number of turns omitted before it.
         """
         if self.loop is None:
             yield from ((move, 0) for move in self.moves)
@@ -102,7 +101,7 @@ class BandBuffer(Record):
         yield from ((self.further(move, count_run - 1), count - count_run) for move in self.moves[last:])
 
     def further(self, move: Move, turns: int) -> Move:
-        """The same move so many turns of the loop later."""
+        """Return the move shifted by a number of turns of the loop."""
         event = move.event
         far = turns * self.loop.shift[event.value] if self.loop else 0
         return replace(move, event=Event(event.value, event.first + far, event.stop + far))

@@ -1,4 +1,4 @@
-"""Is a graph well formed? Operands come before their users."""
+"""Well-formedness of graphs: operands precede their users."""
 
 from collections.abc import Iterable
 
@@ -8,8 +8,10 @@ from cgraph.ir.roots import Roots
 
 
 def check_graph(outputs: Iterable[Node]) -> None:
-    """GraphError naming the first node that is not well formed."""
+    """Raise GraphError for the first node that is not well formed."""
     for node in Roots.of(outputs).order:
         for x in node.operands:
             if x.serial >= node.serial:
-                raise GraphError(f"{node!r} reads {x!r}, which was made after it: the graph has a cycle")
+                raise GraphError(
+                    f"{node!r} reads {x!r}, which is newer: the graph has a cycle; use scan or an update edge"
+                )

@@ -1,4 +1,4 @@
-"""How an op's result is computed a band of rows at a time: which rows it reads, and the op that makes some of them."""
+"""Band-wise computation of an op: the rows it reads, and the op that computes some rows of its result."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -11,20 +11,20 @@ from cgraph.record import Record
 ROWS = 2  # the axis of rows
 
 RowTable = tuple[Sequence[int], Sequence[int]]
-"""Per row of the result, the first row that is read and the one behind the last; neither falls."""
+"""Per row of the result, the first row that is read and the end of those; neither decreases."""
 
 
 class Cut(Record, eq=False):
-    """Rows are positions along axis `ROWS`, as in ``[n, c, h, w]`` and in blocks, frame included.
+    """The rows that an op reads for a band of its result. Rows are positions along axis `ROWS`, halo included.
 
-    The op that makes a band reads its operands' rows, and writes its own, where they lie in larger arrays: views of it
-    may step over rows from one plane to the next. It gives the bits that the whole op gives.
+    The op that computes a band reads and writes rows inside larger arrays; views of them may have gaps from one plane
+    to the next. Its result has the bits of the whole op.
 
     Fields
-        reads: per operand, the table of its rows; None when every band reads it whole
-        band: given the rows ``first, stop`` of the result, the op that makes them of the rows that they read
-        above, below: rows of the frame, which are made with the first and the last band
-        step: a band's rows are a multiple of it
+        reads: per operand, the table of its rows; None if every band reads the whole operand
+        band: takes the rows ``first, stop`` of the result and returns the op that computes them from the rows they read
+        above, below: rows of the halo, computed with the first and the last band
+        step: the number of rows of a band is a multiple of it
     """
 
     reads: tuple[RowTable | None, ...]
@@ -35,10 +35,10 @@ class Cut(Record, eq=False):
 
 
 def row_by_row(rows: int) -> RowTable:
-    """Each row reads the same row."""
+    """Return the table in which each row reads the same row."""
     return index_array(np.arange(rows)), index_array(np.arange(1, rows + 1))
 
 
 def index_array(rows: np.ndarray) -> array:
-    """Rows as a sequence of whole numbers of 8 bytes each: images have many rows."""
+    """Return rows as a sequence of 8-byte integers, since images have many rows."""
     return array("q", rows.astype(np.int64).tobytes())

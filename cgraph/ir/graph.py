@@ -1,7 +1,7 @@
-"""Op and Node: what a graph is made of. Nodes are immutable, shared when equal, and know the user's own line.
+"""Op and Node, the parts of a graph. Nodes are immutable, shared when equal, and carry the user's source line.
 
-An op knows its facets (see `Op`), a node is an op applied to operands. Nothing here knows an op by name: a node's
-Python operators and NumPy's functions are looked up in `OPS`, which the files of `cgraph.ops` fill.
+An op defines its facets (see `Op`); a node is an op applied to operands. A node's operators, its methods and NumPy's
+functions look up ops by name in `OPS`, which the modules of `cgraph.ops` fill.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,15 +39,15 @@ _SERIAL = count()
 
 
 def public(function: Called) -> Called:
-    """Make a function findable by name for operators and files of other formats; it says where it refuses."""
+    """Register a function under its name for operators and file formats, and add the location to its errors."""
     called = OPS[function.__name__] = locates_errors(function)
     return called
 
 
 def locates_errors(function: Called) -> Called:
-    """The function, which refuses what it refuses with its name and the user's own line.
+    """Return the function with its name and the user's line added to its errors.
 
-    What it cannot even look at, such as a list where a number should be, is an ArgumentError.
+    Operands that it cannot interpret, such as a list instead of a number, become an ArgumentError.
     """
 
     @wraps(function)
@@ -71,7 +71,7 @@ def locates_errors(function: Called) -> Called:
 
 
 def is_internal(error: Exception) -> bool:
-    """It was raised inside a function of ours: neither where it is called, nor in what the user gave it to call."""
+    """Return True if the error was raised in our own code, not in the caller or in a user's callback."""
     first = error.__traceback__
     at = inside = None if first is None else first.tb_next
     while at is not None:
@@ -82,30 +82,30 @@ def is_internal(error: Exception) -> bool:
 
 
 def locate(error: CgraphError, text: str) -> CgraphError:
-    """The same kind of error with a text that says where."""
+    """Return an error of the same class with a text that names the location."""
     located = type(error)(text)
     located.is_located = True
     return located
 
 
 class Op(Record):
-    """What a node computes. Fields are parameters, methods are facets; absent facets have the defaults below."""
+    """The computation of a node. Fields are parameters, methods are facets; absent facets have the defaults below."""
 
     pure = True
-    """Equal ops on equal operands give equal values, so they are one node."""
+    """True if equal operands give equal values, so that equal nodes are one node."""
     can_fail = False
-    """A run may end in an error here: a user's function, a position outside its axis."""
+    """True if a run may fail here: in a user's function, or at a position outside its axis."""
     takes_complex = False
-    """Complex operands mean what they should; of any other op they are refused."""
+    """True if complex operands are supported; otherwise they raise DTypeError."""
     writes = False
-    """The result lies in the bytes of an operand, and is computed nevertheless."""
+    """True if the result is written into the bytes of an operand."""
     takes_halves = False
-    """Operands may be held in half precision: the op moves values, or widens those that it reads."""
+    """True if operands may be in half precision: the op moves values, or widens them as it reads."""
     _number: ClassVar[int] = 0
     _first: "ClassVar[Op | None]" = None
 
     def __reduce__(self) -> tuple:
-        """Its fields alone: the number is this process's."""
+        """Pickle the fields only; the number belongs to this process."""
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
     @property
@@ -113,39 +113,39 @@ class Op(Record):
         return snake_case(type(self).__name__)
 
     def infer(self, *specs: Spec) -> Spec | Bundle:
-        """The result's spec, or ShapeError or DTypeError saying what does not fit."""
-        raise NotImplementedError(f"{self.name} has no shape rule")
+        """Return the result's spec. ShapeError or DTypeError if the operands do not fit."""
+        raise NotImplementedError(f"{self.name} does not define infer")
 
     def meaning(self, *xs: np.ndarray) -> Any:
-        """What the op means, in plain NumPy; a tuple of arrays when the result is a Bundle."""
-        raise NotImplementedError(f"{self.name} has no meaning")
+        """Compute the op in plain NumPy; return a tuple of arrays if the result is a Bundle."""
+        raise NotImplementedError(f"{self.name} does not define meaning")
 
     def grad(self, node: "Node", g: "Node") -> "tuple[Node | None, ...]":
-        """The gradient for each operand, given `g`, the gradient for the result."""
+        """Return the gradient of each operand from `g`, the gradient of the result."""
         raise NoGradientError(f"{self.name} has no gradient")
 
     def work(self, target: Any, *specs: Spec) -> Work:
-        """What `target` does for a node of this op on operands of these specs."""
+        """Return the work of `target` for a node of this op on operands of these specs."""
         raise NoKernelError(f"{self.name} has no kernel")
 
     def multiply_adds(self, *specs: Spec) -> int:
-        """Multiplications with additions of a sum of products; 0 of an op that takes its time over elements alone."""
+        """Return the number of multiply-adds; 0 for an op without sums of products."""
         return 0
 
     def reads(self, operands: "tuple[Node, ...]") -> "tuple[Node, ...]":
-        """Those of its operands that a step reads; the others only have to run before."""
+        """Return the operands that a step reads; the others only have to run before it."""
         return operands
 
     def reason(self, node: "Node") -> Any:
-        """What decides whether a run fails here: of nodes that are alike in it all fail, or none."""
+        """Return a key of failure: of nodes with equal keys, all fail or none."""
         return node
 
     def alias(self, *xs: Any) -> Any:
-        """The result as a view into the bytes of operand 0, or None when it needs bytes of its own."""
+        """Return the result as a view of the bytes of operand 0, or None if it needs bytes of its own."""
         return None
 
     def cut(self, *specs: Spec) -> Cut | None:
-        """How some rows of the result are computed apart from the others; None when they are not."""
+        """Return how bands of rows of the result are computed; None if the op has to run whole."""
         return None
 
 
@@ -153,9 +153,9 @@ class Node:
     """One value of the graph: an op applied to operands. Immutable; holds no data.
 
     Fields
-        op, operands: what it computes, of what
-        spec: shape and dtype, inferred when it was made
-        serial: position in the order of making; operands come before their users
+        op, operands: the computation
+        spec: shape and dtype, inferred at construction
+        serial: order of construction; operands precede their users
         origin: the user's file and line
     """
 
@@ -166,7 +166,7 @@ class Node:
         self.op, self.operands, self.spec, self.origin = op, operands, spec, origin
         self.serial = next(_SERIAL)
 
-    # -- what is known of the value -------------------------------------------------------------------------------
+    # -- properties of the value ------------------------------------------------------------------------------------
     @property
     def shape(self) -> tuple[int, ...]:
         return self.spec.shape
@@ -189,12 +189,12 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The op's name; a Var's or Const's own name."""
+        """The op's name; the own name of a Var or Const."""
         return getattr(self.op, "label", None) or self.op.name
 
     @property
     def where(self) -> str:
-        """The user's file and line, as ``train.py:41``."""
+        """The user's file and line, such as ``train.py:41``."""
         return f"{basename(self.origin[0])}:{self.origin[1]}"
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Node:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a node of rank 0 has no length")
+            raise TypeError("a node of rank 0 has no length; use .size")
         return self.shape[0]
 
     def __iter__(self) -> "Iterator[Node]":
@@ -213,18 +213,18 @@ class Node:
 
     def __bool__(self) -> bool:
         raise GraphError(
-            f"{self.name} at {self.where} has no value yet, so it is neither true nor false; "
-            "use cg.where for a choice inside the graph, or .eval() to compute it"
+            f"{self.name} at {self.where} has no value yet, so it is neither True nor False; "
+            "use cg.where to select inside the graph, or .eval() to compute it"
         )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise self._no_data(".eval() computes it, and np.sin(x) and the like take the node as it is")
+        raise self._no_data("call .eval() to compute it, or pass the node itself to functions such as np.sin")
 
     def _no_data(self, remedy: str) -> NoMeaningError:
         return NoMeaningError(f"{self.name} at {self.where} holds no data; {remedy}")
 
     def _no_number(self) -> Any:
-        raise self._no_data(".item() computes the number")
+        raise self._no_data("call .item() to compute the number")
 
     __float__ = __int__ = __complex__ = __index__ = _no_number
 
@@ -232,12 +232,10 @@ class Node:
         return self._no_number() if form else repr(self)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise self._no_data(
-            "nodes are values, which do not change; x = cg.set_slice(x, index, value) makes another one"
-        )
+        raise self._no_data("nodes are immutable; use x = cg.set_slice(x, index, value)")
 
     def __delitem__(self, index: Any) -> None:
-        raise self._no_data("nodes are values, which do not change; np.delete(x, index) makes another one")
+        raise self._no_data("nodes are immutable; use x = np.delete(x, index)")
 
     def __divmod__(self, other: Any) -> "tuple[Node, Node]":
         return self // other, self % other
@@ -264,7 +262,7 @@ class Node:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise AttributeError(f"a node has no attribute {name!r}")
+            raise AttributeError(f"Node has no attribute {name!r}")
         if name not in METHODS:
             return slots.numpy_attribute(self, name)
 
@@ -289,7 +287,7 @@ class Node:
 
 
 METHODS = frozenset("astype clip eval item max mean min reshape squeeze sum swapaxes transpose".split())
-"""Methods that this library calls itself: ops by name, without keywords except PLAIN. `cgraph.numpy` has the others."""
+"""Methods that this library uses itself: ops by name, with keywords PLAIN only. `cgraph.numpy` has the others."""
 PLAIN = frozenset(["axis", "dtype", "keepdims"])
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
@@ -318,27 +316,27 @@ for _python, _name in (_BINARY | COMPARISONS | _UNARY).items():
     setattr(Node, f"__{_python}__", _operator(_name))
 for _python, _name in _BINARY.items():
     setattr(Node, f"__r{_python}__", _operator(_name, swap=True))
-# `==` builds a node, so identity is what hashing, dictionaries and sets of nodes go by
+# `==` builds a node, so nodes are hashed by identity
 Node.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 NodeLike = Node | Any
-"""A node. NumPy's stubs call what its functions give an ndarray, so that a type checker must let those pass, too."""
+"""A node. NumPy's stubs declare results as ndarray, so a type checker must accept these, too."""
 
 
 def apply(op: Op, *operands: Node) -> Node:
-    """The node of `op` on `operands`: an existing equal one, or a new one whose spec is inferred now."""
+    """Return the node of `op` on `operands`: an equal existing one, or a new one, whose spec is inferred."""
     return intern(op, operands, None, None)
 
 
 def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
-    """The node's op on other operands, from its line; nothing is inferred where these have the specs of its own."""
+    """Return the node's op on other operands, with its line; specs are inferred only if those of operands differ."""
     alike = [x.spec for x in operands] == [x.spec for x in node.operands]
     return intern(node.op, operands, node.spec if alike else None, node.origin)
 
 
 def intern(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int] | None) -> Node:
-    """An existing equal node, or a new one of this spec and origin; None has them found out."""
+    """Return an equal existing node, or a new one of this spec and origin, which are determined if None."""
     key = (number_of(op), *[id(x) for x in operands]) if op.pure else None
     if key is not None:
         entry = NODES.entries.get(key)
@@ -357,23 +355,23 @@ def intern(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int
 
 
 def infer_spec(op: Op, specs: list[Any]) -> Any:
-    """The result's spec. DTypeError for complex operands of an op that has no meaning for them, and for what is held in
-    half precision of one that computes with it.
-    """
+    """Return the result's spec. DTypeError for complex or half-precision operands that the op does not support."""
     if not op.takes_complex and any(isinstance(x, Spec) and x.dtype.kind == "c" for x in specs):
-        raise DTypeError("it has no meaning for complex numbers; use np.real, np.imag, np.abs or np.angle of them")
+        raise DTypeError(
+            f"{op.name} does not support complex operands; use np.real, np.imag, np.abs or np.angle of them"
+        )
     if not op.takes_halves and any(isinstance(x, Spec) and x.dtype in HALVES for x in specs):
-        raise DTypeError("values in half precision are held, not computed with; x.astype('float32') widens them")
+        raise DTypeError(f"{op.name} does not compute in half precision; use x.astype('float32')")
     return op.infer(*specs)
 
 
 def located_message(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], problem: str) -> str:
-    """``matmul at train.py:52: <problem> (x float32[32,784], w float32[256,128])``"""
+    """Return ``matmul at train.py:52: <problem> (x float32[32,784], w float32[256,128])``."""
     named = ", ".join(f"{x.name} {x.spec}" for x in operands)
     return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")
 
 
 @cache
 def snake_case(name: str) -> str:
-    """``snake_case("Conv2d") == "conv2d"``, ``snake_case("LogSumExp") == "log_sum_exp"``."""
+    """Return a name in snake case: ``snake_case("Conv2d") == "conv2d"``."""
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))

@@ -1,4 +1,4 @@
-"""Names of a graph's outputs, which files may give twice and results by name may not."""
+"""Names of a graph's outputs. Files may repeat a name; results by name may not."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Where nodes come from: the user's own file and line, or what stands for it while a graph is rewritten or read."""
+"""Origins of nodes: the user's file and line, or a substitute while a graph is rewritten or read from a file."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 _OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "nn"), str(Path(np.__file__).parent))
-ORIGIN: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
-"""File and line that nodes made now come from; None for that of the user's code that makes them."""
+ORIGIN: ContextVar[tuple[str, int] | None] = ContextVar("origin", default=None)
+"""File and line of nodes created now; None for the line of the user's code that creates them."""
 
 
 @contextmanager
 def origin_at(file: str, line: int) -> Iterator[None]:
-    """Nodes made inside come from this line of a file that describes a graph, not from a line of Python."""
+    """Set the origin of nodes created inside to a line of a file that describes a graph."""
     before = ORIGIN.get()
     try:
         ORIGIN.set((file, line))
@@ -27,9 +27,9 @@ def origin_at(file: str, line: int) -> Iterator[None]:
 
 
 def keeps_origin(function: Callable) -> Callable:
-    """Whatever happens in the function, nodes made after it come from where those before it came from.
+    """Restore the origin of nodes when the function ends, in whatever way.
 
-    It runs in a context of its own: a `finally` would have a line at which an interrupt may come.
+    The function runs in a context of its own: an interrupt could come inside a `finally`.
     """
 
     @wraps(function)
@@ -40,7 +40,7 @@ def keeps_origin(function: Callable) -> Callable:
 
 
 def user_line() -> tuple[str, int]:
-    """File and line of the innermost frame that is not this library's or NumPy's; or what `origin_at` says."""
+    """Return file and line of the innermost frame outside this library and NumPy, or those of `origin_at`."""
     place = ORIGIN.get()
     if place is not None:
         return place
@@ -52,5 +52,5 @@ def user_line() -> tuple[str, int]:
 
 @cache
 def is_own(file: str) -> bool:
-    """Whether a file is this library's or NumPy's."""
+    """Return True if a file belongs to this library or to NumPy."""
     return file.startswith(_OWN_FOLDERS)

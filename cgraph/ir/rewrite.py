@@ -1,4 +1,4 @@
-"""Apply local rules bottom-up until none fires."""
+"""Local rewrite rules, applied bottom-up until none fires."""
 
 from collections.abc import Callable, Sequence
 from operator import is_
@@ -11,17 +11,17 @@ _MOST_FIRINGS = 100
 
 
 def with_new_operands(node: Node, operands: tuple[Node, ...]) -> Node:
-    """The node on new operands; itself when they are its own."""
+    """Return the node on new operands; the node itself if they are its own."""
     if all(map(is_, operands, node.operands)):
         return node
     return with_operands(node, operands)
 
 
 def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...]:
-    """Each node replaced by the first rule for its op that answers, until none does.
+    """Replace each node by the first rule for its op that returns one, until none does.
 
-    A rule sees a node whose operands are rewritten already; what it returns is made of such nodes, so one walk is
-    enough when its result is rewritten at once.
+    The operands of a node are rewritten before it, and a rule builds on rewritten nodes. One walk is therefore enough
+    if the result of a rule is rewritten at once.
     """
     by_op: dict[type[Op], list[Callable[[Node], Node | None]]] = {}
     for op, rule in rules:
@@ -40,6 +40,6 @@ def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...
             if replacement is None:
                 return node
             node = replacement
-        raise RuntimeError(f"rules do not come to an end at {node!r}")
+        raise RuntimeError(f"rules still fire at {node!r} after {_MOST_FIRINGS} rewrites")
 
     return rebuild(graph, change)

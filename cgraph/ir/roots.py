@@ -1,4 +1,4 @@
-"""Roots: the outputs of a graph, with what passes ask of it, so that a graph that stays as it is, is walked once."""
+"""Roots: the outputs of a graph, with cached facts about it, so that an unchanged graph is walked once."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -9,11 +9,11 @@ from cgraph.ir.traverse import post_order, users_of
 
 
 class Roots(tuple[Node, ...]):
-    """The outputs of a graph. What is known of the graph is found when it is first asked for, and nobody changes it."""
+    """The outputs of a graph. Facts about the graph are computed on first use and never change."""
 
     @staticmethod
     def of(outputs: Iterable[Node]) -> "Roots":
-        """These outputs; themselves where they are Roots already."""
+        """Return outputs as Roots; the same object if they are Roots already."""
         return outputs if isinstance(outputs, Roots) else Roots(outputs)
 
     @cached_property
@@ -38,7 +38,7 @@ class Roots(tuple[Node, ...]):
 
     @cached_property
     def readers(self) -> dict[Node, Node | None]:
-        """The user of each node that is read; None where there are several. Quicker than `users`, which are lists."""
+        """The user of each node that is read; None if there are several. Faster than `users`, which has lists."""
         readers: dict[Node, Node | None] = {}
         for node in self.order:
             for x in node.operands:
@@ -47,16 +47,16 @@ class Roots(tuple[Node, ...]):
         return readers
 
     def has(self, *kinds: type[Op]) -> bool:
-        """Some op is of one of these classes."""
+        """Return True if some op is of one of these classes."""
         return any(issubclass(kind, kinds) for kind in self.kinds)
 
     def is_inner(self, node: Node) -> bool:
-        """One node reads it, and nobody else sees it."""
+        """Return True if exactly one node reads it and it is not an output."""
         return self.readers.get(node) is not None and node not in self.ends
 
 
 class New(dict[Node, Node]):
-    """What became of nodes; one that is not here stays as it is."""
+    """Replacements of nodes; a node without one maps to itself."""
 
     def __missing__(self, node: Node) -> Node:
         return node
@@ -64,10 +64,10 @@ class New(dict[Node, Node]):
 
 @keeps_origin
 def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, New], Node | None]) -> Roots:
-    """The graph with other nodes where ``change(node, new)`` gives one, and with those that read them made anew.
+    """Return the graph with nodes replaced where ``change(node, new)`` returns one, and with all their users rebuilt.
 
-    Nodes come operands first. What is made meanwhile comes from the node's line of the user's code. The outputs
-    themselves come back where nothing changes.
+    Operands come before users. Nodes created meanwhile have the origin of the node in turn. If nothing changes, the
+    result is the outputs themselves.
     """
     graph, new = Roots.of(outputs), New()
     for node in graph.order:
@@ -81,7 +81,7 @@ def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, New], Node | None
 
 
 def rebuild_node(node: Node, new: New) -> Node:
-    """The node on what became of its operands; itself where they are as they were."""
+    """Return the node on the replacements of its operands; the node itself if none is replaced."""
     if new.keys().isdisjoint(node.operands):
         return node
     return with_operands(node, tuple([new[x] for x in node.operands]))

@@ -1,4 +1,4 @@
-"""Spec: what is known of a value before it is computed."""
+"""Spec: what is known about a value before it is computed."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,7 +17,7 @@ DTYPES = tuple(
     for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 )
 _SUPPORTED = frozenset((*DTYPES, *HALVES))
-NAMES = ", ".join((*map(str, DTYPES), "and float16 and bfloat16 to hold values"))
+NAMES = ", ".join((*map(str, DTYPES), "and float16 and bfloat16 for storage"))
 LARGEST = 2**63 - 1
 MOST_AXES = 32  # as many as NumPy broadcasts
 
@@ -27,8 +27,8 @@ class Spec(Record):
 
     Raises
         ShapeError: an axis is negative, there are more than MOST_AXES, or the bytes do not fit a 64-bit address
-        DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128, and
-            float16 and bfloat16, which hold values
+        DTypeError: the dtype is not bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128, or one of
+            the storage dtypes float16 and bfloat16
     """
 
     shape: tuple[int, ...]
@@ -38,11 +38,15 @@ class Spec(Record):
         if self.dtype not in _SUPPORTED:
             raise DTypeError(f"dtype {self.dtype} is not supported; use one of {NAMES}")
         if min(self.shape, default=0) < 0:
-            raise ShapeError(f"shape {list(self.shape)} has a negative axis")
+            raise ShapeError(f"shape {list(self.shape)} has a negative axis; use lengths >= 0")
         if len(self.shape) > MOST_AXES:
-            raise ShapeError(f"a shape of {len(self.shape)} axes; at most {MOST_AXES} are supported")
+            raise ShapeError(
+                f"shape {list(self.shape)} has {len(self.shape)} axes; at most {MOST_AXES} are supported, reshape first"
+            )
         if prod([n or 1 for n in self.shape]) * self.dtype.itemsize > LARGEST:
-            raise ShapeError(f"shape {list(self.shape)} of {self.dtype} needs more bytes than an address can count")
+            raise ShapeError(
+                f"shape {list(self.shape)} of {self.dtype} needs more than 2**63 - 1 bytes; use smaller lengths"
+            )
 
     @property
     def ndim(self) -> int:
@@ -50,7 +54,7 @@ class Spec(Record):
 
     @cached_property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return prod(self.shape)
 
     @cached_property
@@ -62,13 +66,13 @@ class Spec(Record):
 
 
 class Bundle(Record):
-    """Several results of one op, laid one after another, each aligned."""
+    """Several results of one op, contiguous, each aligned."""
 
     specs: tuple[Spec, ...]
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """First byte of each result."""
+        """The first byte of each result, and the end of the last."""
         at, offsets = 0, []
         for spec in self.specs:
             offsets.append(at)
@@ -84,21 +88,21 @@ class Bundle(Record):
 
 
 def dtype_of(dtype: Any) -> np.dtype:
-    """A supported NumPy dtype from what a user writes: ``"float32"``, ``np.int64``, ``float``, ``"bfloat16"``."""
+    """Return a supported NumPy dtype for ``"float32"``, ``np.int64``, ``float``, ``"bfloat16"`` and the like."""
     try:
         resolved = resolve_dtype(dtype)
     except TypeError as error:
-        raise DTypeError(f"{dtype!r} is not a dtype") from error
+        raise DTypeError(f"{dtype!r} is not a dtype; use one of {NAMES}") from error
     if resolved not in _SUPPORTED:
         raise DTypeError(f"dtype {resolved} is not supported; use one of {NAMES}")
     return resolved
 
 
 def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """A shape as a tuple of ints: ``3``, ``(3, 4)`` and ``[3, 4]`` are all fine."""
+    """Return a shape as a tuple of ints, from ``3``, ``(3, 4)`` or ``[3, 4]``."""
     if type(shape) is tuple and all(type(n) is int for n in shape):
         return shape
     try:
         return (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)  # type: ignore[arg-type,union-attr]
     except (TypeError, ValueError, OverflowError) as error:
-        raise ShapeError(f"{shape!r} is not a shape: a shape is known when the graph is built") from error
+        raise ShapeError(f"{shape!r} is not a shape; pass integers that are known when the graph is built") from error

@@ -1,4 +1,4 @@
-"""The table in which equal nodes are found, by numbers alone: keys that Python's collector need not look at."""
+"""The table of existing nodes, keyed by integers only, which the garbage collector does not have to traverse."""
 
 from itertools import count
 from typing import Any, Generic, TypeVar
@@ -7,16 +7,16 @@ from weakref import ref
 from cgraph.record import set_field
 
 LEAST_SWEPT = 1 << 12
-_FIRST: dict[ref[Any], ref[Any]] = {}  # ops, hashed and compared as themselves
+_FIRST: dict[ref[Any], ref[Any]] = {}  # ops, compared by value
 _NUMBERS = count(1)
 Value = TypeVar("Value")
 
 
 class NodeTable(Generic[Value]):
-    """Values that it does not keep alive, each by the number of its op and the ids of its operands. Changes: grows.
+    """Weakly referenced values, keyed by the number of the op and the ids of the operands. Changes: grows.
 
-    What is gone is dropped when there is twice as much as was left the last time: that takes no function that is called
-    when each value goes, which would swallow an interrupt.
+    Dead entries are removed when the table has twice as many as were left the last time. A callback for each dead value
+    would swallow an interrupt.
     """
 
     def __init__(self) -> None:
@@ -24,6 +24,7 @@ class NodeTable(Generic[Value]):
         self.most = LEAST_SWEPT
 
     def put(self, key: tuple[int, ...], value: Value) -> None:
+        """Add a value, and remove dead entries if there are many."""
         self.entries[key] = ref(value)
         if len(self.entries) > self.most:
             for gone in [k for k, x in self.entries.copy().items() if x() is None]:
@@ -32,7 +33,7 @@ class NodeTable(Generic[Value]):
 
 
 def number_of(op: Any) -> int:
-    """The same for equal ops, as long as one of them is there: each keeps the first, which the number came with."""
+    """Return a number, equal for equal ops while one of them exists: each keeps the first one alive."""
     if not op._number:
         mine = ref(op, _FIRST.pop)
         first = _FIRST.setdefault(mine, mine)()

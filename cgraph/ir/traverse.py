@@ -1,4 +1,4 @@
-"""Walks over a graph: loops, never recursion, since graphs are deeper than Python's stack."""
+"""Walks over a graph: loops, not recursion, since graphs are deeper than Python's stack."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from cgraph.ir.origin import ORIGIN
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
-    """Every node that `outputs` need, operands before users, each once; depth first in operand order.
+    """Return every node that `outputs` need, operands before users, each once; depth first in operand order.
 
-    `before` names, for some nodes, others that come before them without being operands.
+    `before` names further nodes that must precede a node without being its operands.
     """
     order: list[Node] = []
     done: set[Node] = set()
-    waiting: list[Any] = [*outputs][::-1]  # None stands behind a node whose operands are above it
+    waiting: list[Any] = [*outputs][::-1]  # None marks a node whose operands are above it
     while waiting:
         node = waiting.pop()
         if node is None:
@@ -28,12 +28,12 @@ def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | 
 
 
 def predecessors(node: Node, before: Mapping[Node, Sequence[Node]]) -> Sequence[Node]:
-    """Operands of a node, and what else comes before it."""
+    """Return the operands of a node and the other nodes that precede it."""
     return (*node.operands, *before[node]) if node in before else node.operands
 
 
 def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """Each node's users among `nodes`, in their order; a user that reads it twice is listed once."""
+    """Return each node's users among `nodes`, in order; a user that reads it twice is listed once."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
         users.setdefault(node, [])
@@ -43,7 +43,7 @@ def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 
 
 def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
-    """Those of `nodes` (operands before users) that depend on a source, sources included."""
+    """Return those of `nodes` (operands before users) that depend on a source, sources included."""
     reached = set(sources)
     for node in nodes:
         if any(x in reached for x in node.operands):
@@ -52,9 +52,9 @@ def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
 
 
 def at_origins(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Each node in turn; what is made meanwhile comes from its line of the user's code, not from that of compile.
+    """Yield each node; nodes created meanwhile have its origin.
 
-    For functions that keep the place (`keeps_origin`): a generator that an exception has left ends nobody knows when.
+    Use it in functions decorated with `keeps_origin`: a generator abandoned by an exception ends at an unknown time.
     """
     for node in nodes:
         ORIGIN.set(node.origin)
@@ -62,7 +62,7 @@ def at_origins(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def post_order_of(operands: Sequence[Sequence[int]], roots: Sequence[int]) -> tuple[int, ...]:
-    """The same of a graph of numbers: all that `roots` need, each after its operands, in the orders given."""
+    """Return the post-order of a graph of integers: all that `roots` need, each after its operands."""
     order: list[int] = []
     visited = [False] * len(operands)
     for root in roots:

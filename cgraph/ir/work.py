@@ -1,4 +1,4 @@
-"""What a device does for one node: the record that an op's device facet returns, and the steps that engines run."""
+"""Work: the kernel calls of a node on one target, and the steps that engines run."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from cgraph.record import Record
 
 
 class Part(Record, eq=False):
-    """Some of the kernel calls of a step that is made of smaller ones.
+    """Some of the kernel calls of a step that consists of smaller ones.
 
     Fields
-        label: what it is, for messages
+        label: for messages
         calls: the kernel calls
-        dead: views whose bytes nobody reads afterwards; poisoned when asked for
-        places: where the slots are that addresses in the calls begin at; empty where they begin at memory itself
-        times: how often it runs; neighbours that run more than once are one loop
+        dead: views whose bytes are not read afterwards; poisoned on request
+        places: the slots where addresses in the calls begin; empty if these are absolute
+        times: number of runs; adjacent parts that run more than once form one loop
     """
 
     label: str
@@ -27,18 +27,19 @@ class Part(Record, eq=False):
 
 
 class Work(Record, eq=False):
-    """What a target does for one node: how its kernels are called, and what the planner must know of them.
+    """The work of a target for one node: its kernel calls, and what the planner has to know about them.
 
     Fields
-        calls: given views of the result and the operands, and `workspace` (a view of bytes) where there is one, the
-            kernel calls that fill every element of the result; or, of an op made of steps of its own, their `Part`s.
-            Of addresses they may depend on no more than `cgraph.memory.calls` says
-        nbytes: of the workspace while the node runs, at most
-        overwrites: operands whose bytes the result may take: permission, not duty
-        strided: the calls read operands of any strides; otherwise these are made contiguous first
-        inner: the plan of what an op made of steps does in its workspace, for reports and pictures
-        exact: given views of the result and the operands, the bytes of workspace for these; None where it is `nbytes`
-        over: an operand whose bytes the result may take while it is read, where both lie by rows
+        calls: takes views of the result and the operands, and `workspace` (a view of bytes) if there is one; returns
+            the kernel calls that fill every element of the result or, for an op with steps of its own, their `Part`s.
+            `cgraph.memory.calls` states how they may depend on addresses
+        nbytes: maximum bytes of workspace while the node runs
+        overwrites: operands whose bytes the result may use: a permission, not an obligation
+        strided: the calls accept operands of any strides; otherwise these are made contiguous first
+        inner: the plan of the inner steps in the workspace, for reports and pictures
+        exact: takes views of the result and the operands, returns the bytes of workspace for these; None if it is
+            `nbytes`
+        over: an operand whose bytes the result may use while it is read, if both lie by rows
     """
 
     calls: Callable[..., Any]
@@ -50,32 +51,34 @@ class Work(Record, eq=False):
     over: InPlaceJoin | None = None
 
     def needs(self, out: Any, xs: Sequence[Any]) -> int:
-        """Bytes of workspace for these views, wherever they begin."""
+        """Return the bytes of workspace for these views, at any address."""
         return self.exact(out, *xs) if self.exact else self.nbytes
 
     def placed(self, out: Any, xs: Sequence[Any], workspace: Any = None) -> list:
-        """The kernel calls for these places. PlanError where the workspace is smaller than the calls need."""
+        """Return the kernel calls for these views. PlanError if the workspace is smaller than they need."""
         return [call for part in self.parts("", out, xs, workspace) for call in part.calls]
 
     def parts(self, label: str, out: Any, xs: Sequence[Any], workspace: Any = None) -> Iterator[Part]:
-        """The same in parts: one with this label, or those of the op's own steps."""
+        """Return the calls as parts: one with this label, or those of the op's own steps."""
         nbytes = self.needs(out, xs)
         if nbytes and (workspace is None or workspace.size < nbytes):
             available = 0 if workspace is None else workspace.size
-            raise PlanError(f"a workspace of {nbytes} bytes is needed, {available} are given")
+            raise PlanError(
+                f"{label or 'a step'} needs a workspace of {nbytes} bytes, but has {available}; report this plan"
+            )
         calls = self.calls(out, *xs, workspace=workspace) if nbytes else self.calls(out, *xs)
         return iter([Part(label, calls)]) if isinstance(calls, list) else calls
 
 
 class PlacedStep(Record, eq=False):
-    """One node with its places: what every engine makes kernel calls from.
+    """One node with its views, from which every engine builds kernel calls.
 
     Fields
         node: the op with its operands
-        work: what the target does for it
+        work: of the target for it
         out, xs: views of the result and the operands
         workspace: a view of its bytes, or None
-        dead: the views whose bytes nobody reads after this step; made when asked for, to be poisoned
+        dead: returns the views whose bytes are not read after this step, to be poisoned
     """
 
     node: Any
@@ -87,10 +90,10 @@ class PlacedStep(Record, eq=False):
 
     @property
     def label(self) -> str:
-        """What it is, for messages."""
+        """The node's name and line, for messages."""
         return f"{self.node.name} at {self.node.where}"
 
     def parts(self) -> Iterator[Part]:
-        """Its kernel calls, with what is dead after the last of them."""
+        """Yield the kernel calls, then the views that are dead after the last of them."""
         yield from self.work.parts(self.label, self.out, self.xs, self.workspace)
         yield Part(self.label, [], self.dead())

@@ -1,4 +1,4 @@
-"""The relu family and its relatives: pointwise, in a float dtype."""
+"""Activation functions: pointwise, in a float dtype."""
 
 from math import pi
 from typing import Any
@@ -17,7 +17,7 @@ SLOPE, CUBE = 2 * DENSITY, 0.044715  # gelu's tanh
 
 
 class Relu(Pointwise):
-    """x where positive, else 0; NaN stays NaN."""
+    """max(x, 0); NaN stays NaN."""
 
     def meaning(self, x):
         return np.maximum(x, np.zeros((), x.dtype))
@@ -30,7 +30,7 @@ class Relu(Pointwise):
 
 
 class Sigmoid(Pointwise):
-    """1 / (1 + exp(-x))."""
+    """The logistic function, 1 / (1 + exp(-x))."""
 
     def meaning(self, x):
         return (1 / (1 + np.exp(-x))).astype(x.dtype)
@@ -43,7 +43,7 @@ class Sigmoid(Pointwise):
 
 
 class Softplus(Pointwise):
-    """log(1 + exp(x)), without overflow."""
+    """log(1 + exp(x)), computed without overflow."""
 
     def meaning(self, x):
         return np.logaddexp(x, np.zeros((), x.dtype))
@@ -56,15 +56,15 @@ class Softplus(Pointwise):
 
 
 class Gelu(Pointwise):
-    """x times the normal distribution below x, or nearly that by a tanh; see `gelu`.
+    """x times the standard normal distribution function at x, or its tanh approximation; see `gelu`.
 
-    One op, so that nothing but x waits for its gradient; of a sum of products every part would.
+    It is one op, so only x stays alive for the gradient. As a sum of products, every term would.
     """
 
     approximate: bool = False
 
     def written_out(self, x, erf=erf, tanh=tanh):
-        """The same of nodes, or of anything else that has these functions."""
+        """Return the same value as an expression of nodes, or of anything else that has these functions."""
         if self.approximate:
             return 0.5 * x * (1 + tanh(SLOPE * (x + CUBE * x * x * x)))
         return 0.5 * x * (1 + erf(x * ROOT))
@@ -73,7 +73,7 @@ class Gelu(Pointwise):
         return self.written_out(x, Erf().meaning, np.tanh)
 
     def scalar(self, m, x):
-        """By functions that lose nothing where x is negative: (1 + tanh y) / 2 is sigmoid 2y."""
+        """Use functions that stay exact for negative x: (1 + tanh y) / 2 is sigmoid(2y)."""
         return x * (m.sigmoid(2 * SLOPE * (x + CUBE * x * x * x)) if self.approximate else m.ndtr(x))
 
     def grad(self, node, g):
@@ -86,84 +86,90 @@ class Gelu(Pointwise):
 
 @public
 def relu6(x: Any) -> Node:
-    """x held between 0 and 6, where its gradient is 0."""
+    """Return x clipped to [0, 6]; the gradient at both bounds is 0."""
     return between(real_node(x), 0, 6, 0.0)
 
 
 @public
 def leaky_relu(x: Any, alpha: float = 0.01) -> Node:
-    """x where it is > 0, else alpha * x."""
+    """Return x where x > 0, else alpha * x."""
     x = real_node(x)
     return where(x > 0, x, x * alpha)
 
 
 @public
 def elu(x: Any, alpha: float = 1.0) -> Node:
-    """x where positive, else alpha * (exp(x) - 1)."""
+    """Return x where x > 0, else alpha * (exp(x) - 1)."""
     x = real_node(x)
-    return where(x > 0, x, alpha * expm1(where(x > 0, 0, x)))  # not minimum, which shares its gradient at 0
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0, x)))  # not minimum, whose gradient at 0 is shared
 
 
 @public
 def selu(x: Any, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Node:
-    """gamma * elu(x, alpha). Source: Klambauer et al. 2017, arXiv:1706.02515."""
+    """Return gamma * elu(x, alpha). Source: Klambauer et al. 2017, arXiv:1706.02515."""
     return gamma * elu(x, alpha)
 
 
 @public
 def celu(x: Any, alpha: float = 1.0) -> Node:
-    """x where positive, else alpha * (exp(x / alpha) - 1)."""
+    """Return x where x > 0, else alpha * (exp(x / alpha) - 1)."""
     x = real_node(x)
     return where(x > 0, x, alpha * expm1(where(x > 0, 0, x) / alpha))
 
 
 @public
 def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Node:
-    """alpha * x + beta held between 0 and 1."""
+    """Return alpha * x + beta clipped to [0, 1]."""
     return between(real_node(x) * alpha + beta, 0, 1, 0.0)
 
 
 @public
 def hard_swish(x: Any) -> Node:
-    """x * hard_sigmoid(x, 1/6, 1/2). Source: Howard et al. 2019, arXiv:1905.02244."""
+    """Return x * hard_sigmoid(x, 1/6, 1/2). Source: Howard et al. 2019, arXiv:1905.02244."""
     return x * hard_sigmoid(x, 1 / 6, 0.5)
 
 
 @public
 def swish(x: Any) -> Node:
-    """x * sigmoid(x), also called silu."""
+    """Return x * sigmoid(x), also called SiLU."""
     return x * sigmoid(x)
 
 
 @public
 def mish(x: Any) -> Node:
-    """x * tanh(softplus(x))."""
+    """Return x * tanh(softplus(x))."""
     return x * tanh(softplus(x))
 
 
 @public
 def softsign(x: Any) -> Node:
-    """x / (1 + |x|)."""
+    """Return x / (1 + abs(x))."""
     x = real_node(x)
     return x / (1 + abs(x))
 
 
 @public
 def thresholded_relu(x: Any, theta: float = 1.0) -> Node:
-    """x where above theta, else 0."""
+    """Return x where x > theta, else 0."""
     x = real_node(x)
     return where(x > theta, x, 0)
 
 
 @public
 def gelu(x: Any, approximate: bool = False) -> Node:
-    """x times the normal distribution below x. Source: Hendrycks and Gimpel 2016, arXiv:1606.08415."""
+    """Return x * Phi(x), where Phi is the distribution function of the standard normal distribution.
+
+    Parameters
+        approximate: use the tanh approximation of Phi
+    Source
+        Hendrycks and Gimpel 2016, arXiv:1606.08415
+    """
     return apply(Gelu(approximate), real_node(x))
 
 
 @public
 def prelu(x: Any, slope: Any) -> Node:
-    """x where it is > 0, else slope * x; the slope broadcasts."""
+    """Return x where x > 0, else slope * x. `slope` broadcasts to x."""
     x = real_node(x)
     return where(x > 0, x, x * slope)
 

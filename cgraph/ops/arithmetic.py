@@ -1,4 +1,4 @@
-"""Arithmetic, rounding, conversion, smallest and largest of two: pointwise, with NumPy's promotion."""
+"""Arithmetic, rounding, casts, minimum and maximum: pointwise, with NumPy's type promotion."""
 
 import builtins
 from collections.abc import Callable
@@ -19,16 +19,18 @@ from cgraph.ops.shape import ones_like, zeros_like
 
 
 class Numeric(Pointwise):
-    """Pointwise on numbers; like NumPy it refuses bool."""
+    """Base of pointwise ops on numbers; like NumPy, they refuse bool."""
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         if dtypes[0].kind == "b":
-            raise DTypeError("bool operands have no such arithmetic; use logical_xor, logical_not or astype")
+            raise DTypeError(
+                f"{self.name} is not defined for bool; use logical_xor or logical_not, or convert with astype"
+            )
         return dtypes[0]
 
 
 class Add(Pointwise):
-    """x + y; for bool, or."""
+    """x + y; logical or for bool."""
 
     takes_complex = True
 
@@ -58,7 +60,7 @@ class Subtract(Numeric):
 
 
 class Multiply(Pointwise):
-    """x * y; for bool, and."""
+    """x * y; logical and for bool."""
 
     takes_complex = True
 
@@ -90,7 +92,7 @@ class TrueDivide(Pointwise):
 
 
 class FloorDivide(Numeric):
-    """The largest whole number not above x / y; for integers, 0 when y is 0."""
+    """floor(x / y); for integers, 0 where y is 0."""
 
     def meaning(self, x, y):
         return np.floor_divide(x, y)
@@ -109,7 +111,7 @@ class FloorDivide(Numeric):
 
 
 class Remainder(Numeric):
-    """x - y * floor_divide(x, y): takes the sign of y; for integers, 0 when y is 0."""
+    """x - y * floor_divide(x, y), with the sign of y; for integers, 0 where y is 0."""
 
     def meaning(self, x, y):
         return np.remainder(x, y)
@@ -125,11 +127,11 @@ class Remainder(Numeric):
 
     def grad(self, node, g):
         x, y = node.operands
-        return g, -g * rint((x - node) / y)  # the whole quotient, of a gradient that is 0
+        return g, -g * rint((x - node) / y)  # the integer quotient, whose own gradient is 0
 
 
 def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
-    """The remainder is not zero and its sign is not y's."""
+    """Return True where the remainder is not 0 and its sign differs from that of y."""
     if y.dtype[0] == "u":
         return m.lt(rest, rest)
     return m.ne(rest, 0) & ((rest < 0) ^ (y < 0))
@@ -151,7 +153,7 @@ class Negative(Numeric):
 
 
 class Abs(Pointwise):
-    """The absolute value; the smallest signed integer stays as it is."""
+    """The absolute value; the smallest signed integer is returned unchanged, as in NumPy."""
 
     takes_complex = True
 
@@ -169,7 +171,7 @@ class Abs(Pointwise):
 
 
 class Sign(Numeric):
-    """-1, 0 or 1, of complex numbers x / abs(x); NaN stays NaN."""
+    """-1, 0 or 1; for complex numbers x / abs(x). NaN stays NaN."""
 
     takes_complex = True
 
@@ -187,7 +189,9 @@ class Sign(Numeric):
         if x.dtype.kind != "c":
             return (zeros_like(g),)
         size = abs(x)
-        across = g - real(g * node).astype(g.dtype) * conj(node)  # what turns x and leaves abs(x)
+        across = g - real(g * node).astype(g.dtype) * conj(
+            node
+        )  # the component that rotates x and leaves abs(x) unchanged
         return (where(equal(size, 0), zeros_like(g), across / where(equal(size, 0), ones_like(size), size)),)
 
 
@@ -225,10 +229,10 @@ class Reciprocal(Pointwise):
 
 
 class Maximum(Pointwise):
-    """The larger of x and y; NaN when either is.
+    """The larger of x and y; NaN if either is NaN.
 
     Fields
-        share: the part of the gradient that x gets where both are equal; y gets the rest
+        share: fraction of the gradient that x receives where both are equal; y receives the rest
     """
 
     takes_complex = True
@@ -246,10 +250,10 @@ class Maximum(Pointwise):
 
 
 class Minimum(Pointwise):
-    """The smaller of x and y; NaN when either is.
+    """The smaller of x and y; NaN if either is NaN.
 
     Fields
-        share: the part of the gradient that x gets where both are equal; y gets the rest
+        share: fraction of the gradient that x receives where both are equal; y receives the rest
     """
 
     takes_complex = True
@@ -267,7 +271,7 @@ class Minimum(Pointwise):
 
 
 def _shared_gradient(node: Node, g: Node, share: float, is_behind: Callable[[Node, Node], Node]) -> tuple[Node, Node]:
-    """All of g to the operand that was taken, a share to each where they are equal, all to both where one is NaN."""
+    """Return the gradients of x and y: g for the operand selected, a share at ties, g for both where one is NaN."""
     x, y = node.operands
     nothing = zeros_like(g)
 
@@ -279,7 +283,7 @@ def _shared_gradient(node: Node, g: Node, share: float, is_behind: Callable[[Nod
 
 
 class Rounding(Pointwise):
-    """To a whole number; integers stay as they are."""
+    """Base of ops that round to an integer; integers are returned unchanged."""
 
     primitive: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
@@ -298,16 +302,18 @@ def _rounding(name: str, primitive: str, numpy: Any, doc: str) -> type[Rounding]
     return type(name, (Rounding,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
 
 
-Floor = _rounding("Floor", "floor", np.floor, "The largest whole number not above x.")
-Ceil = _rounding("Ceil", "ceil", np.ceil, "The smallest whole number not below x.")
-Trunc = _rounding("Trunc", "trunc", np.trunc, "x without its fraction.")
-Rint = _rounding("Rint", "rint", np.rint, "The nearest whole number, halves to even; of complex numbers each part.")
+Floor = _rounding("Floor", "floor", np.floor, "The largest integer <= x.")
+Ceil = _rounding("Ceil", "ceil", np.ceil, "The smallest integer >= x.")
+Trunc = _rounding("Trunc", "trunc", np.trunc, "The integer part of x: rounding towards zero.")
+Rint = _rounding(
+    "Rint", "rint", np.rint, "The nearest integer, halves to even; complex numbers are rounded part by part."
+)
 Rint.takes_complex = True
 
 
 @public
 def round(x: Any, decimals: int = 0) -> Node:
-    """To `decimals` places, halves to even, as ``np.round``."""
+    """Round to `decimals` decimal places, halves to even, as ``np.round``."""
     x = as_node(x)
     if x.dtype.kind not in "fc":
         return x.astype("float32") if x.dtype.kind == "b" else x
@@ -318,14 +324,14 @@ def round(x: Any, decimals: int = 0) -> Node:
 
 
 class Cast(Pointwise):
-    """Conversion to another dtype: floats to integers towards zero, integers wrap, to bool is != 0.
+    """Conversion to another dtype: floats to integers truncate, integers wrap, bool is ``x != 0``.
 
-    A float that the integer dtype cannot hold becomes what x86-64 and NumPy's code for one element there make of it,
-    on every machine: first an int32 (for int32 and dtypes of less than 32 bits) or an int64, the smallest one when that
-    cannot hold it, NaN included; then the low bits of that. To uint64, 2**63 and more become an int64 less 2**63, whose
-    highest bit is turned over.
+    A float outside the range of the integer dtype gives the same result on every machine, that of x86-64 and NumPy. It
+    is first converted to int32 (for int32 and dtypes of fewer than 32 bits) or to int64, where an unrepresentable value
+    or NaN becomes the smallest integer; the low bits of that integer are the result. For uint64, a value from 2**63 on
+    is converted to int64 after subtracting 2**63, and the highest bit of the result is flipped.
 
-    To float16 or bfloat16 each number is rounded once, to the nearest, ties to even; gradients are float32 there.
+    Values are rounded to float16 and bfloat16 once, to nearest, ties to even. Their gradients are float32.
     """
 
     takes_complex = True
@@ -351,7 +357,7 @@ class Cast(Pointwise):
 
 
 def to_integers(x: np.ndarray, to: np.dtype) -> np.ndarray:
-    """Floats as integers; see `Cast`."""
+    """Convert floats to integers; see `Cast`."""
     if to == np.uint64:
         high = x >= 2.0**63
         low_bits = to_integers(np.where(high, x - x.dtype.type(2.0**63), x), np.dtype("int64")).astype(to)
@@ -363,34 +369,38 @@ def to_integers(x: np.ndarray, to: np.dtype) -> np.ndarray:
 
 @public
 def astype(x: Any, dtype: Any) -> Node:
-    """`x` in another dtype; itself when it has that dtype already. DTypeError for a complex one in a real dtype."""
+    """Return `x` in another dtype; `x` itself if it has that dtype already.
+
+    Raises
+        DTypeError: `x` is complex and `dtype` is real
+    """
     x, dtype = as_node(x), dtype_of(dtype)
     if x.dtype.kind == "c" and dtype.kind not in "cb":
-        raise DTypeError(f"{dtype} has no imaginary part; use np.real, np.imag or np.abs of {x.name} {x.spec}")
+        raise DTypeError(f"{x.name} {x.spec} is complex and {dtype} is real; use np.real, np.imag or np.abs first")
     return x if x.dtype == dtype else apply(Cast(dtype), x)
 
 
 @public
 def positive(x: Any) -> Node:
-    """`x` itself."""
+    """Return `x` itself."""
     return as_node(x)
 
 
 @public
 def clip(x: Any, a_min: Any = None, a_max: Any = None) -> Node:
-    """`x` held between two bounds; either may be None. At a bound its gradient is 1, as in PyTorch."""
+    """Return `x` limited to [a_min, a_max]; either bound may be None. The gradient at a bound is 1, as in PyTorch."""
     return between(x, a_min, a_max, 1.0)
 
 
 def between(x: Any, low: Any, high: Any, share: float) -> Node:
-    """`x` held between two bounds, each of which may be None; `share` is its gradient at a bound."""
+    """Return `x` limited to [low, high], either of which may be None; `share` is the gradient at a bound."""
     x = as_node(x)
     x = x if low is None else binary_node(Maximum(share), x, low)
     return x if high is None else binary_node(Minimum(share), x, high)
 
 
 def binary_node(op: Op, x: Any, y: Any) -> Node:
-    """An op on two operands, promoted to one dtype and shape."""
+    """Apply an op to two operands, promoted to one dtype and broadcast to one shape."""
     return apply(op, *unify(x, y))
 
 

@@ -1,4 +1,4 @@
-"""Attention: a mean of values, weighted by how well keys fit queries."""
+"""Scaled dot-product attention: a mean of values weighted by the match of keys and queries."""
 
 from functools import partial
 from math import inf, prod, sqrt
@@ -27,14 +27,15 @@ class Attention(Op):
 
     Operands
         q: ``[b, h, m, d]``
-        k, v: ``[b, g, n, d]`` and ``[b, g, n, e]``; each of their heads serves ``h / g`` neighbouring heads of `q`
-        mask: with `has_mask`, ``[b, h, m, n]`` or 1 along any axis: bool, false where a key is not seen, or added
-        start: with `has_start`, int64 ``[b]``: the position of the first query among the keys, 0 without
+        k, v: ``[b, g, n, d]`` and ``[b, g, n, e]``; each of their heads serves ``h / g`` adjacent heads of `q`
+        mask: with `has_mask`, ``[b, h, m, n]``, where any axis may be 1; bool (False hides a key) or added to the
+            scores
+        start: with `has_start`, int64 ``[b]``: position of the first query among the keys; 0 without it
     Fields
         scale: factor of the products
         causal: a query sees keys up to its own position
-        window: and so many with its own, the last ones; 0 for all
-        softcap: scores are ``softcap * tanh(scores / softcap)`` before anything is hidden or added; 0 for none
+        window: a query sees at most this many of these keys, the last ones, its own position included; 0 for all
+        softcap: scores become ``softcap * tanh(scores / softcap)`` before masking; 0 to disable
     Result
         ``[b, h, m, e]``; NaN for a query that sees no key
     """
@@ -48,27 +49,30 @@ class Attention(Op):
 
     def infer(self, q: Spec, k: Spec, v: Spec, *rest: Spec) -> Spec:
         if q.dtype.kind != "f" or {k.dtype, v.dtype} != {q.dtype}:
-            raise DTypeError("queries, keys and values must be floats of one dtype")
+            raise DTypeError(f"queries are {q.dtype}, keys {k.dtype}, values {v.dtype}; convert all to one float dtype")
         (b, h, m, d), (g, n), e = q.shape, k.shape[1:3], v.shape[3]
         if k.shape != (b, g, n, d) or v.shape != (b, g, n, e) or not g or h % g or not n:
             raise ShapeError(
-                "queries [b, h, m, d] need keys [b, g, n, d] and values [b, g, n, e], n > 0, h a multiple of g"
+                f"queries {[*q.shape]}, keys {[*k.shape]} and values {[*v.shape]} do not fit; "
+                "pass queries [b, h, m, d], keys [b, g, n, d] and values [b, g, n, e] with n > 0 and h a multiple of g"
             )
         mask, start = self.rest(rest)
         if mask and (mask.ndim != 4 or any(x not in (1, y) for x, y in zip(mask.shape, (b, h, m, n)))):
-            raise ShapeError(f"the mask {mask} does not broadcast to {[b, h, m, n]}")
+            raise ShapeError(
+                f"mask {mask} does not broadcast to {[b, h, m, n]}; use axes of these lengths or of length 1"
+            )
         if mask and mask.dtype not in (np.dtype(bool), q.dtype):
-            raise DTypeError(f"the mask must be bool or {q.dtype}")
+            raise DTypeError(f"mask is {mask.dtype}, but must be bool or {q.dtype}; convert it with astype")
         if start and start != Spec((b,), np.dtype("int64")):
-            raise ShapeError(f"the positions must be int64[{b}]")
+            raise ShapeError(f"start is {start}, but must be int64[{b}]; pass one position for each batch element")
         if self.window < 0 or (self.window or start) and not self.causal:
-            raise ShapeError("a window of keys, and positions, are those of causal attention")
+            raise ShapeError(f"window={self.window} or start without causal=True; pass causal=True or leave them out")
         if not 0 <= self.softcap < inf:
-            raise ShapeError(f"scores are capped by a positive number, or by 0 for not at all, not by {self.softcap}")
+            raise ShapeError(f"softcap is {self.softcap}, but must be finite and >= 0; pass 0 to disable it")
         return Spec((b, h, m, e), q.dtype)
 
     def rest(self, operands: Any) -> tuple[Any, Any]:
-        """Mask and start, or None."""
+        """Return the mask and the start among the remaining operands, None where absent."""
         remaining = iter(operands)
         return next(remaining) if self.has_mask else None, next(remaining) if self.has_start else None
 
@@ -87,7 +91,7 @@ class Attention(Op):
             scores = np.where(visible & (key > own - self.window) if self.window else visible, scores, -np.inf)
         if mask is not None:
             scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-        with np.errstate(invalid="ignore"):  # minus infinity for all keys
+        with np.errstate(invalid="ignore"):  # all scores of a row may be -inf
             weights = np.exp(scores - scores.max(3, keepdims=True))
         return np.matmul(weights / weights.sum(3, keepdims=True), v).astype(q.dtype)
 
@@ -112,7 +116,7 @@ class Attention(Op):
         return Rule(self.scale, self.causal, self.window, self.softcap)
 
     def written_out(self, q: Node, k: Node, v: Node, *rest: Node) -> Node:
-        """The same with all weights at once, for who has no such op."""
+        """Return an equivalent expression that computes all weights at once, for targets without this op."""
         mask, start = self.rest(rest)
         return matmul(weights(self.rule, q, k, positions(q.shape[2], start), mask), repeat_heads(v, q))
 
@@ -125,7 +129,7 @@ class Attention(Op):
 
 
 def positions(m: int, start: Node | None) -> Node:
-    """The positions of `m` queries: int64 ``[b, 1, m, 1]``, or ``[1, 1, m, 1]`` without a start."""
+    """Return the positions of `m` queries: int64 ``[b, 1, m, 1]``, or ``[1, 1, m, 1]`` without a start."""
     own = reshape(arange(m), (1, 1, m, 1))
     return own if start is None else reshape(start, (-1, 1, 1, 1)) + own
 
@@ -142,21 +146,24 @@ def scaled_dot_product_attention(
     start: Any = None,
     softcap: float = 0.0,
 ) -> Node:
-    """``softmax(query @ key.T * scale + mask) @ value``, in bands of queries: there is never an array of all scores.
+    """Return ``softmax(query @ key.T * scale + mask) @ value``, computed in bands of queries.
+
+    The array of all scores is never in memory.
 
     Parameters
-        query, key, value: ``[..., m, d]``, ``[..., n, d]``, ``[..., n, e]``; leading axes broadcast, but for heads of
-            keys and values (the last leading axis) fewer than those of the queries: each serves as many neighbours
-        mask: added to the products, or bool, false where a key is not seen; broadcasts to ``[..., m, n]``
-        causal: a query sees keys up to its own position: that of query i is `start` + i
-        scale: ``1 / sqrt(d)`` by default
-        window: with `causal`, how many keys a query sees at most, the last ones; 0 for all
-        start: with `causal`, whole numbers that broadcast to the leading axes but for the heads; 0 by default
-        softcap: products, scaled, become ``softcap * tanh(product / softcap)`` before the mask; 0 for not at all
-    Result
+        query, key, value: ``[..., m, d]``, ``[..., n, d]``, ``[..., n, e]``. Leading axes broadcast. The last leading
+            axis counts heads; keys and values may have fewer heads than queries, each serving equally many adjacent
+            ones
+        mask: added to the products, or bool, where False hides a key; broadcasts to ``[..., m, n]``
+        causal: hide keys after a query's own position; the position of query i is `start` + i
+        scale: factor of the products; ``1 / sqrt(d)`` by default
+        window: with `causal`, the number of keys that a query sees at most, the last ones; 0 for all
+        start: with `causal`, integers that broadcast to the leading axes without the heads; 0 by default
+        softcap: replace scaled products by ``softcap * tanh(product / softcap)`` before masking; 0 to disable
+    Returns
         ``[..., m, e]``; NaN for a query that sees no key
     Raises
-        ShapeError: sizes do not fit; a window or a start without `causal`; a softcap that is no number from 0 on
+        ShapeError: shapes do not fit; `window` or `start` without `causal`; a negative or infinite `softcap`
     Source
         Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads);
         Gemma Team 2024, arXiv:2408.00118 (softcap)
@@ -164,7 +171,10 @@ def scaled_dot_product_attention(
     dtype = float_dtype(common_dtype(query, key, value))
     q, k, v = (as_node(x).astype(dtype) for x in (query, key, value))
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ShapeError(f"queries {q.spec}, keys {k.spec} and values {v.spec} do not fit")
+        raise ShapeError(
+            f"queries {q.spec}, keys {k.spec} and values {v.spec} do not fit; "
+            "pass queries [..., m, d], keys [..., n, d] and values [..., n, e]"
+        )
     if mask is not None:
         mask = as_node(mask)
         mask = mask if mask.dtype.kind == "b" else mask.astype(dtype)
@@ -184,12 +194,12 @@ def scaled_dot_product_attention(
 
 
 class Leading(Record):
-    """The axes before the matrices, broadcast.
+    """The broadcast axes before the matrices.
 
     Fields
-        batch: all but the last
+        batch: all of them except the last
         heads, groups: the last one, of queries and of keys
-        new: how many axes there are that the result does not have: none, or a head and a batch that are 1
+        new: number of axes of length 1 that were added and that the result does not have
     """
 
     batch: tuple[int, ...]
@@ -204,27 +214,33 @@ class Leading(Record):
         is_shared = bool(heads and groups) and heads[0] > groups[0]
         if is_shared:
             if heads[0] % groups[0]:
-                raise ShapeError(f"{groups[0]} heads of keys do not serve {heads[0]} heads of queries alike")
+                raise ShapeError(
+                    f"{heads[0]} heads of queries are not a multiple of {groups[0]} of keys; repeat keys and values"
+                )
             shapes = [shapes[0], *((*x[:-1], heads[0]) for x in shapes[1:])]
         shapes += [mask.shape[:-2]] if mask is not None else []
         try:
             lead = np.broadcast_shapes(*shapes)
         except ValueError:
-            raise ShapeError(f"leading axes do not broadcast: {', '.join(map(str, shapes))}") from None
+            raise ShapeError(
+                f"leading axes {', '.join(map(str, shapes))} do not broadcast; use equal lengths or 1"
+            ) from None
         new = max(2 - len(lead), 0)
         *batch, last = (1,) * new + lead
         return Leading(tuple(batch), last, groups[0] if is_shared else last, new)
 
     def four_axes(self, x: Node, heads: int) -> Node:
-        """``[..., rows, columns]`` as ``[batch, heads, rows, columns]``."""
+        """Reshape ``[..., rows, columns]`` to ``[batch, heads, rows, columns]``."""
         return reshape(broadcast_to(x, (*self.batch, heads, *x.shape[-2:])), (prod(self.batch), heads, *x.shape[-2:]))
 
     def mask(self, x: Node, m: int, n: int) -> Node:
-        """The same of a mask; axes of 1 stay where they may."""
+        """Reshape a mask in the same way; its axes of length 1 stay where possible."""
         x = reshape(x, (1,) * (len(self.batch) + 3 - x.ndim) + x.shape)
         if len(self.batch) > 1:
             x = broadcast_to(x, (*self.batch, *x.shape[-3:]))
             x = reshape(x, (prod(self.batch), *x.shape[-3:]))
         if any(a not in (1, b) for a, b in zip(x.shape[1:], (self.heads, m, n))):
-            raise ShapeError(f"the mask {x.spec} does not broadcast to {[*self.batch, self.heads, m, n]}")
+            raise ShapeError(
+                f"mask {x.spec} does not broadcast to {[*self.batch, self.heads, m, n]}; use equal lengths or 1"
+            )
         return x

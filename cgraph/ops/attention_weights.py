@@ -1,4 +1,4 @@
-"""The weights of attention as nodes, and its gradient, for which some of them at a time are computed again."""
+"""The weights of attention as nodes, and its gradient, which recomputes the weights in bands of queries."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ from cgraph.ops.shape import arange, moveaxis, reshape, sum_to, swapaxes, zeros_
 from cgraph.ops.softmax import softmax
 from cgraph.record import Record
 
-MOST_WEIGHTS = 1 << 20  # elements that are there at a time
+MOST_WEIGHTS = 1 << 20  # elements in memory at a time
 
 
 class QueryRows(Record, eq=False):
-    """Some queries, and what belongs to each.
+    """Some queries with the values that belong to each.
 
     Fields
-        q, g: queries ``[b, h, m, d]`` and the gradient for their results ``[b, h, m, e]``
+        q, g: queries ``[b, h, m, d]`` and the gradient of their results ``[b, h, m, e]``
         inner: the sum of result times gradient ``[b, h, m, 1]``
         own: int64 ``[b, 1, m, 1]`` or ``[1, 1, m, 1]``, their positions among the keys
     """
@@ -36,7 +36,7 @@ class QueryRows(Record, eq=False):
 def attention_gradients(
     rule: Rule, rows: QueryRows, k: Node, v: Node, mask: Node | None, most: int = MOST_WEIGHTS
 ) -> tuple[Node, Node, Node, Node | None]:
-    """The gradients for queries, keys, values and a mask of numbers, with about `most` weights at a time."""
+    """Return the gradients of queries, keys, values and a float mask, with about `most` weights at a time."""
     (b, h, m, _), n = rows.g.shape, k.shape[2]
     if b * h * m * n <= most:
         return gradients_at_once(rule, rows, k, v, mask)
@@ -59,7 +59,7 @@ def attention_gradients(
 
 
 def split_bands(x: Node, band: int, filler: bool = False) -> Node:
-    """``[b, h, m, c]`` as ``[bands, b, h, band, c]``, filled up with zeros or, `filler`, ones."""
+    """Split ``[b, h, m, c]`` into ``[bands, b, h, band, c]``, padded with zeros or, with `filler`, ones."""
     b, h, m, c = x.shape
     missing = -m % band
     x = pad(x, ((0, 0), (0, 0), (0, missing), (0, 0)), constant_values=filler) if missing else x
@@ -67,7 +67,7 @@ def split_bands(x: Node, band: int, filler: bool = False) -> Node:
 
 
 def join_bands(x: Node, m: int) -> Node:
-    """The bands one after the other, without what they were filled up with."""
+    """Join bands along the queries and drop the padding."""
     bands, b, h, band, c = x.shape
     return reshape(moveaxis(x, 0, 2), (b, h, bands * band, c))[:, :, :m]
 
@@ -75,7 +75,7 @@ def join_bands(x: Node, m: int) -> Node:
 def gradients_at_once(
     rule: Rule, rows: QueryRows, k: Node, v: Node, mask: Node | None
 ) -> tuple[Node, Node, Node, Node | None]:
-    """The gradients, with all weights."""
+    """Return the gradients, with all weights in memory at once."""
     keys, probabilities = repeat_heads(k, rows.q), weights(rule, rows.q, k, rows.own, mask)
     to_scores = probabilities * (matmul(rows.g, swapaxes(repeat_heads(v, rows.q), 2, 3)) - rows.inner)
     to_products = to_scores
@@ -88,24 +88,24 @@ def gradients_at_once(
 
 
 def repeat_heads(x: Node, q: Node) -> Node:
-    """Keys or values once for each head of the queries."""
+    """Repeat the heads of keys or values so that each head of the queries has one."""
     repeats = q.shape[1] // x.shape[1]
     return repeat(x, repeats, 1) if repeats > 1 else x
 
 
 def sum_heads(x: Node, like: Node) -> Node:
-    """The sum over the heads that share one of `like`."""
+    """Sum over the heads that share one head of `like`."""
     b, g, n, c = like.shape
     return x if x.shape[1] == g else reshape(x, (b, g, x.shape[1] // g, n, c)).sum(2)
 
 
 def products(rule: Rule, q: Node, k: Node) -> Node:
-    """``[b, h, m, n]``: scaled products of queries and keys."""
+    """Return the scaled products of queries and keys, ``[b, h, m, n]``."""
     return matmul(q, swapaxes(repeat_heads(k, q), 2, 3)) * rule.scale
 
 
 def weights(rule: Rule, q: Node, k: Node, own: Node, mask: Node | None) -> Node:
-    """``[b, h, m, n]``: how much each query looks at each key; `own` are the queries' positions."""
+    """Return the weight of each key for each query, ``[b, h, m, n]``; `own` holds the queries' positions."""
     x, keys = products(rule, q, k), arange(k.shape[2])
     if rule.softcap:
         x = tanh(x / rule.softcap) * rule.softcap

@@ -1,4 +1,4 @@
-"""Average pooling over windows along one, two and three axes, and its adjoint."""
+"""Average pooling over one, two and three axes, and its adjoint."""
 
 from functools import partial
 from math import prod
@@ -27,7 +27,7 @@ class AvgPool(Pool):
     """The mean of each window.
 
     Fields
-        count_pad: padding counts as elements of the window; what ceil adds beyond it never does
+        count_pad: padding counts as elements of a window; elements beyond the padding, which `ceil` adds, never count
     """
 
     count_pad: bool
@@ -35,11 +35,11 @@ class AvgPool(Pool):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "f":
-            raise DTypeError(f"the mean of {x.dtype} is no {x.dtype}; use astype first")
+            raise DTypeError(f"average pooling needs floats, not {x.dtype}; convert with astype first")
         return super().infer(x)
 
     def divisor(self, x: Any) -> np.ndarray:
-        """Elements that count in each window: ``[*results]`` of the operand's dtype."""
+        """Return the number of elements that count in each window: ``[*results]`` in the operand's dtype."""
         counts = self.moves.counts(x.shape[2:], self.results(x.shape), self.count_pad)
         return counts.astype(x.dtype)
 
@@ -69,7 +69,7 @@ class SpreadToWindows(Pool):
     """Each element added to its whole window: the adjoint of the sum over windows.
 
     Fields
-        shape: axes of the result after the channels
+        shape: lengths of the result's axes after the channels
     """
 
     shape: tuple[int, ...]
@@ -78,14 +78,16 @@ class SpreadToWindows(Pool):
     def infer(self, g: Spec) -> Spec:
         shape = (*g.shape[:2], *self.shape)
         if self.results(shape) != g.shape[2:]:
-            raise ShapeError(f"windows over {list(self.shape)} do not give {list(g.shape[2:])}")
+            raise ShapeError(
+                f"windows over {list(self.shape)} give {list(self.results(shape))} results, not {list(g.shape[2:])}"
+            )
         return Spec(shape, g.dtype)
 
     def meaning(self, g):
         return self.moves.collected((g for _ in range(prod(self.window))), self.shape)
 
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int]:
-        """Bytes of the spread elements and of the reduction's parts."""
+        """Return the bytes of the spread elements and of the reduction's partial sums."""
         shape = (*leading, *self.shape, *self.window)
         spread = spread_nbytes(self.moves, self.shape, leading, int(code[1:]))
         return spread, reduce_nbytes("sum", code, shape, self.over)
@@ -94,7 +96,7 @@ class SpreadToWindows(Pool):
         return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
     def calls(self, target: Target, out: View, g: View, workspace: View | None = None) -> list[Call]:
-        """The elements spread, and a sum over the windows that see them."""
+        """Spread the elements, then sum over the windows that contain each of them."""
         if out.size == 0:
             return []
         frame, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
@@ -118,7 +120,7 @@ class SpreadToWindows(Pool):
 def avg_pool1d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
 ) -> Node:
-    """The mean of each window of ``[n, c, w]``; `count_pad`: padding counts as elements."""
+    """Return the mean of each window of ``[n, c, w]``. With `count_pad`, padding counts as elements."""
     return pool_node(AvgPool, 1, x, window, stride, pad, 1, ceil, count_pad)
 
 
@@ -126,7 +128,7 @@ def avg_pool1d(
 def avg_pool2d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
 ) -> Node:
-    """The mean of each window of ``[n, c, h, w]``; `count_pad`: padding counts as elements."""
+    """Return the mean of each window of ``[n, c, h, w]``. With `count_pad`, padding counts as elements."""
     return pool_node(AvgPool, 2, x, window, stride, pad, 1, ceil, count_pad)
 
 
@@ -134,12 +136,12 @@ def avg_pool2d(
 def avg_pool3d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
 ) -> Node:
-    """The mean of each window of ``[n, c, d, h, w]``; `count_pad`: padding counts as elements."""
+    """Return the mean of each window of ``[n, c, d, h, w]``. With `count_pad`, padding counts as elements."""
     return pool_node(AvgPool, 3, x, window, stride, pad, 1, ceil, count_pad)
 
 
 @public
 def global_avg_pool(x: Any) -> Node:
-    """The mean of each channel of ``[n, c, ...]``: ``[n, c, 1, ...]``."""
+    """Return the mean of each channel of ``[n, c, ...]`` as ``[n, c, 1, ...]``."""
     x = as_node(x)
     return x.mean(tuple(range(2, x.ndim)), keepdims=True)

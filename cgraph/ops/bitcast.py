@@ -1,4 +1,4 @@
-"""The same bits under another dtype of the same size: a view."""
+"""Reinterpretation of bits as another dtype of the same size: a view."""
 
 from typing import Any
 
@@ -16,13 +16,15 @@ from cgraph.record import replace
 
 
 class Bitcast(ViewOp):
-    """Each element's bits read as another dtype, little-endian. DTypeError when the sizes differ."""
+    """Each element's bits read as another dtype, little-endian. DTypeError if the sizes differ."""
 
     to: np.dtype
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.itemsize != self.to.itemsize or self.to.kind == "b":
-            raise DTypeError(f"the bits of {x.dtype} are no {self.to}")
+            raise DTypeError(
+                f"{x.dtype} has {x.dtype.itemsize} bytes, {self.to} has {self.to.itemsize}; use astype for values"
+            )
         return Spec(x.shape, self.to)
 
     def meaning(self, x):
@@ -34,9 +36,12 @@ class Bitcast(ViewOp):
 
 @public
 def bitcast(x: Any, dtype: Any) -> Node:
-    """The bits of `x` under another dtype of the same size; itself when it has that dtype already.
+    """Reinterpret the bits of `x` as another dtype of the same size; return `x` itself if it has that dtype already.
 
-    A bool holds 0 or 1, so to bool every other byte counts as 1.
+    A bool is stored as 0 or 1, so a nonzero byte becomes True.
+
+    Raises
+        DTypeError: the dtypes differ in size
     """
     x, dtype = as_node(x), dtype_of(dtype)
     if dtype.kind == "b" and x.dtype.itemsize == 1:

@@ -1,4 +1,4 @@
-"""Products with a matrix of numbers of 4 bits, with a scale and a zero point for each block along k."""
+"""Matrix products with 4-bit weights that have a scale and a zero point for each block along k."""
 
 from typing import Any
 
@@ -17,30 +17,35 @@ LEAST_BLOCK = 16
 
 
 class BlockMatmul(Op):
-    """``out[..., j] = sum over k of x[..., k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, b the block that k lies in.
+    """``out[..., j] = sum over k of x[..., k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, where k lies in block b.
 
     Operands
         x: float32 ``[..., k]``
-        y: uint8 ``[n, blocks, block / 2]``, two numbers along k in a byte, the first in its low half; what lies behind
-            k does not count
+        y: uint8 ``[n, blocks, block / 2]``, two values along k in a byte, the first in its low half; values after k are
+            ignored
         scales: float32 ``[n, blocks]``; zeros: uint8 ``[n, blocks]``
     Raises
-        DTypeError, ShapeError: operands of other dtypes or shapes; blocks of no power of 2, or under 16
+        DTypeError, ShapeError: operands of other dtypes or shapes; a block size that is not a power of 2, or below 16
     Source
         onnxruntime's operator MatMulNBits
     """
 
     def infer(self, x: Spec, y: Spec, scales: Spec, zeros: Spec) -> Spec:
         if [v.dtype.name for v in (x, y, scales, zeros)] != ["float32", "uint8", "float32", "uint8"]:
-            raise DTypeError("the operands must be float32, uint8, float32 and uint8")
+            raise DTypeError(
+                f"x, y, scales and zeros are {x.dtype}, {y.dtype}, {scales.dtype} and {zeros.dtype}; "
+                "pass float32, uint8, float32 and uint8"
+            )
         if y.ndim != 3 or x.ndim < 1 or (scales.shape, zeros.shape) != (y.shape[:2], y.shape[:2]):
             raise ShapeError(
-                "there must be a scale and a zero point [n, blocks] for each of the blocks [n, blocks, bytes]"
+                f"scales {scales} and zeros {zeros} do not fit the blocks of y {y}; "
+                "pass [n, blocks] for y [n, blocks, bytes]"
             )
         block = 2 * y.shape[2]
         if block < LEAST_BLOCK or block & (block - 1) or -(-x.shape[-1] // block) != y.shape[1]:
             raise ShapeError(
-                f"{x.shape[-1]} elements do not fill {y.shape[1]} blocks of {block}, a power of 2 from 16 on"
+                f"x has {x.shape[-1]} elements along its last axis, y has {y.shape[1]} blocks of {block}; "
+                f"use blocks whose size is a power of 2 >= {LEAST_BLOCK} and that cover x"
             )
         return Spec((*x.shape[:-1], y.shape[0]), x.dtype)
 
@@ -64,17 +69,17 @@ class BlockMatmul(Op):
 
 @public
 def block_matmul(x: Any, y: Any, scales: Any, zeros: Any = 8) -> Node:
-    """`x` times the transpose of a matrix of numbers of 4 bits, which stay so in memory.
+    """Multiply `x` by the transpose of a matrix of 4-bit values, which stay packed in memory.
 
-    ``out[..., j] = sum over k of x[..., k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, b the block that k lies in.
+    ``out[..., j] = sum over k of x[..., k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, where k lies in block b.
 
     Parameters
         x: float32 ``[..., k]``
-        y: uint8 ``[n, blocks, block / 2]``, two numbers along k in a byte, the first in its low half
+        y: uint8 ``[n, blocks, block / 2]``, two values along k in a byte, the first in its low half
         scales: float32 ``[n, blocks]``
         zeros: uint8 ``[n, blocks]``, or one number
     Raises
-        DTypeError, ShapeError: operands of other dtypes or shapes; blocks of no power of 2, or under 16
+        DTypeError, ShapeError: operands of other dtypes or shapes; a block size that is not a power of 2, or below 16
     """
     scales = as_node(scales)
     if not isinstance(zeros, Node):

@@ -1,6 +1,6 @@
-"""Boxes ``[n, 4]`` by two corners: overlap, choice, coding by differences, and features of a region.
+"""Operations on boxes ``[n, 4]``, each given by two corners: overlap, suppression, encoding, features of a region.
 
-A box is ``(y0, x0, y1, x1)`` or ``(x0, y0, x1, y1)``: all but `roi_align` treat both axes alike.
+A box is ``(y0, x0, y1, x1)`` or ``(x0, y0, x1, y1)``: all functions except `roi_align` treat both axes alike.
 """
 
 from typing import Any
@@ -30,19 +30,19 @@ PLACES = np.dtype("int64")
 
 
 class NonMaximumSuppression(Op):
-    """The places of boxes that stay: by falling score, those that no chosen one of their group covers too much.
+    """Indices of the selected boxes by descending score; a box that overlaps a selected one of its group is dropped.
 
     Operands
-        boxes: floats ``[..., n, 4]``; every picture along the leading axes is a task of its own
+        boxes: floats ``[..., n, 4]``; each image along the leading axes is a separate task
         scores: ``[..., n]``
-        order: int64 ``[..., n]``, places by falling score
-        groups: int64 ``[..., n]``; one group when it is left out
+        order: int64 ``[..., n]``, indices by descending score
+        groups: int64 ``[..., n]``; one group if absent
     Fields
-        size: places in the result, -1 behind the last
-        share: the largest area in common, over the area of both together, that two chosen boxes may have
-        least: a chosen box has a higher score
+        size: number of indices in the result; unused ones are -1
+        share: largest allowed intersection over union of two selected boxes of one group
+        least: a selected box has a higher score than this
     Result
-        int64 ``[..., size]``, and how many are chosen ``[...]``
+        int64 ``[..., size]``, and the number of selected boxes ``[...]``
     """
 
     size: int
@@ -51,13 +51,17 @@ class NonMaximumSuppression(Op):
 
     def infer(self, boxes: Spec, scores: Spec, order: Spec, *groups: Spec) -> Bundle:
         if boxes.dtype.kind != "f" or scores.dtype != boxes.dtype or any(x.dtype != PLACES for x in (order, *groups)):
-            raise DTypeError("boxes and scores must be floats of one dtype, order and groups int64")
+            raise DTypeError(
+                f"boxes are {boxes.dtype} and scores {scores.dtype}; pass one float dtype, and int64 order and groups"
+            )
         if (
             boxes.shape != (*scores.shape, 4)
             or not scores.ndim
             or any(x.shape != scores.shape for x in (order, *groups))
         ):
-            raise ShapeError("boxes must be [..., n, 4]; scores and groups [..., n]")
+            raise ShapeError(
+                f"boxes {boxes} and scores {scores} do not fit; pass boxes [..., n, 4] and scores and groups [..., n]"
+            )
         leading = scores.shape[:-1]
         return Bundle((Spec((*leading, self.size), PLACES), Spec(leading, PLACES)))
 
@@ -71,7 +75,7 @@ class NonMaximumSuppression(Op):
         return places, counts
 
     def select(self, boxes: np.ndarray, scores: np.ndarray, order: np.ndarray, groups: np.ndarray) -> list[int]:
-        """The places for one picture."""
+        """Return the indices of the selected boxes of one image."""
         indices: list[int] = []
         least, share = np.asarray(self.least, boxes.dtype), np.asarray(self.share, boxes.dtype)
         for i in order:
@@ -91,7 +95,7 @@ class NonMaximumSuppression(Op):
 
 
 def overlap(x: Any, y: Any) -> Any:
-    """The area in common over the area together, of boxes whose last axis is four; arrays and nodes alike."""
+    """Return intersection over union of boxes ``[..., 4]``, given as arrays or nodes."""
     zero = np.zeros((), x.dtype)
     sides = [
         np.maximum(np.minimum(x[..., i + 2], y[..., i + 2]) - np.maximum(x[..., i], y[..., i]), zero) for i in (0, 1)
@@ -105,14 +109,14 @@ def overlap(x: Any, y: Any) -> Any:
 
 
 def floats(*xs: Any) -> list[Node]:
-    """Operands in one float dtype."""
+    """Convert operands to nodes of one float dtype."""
     dtype = float_dtype(common_dtype(*xs))
     return [real_node(as_node(x, dtype)).astype(dtype) for x in xs]
 
 
 @public
 def box_iou(x: Any, y: Any) -> Node:
-    """The overlap of every box of ``[m, 4]`` with every one of ``[n, 4]``: ``[m, n]``, 1 for equal boxes."""
+    """Return intersection over union of each box of ``[m, 4]`` with each box of ``[n, 4]``: ``[m, n]``."""
     x, y = floats(x, y)
     return overlap(expand_dims(x, -2), expand_dims(y, -3))
 
@@ -126,13 +130,16 @@ def non_maximum_suppression(
     score_threshold: float = -np.inf,
     groups: Any = None,
 ) -> tuple[Node, Node]:
-    """The places of at most `size` boxes that stay, by falling score, then -1; and how many they are.
+    """Select at most `size` boxes by descending score, dropping those that overlap a selected one.
 
     Parameters
-        boxes, scores: ``[..., n, 4]`` and ``[..., n]``; leading axes count pictures
-        iou_threshold: a box is left out when it overlaps a chosen one of its group more than this
-        score_threshold: a chosen box has a higher score
-        groups: whole numbers that broadcast to ``[..., n]``, such as classes; all boxes are one group by default
+        boxes, scores: ``[..., n, 4]`` and ``[..., n]``; leading axes are images
+        size: number of indices in the result
+        iou_threshold: a box is dropped if its intersection over union with a selected box of its group exceeds this
+        score_threshold: only boxes with a higher score are selected
+        groups: integers that broadcast to ``[..., n]``, such as classes; all boxes are one group by default
+    Returns
+        the indices of the selected boxes, int64 ``[..., size]``, padded with -1; and their number ``[...]``
     """
     boxes, scores = floats(boxes, scores)
     order = argsort(scores, descending=True)
@@ -149,7 +156,7 @@ def centre_and_size(boxes: Node) -> tuple[Node, Node]:
 
 @public
 def box_encode(boxes: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> Node:
-    """Boxes as differences from anchors: shift of the centre over the size, log of the ratio of sizes, times `scales`.
+    """Encode boxes relative to anchors: centre offset over anchor size and log of the size ratio, times `scales`.
 
     Source: Girshick 2015, arXiv:1504.08083.
     """
@@ -161,7 +168,7 @@ def box_encode(boxes: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> 
 
 @public
 def box_decode(deltas: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0), most: float = np.inf) -> Node:
-    """The inverse of `box_encode`; `most` bounds the log of the ratio of sizes, so that no box becomes infinite."""
+    """Invert `box_encode`. `most` limits the log of the size ratio, so that no box becomes infinite."""
     deltas, anchors = floats(deltas, anchors)
     deltas = deltas / np.asarray(scales, deltas.dtype)
     start, base = centre_and_size(anchors)
@@ -174,24 +181,27 @@ def box_decode(deltas: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0), mo
 def roi_align(
     x: Any, boxes: Any, batch: Any, shape: tuple[int, int], samples: int = 2, scale: float = 1.0, aligned: bool = True
 ) -> Node:
-    """The mean of bilinear samples in each cell of a grid over each box.
+    """Return the mean of bilinear samples in each cell of a grid over each box.
 
     Parameters
         x: images ``[n, c, h, w]``
         boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``
-        batch: which image each box lies in, ``[k]``
+        batch: index of the image that each box lies in, ``[k]``
         shape: rows and columns of the grid
-        samples: points of a cell along each axis
-        scale: from the boxes' coordinates to pixels of `x`
-        aligned: pixels are points half a pixel inside; else a box is at least one pixel large
-    Result
-        ``[k, c, *shape]``; samples further than one pixel outside are 0
+        samples: sampling points of a cell along each axis
+        scale: factor from box coordinates to pixels of `x`
+        aligned: pixel centres are at half-integers; otherwise they are at integers and a box is at least one pixel
+            large
+    Returns
+        ``[k, c, *shape]``; samples more than one pixel outside the image are 0
     Source
         He et al. 2017, arXiv:1703.06870; ONNX operator RoiAlign
     """
     x, boxes = floats(x, boxes)
     if x.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise ShapeError(f"{x.name} {x.spec} must be [n, c, h, w] and {boxes.name} {boxes.spec} [k, 4]")
+        raise ShapeError(
+            f"{x.name} {x.spec} or {boxes.name} {boxes.spec} does not fit; pass images [n, c, h, w] and boxes [k, 4]"
+        )
     n, c, h, w = x.shape
     boxes = boxes * scale - (0.5 if aligned else 0.0)
     size = boxes[:, 2:] - boxes[:, :2]
@@ -208,25 +218,25 @@ def roi_align(
             weight = expand_dims(y_weight, 2) * expand_dims(x_weight, 1)
             total = total + take(pixels, place, 0) * expand_dims(weight, 3)
     inside = logical_and(expand_dims(is_near(y, h), 2), expand_dims(is_near(z, w), 1))
-    total = where(expand_dims(inside, 3), total, 0)  # not a product with 0, which would keep a NaN of the border
+    total = where(expand_dims(inside, 3), total, 0)  # a product with 0 would keep a NaN of the border
     total = broadcast_to(total, (k, rows, columns, c))
     cells = reshape(total, (k, shape[0], samples, shape[1], samples, c))
     return moveaxis(cells.mean((2, 4)), -1, 1)
 
 
 def samples_along(start: Node, size: Node, cells: int, samples: int) -> Node:
-    """Coordinates ``[k, cells * samples]`` of the samples along one axis."""
+    """Return the coordinates ``[k, cells * samples]`` of the samples along one axis."""
     steps = (np.arange(cells * samples) + 0.5) / (cells * samples)
     return expand_dims(start, 1) + expand_dims(size, 1) * steps.astype(start.dtype)
 
 
 def is_near(at: Node, n: int) -> Node:
-    """A coordinate is at most one pixel outside of an axis of n; one that is NaN is not."""
+    """Return True where a coordinate is at most one pixel outside an axis of length n; False for NaN."""
     return logical_and(at >= -1.0, at <= float(n))
 
 
 def neighbours(at: Node, n: int) -> list[tuple[Node, Node]]:
-    """The two pixels around each coordinate of an axis of n, and their weights."""
+    """Return the two pixels around each coordinate of an axis of length n, with their weights."""
     at = where(is_near(at, n), at.clip(0, n - 1), 0)
     low = floor(at)
     share = at - low

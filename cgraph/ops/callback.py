@@ -1,4 +1,4 @@
-"""A user's own Python functions as nodes: delay, delay_array, lazy_print."""
+"""User functions as nodes, called at each run: delay, delay_array, lazy_print."""
 
 import sys
 from collections.abc import Callable
@@ -21,16 +21,16 @@ from cgraph.terminal import say
 
 
 class Delay(Op, eq=False):
-    """The result of a Python function of arrays, computed at each run.
+    """The result of a Python function of arrays, called at each run.
 
     Fields
-        function: gets copies of the operands' values
-        spec: what it returns
+        function: receives copies of the operands' values
+        spec: of its result
         where: the user's file and line, for messages
     Raises, at the run
-        whatever the function raises, with a note that says where the node was made
-        ShapeError, DTypeError: it returns something else
-        GraphError: it asks for the value of a node that depends on this one
+        the exception of the function, with a note that names the node's line
+        ShapeError, DTypeError: the result has another shape or dtype
+        GraphError: the function evaluates a node that depends on this one
     """
 
     takes_complex = True
@@ -54,16 +54,17 @@ class Delay(Op, eq=False):
         return Work(lambda out, *xs: [callback_call(run, [out], xs)], strided=True)
 
     def called(self, xs: tuple[np.ndarray, ...]) -> Any:
-        """What the function returns; refuse to run inside itself, say where the node is when it raises.
+        """Call the function. Refuse to run inside itself, and add the node's line to exceptions.
 
-        It runs in a context of its own, so that however it ends, nothing says that it is still running.
+        The call has a context of its own, so however it ends, it is not recorded as running.
         """
-        going_on = _RUNNING.get()
-        if any(op is self for op in going_on):
+        active = _RUNNING.get()
+        if any(op is self for op in active):
             raise GraphError(
-                f"{self.name} at {self.where}: its function asks for a value that depends on the {self.name} itself"
+                f"{self.name} at {self.where}: its function evaluates a node that depends on the {self.name} itself; "
+                "pass the value as an operand"
             )
-        _RUNNING.set((*going_on, self))
+        _RUNNING.set((*active, self))
         try:
             return self.function(*(np.array(x) for x in xs))
         except Exception as error:
@@ -71,16 +72,16 @@ class Delay(Op, eq=False):
             raise
 
     def fitting(self, value: Any) -> np.ndarray:
-        """The returned value as an array of the declared spec."""
+        """Return the function's result as an array. ShapeError or DTypeError unless it has the declared spec."""
         if isinstance(value, Node):
-            raise GraphError(f"{self.name} at {self.where}: the function returned {value!r}; it must return an array")
+            raise GraphError(f"{self.name} at {self.where}: the function returned the node {value!r}; return an array")
         if not isinstance(value, np.ndarray | np.generic):
             value = np.asarray(value, self.spec.dtype)
         got = f"{value.dtype}[{','.join(map(str, value.shape))}]"
         if value.dtype != self.spec.dtype:
-            raise DTypeError(f"{self.name} at {self.where}: the function returned {got}, declared is {self.spec}")
+            raise DTypeError(f"{self.name} at {self.where}: the function returned {got}, but {self.spec} is declared")
         if value.shape != self.spec.shape:
-            raise ShapeError(f"{self.name} at {self.where}: the function returned {got}, declared is {self.spec}")
+            raise ShapeError(f"{self.name} at {self.where}: the function returned {got}, but {self.spec} is declared")
         return np.asarray(value)
 
 
@@ -88,7 +89,7 @@ _RUNNING: ContextVar[tuple["Delay", ...]] = ContextVar("running", default=())
 
 
 class LazyPrint(Delay):
-    """The operand itself, written to standard output at each run."""
+    """The operand itself, printed to standard output at each run."""
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return replace(super().work(target, *specs), overwrites=(0,))
@@ -98,12 +99,12 @@ class LazyPrint(Delay):
 
 
 class Printing(Record):
-    """How a value is written.
+    """The format in which a value is printed.
 
     Fields
-        rows, columns: at most so many along the last two axes
-        header: name, spec and place come first
-        fmt: how one element becomes text; NumPy's own way by default
+        rows, columns: printed at most along the last two axes
+        header: print name, spec and line first
+        fmt: converts one element to text; NumPy's format by default
     """
 
     title: str
@@ -122,21 +123,21 @@ class Printing(Record):
 
 
 def here() -> str:
-    """The user's file and line."""
+    """Return the user's file and line."""
     file, line = user_line()
     return f"{Path(file).name}:{line}"
 
 
 @public
 def delay(function: Callable[..., Any], x: Any) -> Node:
-    """``function(x)``, computed at each run; it returns an array of the operand's shape and dtype."""
+    """Return ``function(x)``, called at each run. It must return an array of the shape and dtype of `x`."""
     x = as_node(x)
     return apply(Delay(function, x.spec, here()), x)
 
 
 @public
 def delay_array(shape: Any, dtype: Any, function: Callable[..., Any], *xs: Any) -> Node:
-    """``function(*xs)``, computed at each run; it returns an array of this shape and dtype."""
+    """Return ``function(*xs)``, called at each run. It must return an array of this shape and dtype."""
     return apply(Delay(function, Spec(shape_of(shape), dtype_of(dtype)), here()), *(as_node(x) for x in xs))
 
 
@@ -144,12 +145,12 @@ def delay_array(shape: Any, dtype: Any, function: Callable[..., Any], *xs: Any) 
 def lazy_print(
     x: Any, max_row: int = 20, max_col: int = 10, header: bool = True, fmt: Callable[[Any], str] | None = None
 ) -> Node:
-    """`x` itself, written to standard output at each run.
+    """Return `x` itself, and print it to standard output at each run.
 
     Parameters
-        max_row, max_col: rows and columns written at most
-        header: write name, spec and place first
-        fmt: one element as text
+        max_row, max_col: rows and columns printed at most
+        header: print name, spec and line first
+        fmt: converts one element to text
     """
     x = as_node(x)
     title = f"{x.name} {x.spec} at {here()}"

@@ -1,4 +1,4 @@
-"""Comparison, logic, bits and choice: pointwise."""
+"""Comparison, logic, bit operations and selection: pointwise."""
 
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from cgraph.ops.shape import zeros_like
 
 
 class Comparison(Pointwise):
-    """bool from two operands of one dtype; false with a NaN, but != is true with one."""
+    """Base of comparisons of two operands of one dtype. The result is bool: False with a NaN, except True for !=."""
 
     takes_complex = True
 
@@ -48,14 +48,16 @@ not_equal = _comparison("NotEqual", "ne", np.not_equal, "x != y.")
 
 
 class Bitwise(Pointwise):
-    """Bits of integers, or logic of bool."""
+    """Base of bit operations on integers and logic on bool."""
 
     primitive: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         if dtypes[0].kind in "fc":
-            raise DTypeError(f"{dtypes[0]} has no bits to combine; use a comparison or astype first")
+            raise DTypeError(
+                f"{self.name} needs integers or bool, not {dtypes[0]}; use a comparison, astype or bitcast first"
+            )
         return dtypes[0]
 
     def meaning(self, *xs):
@@ -69,16 +71,18 @@ def _bitwise(name: str, primitive: str, numpy: Any, doc: str) -> Any:
     return type(name, (Bitwise,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
 
 
-BitwiseAnd = _bitwise("BitwiseAnd", "and", np.bitwise_and, "The bits set in both; for bool, and.")
-BitwiseOr = _bitwise("BitwiseOr", "or", np.bitwise_or, "The bits set in either; for bool, or.")
-BitwiseXor = _bitwise("BitwiseXor", "xor", np.bitwise_xor, "The bits set in one only; for bool, different.")
-Invert = _bitwise("Invert", "not", np.invert, "Every bit turned; for bool, not.")
+BitwiseAnd = _bitwise("BitwiseAnd", "and", np.bitwise_and, "The bits set in both x and y; logical and for bool.")
+BitwiseOr = _bitwise("BitwiseOr", "or", np.bitwise_or, "The bits set in x or y; logical or for bool.")
+BitwiseXor = _bitwise(
+    "BitwiseXor", "xor", np.bitwise_xor, "The bits set in exactly one of x and y; logical xor for bool."
+)
+Invert = _bitwise("Invert", "not", np.invert, "All bits flipped; logical not for bool.")
 bitwise_and, bitwise_or, bitwise_xor = binary(BitwiseAnd), binary(BitwiseOr), binary(BitwiseXor)
 invert = unary(Invert)
 
 
 class Shift(Bitwise):
-    """Bits moved; by as many as the dtype has, or more, nothing is left but the sign."""
+    """Base of bit shifts. Shifting by the width of the dtype or more leaves the sign only."""
 
     def scalar(self, m, x, y):
         bits = 8 * int(x.dtype[1:])
@@ -100,36 +104,36 @@ def _shift(name: str, primitive: str, numpy: Any, doc: str) -> Any:
     return public(function)
 
 
-left_shift = _shift("LeftShift", "shl", np.left_shift, "x with its bits moved y places up.")
-right_shift = _shift("RightShift", "shr", np.right_shift, "x with its bits moved y places down; the sign stays.")
+left_shift = _shift("LeftShift", "shl", np.left_shift, "x with its bits shifted left by y.")
+right_shift = _shift("RightShift", "shr", np.right_shift, "x with its bits shifted right by y; the sign is kept.")
 
 
 @public
 def logical_not(x: Any) -> Node:
-    """Not, of x != 0."""
+    """Return True where x is 0."""
     return invert(as_node(x).astype(bool))
 
 
 @public
 def logical_and(x: Any, y: Any) -> Node:
-    """And, of x != 0 and y != 0."""
+    """Return True where neither x nor y is 0."""
     return bitwise_and(as_node(x).astype(bool), as_node(y).astype(bool))
 
 
 @public
 def logical_or(x: Any, y: Any) -> Node:
-    """Or, of x != 0 and y != 0."""
+    """Return True where x or y is not 0."""
     return bitwise_or(as_node(x).astype(bool), as_node(y).astype(bool))
 
 
 @public
 def logical_xor(x: Any, y: Any) -> Node:
-    """Either but not both, of x != 0 and y != 0."""
+    """Return True where exactly one of x and y is not 0."""
     return bitwise_xor(as_node(x).astype(bool), as_node(y).astype(bool))
 
 
 class Isnan(Pointwise):
-    """Is the element NaN?"""
+    """True where x is NaN."""
 
     takes_complex = True
 
@@ -151,7 +155,7 @@ isnan = unary(Isnan)
 
 @public
 def isinf(x: Any) -> Node:
-    """Is the element an infinity?"""
+    """Return True where x is an infinity."""
     x = as_node(x)
     if x.dtype.kind == "c":
         return isinf(real(x)) | isinf(imag(x))
@@ -160,7 +164,7 @@ def isinf(x: Any) -> Node:
 
 @public
 def isfinite(x: Any) -> Node:
-    """Is the element neither NaN nor an infinity?"""
+    """Return True where x is neither NaN nor an infinity."""
     x = as_node(x)
     if x.dtype.kind == "c":
         return isfinite(real(x)) & isfinite(imag(x))
@@ -168,14 +172,16 @@ def isfinite(x: Any) -> Node:
 
 
 class Where(Pointwise):
-    """x where the condition holds, else y."""
+    """x where the condition is True, else y."""
 
     takes_complex = True
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         condition, x, y = dtypes
         if condition.kind != "b" or x != y:
-            raise DTypeError(f"the condition must be bool and the choices of one dtype, not {x} and {y}")
+            raise DTypeError(
+                f"condition is {condition}, x {x} and y {y}; pass a bool condition, and x and y of one dtype"
+            )
         return x
 
     def meaning(self, condition, x, y):
@@ -191,7 +197,7 @@ class Where(Pointwise):
 
 @public
 def where(condition: Any, x: Any, y: Any) -> Node:
-    """x where the condition holds, else y; all three broadcast."""
+    """Return x where the condition is True, else y. All three broadcast."""
     condition = as_node(condition).astype(bool)
     dtype = common_dtype(x, y)
     x, y = (as_node(v, dtype).astype(dtype) for v in (x, y))

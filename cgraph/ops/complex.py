@@ -1,7 +1,7 @@
-"""Parts of complex numbers, and complex numbers of their parts: pointwise, or a view of the bytes.
+"""Complex numbers and their parts: pointwise ops, or views of the bytes.
 
-Gradients follow JAX's convention: of a real f the gradient for z = x + iy is df/dx - i df/dy, so that a holomorphic
-op's is ``g * f'(z)`` without conjugates.
+Gradients follow JAX's convention: for a real f, the gradient with respect to z = x + iy is df/dx - i df/dy. The
+gradient of a holomorphic op is therefore ``g * f'(z)``, without conjugates.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from cgraph.ops.shape import ViewOp, reshape, zeros_like
 
 
 class ComplexPart(Pointwise):
-    """One part of complex numbers."""
+    """Base of the real and the imaginary part."""
 
     takes_complex = True
 
@@ -54,7 +54,7 @@ class Imag(ComplexPart):
 
 
 class Conj(Pointwise):
-    """The conjugate."""
+    """The complex conjugate."""
 
     takes_complex = True
 
@@ -69,11 +69,11 @@ class Conj(Pointwise):
 
 
 class Complex(Pointwise):
-    """x + iy of two floats of one dtype."""
+    """x + iy for two floats of one dtype."""
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         if dtypes[0].kind != "f" or dtypes[0] != dtypes[1]:
-            raise DTypeError(f"parts of complex numbers are floats of one dtype, not {dtypes[0]} and {dtypes[1]}")
+            raise DTypeError(f"parts are {dtypes[0]} and {dtypes[1]}, but must be floats of one dtype; use astype")
         return np.dtype(f"complex{dtypes[0].itemsize * 16}")
 
     def meaning(self, x, y):
@@ -89,11 +89,11 @@ class Complex(Pointwise):
 
 
 class AsPairs(ViewOp):
-    """Complex numbers ``[...]`` as their parts ``[..., 2]``: the same bytes."""
+    """Complex numbers ``[...]`` as real and imaginary parts ``[..., 2]``: a view of the same bytes."""
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "c":
-            raise DTypeError(f"{x.dtype} has no parts")
+            raise DTypeError(f"{x.dtype} is not complex, so it has no parts; convert with astype('complex64')")
         return Spec((*x.shape, 2), real_dtype(x.dtype))
 
     def meaning(self, x):
@@ -112,7 +112,7 @@ class AsPairs(ViewOp):
 
 @public
 def real(x: Any) -> Node:
-    """The real part: a real number itself."""
+    """Return the real part; a real `x` itself."""
     x = as_node(x)
     if x.dtype.kind != "c":
         return x
@@ -121,7 +121,7 @@ def real(x: Any) -> Node:
 
 @public
 def imag(x: Any) -> Node:
-    """The imaginary part: 0 of real numbers."""
+    """Return the imaginary part; zeros for a real `x`."""
     x = as_node(x)
     if x.dtype.kind != "c":
         return zeros_like(x)
@@ -130,23 +130,23 @@ def imag(x: Any) -> Node:
 
 @public
 def conj(x: Any) -> Node:
-    """The conjugate: a real number itself."""
+    """Return the complex conjugate; a real `x` itself."""
     x = as_node(x)
     return apply(Conj(), x) if x.dtype.kind == "c" else x
 
 
 @public
 def complex(real: Any, imag: Any) -> Node:
-    """``real + 1j * imag``, without a sum in which an infinity would make a NaN of the other part."""
+    """Return ``real + 1j * imag``, without the sum, in which an infinity would make the other part NaN."""
     dtype = float_dtype(common_dtype(real, imag))
     if dtype.kind == "c":
-        raise DTypeError("parts of complex numbers are real")
+        raise DTypeError(f"the parts promote to {dtype}, but must be real; use np.real or np.imag")
     return apply(Complex(), *broadcast(*(as_node(v, dtype).astype(dtype) for v in (real, imag))))
 
 
 @public
 def as_parts(x: Any) -> Node:
-    """Complex numbers ``[..., n]`` as real and imaginary parts in turn, ``[..., 2 * n]``; of one number, its two."""
+    """Return complex numbers ``[..., n]`` as alternating real and imaginary parts ``[..., 2 * n]``; a scalar as two."""
     x = as_node(x)
     pairs = apply(AsPairs(), x)
     return reshape(pairs, (*x.shape[:-1], -1)) if x.size else reshape(pairs, (*x.shape[:-1], 2 * x.shape[-1]))

@@ -1,4 +1,4 @@
-"""Loops and choices inside a graph: scan and cond."""
+"""Loops and conditionals inside a graph: scan and cond."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from cgraph.ops.leaf import ConstOp, Var, as_node
 from cgraph.ops.loop import Body, Loop
 from cgraph.ops.shape import ViewOp, items, reshape, zeros, zeros_like
 
-UNROLLED = 4  # rounds up to which a loop is written out: nodes that passes can join with their neighbours
+UNROLLED = 4  # loops up to this length are unrolled, so that passes can fuse their nodes
 
 Values = Any  # a node, or several as a tuple, or None
 Function = Callable[[Values, Values], tuple[Values, Values]]
@@ -20,20 +20,20 @@ Function = Callable[[Values, Values], tuple[Values, Values]]
 
 @public
 def scan(f: Function, init: Values, xs: Values = None, length: int | None = None) -> tuple[Values, Values]:
-    """A loop over the first axis of `xs`: ``carry, ys[i] = f(carry, xs[i])`` for each i, from ``carry = init``.
+    """Loop over the first axis of `xs`: ``carry, ys[i] = f(carry, xs[i])`` for each i, starting with ``carry = init``.
 
     Parameters
-        f: given the state and one row, returns the next state, of the same specs, and one row of the result. It is
-            called once, with Vars, for a long loop; per round for one of up to `UNROLLED` rounds
-        init: the state before the first round: a node or array, or a tuple of them
-        xs: a sequence ``[length, ...]``, or a tuple of them, or None
-        length: rounds; needed only without `xs`
+        f: takes the state and one row, and returns the next state, of the same specs, and one row of the result. A loop
+            of more than `UNROLLED` rounds calls it once, with Vars; a shorter one calls it in each round
+        init: the initial state: a node or array, or a tuple of them
+        xs: a sequence ``[length, ...]``, a tuple of sequences, or None
+        length: number of rounds; needed only without `xs`
     Returns
-        the last state, and the rows that `f` returned, stacked along a new first axis: each a node, or a tuple or None
-        as `f` has it
+        the final state, and the rows that `f` returned, stacked along a new first axis; each is a node, a tuple or
+        None, as `f` returns it
     Raises
-        GraphError: there is nothing to loop over, or `f` returns no pair
-        ShapeError: sequences differ in length; the next state has another shape or dtype than the present one
+        GraphError: neither `xs` nor `length` is given, or `f` does not return a pair
+        ShapeError: sequences differ in length, or the next state differs from the current one in shape or dtype
     """
     carry, rows = nodes_of(init), nodes_of(xs)
     count = round_count(rows, length)
@@ -44,7 +44,7 @@ def scan(f: Function, init: Values, xs: Values = None, length: int | None = None
     after, ys = call_body(f, like(init, names), like(xs, row_names), carry)
     following, results = nodes_of(after), nodes_of(ys)
     if not following and not results:
-        raise GraphError("scan: the function has neither a state nor a result")
+        raise GraphError("scan: the function returned neither a state nor a result; return (state, row)")
     if count == 0:
         return init if init is None else like(init, carry), like(ys, [zeros((0, *y.shape), y.dtype) for y in results])
     shared, body = close_body(names, row_names, following, results)
@@ -53,20 +53,20 @@ def scan(f: Function, init: Values, xs: Values = None, length: int | None = None
 
 
 def round_count(rows: Sequence[Node], length: int | None) -> int:
-    """How often a loop runs."""
+    """Return the number of rounds of a loop."""
     lengths = {x.shape[0] if x.ndim else -1 for x in rows} | ({length} if length is not None else set())
     if not lengths:
-        raise GraphError("scan: give sequences to loop over, or a length")
+        raise GraphError("scan has nothing to loop over; pass xs or length=")
     if len(lengths) > 1 or min(lengths) < 0:
         named = ", ".join(f"{x.name} {x.spec}" for x in rows)
-        raise ShapeError(f"scan: sequences of {named} and the length {length} do not give one number of rounds")
+        raise ShapeError(f"scan: the first axes of {named} and length={length} differ; pass sequences of one length")
     return lengths.pop()
 
 
 def unroll(
     f: Function, init: Values, xs: Values, carry: list[Node], rows: list[Node], count: int
 ) -> tuple[Values, Values]:
-    """The loop written out."""
+    """Build the rounds of a short loop one by one."""
     rows_of_ys: list[list[Node]] = []
     ys: Values = None
     for i in range(count):
@@ -77,19 +77,21 @@ def unroll(
 
 
 def call_body(f: Function, state: Values, row: Values, carry: Sequence[Node]) -> tuple[Values, Values]:
-    """What `f` returns, its next state checked."""
+    """Call `f` and check its result. ShapeError if the next state has other specs."""
     answer = f(state, row)
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise GraphError(f"scan: the function returns the next state and a row of the result, not {answer!r:.60}")
+        raise GraphError(f"scan: the function returned {answer!r:.60}; return a pair (next state, row of the result)")
     after = nodes_of(answer[0])
     if [x.spec for x in after] != [x.spec for x in carry]:
-        before, behind = (", ".join(str(x.spec) for x in nodes) or "none" for nodes in (carry, after))
-        raise ShapeError(f"scan: the state is {before} before a round and {behind} after it")
+        before, after_ = (", ".join(str(x.spec) for x in nodes) or "none" for nodes in (carry, after))
+        raise ShapeError(
+            f"scan: the state is {before} before a round and {after_} after it; return equal shapes and dtypes"
+        )
     return answer
 
 
 def close_body(carry: list[Var], rows: list[Var], following: list[Node], ys: list[Node]) -> tuple[list[Node], Body]:
-    """What a body reads from outside, and the body with Vars in its place."""
+    """Return the outside values that a body reads, and the body with Vars in their place."""
     order = post_order([*following, *ys])
     inner = descendants(order, [*carry, *rows])
     free: set[Node] = set()
@@ -113,39 +115,42 @@ def close_body(carry: list[Var], rows: list[Var], following: list[Node], ys: lis
 
 @public
 def cond(p: Any, f: Callable[..., Values], g: Callable[..., Values], *xs: Any) -> Values:
-    """``f(*xs)`` if `p` is true, else ``g(*xs)``: one of two results of equal specs.
+    """Return ``f(*xs)`` if `p` is True, else ``g(*xs)``: one of two results of equal specs.
 
-    Both are computed, and one is taken; the other gets zeros in place of `xs`, and neither its value nor its gradient,
-    NaN and infinity included, shows. So there is no time to be gained, and a Python function in it is called always.
+    Both branches are computed, and one is selected. The other branch receives zeros in place of `xs`, so its NaN and
+    infinities appear neither in the value nor in the gradient. Nothing is saved by `cond`, and Python functions in both
+    branches are called at every run.
 
     Parameters
         p: one bool
-        f, g: given `xs`, return a node or a tuple of nodes
+        f, g: take `xs` and return a node or a tuple of nodes
     Raises
-        ShapeError: `p` has several elements, or the results differ
+        ShapeError: `p` has several elements, or the branches differ in their specs
     """
     p = as_node(p).astype(bool)
     if p.size != 1:
-        raise ShapeError(f"cond: {p.name} {p.spec} is not one bool")
+        raise ShapeError(
+            f"cond: the condition {p.name} {p.spec} has {p.size} elements; reduce it with any or all, or use where"
+        )
     p, nodes = reshape(p, ()), [as_node(x) for x in xs]
     first = f(*(where(p, x, zeros_like(x)) for x in nodes))
     other = g(*(where(p, zeros_like(x), x) for x in nodes))
     left, right = nodes_of(first), nodes_of(other)
     if [x.spec for x in left] != [x.spec for x in right]:
         one, two = (", ".join(str(x.spec) for x in nodes) for nodes in (left, right))
-        raise ShapeError(f"cond: one function returns {one}, the other {two}")
+        raise ShapeError(f"cond: one function returns {one}, the other {two}; return equal shapes and dtypes")
     return like(first, [where(p, a, b) for a, b in zip(left, right)])
 
 
 def nodes_of(values: Values) -> list[Node]:
-    """One node, several, or none, as a list."""
+    """Return one node, several or none as a list."""
     if values is None:
         return []
     return [as_node(x) for x in (values if isinstance(values, tuple | list) else (values,))]
 
 
 def like(pattern: Values, nodes: Sequence[Node]) -> Values:
-    """Nodes as `pattern` has them: one, a tuple, or None."""
+    """Arrange nodes as `pattern` is: one node, a tuple, or None."""
     if pattern is None:
         return None
     return tuple(nodes) if isinstance(pattern, tuple | list) else nodes[0]

@@ -1,7 +1,7 @@
-"""Convolution over one, two and three axes, its transpose, and the gradient for filters: each other's gradients.
+"""Convolution over one, two and three axes, its transpose, and the gradient for filters.
 
-The kernels here are the plain ones, any shape and layout: a sum of products over a view of all windows. Lowering
-replaces them where faster ones fit.
+Each of the three is a gradient of the others. The kernels here are generic: a sum of products over a view of all
+windows, for any shape and layout. Lowering replaces them where faster kernels apply.
 """
 
 from functools import partial
@@ -48,9 +48,9 @@ class Conv(Op):
         f: filters ``[k, c / groups, ...]``
     Fields
         stride: elements from one window to the next along each axis, >= 1
-        pad: zeros before each axis, then behind each: ``(top, left, bottom, right)``
-        dilation: elements from one element of a filter to the next, >= 1
-        groups: groups of channels that do not meet
+        pad: zeros before each axis, then after each axis: ``(top, left, bottom, right)``
+        dilation: elements from one filter element to the next, >= 1
+        groups: number of channel groups that are convolved separately
     Result
         ``[n, k, ...]``, with ``p = (h + top + bottom - ((r - 1) * dilation + 1)) // stride + 1``
     Raises
@@ -72,7 +72,7 @@ class Conv(Op):
         if x.shape[1] != f.shape[1] * self.groups or f.shape[0] % self.groups:
             raise ShapeError(
                 f"images have {x.shape[1]} channels, {f.shape[0]} filters in {self.groups} groups "
-                f"read {f.shape[1] * self.groups}"
+                f"read {f.shape[1] * self.groups}; pass filters [k, c / groups, ...] with k a multiple of groups"
             )
         return Spec((x.shape[0], f.shape[0], *self.moves(f.shape[2:]).result(x.shape[2:])), x.dtype)
 
@@ -98,7 +98,7 @@ class Conv(Op):
         return Work(partial(self.calls, target, nbytes), sum(map(aligned, nbytes)))
 
     def rooms(self, target: Target, x: Spec, f: Spec) -> tuple[int, int]:
-        """Bytes of the padded or spread images and of the products."""
+        """Return the bytes of the padded or spread images and of the products."""
         result = self.infer(x, f)
         if result.size == 0 or x.size == 0 or f.size == 0:
             return 0, 0
@@ -112,14 +112,14 @@ class Conv(Op):
         return padded_nbytes(moves, x.shape, moves.result(x.shape[2:]), x.dtype.itemsize)
 
     def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
-        """Calls that pad the images, and the images to read."""
+        """Return the calls that pad the images, and a view of the padded images."""
         moves = self.moves(f.shape[2:])
         return padded_view(target, moves, x, moves.result(x.shape[2:]), 0, workspace)
 
     def calls(
         self, target: Target, nbytes: tuple[int, int], out: View, x: View, f: View, workspace: View | None = None
     ) -> list[Call]:
-        """The images made ready, then the products."""
+        """Prepare the images, then compute the products."""
         if out.size == 0:
             return []
         if x.size == 0 or f.size == 0:
@@ -129,7 +129,7 @@ class Conv(Op):
         return calls + self.products(target, out, x, f).calls(products)
 
     def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
-        """The sum of products over the windows of the padded images."""
+        """Return the sum of products over the windows of the padded images."""
         moves, results = self.moves(f.shape[2:]), out.shape[2:]
         windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
@@ -169,11 +169,11 @@ class ConvTranspose(Conv):
         x: ``[n, k, ...]``, of the shape of a result of that Conv
         f: its filters ``[k, c / groups, ...]``
     Fields
-        shape: axes of the result after the channels
+        shape: lengths of the result's axes after the channels
     Result
         ``[n, c, ...]``
     Raises
-        ShapeError: `x` is not what that Conv gives for `shape`
+        ShapeError: that Conv of images of `shape` does not give the shape of `x`
     """
 
     shape: tuple[int, ...]
@@ -181,9 +181,14 @@ class ConvTranspose(Conv):
     def infer(self, x: Spec, f: Spec) -> Spec:
         check(self, x, f)
         if x.shape[1] != f.shape[0] or f.shape[0] % self.groups:
-            raise ShapeError(f"images have {x.shape[1]} channels, {f.shape[0]} filters in {self.groups} groups")
+            raise ShapeError(
+                f"images have {x.shape[1]} channels, but there are {f.shape[0]} filters in {self.groups} groups; "
+                "pass filters [k, c / groups, ...] for images [n, k, ...]"
+            )
         if self.moves(f.shape[2:]).result(self.shape) != x.shape[2:]:
-            raise ShapeError(f"a convolution of images {list(self.shape)} does not give images {list(x.shape[2:])}")
+            raise ShapeError(
+                f"a convolution of {list(self.shape)} does not give {list(x.shape[2:])}; change output_pad"
+            )
         return Spec((x.shape[0], f.shape[1] * self.groups, *self.shape), x.dtype)
 
     def meaning(self, x, f):
@@ -201,11 +206,11 @@ class ConvTranspose(Conv):
         return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], x.dtype.itemsize)
 
     def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
-        """Calls that spread the elements apart, and what to read."""
+        """Return the calls that spread the elements apart, and a view of the spread elements."""
         return spread_view(target, self.moves(f.shape[2:]), x, self.shape, 0, workspace)
 
     def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
-        """The sum of products over windows of the spread elements, with filters turned around."""
+        """Return the sum of products over windows of the spread elements, with reversed filters."""
         moves = self.moves(f.shape[2:])
         ones = (1,) * len(self.shape)
         steps = Windows(moves.window, ones, (0,) * len(self.pad), self.dilation)
@@ -233,7 +238,7 @@ class ConvFilters(Conv):
         x: images ``[n, c, ...]``
         g: ``[n, k, ...]``, of the shape of the result
     Fields
-        window: axes of the filters after the channels
+        window: lengths of the filters' axes after the channels
     Result
         ``[k, c / groups, ...]``
     """
@@ -243,9 +248,11 @@ class ConvFilters(Conv):
     def infer(self, x: Spec, g: Spec) -> Spec:
         check(self, x, g)
         if x.shape[0] != g.shape[0] or x.shape[1] % self.groups or g.shape[1] % self.groups:
-            raise ShapeError(f"images and results do not fit {self.groups} groups")
+            raise ShapeError(f"images {x} and results {g} do not fit {self.groups} groups")
         if self.moves(self.window).result(x.shape[2:]) != g.shape[2:]:
-            raise ShapeError(f"windows {list(self.window)} over {list(x.shape[2:])} do not give {list(g.shape[2:])}")
+            raise ShapeError(
+                f"windows {list(self.window)} over {list(x.shape[2:])} do not give results {list(g.shape[2:])}"
+            )
         return Spec((g.shape[1], x.shape[1] // self.groups, *self.window), x.dtype)
 
     def meaning(self, x, g):
@@ -268,11 +275,11 @@ class ConvFilters(Conv):
         return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], x.dtype.itemsize)
 
     def image(self, target: Target, x: View, g: View, workspace: View | None) -> tuple[list[Call], View]:
-        """Calls that pad the images, and the images to read."""
+        """Return the calls that pad the images, and a view of the padded images."""
         return padded_view(target, self.moves(self.window), x, g.shape[2:], 0, workspace)
 
     def products(self, target: Target, out: View, x: View, g: View) -> Contraction:
-        """The sum over images and windows of what the window sees times the result's gradient."""
+        """Return the sum over images and windows of the window's elements times the gradient of the result."""
         moves, results = self.moves(self.window), g.shape[2:]
         windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         axes = len(results)
@@ -290,21 +297,21 @@ class ConvFilters(Conv):
 
 
 def check(op: Conv, x: Spec, y: Spec) -> None:
-    """Refuse operands of other ranks or dtypes."""
+    """Check ranks and dtypes. DTypeError or ShapeError otherwise."""
     if x.dtype != y.dtype or x.dtype.kind == "b":
-        raise DTypeError("images and filters must be numbers of one dtype")
+        raise DTypeError(f"images are {x.dtype} and filters {y.dtype}; use astype to give them one dtype of numbers")
     ndim = len(op.stride) + 2
     if x.ndim != ndim or y.ndim != ndim:
-        raise ShapeError(f"images and filters must have {ndim} axes, not {x.ndim} and {y.ndim}")
+        raise ShapeError(f"images {x} and filters {y} must have {ndim} axes each; reshape them or use another conv")
 
 
 def sibling(op: Conv, kind: Any, *rest: Any) -> Op:
-    """Another op of this file that moves its windows as `op` does."""
+    """Return another op of this file with the window geometry of `op`."""
     return kind(op.stride, op.pad, op.dilation, op.groups, *rest)
 
 
 def split_groups(x: np.ndarray, axis: int, groups: int) -> np.ndarray:
-    """An axis as groups and what is in one."""
+    """Split an axis into groups and the elements of a group."""
     return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
@@ -312,7 +319,7 @@ NOWHERE = Pointer(None)
 
 
 def abstract_view(spec: Spec) -> View:
-    """A view of a value whose address does not matter."""
+    """Return a view of a value at no address, for computing sizes."""
     return contiguous(NOWHERE, spec.shape, code_of(spec.dtype))
 
 
@@ -333,32 +340,43 @@ def same_dtype(x: Any, f: Any) -> list[Node]:
 
 @public
 def conv1d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
-    """Cross-correlation of sequences ``[n, c, w]`` with filters ``[k, c / groups, r]``; see Conv."""
+    """Cross-correlate sequences ``[n, c, w]`` with filters ``[k, c / groups, r]``; see conv2d."""
     return conv_node(1, x, f, stride, pad, dilation, groups)
 
 
 @public
 def conv2d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
-    """Cross-correlation of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``; see Conv."""
+    """Cross-correlate images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``, as in convolutional networks.
+
+    Parameters
+        stride: elements from one window to the next; one integer, or one for each axis
+        pad: zeros around the image: one integer, ``(rows, columns)`` or ``(top, left, bottom, right)``
+        dilation: elements from one filter element to the next; one integer, or one for each axis
+        groups: number of channel groups that are convolved separately
+    Returns
+        ``[n, k, p, q]``, with ``p = (h + top + bottom - ((r - 1) * dilation + 1)) // stride + 1``
+    Raises
+        ShapeError: channels and groups do not fit, or a filter is larger than the padded image
+    """
     return conv_node(2, x, f, stride, pad, dilation, groups)
 
 
 @public
 def conv3d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
-    """Cross-correlation of volumes ``[n, c, d, h, w]`` with filters ``[k, c / groups, ...]``; see Conv."""
+    """Cross-correlate volumes ``[n, c, d, h, w]`` with filters ``[k, c / groups, ...]``; see conv2d."""
     return conv_node(3, x, f, stride, pad, dilation, groups)
 
 
 def conv_transpose_node(
     axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Sizes, groups: int, extra: Sizes
 ) -> Node:
-    """`pad` elements are cut off the full result, `extra` are added behind it before that."""
+    """Build a transposed convolution. `pad` elements are cut off the full result, after `extra` are appended."""
     x, f = same_dtype(x, f)
     sizes(groups, 1, "groups")
     steps, cut, apart = sizes(stride, axes, "stride"), pads(pad, axes), sizes(dilation, axes, "dilation")
     more = (extra,) * axes if isinstance(extra, int) else tuple(extra)
     if x.ndim != axes + 2 or f.ndim != axes + 2:
-        raise ShapeError(f"{x.name} {x.spec} and {f.name} {f.spec} must have {axes + 2} axes")
+        raise ShapeError(f"{x.name} {x.spec} and {f.name} {f.spec} must have {axes + 2} axes each; reshape them")
     shape = tuple(
         (n - 1) * s + (r - 1) * d + 1 - cut[i] - cut[axes + i] + more[i]
         for i, (n, s, r, d) in enumerate(zip(x.shape[2:], steps, f.shape[2:], apart))
@@ -370,7 +388,7 @@ def conv_transpose_node(
 def conv_transpose1d(
     x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
 ) -> Node:
-    """The adjoint of conv1d: ``[n, k, p]`` with filters ``[k, c / groups, r]`` gives ``[n, c, w]``.
+    """Apply the adjoint of conv1d: ``[n, k, p]`` with filters ``[k, c / groups, r]`` gives ``[n, c, w]``.
 
     ``w = (p - 1) * stride + (r - 1) * dilation + 1 - pad + output_pad``; `pad` and `output_pad` as in ONNX.
     """
@@ -381,7 +399,7 @@ def conv_transpose1d(
 def conv_transpose2d(
     x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
 ) -> Node:
-    """The adjoint of conv2d: ``[n, k, p, q]`` with filters ``[k, c / groups, r, s]``; see conv_transpose1d."""
+    """Apply the adjoint of conv2d to ``[n, k, p, q]``, with filters ``[k, c / groups, r, s]``; see conv_transpose1d."""
     return conv_transpose_node(2, x, f, stride, pad, dilation, groups, output_pad)
 
 
@@ -389,5 +407,5 @@ def conv_transpose2d(
 def conv_transpose3d(
     x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
 ) -> Node:
-    """The adjoint of conv3d, for volumes; see conv_transpose1d."""
+    """Apply the adjoint of conv3d, for volumes; see conv_transpose1d."""
     return conv_transpose_node(3, x, f, stride, pad, dilation, groups, output_pad)

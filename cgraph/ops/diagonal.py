@@ -1,4 +1,4 @@
-"""Triangles and diagonals of matrices, which are the last two axes."""
+"""Triangles and diagonals of matrices, by default over the last two axes."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ from cgraph.ops.slicing import set_slice
 
 
 class Triangle(Op):
-    """The elements on one side of a diagonal, the diagonal included; zeros on the other.
+    """The elements on one side of a diagonal, the diagonal included; zeros on the other side.
 
     Fields
-        offset: the diagonal, 0 the main one, positive above it
-        upper: the side above, else below
+        offset: the diagonal; 0 is the main one, positive ones are above it
+        upper: keep the elements above, else those below
     """
 
     takes_complex = True
@@ -31,7 +31,7 @@ class Triangle(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.ndim < 2:
-            raise ShapeError("the operand must have at least two axes")
+            raise ShapeError(f"the operand {x} has {x.ndim} axes, but needs at least two; use expand_dims or diag")
         return x
 
     def meaning(self, x):
@@ -47,18 +47,18 @@ class Triangle(Op):
 
 
 class Diagonal(ViewOp):
-    """The elements of a diagonal of the last two axes, which become one."""
+    """The elements of a diagonal of the last two axes, as one axis."""
 
     offset: int
 
     def place(self, shape: tuple[int, ...]) -> tuple[int, int, int]:
-        """Row and column of the first element, and how many there are."""
+        """Return the row and column of the first element, and the number of elements."""
         row, column = max(-self.offset, 0), max(self.offset, 0)
         return row, column, max(min(shape[-2] - row, shape[-1] - column), 0)
 
     def infer(self, x: Spec) -> Spec:
         if x.ndim < 2:
-            raise ShapeError("the operand must have at least two axes")
+            raise ShapeError(f"the operand {x} has {x.ndim} axes, but needs at least two; use expand_dims or diag")
         return Spec((*x.shape[:-2], self.place(x.shape)[2]), x.dtype)
 
     def meaning(self, x):
@@ -74,7 +74,7 @@ class Diagonal(ViewOp):
 
 
 def place_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
-    """Zeros ``[..., *shape]`` with values on a diagonal."""
+    """Return zeros ``[..., *shape]`` with `values` on a diagonal."""
     row, column, n = op.place(shape)
     rows, columns = shape
     flat = zeros((*values.shape[:-1], rows * columns), values.dtype)
@@ -89,44 +89,44 @@ def place_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
 
 @public
 def triu(x: Any, k: int = 0) -> Node:
-    """The elements on and above the k-th diagonal of the last two axes, zeros below."""
+    """Return the elements on and above the k-th diagonal of the last two axes, zeros below."""
     return apply(Triangle(int(k), True), as_node(x))
 
 
 @public
 def tril(x: Any, k: int = 0) -> Node:
-    """The elements on and below the k-th diagonal of the last two axes, zeros above."""
+    """Return the elements on and below the k-th diagonal of the last two axes, zeros above."""
     return apply(Triangle(int(k), False), as_node(x))
 
 
 @public
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
-    """The elements of a diagonal of two axes, which become the last one, as ``np.diagonal``."""
+    """Return the elements of a diagonal of two axes as a new last axis, as ``np.diagonal``."""
     x = as_node(x)
     if x.ndim < 2 or axis_of(axis1, x.ndim) == axis_of(axis2, x.ndim):
-        raise ShapeError(f"axes {axis1} and {axis2} of {x.name} {x.spec} are not two axes")
+        raise ShapeError(f"axes {axis1} and {axis2} of {x.name} {x.spec} must be two different axes")
     return apply(Diagonal(int(offset)), moveaxis(x, (axis1, axis2), (-2, -1)))
 
 
 @public
 def diag(x: Any, k: int = 0) -> Node:
-    """A vector on the k-th diagonal of a square matrix of zeros; of a matrix, its k-th diagonal."""
+    """Return a square matrix with the vector `x` on its k-th diagonal, or the k-th diagonal of the matrix `x`."""
     x = as_node(x)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ShapeError(f"{x.name} {x.spec} is neither a vector nor a matrix")
+        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; pass a vector or a matrix, or use diagonal")
     n = x.size + np.abs(k)
     return place_diagonal(x, (int(n), int(n)), Diagonal(int(k)))
 
 
 @public
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
-    """The sum of a diagonal of two axes, as ``np.trace``."""
+    """Return the sum of a diagonal of two axes, as ``np.trace``."""
     return diagonal(x, offset, axis1, axis2).sum(-1)
 
 
 @public
 def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = "float32") -> Node:
-    """A constant ``[n, m]`` of ones on the k-th diagonal and zeros elsewhere."""
+    """Return a constant ``[n, m]`` with ones on the k-th diagonal and zeros elsewhere."""
     return Const(np.eye(n, m, k, dtype))

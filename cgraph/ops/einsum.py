@@ -1,4 +1,4 @@
-"""einsum: sums of products named by letters, made of transposes and matrix products."""
+"""einsum: sums of products named by letters, expanded into transposes and matrix products."""
 
 from collections.abc import Iterable
 from string import ascii_letters
@@ -19,12 +19,12 @@ Term = tuple[Node, str]
 
 @public
 def einsum(subscripts: str, *operands: Any) -> Node:
-    """Sums of products by letters, as ``np.einsum``: ``einsum("ij,jk->ik", x, y)`` is the matrix product.
+    """Sum products by subscripts, as ``np.einsum``: ``einsum("ij,jk->ik", x, y)`` is the matrix product.
 
-    The order of the products is the cheapest that a greedy search finds.
+    A greedy search chooses the order of the products.
 
     Raises
-        ShapeError: letters do not fit the operands, or one letter stands for different lengths
+        ShapeError: the subscripts do not fit the operands, or one letter stands for different lengths
     """
     dtype = common_dtype(*operands)
     nodes = [as_node(x, dtype).astype(dtype) for x in operands]
@@ -43,16 +43,20 @@ def einsum(subscripts: str, *operands: Any) -> Node:
 
 
 def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
-    """Letters of each operand and of the result; an ellipsis becomes letters that are not used."""
+    """Return the letters of each operand and of the result; an ellipsis becomes unused letters."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     inputs = left.split(",")
     if len(inputs) != len(nodes):
-        raise ShapeError(f"{subscripts!r} names {len(inputs)} operands, {len(nodes)} are given")
+        raise ShapeError(
+            f"{subscripts!r} names {len(inputs)} operands, but there are {len(nodes)}; separate operands by commas"
+        )
     free = [c for c in ascii_letters if c not in subscripts]
     widths = [x.ndim - len(letters.replace("...", "")) for x, letters in zip(nodes, inputs)]
     for x, letters, width in zip(nodes, inputs, widths):
         if width < 0 or (width and "..." not in letters):
-            raise ShapeError(f"{letters!r} does not fit {x.name} {x.spec}")
+            raise ShapeError(
+                f"{letters!r} does not fit {x.name} {x.spec}; use one letter for each axis, or an ellipsis"
+            )
     most = "".join(free[: max(widths, default=0)])
     inputs = [s.replace("...", most[len(most) - width :]) for s, width in zip(inputs, widths)]
     if not arrow:
@@ -61,23 +65,25 @@ def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
         return inputs, (most if "..." in left else "") + "".join(named)
     right = right.replace("...", most)
     if any(c not in "".join(inputs) for c in right) or len(set(right)) != len(right):
-        raise ShapeError(f"the result {right!r} repeats a letter or names one that no operand has")
+        raise ShapeError(f"the result {right!r} must name each letter once, and only letters of {inputs}")
     return inputs, right
 
 
 def lengths_of(inputs: Iterable[str], nodes: Iterable[Node]) -> dict[str, int]:
-    """The length that each letter stands for; 1 gives way."""
+    """Return the length of each letter; a length of 1 broadcasts."""
     lengths: dict[str, int] = {}
     for letters, x in zip(inputs, nodes):
         for c, n in zip(letters, x.shape):
             if lengths.get(c, 1) != 1 and n not in (1, lengths[c]):
-                raise ShapeError(f"{c!r} stands for {lengths[c]} and, in {x.name} {x.spec}, for {n}")
+                raise ShapeError(
+                    f"{c!r} stands for length {lengths[c]}, but for {n} in {x.name} {x.spec}; use another letter"
+                )
             lengths[c] = n if lengths.get(c, 1) == 1 else lengths[c]
     return lengths
 
 
 def contraction_order(inputs: list[str], result: str, nodes: list[Node]) -> list[tuple[int, ...]]:
-    """Which terms to multiply, step by step; a product goes to the end of the list."""
+    """Return the terms to multiply, step by step; each product is appended to the list."""
     if len(nodes) < 2:
         return []
     shapes = [np.broadcast_to(np.zeros((), "float32"), x.shape) for x in nodes]
@@ -86,7 +92,7 @@ def contraction_order(inputs: list[str], result: str, nodes: list[Node]) -> list
 
 
 def take_diagonals(x: Node, letters: str) -> Term:
-    """A letter that stands twice takes the diagonal of its two axes."""
+    """Replace axes of equal letters by their diagonal."""
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
             i = letters.index(c)
@@ -97,14 +103,14 @@ def take_diagonals(x: Node, letters: str) -> Term:
 
 
 def sum_out(term: Term, keep: set[str]) -> Term:
-    """The term summed over the letters that nobody wants."""
+    """Sum a term over the letters that are not in `keep`."""
     x, letters = term
     gone = tuple(i for i, c in enumerate(letters) if c not in keep)
     return (x.sum(gone, dtype=x.dtype) if gone else x), "".join(c for c in letters if c in keep)
 
 
 def product(left: Term, right: Term, keep: set[str], lengths: dict[str, int]) -> Term:
-    """The product of two terms, summed over shared letters that nobody wants."""
+    """Multiply two terms and sum over common letters that are not in `keep`."""
     (x, xs), (y, ys) = sum_out(left, keep | set(right[1])), sum_out(right, keep | set(left[1]))
     common = [c for c in xs if c in ys]
     batch, over = [c for c in common if c in keep], [c for c in common if c not in keep]
@@ -125,5 +131,5 @@ def product(left: Term, right: Term, keep: set[str], lengths: dict[str, int]) ->
 
 
 def stretch(x: Node, letters: str, shared: list[str], lengths: dict[str, int]) -> Node:
-    """Axes of one element that meet longer ones repeated."""
+    """Repeat axes of one element along the lengths of shared letters."""
     return broadcast_to(x, tuple(lengths[c] if c in shared else n for c, n in zip(letters, x.shape)))

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, trigonometric, hyperbolic and error functions: pointwise, in a float dtype."""
+"""Exponential, logarithmic, trigonometric, hyperbolic and error functions: pointwise, in a float dtype."""
 
 import math
 from functools import partial
@@ -15,7 +15,7 @@ from cgraph.ops.shape import ones_like, zeros_like
 
 
 class Elementary(Pointwise):
-    """A function that the kernels have as a primitive and NumPy or SciPy as a function."""
+    """Base of functions that are a primitive of the kernels and a function of NumPy or SciPy."""
 
     primitive: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
@@ -62,9 +62,9 @@ class Expm1(Elementary):
 
 
 def complex_expm1(z: np.ndarray) -> np.ndarray:
-    """exp(z) - 1 of complex numbers with C99's special values, which NumPy's has not."""
+    """Return exp(z) - 1 of complex numbers with C99's special values, which NumPy lacks."""
     a, b = z.real, z.imag
-    e = np.array(np.exp(z))  # whose special values are right
+    e = np.array(np.exp(z))  # its special values are correct
     e.real = np.where(
         (np.abs(a) < 30) & (b != 0), np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2,
         np.where(b == 0, np.expm1(a) + 0.0, e.real - 1),
@@ -112,7 +112,7 @@ class Sqrt(Elementary):
     """The square root; NaN below 0.
 
     Fields
-        is_flat: the gradient at 0 is 0, as that of a norm or a standard deviation, else infinite
+        is_flat: the gradient at 0 is 0, as for norms and standard deviations; otherwise it is infinite
     """
 
     primitive, numpy = "sqrt", staticmethod(np.sqrt)
@@ -127,11 +127,12 @@ class Sqrt(Elementary):
 
 
 class Cbrt(Elementary):
-    """The cube root, with the sign of x: a power of the magnitude, and one step of Newton's."""
+    """The cube root, with the sign of x."""
 
     numpy = staticmethod(np.cbrt)
 
     def scalar(self, m, x):
+        """Compute a power of the magnitude and refine it by one Newton step."""
         size = m.abs(x)
         root = m.pow(size, 1 / 3)
         better = root - (root - size / (root * root)) / 3.0
@@ -188,7 +189,7 @@ class Arccos(Elementary):
 
 
 def root_of_one_less_square(x: Node) -> Node:
-    """``sqrt(1 - x**2)``; of a complex number beside a cut by factors, in which the sign of a zero is not lost."""
+    """Return ``sqrt(1 - x**2)``; for complex x by factors, which keep the sign of a zero beside a branch cut."""
     return sqrt(1.0 - square(x)) if x.dtype.kind != "c" else sqrt(-(x - 1.0)) * sqrt(-(-x - 1.0))
 
 
@@ -225,7 +226,7 @@ class Tanh(Elementary):
     primitive, numpy = "tanh", staticmethod(np.tanh)
 
     def grad(self, node, g):
-        return (g * (1.0 - node * node),)  # by the result, so that x need not stay alive
+        return (g * (1.0 - node * node),)  # uses the result, so x need not stay alive
 
 
 class Arcsinh(Elementary):
@@ -270,7 +271,7 @@ class Arctan2(Elementary):
 
 
 class Hypot(Elementary):
-    """sqrt(x * x + y * y) without overflow on the way."""
+    """sqrt(x * x + y * y), without intermediate overflow."""
 
     primitive, numpy = "hypot", staticmethod(np.hypot)
 
@@ -282,7 +283,7 @@ class Hypot(Elementary):
 
 
 class Fmod(Elementary):
-    """The remainder of x / y with the sign of x; for whole numbers, 0 when y is 0."""
+    """The remainder of x / y with the sign of x; for integers, 0 where y is 0."""
 
     primitive, numpy = "fmod", staticmethod(np.fmod)
 

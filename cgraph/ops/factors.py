@@ -1,4 +1,4 @@
-"""Factors of matrices by LAPACK: orthonormal columns, singular values, eigenvalues. As in `cgraph.ops.linalg`."""
+"""Matrix factorisations by LAPACK: QR, singular values, eigenvalues. They run as those of `cgraph.ops.linalg`."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ from cgraph.ops.shape import expand_dims, items
 
 
 class Qr(OnHost):
-    """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` of ``q @ r = x``.
+    """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` with ``q @ r = x``.
 
     Fields
-        complete: k is m, so that q is square; else k is min(m, n)
+        complete: k is m, so q is square; otherwise k is min(m, n)
     """
 
     complete: bool = False
@@ -40,9 +40,13 @@ class Qr(OnHost):
         """Source: Walter and Lehmann 2018, arXiv:1001.1654; for m >= n of full rank."""
         x = node.operands[0]
         if x.shape[-2] < x.shape[-1]:
-            raise NoGradientError(f"qr at {node.where} has no gradient for more columns than rows, {x.spec}")
+            raise NoGradientError(
+                f"qr at {node.where} of {x.spec} has more columns than rows, and no gradient; transpose the operand"
+            )
         if self.complete and x.shape[-2] != x.shape[-1]:
-            raise NoGradientError(f"qr at {node.where} has a gradient with complete=False only")
+            raise NoGradientError(
+                f"qr at {node.where} of {x.spec} has no gradient with complete=True; pass complete=False"
+            )
         q, r = items(node)
         to_q, to_r = g
         inner = matmul(r, adjoint(to_r)) - matmul(adjoint(to_q), q)
@@ -53,10 +57,10 @@ class Qr(OnHost):
 
 
 class Svd(OnHost):
-    """u, s, v of ``u @ diag(s) @ v = x``: orthonormal columns, falling singular values, orthonormal rows.
+    """u, s, v with ``u @ diag(s) @ v = x``: orthonormal columns, descending singular values, orthonormal rows.
 
     Fields
-        full: u and v are square; else they have as many columns and rows as there are singular values
+        full: u and v are square; otherwise they have one column and row for each singular value
     """
 
     full: bool
@@ -77,11 +81,14 @@ class Svd(OnHost):
     def grad(self, node, g):
         """Source: Townsend 2016, Differentiating the singular value decomposition.
 
-        Of complex matrices right for what does not depend on the phases of the vectors, which are LAPACK's choice.
+        For complex matrices it is valid for functions that do not depend on the phases of the vectors, which LAPACK
+        chooses.
         """
         x = node.operands[0]
         if self.full and x.shape[-1] != x.shape[-2]:
-            raise NoGradientError(f"svd at {node.where} has a gradient with full_matrices=False only")
+            raise NoGradientError(
+                f"svd at {node.where} of {x.spec} has no gradient with full_matrices=True; pass full_matrices=False"
+            )
         u, s, vh = items(node)
         to_u, to_s, to_vh = g
         v, to_v = adjoint(vh), adjoint(to_vh)
@@ -96,25 +103,29 @@ class Svd(OnHost):
 
 
 def skew(u: Node, to_u: Node) -> Node:
+    """Return ``u^H @ to_u`` minus its adjoint."""
     product = matmul(adjoint(u), to_u)
     return product - adjoint(product)
 
 
 def outside(u: Node, to_u: Node) -> Node:
-    """The part of `to_u` that no column of `u` reaches."""
+    """Return the part of `to_u` that is orthogonal to the columns of `u`."""
     return to_u - matmul(u, matmul(adjoint(u), to_u))
 
 
 def reciprocal_or_zero(x: Node) -> Node:
+    """Return 1 / x, and 0 where x is 0."""
     zero = equal(x, 0)
     return where(zero, 0, 1 / where(zero, 1, x))
 
 
 class Eigh(OnHost):
-    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which one triangle is read, the lower one
-    unless `upper`.
+    """Ascending eigenvalues and eigenvectors (columns) of Hermitian matrices, reading only one triangle.
 
-    The gradient is right for what does not depend on the phases of complex vectors, which are LAPACK's choice.
+    The gradient is valid for functions that do not depend on the phases of complex vectors, which LAPACK chooses.
+
+    Fields
+        upper: read the upper triangle, else the lower
     """
 
     upper: bool = False
@@ -138,7 +149,7 @@ class Eigh(OnHost):
 
 
 class Eig(OnHost):
-    """Eigenvalues and eigenvectors (columns) of square matrices, complex ones always."""
+    """Eigenvalues and eigenvectors (columns) of square matrices, always complex."""
 
     def infer(self, x: Spec) -> Bundle:
         check_matrices(x)
@@ -152,7 +163,7 @@ class Eig(OnHost):
 
     @conjugate
     def grad(self, node, g):
-        """Source: Boeddeker et al. 2017, arXiv:1701.00392; right for what does not depend on the vectors' phases."""
+        """Source: Boeddeker et al. 2017, arXiv:1701.00392. Valid for functions independent of the vectors' phases."""
         w, v = items(node)
         to_w, to_v = g
         apart = conj(expand_dims(w, -2) - expand_dims(w, -1))
@@ -168,34 +179,41 @@ class Eig(OnHost):
 
 @public
 def qr(x: Any, complete: bool = False) -> tuple[Node, Node]:
-    """Orthonormal columns q and upper triangular r of ``q @ r = x``; q has min(m, n) columns, or m if complete."""
+    """Return orthonormal columns q and an upper triangular r with ``q @ r = x``.
+
+    Parameters
+        complete: q has m columns; otherwise min(m, n)
+    """
     q, r = items(apply(Qr(complete), matrices(x)))
     return q, r
 
 
 @public
 def svd(x: Any, full_matrices: bool = True) -> tuple[Node, Node, Node]:
-    """u, s, v of ``u @ diag(s) @ v = x``, as ``np.linalg.svd``; a gradient with ``full_matrices=False`` only."""
+    """Return u, s, v with ``u @ diag(s) @ v = x``, as ``np.linalg.svd``. The gradient needs ``full_matrices=False``."""
     u, s, v = items(apply(Svd(bool(full_matrices)), matrices(x)))
     return u, s, v
 
 
 @public
 def svdvals(x: Any) -> Node:
-    """The singular values of matrices, falling."""
+    """Return the singular values of matrices, in descending order."""
     return svd(x, full_matrices=False)[1]
 
 
 @public
 def eigh(x: Any, upper: bool = False) -> tuple[Node, Node]:
-    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which the lower triangle is read, or the
-    upper one."""
+    """Return ascending eigenvalues and eigenvectors (columns) of Hermitian matrices.
+
+    Parameters
+        upper: read the upper triangle only; otherwise the lower one
+    """
     w, v = items(apply(Eigh(upper), matrices(x)))
     return w, v
 
 
 @public
 def eig(x: Any) -> tuple[Node, Node]:
-    """Eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones alone."""
+    """Return eigenvalues and eigenvectors (columns) of square matrices; always complex, unlike NumPy's."""
     w, v = items(apply(Eig(), matrices(x)))
     return w, v

@@ -1,7 +1,7 @@
-"""The pointwise family: an op that computes each element of its result from the same element of its operands.
+"""The pointwise family: ops that compute each element of their result from the same element of their operands.
 
-A member gives `scalar` (one Python function of traced values, which becomes the kernel on every device), `meaning` and
-`grad`; everything else follows here. Broadcasting and promotion happen before the op, as nodes of their own.
+A member defines `scalar` (a Python function of traced values, which becomes the kernel on every device), `meaning`
+and `grad`; the rest follows here. Broadcasting and promotion are nodes of their own, before the op.
 """
 
 from collections.abc import Callable
@@ -27,19 +27,19 @@ SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
 
 
 class Pointwise(Op):
-    """Each element of the result from the same element of the operands, which have one shape."""
+    """Base of ops whose result has one shape with all operands and is computed element by element."""
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
-        """The result's dtype, given the operands'; the first operand's unless the op says otherwise."""
+        """Return the result's dtype from the operands' dtypes: the first one by default."""
         return dtypes[0]
 
     def scalar(self, m: Trace, *xs: Any) -> Any:
-        """One element, in traced values."""
-        raise NotImplementedError(f"{self.name} has no scalar meaning")
+        """Return one element of the result, as traced values."""
+        raise NotImplementedError(f"{self.name} defines no scalar function")
 
     def infer(self, *specs: Spec) -> Spec:
         if any(s.shape != specs[0].shape for s in specs):
-            raise ShapeError("operands differ in shape")
+            raise ShapeError(f"operands differ in shape: {', '.join(map(str, specs))}; broadcast them first")
         return Spec(specs[0].shape, self.dtype(*(s.dtype for s in specs)))
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -56,7 +56,7 @@ class Pointwise(Op):
 
 @lru_cache(maxsize=4096)
 def scalar_program(op: Pointwise, codes: tuple[str, ...]) -> Program:
-    """The op's scalar meaning as instructions, for operands of these dtypes."""
+    """Return the op's scalar function as instructions, for operands of these dtypes."""
     trace = Trace()
     result = op.scalar(trace, *(trace.load(i, code) for i, code in enumerate(codes)))
     want = code_of(op.dtype(*map(dtype_of_code, codes)))
@@ -64,26 +64,26 @@ def scalar_program(op: Pointwise, codes: tuple[str, ...]) -> Program:
 
 
 def common_dtype(*xs: Any) -> np.dtype:
-    """NumPy's promotion: arrays and nodes by their dtype, half precision as float32; Python numbers by their kind."""
+    """Promote as NumPy: arrays and nodes by dtype, half precision as float32, Python numbers by kind."""
     kinds = map(kind_of, map(plain, xs))
     try:
         return np.result_type(*kinds)
     except TypeError as error:
-        raise DTypeError(str(error)) from None
+        raise DTypeError(f"{error}; use astype to give the operands one dtype") from None
 
 
 def kind_of(x: Any) -> Any:
-    """What promotion asks of an operand: the dtype that it is computed in, or the Python number."""
+    """Return what promotion reads of an operand: the dtype of computation, or the Python number."""
     return computing_dtype(resolve_dtype(x.dtype)) if isinstance(x, Node | np.ndarray | np.generic) else x
 
 
 def plain(x: Any) -> Any:
-    """Lists and other array-likes as arrays; nodes, arrays and Python numbers as they are."""
+    """Convert lists and other array-likes to arrays; return nodes, arrays and Python numbers unchanged."""
     return x if isinstance(x, Node | np.ndarray | np.generic | bool | int | float | complex) else np.asarray(x)
 
 
 def float_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which a real function of `dtype` is computed; NumPy's, but float32 where it has float16."""
+    """Return the dtype in which a real function of `dtype` is computed: NumPy's, with float32 for float16."""
     dtype = computing_dtype(dtype)
     if dtype.kind in "fc":
         return dtype
@@ -91,38 +91,40 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def quotient_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which NumPy divides: float64 for whole numbers of any size."""
+    """Return the dtype in which NumPy divides: float64 for integers of any size."""
     dtype = computing_dtype(dtype)
     return dtype if dtype.kind in "fc" else np.dtype("float64")
 
 
 def real_node(x: Any) -> Node:
-    """The operand as a node. DTypeError for a complex one."""
+    """Return the operand as a node. DTypeError if it is complex."""
     x = as_node(x)
     if x.dtype.kind == "c":
-        raise DTypeError("it is a function of real numbers; use np.real, np.imag or np.abs of complex ones")
+        raise DTypeError(
+            f"{x.name} {x.spec} is complex, but this function is real; use np.real, np.imag or np.abs first"
+        )
     return x
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of a complex number's parts; a real dtype itself."""
+    """Return the dtype of a complex number's parts; a real dtype itself."""
     return np.dtype(f"float{dtype.itemsize * 4}") if dtype.kind == "c" else dtype
 
 
 def numeric_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which NumPy does arithmetic that has no meaning for bool: int8 there."""
+    """Return the dtype of arithmetic that bool lacks: int8 for bool, else `dtype`."""
     return np.dtype("int8") if dtype.kind == "b" else dtype
 
 
 def unify(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
-    """Operands promoted to one dtype and broadcast to one shape, by explicit nodes."""
+    """Promote operands to one dtype and broadcast them to one shape, by explicit nodes."""
     dtype = dtype or common_dtype(*xs)
     nodes = [as_node(x, dtype) for x in xs]
     return broadcast(*[x if x.dtype == dtype else x.astype(dtype) for x in nodes])
 
 
 def broadcast(*nodes: Node) -> list[Node]:
-    """Operands broadcast to one shape, by explicit nodes."""
+    """Broadcast operands to one shape, by explicit nodes."""
     shapes = {x.shape for x in nodes}
     if len(shapes) == 1:
         return list(nodes)
@@ -130,12 +132,12 @@ def broadcast(*nodes: Node) -> list[Node]:
         shape = max(shapes, key=len) if len(shapes) == 2 and () in shapes else np.broadcast_shapes(*shapes)
     except ValueError:
         operands = ", ".join(f"{x.name} {x.spec}" for x in nodes)
-        raise ShapeError(f"shapes do not broadcast together: {operands}") from None
+        raise ShapeError(f"shapes do not broadcast together: {operands}; use equal lengths or 1, or reshape") from None
     return [x if x.shape == shape else broadcast_to(x, shape) for x in nodes]
 
 
 def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
-    """The public function of a pointwise op of one operand; `real` ops compute in a float dtype."""
+    """Return the public function of a pointwise op of one operand; `real` ops compute in a float dtype."""
 
     def function(x: Any) -> Node:
         x = as_node(x)
@@ -145,7 +147,7 @@ def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
 
 
 def binary(op: Callable[[], Op], convert: Callable[[np.dtype], np.dtype] | None = None) -> Callable[[Any, Any], Node]:
-    """The public function of a pointwise op of two operands; `convert` gives the dtype in which it computes."""
+    """Return the public function of a pointwise op of two operands; `convert` gives the dtype of computation."""
 
     def function(x: Any, y: Any) -> Node:
         dtype = common_dtype(x, y)

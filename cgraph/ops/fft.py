@@ -1,6 +1,6 @@
 """Fourier transforms of pairs: a complex number is a last axis of two, real and imaginary part, as in ONNX.
 
-`np.fft` of nodes has complex numbers; these are its transforms (`cgraph.ops.fourier`) between two changes of form.
+`np.fft` on nodes uses complex numbers. These functions convert to them, apply `cgraph.ops.fourier`, and convert back.
 """
 
 from typing import Any
@@ -14,40 +14,40 @@ from cgraph.ops.leaf import as_node
 
 
 def floats(x: Any) -> Node:
-    """The operand in a float dtype."""
+    """Convert the operand to a float dtype. DTypeError if it is complex."""
     x = as_node(x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"pairs of floats are transformed, not {x.dtype}; use np.fft for complex numbers")
+        raise DTypeError(f"{x.name} {x.spec} is complex; pass pairs [..., 2] of floats, or use np.fft")
     return x.astype(float_dtype(x.dtype))
 
 
 def complex_of_pairs(x: Any) -> Node:
-    """``[..., 2]`` as complex numbers ``[...]``."""
+    """Convert ``[..., 2]`` to complex numbers ``[...]``."""
     x = floats(x)
     if x.ndim < 2 or x.shape[-1] != 2:
-        raise ShapeError(f"the operand must be complex numbers [..., n, 2], not {list(x.shape)}")
+        raise ShapeError(f"the operand has shape {list(x.shape)}; pass pairs [..., n, 2]")
     return complex(x[..., 0], x[..., 1])
 
 
 @public
 def fft(x: Any, n: int | None = None, axis: int = -1) -> Node:
-    """The Fourier transform of complex numbers ``[..., 2]`` along an axis (counted without that of the pairs)."""
+    """Return the Fourier transform of pairs ``[..., 2]`` along an axis, counted without the axis of pairs."""
     return apply(AsPairs(), transform(complex_of_pairs(x), [n], [axis], False, None))
 
 
 @public
 def ifft(x: Any, n: int | None = None, axis: int = -1) -> Node:
-    """The inverse of `fft`."""
+    """Return the inverse Fourier transform of pairs; see `fft`."""
     return apply(AsPairs(), transform(complex_of_pairs(x), [n], [axis], True, None))
 
 
 @public
 def rfft(x: Any, n: int | None = None, axis: int = -1) -> Node:
-    """The first half of the transform of real numbers along an axis: ``[..., n // 2 + 1, ..., 2]``."""
+    """Return the first half of the transform of real numbers along an axis, as pairs ``[..., n // 2 + 1, ..., 2]``."""
     return apply(AsPairs(), half_spectrum(floats(x), n, axis, None))
 
 
 @public
 def irfft(x: Any, n: int | None = None, axis: int = -1) -> Node:
-    """The inverse of `rfft`: n real numbers, ``2 * (m - 1)`` by default for m complex ones."""
+    """Return the n real numbers whose `rfft` is `x`; n is ``2 * (m - 1)`` by default for m pairs."""
     return from_half_spectrum(complex_of_pairs(x), n, axis, None)

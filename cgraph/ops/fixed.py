@@ -1,7 +1,7 @@
-"""Whole numbers times a factor that is one, too: a fraction of 31 bits and a power of two, as TFLite scales sums.
+"""Integers times a fixed-point factor: a fraction of 31 bits and a power of two, as TFLite scales sums.
 
-Two ways to round are in use. *Twice*: the product is brought back to 32 bits, halves upwards, and shifted to the right,
-halves away from zero. *Once*: both in one step, halves upwards. They differ by one in about one of a thousand sums.
+There are two ways to round. *Twice*: the product is reduced to 32 bits, halves rounded up, then shifted right, halves
+rounded away from zero. *Once*: both in one step, halves rounded up. They differ by one in about one of a thousand sums.
 
 Source: gemmlowp, doc/quantization.md; Jacob and others 2018, arXiv:1712.05877.
 """
@@ -19,19 +19,19 @@ BITS = 31  # of a factor's fraction
 
 
 class FixedProduct(Pointwise):
-    """``x * factor * 2**(shift - 31)`` in whole numbers, rounded.
+    """``x * factor * 2**(shift - 31)`` in integers, rounded.
 
     Operands
         x, factor, shift: int32; shifts from -31 to 30
     Fields
-        once: rounded once, halves upwards; else twice, the second time halves away from zero
+        once: round once, halves up; otherwise twice, the second time halves away from zero
     """
 
     once: bool
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         if any(dtype != np.int32 for dtype in dtypes):
-            raise DTypeError(f"operands must be int32, not {', '.join(map(str, dtypes))}")
+            raise DTypeError(f"operands are {', '.join(map(str, dtypes))}, but must be int32; use astype")
         return dtypes[0]
 
     def meaning(self, x, factor, shift):
@@ -51,7 +51,7 @@ class FixedProduct(Pointwise):
 
 
 def fixed_products(x: np.ndarray, factor: np.ndarray, shift: np.ndarray, once: bool) -> np.ndarray:
-    """What a FixedProduct computes, of arrays that broadcast."""
+    """Compute a FixedProduct of arrays that broadcast."""
     wide, places = x.astype("i8"), np.asarray(shift, "i8")
     if once:
         half = np.left_shift(np.int64(1), BITS - 1 - places)
@@ -65,5 +65,5 @@ def fixed_products(x: np.ndarray, factor: np.ndarray, shift: np.ndarray, once: b
 
 @public
 def fixed_product(x: Any, factor: Any, shift: Any, once: bool = False) -> Node:
-    """``x * factor * 2**(shift - 31)`` of int32, rounded twice as TFLite scales sums, or once; see FixedProduct."""
+    """Return ``x * factor * 2**(shift - 31)`` of int32, rounded twice as TFLite does, or once; see FixedProduct."""
     return apply(FixedProduct(once), *broadcast(*(as_node(y, np.dtype("int32")) for y in (x, factor, shift))))

@@ -1,7 +1,7 @@
-"""Fourier transforms of complex numbers, and of real ones by the half that says all.
+"""Fourier transforms of complex numbers, and of real ones by the non-redundant half of their transform.
 
-Each op runs as one Python call into SciPy, in the operand's precision, on one thread. Gradients follow the convention
-of `cgraph.ops.complex`, by which that of a transform is the transform itself, not its inverse.
+Each op is one Python call into SciPy, in the operand's precision, on one thread. By the gradient convention of
+`cgraph.ops.complex`, the gradient of a transform is the transform itself, not its inverse.
 """
 
 from typing import Any, Literal
@@ -22,26 +22,30 @@ from cgraph.record import replace
 
 Norm = Literal["backward", "ortho", "forward"]
 NORMS: tuple[Norm, ...] = ("backward", "ortho", "forward")
-REVERSED = dict(zip(NORMS, reversed(NORMS)))  # the norm that scales the forward transform as this one does the inverse
+REVERSED = dict(zip(NORMS, reversed(NORMS)))  # the norm whose forward scale is this one's inverse scale
 
 
 def check(x: Spec, kind: str, axes: tuple[int, ...]) -> None:
+    """Check the dtype's kind and that no transformed axis is empty. DTypeError or ShapeError otherwise."""
     if x.dtype.kind != kind:
-        raise DTypeError(f"{x.dtype} is not {'complex' if kind == 'c' else 'real'}")
+        raise DTypeError(f"{x.dtype} is not {'complex' if kind == 'c' else 'a real float'}; convert with astype first")
     if any(x.shape[a] == 0 for a in axes):
-        raise ShapeError(f"no number along an axis of {list(x.shape)} is transformed")
+        raise ShapeError(
+            f"an axis among {list(axes)} of {list(x.shape)} is empty; a transform needs at least one element"
+        )
 
 
 def with_length(x: Spec, axis: int, n: int, dtype: Any) -> Spec:
-    """The spec with n elements along an axis."""
+    """Return the spec with n elements along an axis, in another dtype."""
     return Spec((*x.shape[:axis], n, *x.shape[axis + 1 :]), np.dtype(dtype))
 
 
 class Fourier(OnHost):
-    """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along axes; or its inverse.
+    """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along axes, or its inverse.
 
     Fields
-        norm: where 1 / n stands, as in NumPy: at the ``backward`` or ``forward`` transform, or its root at both
+        norm: placement of the factor 1 / n, as in NumPy: on the ``backward`` or ``forward`` transform, or its root on
+            both
     """
 
     uses_blas = False
@@ -100,8 +104,10 @@ class RealFourier(OnHost):
 
 
 class InverseRealFourier(OnHost):
-    """The n real numbers along an axis of whose transform the first half is given; imaginary parts that it cannot have
-    count for nothing."""
+    """The n real numbers along an axis whose transform has the operand as its first half.
+
+    Imaginary parts that such a transform cannot have are ignored.
+    """
 
     uses_blas = False
 
@@ -113,7 +119,7 @@ class InverseRealFourier(OnHost):
         check(x, "c", (self.axis,))
         if self.n < 1 or x.shape[self.axis] != self.n // 2 + 1:
             raise ShapeError(
-                f"{self.n} real numbers come from {self.n // 2 + 1} complex ones, not {x.shape[self.axis]}"
+                f"{self.n} real numbers need {self.n // 2 + 1} complex ones, but there are {x.shape[self.axis]}"
             )
         return with_length(x, self.axis, self.n, f"float{x.dtype.itemsize * 4}")
 
@@ -127,34 +133,34 @@ class InverseRealFourier(OnHost):
 
     def grad(self, node, g):
         half = conj(apply(RealFourier(self.axis, REVERSED[self.norm]), g))
-        shares = np.full(half.shape[self.axis], 2.0, g.dtype)  # how often each number stands in the whole transform
+        shares = np.full(half.shape[self.axis], 2.0, g.dtype)  # multiplicity of each element in the full transform
         shares[0] = 1
         shares[self.n // 2] = 1 if self.n % 2 == 0 else shares[self.n // 2]
         return (half * shares.reshape([-1 if a == self.axis else 1 for a in range(half.ndim)]),)
 
 
 def fit_length(x: Node, axis: int, n: int | None) -> Node:
-    """An axis cut, or padded with zeros behind, to n elements."""
+    """Cut an axis to n elements, or append zeros."""
     have = x.shape[axis]
     if n is None or n == have:
         return x
     if n < 1:
-        raise ShapeError(f"{n} numbers along axis {axis} of {x.name} {x.spec} are transformed; at least one is needed")
+        raise ShapeError(f"n={n} along axis {axis} of {x.name} {x.spec}; pass n >= 1")
     if n < have:
         return getitem(x, (*[slice(None)] * axis, slice(n)))
     return pad(x, [(0, n - have) if a == axis else (0, 0) for a in range(x.ndim)])
 
 
 def norm_of(norm: str | None) -> Norm:
-    """NumPy's name of a norm; None is ``backward``."""
+    """Return NumPy's name of a norm; None is ``backward``."""
     name = next((x for x in NORMS if x == (norm or "backward")), None)
     if name is None:
-        raise ShapeError(f"there is no norm {norm!r}; use {', '.join(map(repr, NORMS))}")
+        raise ShapeError(f"norm={norm!r} is unknown; use {', '.join(map(repr, NORMS))}")
     return name
 
 
 def transform(x: Node, lengths: list[int | None], axes: list[int], inverse: bool, norm: str | None) -> Node:
-    """The transform along several axes, each cut or padded to its length first."""
+    """Return the transform along several axes, each cut or padded to its length first."""
     axes = [axis_of(a, x.ndim) for a in axes]
     x = x.astype(np.result_type(x.dtype if x.dtype.kind in "fc" else np.float64, np.complex64))
     for axis, n in zip(axes, lengths):
@@ -163,19 +169,19 @@ def transform(x: Node, lengths: list[int | None], axes: list[int], inverse: bool
 
 
 def half_spectrum(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
-    """The first half of the transform of real numbers along an axis."""
+    """Return the first half of the transform of real numbers along an axis."""
     if x.dtype.kind == "c":
-        raise DTypeError("real numbers are transformed; use np.fft.fft for complex ones")
+        raise DTypeError(f"{x.name} {x.spec} is complex; use np.fft.fft, or take its real part")
     axis = axis_of(axis, x.ndim)
     x = x if x.dtype.kind == "f" else x.astype("float64")
     return apply(RealFourier(axis, norm_of(norm)), fit_length(x, axis, n))
 
 
 def from_half_spectrum(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
-    """Real numbers from the first half of their transform, ``2 * (m - 1)`` by default for m complex ones."""
+    """Return real numbers from the first half of their transform; ``2 * (m - 1)`` by default for m complex ones."""
     axis = axis_of(axis, x.ndim)
     x = x.astype(np.result_type(x.dtype if x.dtype.kind in "fc" else np.float64, np.complex64))
     n = 2 * (x.shape[axis] - 1) if n is None else int(n)
     if n < 1:
-        raise ShapeError(f"{n} real numbers along axis {axis} of {x.name} {x.spec}; at least one is needed")
+        raise ShapeError(f"n={n} along axis {axis} of {x.name} {x.spec}; pass n >= 1")
     return apply(InverseRealFourier(axis, n, norm_of(norm)), fit_length(x, axis, n // 2 + 1))

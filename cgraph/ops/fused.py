@@ -1,4 +1,4 @@
-"""Several pointwise ops in one, and a reduction of them: one loop, one kernel, no bytes for what lies between."""
+"""Fused pointwise ops, and reductions of them: one loop, one kernel, no bytes for intermediate values."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -19,11 +19,11 @@ Body = tuple[tuple[Pointwise, tuple[int, ...]], ...]
 
 
 class FusedPointwise(Pointwise):
-    """The last of a list of pointwise ops.
+    """The last result of a list of pointwise ops.
 
     Fields
-        count: operands
-        body: per op, the op and the positions of its operands: first the operands 0…count-1, then earlier results
+        count: number of operands
+        body: each op with the positions of its operands: operands 0…count-1 first, then earlier results
     """
 
     takes_complex = True
@@ -54,13 +54,13 @@ class FusedPointwise(Pointwise):
 
 
 class FusedReduction(Op):
-    """A reduction of a pointwise op's result, which gets no bytes: each element goes from the registers into the sum.
+    """A reduction of a pointwise op's result, whose elements go from registers into the sum without being stored.
 
     Operands
         those of the pointwise op
     Fields
-        reduction: what is reduced, over which axes
-        inner: what gives the elements
+        reduction: the reduction and its axes
+        inner: the pointwise op
     """
 
     takes_complex = True
@@ -86,7 +86,7 @@ class FusedReduction(Op):
 
 @lru_cache(maxsize=4096)
 def reduced_program(inner: Pointwise, reduction: Reduction, codes: tuple[str, ...]) -> Program:
-    """The inner op's scalar meaning, in the dtype that is reduced."""
+    """Return the inner op's scalar function, converted to the dtype of the reduction."""
     trace = Trace()
     result = inner.scalar(trace, *(trace.load(i, code) for i, code in enumerate(codes)))
     dtype = inner.dtype(*map(dtype_of_code, codes))

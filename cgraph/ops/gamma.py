@@ -1,4 +1,4 @@
-"""The gamma function and its relatives: pointwise, in a float dtype."""
+"""The gamma function and its derivatives: pointwise, in a float dtype."""
 
 from math import inf, nan, pi
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.ops.elementary import Elementary
 from cgraph.ops.family import unary
 
-SHIFTS = 10  # the asymptotic series below is exact to the last bits of a float64 from here on
+SHIFTS = 10  # from here on the asymptotic series is exact to the last bits of a float64
 
 
 def _scipy(name: str, *first: int) -> Any:
@@ -21,7 +21,7 @@ def _scipy(name: str, *first: int) -> Any:
 
 
 class Gamma(Elementary):
-    """The gamma function, (x - 1)! for whole x; NaN at negative whole numbers."""
+    """The gamma function, (x - 1)! for integers x; NaN at negative integers."""
 
     primitive, numpy = "gamma", _scipy("gamma")
 
@@ -30,7 +30,7 @@ class Gamma(Elementary):
 
 
 class Lgamma(Elementary):
-    """The logarithm of the magnitude of the gamma function; infinity at 0 and negative whole numbers."""
+    """The logarithm of the absolute value of the gamma function; infinity at 0 and negative integers."""
 
     primitive, numpy = "lgamma", _scipy("gammaln")
 
@@ -39,9 +39,9 @@ class Lgamma(Elementary):
 
 
 class Digamma(Elementary):
-    """The derivative of lgamma; NaN at negative whole numbers.
+    """The derivative of lgamma; NaN at negative integers.
 
-    By reflection below 0, the recurrence up to 10 and the asymptotic series there.
+    Computed by reflection below 0, by recurrence up to 10, and by the asymptotic series from there.
     Source: NIST Digital Library of Mathematical Functions, 5.5.2, 5.5.4, 5.11.2.
     """
 
@@ -65,7 +65,7 @@ class Digamma(Elementary):
 
 
 class Trigamma(Elementary):
-    """The derivative of digamma; infinity at 0 and negative whole numbers.
+    """The derivative of digamma; infinity at 0 and negative integers.
 
     Source: NIST Digital Library of Mathematical Functions, 5.15.5, 5.15.6, 5.15.8.
     """
@@ -86,7 +86,7 @@ class Trigamma(Elementary):
 
 
 def series(x: Any, factors: tuple[float, ...]) -> Any:
-    """``z * (f0 - z * (f1 - z * (…)))`` with ``z = 1 / (x * x)``."""
+    """Return ``z * (f0 - z * (f1 - z * (…)))`` with ``z = 1 / (x * x)``."""
     z = 1.0 / (x * x)
     total = z * factors[-1]
     for factor in reversed(factors[:-1]):

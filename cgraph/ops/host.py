@@ -1,4 +1,4 @@
-"""Ops that NumPy computes: one Python call at each run, with one thread for its BLAS."""
+"""Ops computed by NumPy: one Python call at each run, with one BLAS thread."""
 
 from typing import Any, ClassVar
 
@@ -13,14 +13,14 @@ from cgraph.kernels.target import Target
 
 
 class OnHost(Op):
-    """An op whose kernel is its meaning, or what writes the same values sooner."""
+    """Base of ops whose kernel is their meaning, or a faster function that writes the same values."""
 
     can_fail = True
     takes_complex = True
     uses_blas: ClassVar[bool] = True
 
     def write(self, outs: tuple[np.ndarray, ...], *xs: np.ndarray) -> None:
-        """Fill the results with the meaning's values."""
+        """Fill the results with the values of `meaning`."""
         results = self.meaning(*xs)
         for place, value in zip(outs, results if isinstance(results, tuple) else (results,)):
             place[...] = value

@@ -1,4 +1,4 @@
-"""Indexing with arrays of positions, gather_nd, one_hot, and the places of what is not zero."""
+"""Indexing with integer arrays, gather_nd, one_hot, and indices of nonzero elements."""
 
 from math import prod
 from typing import Any
@@ -20,13 +20,13 @@ PLACES = np.dtype("int64")
 
 
 class OneHot(Op):
-    """`on` at a position along a new axis, `off` elsewhere; a position outside gives `off` everywhere.
+    """`on` at one position along a new axis, `off` elsewhere; a position outside the axis gives `off` everywhere.
 
     Operands
         indices: int32 or int64; negative ones count from the end
     Fields
         depth: length of the new axis
-        axis: where it stands in the result
+        axis: its position in the result
     """
 
     depth: int
@@ -52,7 +52,7 @@ class OneHot(Op):
 
 
 class Nonzero(Op):
-    """The places of the elements that are not 0, in C order: int64 ``[axes, size]``, then `fill`; and their count."""
+    """The indices of nonzero elements in C order: int64 ``[axes, size]``, padded with `fill`; and their number."""
 
     size: int
     fill: int
@@ -83,16 +83,16 @@ def one_hot(
     on: float | int | bool = 1,
     off: float | int | bool = 0,
 ) -> Node:
-    """`on` at a position along a new axis of `depth`, `off` elsewhere; positions outside give `off` everywhere."""
+    """Return `on` at each position along a new axis of length `depth`, `off` elsewhere and for positions outside."""
     indices = positions(indices)
     return apply(OneHot(int(depth), axis_of(axis, indices.ndim + 1), dtype_of(dtype), on, off), indices)
 
 
 @public
 def nonzero(x: Any, size: int, fill: int = 0) -> tuple[Node, Node]:
-    """The places of the elements that are not 0, ``[axes, size]`` in C order, then `fill`; and how many there are.
+    """Return the indices of nonzero elements in C order, ``[axes, size]`` padded with `fill`, and their number.
 
-    The count may be more than `size`; then the rest is left out.
+    The number may exceed `size`; the indices beyond `size` are dropped.
     """
     x = as_node(x)
     x = x.astype(bool) if x.dtype.kind == "c" else x
@@ -102,18 +102,18 @@ def nonzero(x: Any, size: int, fill: int = 0) -> tuple[Node, Node]:
 
 @public
 def atleast_1d(x: Any) -> Node:
-    """The operand, with one axis if it has none."""
+    """Return the operand, with one axis if it has none."""
     x = as_node(x)
     return x if x.ndim else reshape(x, (1,))
 
 
 @public
 def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
-    """Rows of `x` whose positions along its first axes are the last axis of `indices`.
+    """Return the slices of `x` at the positions along its first axes that the last axis of `indices` holds.
 
     Parameters
         indices: ``[..., k]``; the result is ``[..., *x.shape[batch + k:]]``
-        batch: leading axes that both share
+        batch: number of leading axes that both share
     Source
         ONNX operator GatherND
     """
@@ -122,11 +122,14 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
 
 
 def flatten_rows(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
-    """`x` as rows, and which of them the last axis of `indices` names: ``[rows, *rest]`` and ``indices.shape[:-1]``."""
+    """Return `x` as rows ``[rows, *rest]``, and the row numbers that the last axis of `indices` selects."""
     indices = indices.astype(PLACES)
     k = indices.shape[-1] if indices.ndim else 0
     if batch + k > x.ndim or batch >= max(indices.ndim, 1) or x.shape[:batch] != indices.shape[:batch]:
-        raise ShapeError(f"positions {indices.spec} do not fit {x.name} {x.spec}")
+        raise ShapeError(
+            f"positions {indices.spec} with batch={batch} do not fit {x.name} {x.spec}; "
+            f"pass [..., k] with k <= {x.ndim - batch}"
+        )
     lengths = x.shape[: batch + k]
     grids = np.indices(x.shape[:batch], sparse=True)
     leading = [i.reshape(*i.shape, *[1] * (indices.ndim - 1 - batch)) for i in grids]
@@ -136,7 +139,7 @@ def flatten_rows(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
 
 @public
 def take_index(x: Any, parts: Any) -> Node:
-    """``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
+    """Return ``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
     x = as_node(x)
     parts = expand_ellipsis(x, [p for part in parts for p in array_parts(part)])
     arrays = array_axes(parts)
@@ -147,7 +150,9 @@ def take_index(x: Any, parts: Any) -> Node:
     try:
         shape = np.broadcast_shapes(*(i.shape for i in indices))
     except ValueError:
-        raise ShapeError(f"the positions for {x.name} {x.spec} do not broadcast together") from None
+        raise ShapeError(
+            f"the positions for {x.name} {x.spec} do not broadcast together; use equal lengths or 1"
+        ) from None
     if axes != list(range(axes[0], axes[0] + len(axes))):
         x = moveaxis(x, axes, range(len(axes)))
         axes = list(range(len(axes)))
@@ -157,14 +162,14 @@ def take_index(x: Any, parts: Any) -> Node:
 
 
 def array_parts(part: Any) -> list[Any]:
-    """A part of an index; a constant bool array becomes the places where it is true."""
+    """Return a part of an index as a list; a constant bool array becomes the indices of its True elements."""
     if isinstance(part, list | tuple):
         part = np.asarray(part)
     if isinstance(part, Node) and isinstance(part.op, ConstOp):
         part = part.op.array
     if isinstance(part, Node) and part.dtype.kind == "b":
         raise DTypeError(
-            f"{part.name} {part.spec} has no value yet, so the shape of the result is unknown; "
+            f"{part.name} {part.spec} is a mask without a value yet, so the shape of the result is unknown; "
             "use cg.where, or cg.nonzero with a size"
         )
     if isinstance(part, np.ndarray) and part.dtype.kind == "b":
@@ -173,16 +178,18 @@ def array_parts(part: Any) -> list[Any]:
 
 
 def expand_ellipsis(x: Node, parts: list[Any]) -> list[Any]:
-    """One part for each axis of the result before arrays are taken; the ellipsis filled in."""
+    """Return one part for each axis of `x` or new axis, with the ellipsis replaced by full slices."""
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > x.ndim or sum(p is Ellipsis for p in parts) > 1:
-        raise ShapeError(f"index with {used} axes for {x.name} {x.spec}")
+        raise ShapeError(
+            f"an index of {used} axes does not fit {x.name} {x.spec}; use at most {x.ndim} and one ellipsis"
+        )
     at = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
     return [*parts[:at], *[slice(None)] * (x.ndim - used), *parts[at + 1 :]]
 
 
 def array_axes(parts: list[Any]) -> dict[int, Node]:
-    """The arrays among the parts, whole numbers included, by position."""
+    """Return the arrays among the parts, integers included, by position."""
     return {
         i: positions(np.asarray(p) if isinstance(p, int | np.integer) else p)
         for i, p in enumerate(parts)
@@ -191,7 +198,7 @@ def array_axes(parts: list[Any]) -> dict[int, Node]:
 
 
 def flat_position(indices: list[Any], lengths: tuple[int, ...], shape: tuple[int, ...]) -> Node:
-    """One position among all from one along each axis; outside of all where one is outside of its axis."""
+    """Return one flat position from one position along each axis; outside all elements if any is outside its axis."""
     if len(indices) == 1:
         return broadcast_to(positions(indices[0]), shape)
     flat: Any = np.zeros((), PLACES)
@@ -199,7 +206,7 @@ def flat_position(indices: list[Any], lengths: tuple[int, ...], shape: tuple[int
     for index, n in zip(indices, lengths):
         array = index.op.array if isinstance(index, Node) and isinstance(index.op, ConstOp) else index
         if isinstance(array, np.ndarray) and ((array < -n) | (array >= n)).any():
-            raise PositionError(f"a position is outside an axis of {n}")
+            raise PositionError(f"a position is outside an axis of {n}; pass positions from {-n} to {n - 1}")
         index = array.astype(PLACES)
         inside = inside & (index >= -n) & (index < n)
         flat = flat * n + (np.where(index < 0, index + n, index) if isinstance(index, np.ndarray) else index % n)

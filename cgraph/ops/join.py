@@ -1,4 +1,4 @@
-"""Values put together: one after another, along a new axis, repeated, or moved around."""
+"""Concatenation, stacking, repetition and rolling."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from cgraph.ops.slicing import Slice, split
 
 
 class Concat(Op):
-    """Operands one after another along an axis."""
+    """Operands concatenated along an axis."""
 
     takes_complex = True
 
@@ -30,9 +30,11 @@ class Concat(Op):
         first = xs[0]
         for x in xs[1:]:
             if x.ndim != first.ndim or x.dtype != first.dtype:
-                raise ShapeError("operands differ in rank or dtype")
+                raise ShapeError(f"operands {first} and {x} differ in rank or dtype; use expand_dims or astype")
             if any(m != n for i, (m, n) in enumerate(zip(x.shape, first.shape)) if i != self.axis):
-                raise ShapeError(f"operands differ along an axis other than {self.axis}")
+                raise ShapeError(
+                    f"operands {first} and {x} differ along an axis other than {self.axis}; use another axis, or pad"
+                )
         shape = list(first.shape)
         shape[self.axis] = sum(x.shape[self.axis] for x in xs)
         return Spec(tuple(shape), first.dtype)
@@ -41,7 +43,7 @@ class Concat(Op):
         return np.concatenate(xs, self.axis)
 
     def places(self, out: View, *xs: View | Spec) -> list[View]:
-        """Where each operand lies in the result."""
+        """Return the view of each operand within the result."""
         views, at = [], 0
         for x in xs:
             starts = tuple(at if i == self.axis else 0 for i in range(len(x.shape)))
@@ -72,9 +74,9 @@ class Concat(Op):
 
 @public
 def concat(xs: Sequence[Any], axis: int | None = 0) -> Node:
-    """Operands one after another along an axis; None flattens them first. Promotes to one dtype."""
+    """Concatenate operands along an axis, promoted to one dtype; ``axis=None`` flattens them first."""
     if not len(xs):
-        raise ShapeError("concat needs at least one operand")
+        raise ShapeError("concat got no operands; pass at least one")
     dtype = common_dtype(*xs)
     nodes = [as_node(x, dtype).astype(dtype) for x in xs]
     if axis is None:
@@ -85,14 +87,14 @@ def concat(xs: Sequence[Any], axis: int | None = 0) -> Node:
 
 @public
 def stack(xs: Sequence[Any], axis: int = 0) -> Node:
-    """Operands along a new axis."""
+    """Join operands along a new axis."""
     nodes = [as_node(x) for x in xs]
     return concat([expand_dims(x, axis_of(axis, nodes[0].ndim + 1)) for x in nodes], axis)
 
 
 @public
 def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Node:
-    """Elements moved along axes, those that leave come in at the other end."""
+    """Shift elements along axes; those that leave at one end enter at the other."""
     x = as_node(x)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
@@ -107,7 +109,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 
 @public
 def tile(x: Any, reps: int | Sequence[int]) -> Node:
-    """The whole repeated `reps` times along each axis."""
+    """Repeat the whole operand `reps` times along each axis."""
     x = as_node(x)
     repetitions = shape_of(np.atleast_1d(reps).tolist())
     times = (1,) * (x.ndim - len(repetitions)) + repetitions
@@ -119,7 +121,7 @@ def tile(x: Any, reps: int | Sequence[int]) -> Node:
 
 @public
 def repeat(x: Any, repeats: int, axis: int | None = None) -> Node:
-    """Each element `repeats` times in a row."""
+    """Repeat each element `repeats` times along an axis, of the flattened operand by default."""
     x = as_node(x)
     if axis is None:
         x, axis = ravel(x), 0

@@ -1,8 +1,8 @@
-"""cg.kernel: a user's plain Python function as an op, planned, threaded and differentiated like the others.
+"""cg.kernel: a user's Python function as an op that is planned, threaded and differentiated like all others.
 
-A function of numbers that neither branches nor loops on its operands is called once with nodes: what it computes is
-then ordinary pointwise ops, which fuse and have gradients. Any other is compiled by Numba (`kernels/llvm/user.py`) and
-called in native code: number by number, or, where it goes through arrays itself, task by task.
+A function of numbers without branches or loops on its operands is called once with nodes: it becomes ordinary
+pointwise ops, which fuse and have gradients. Any other function is compiled by Numba (`kernels/llvm/user.py`) and
+called in native code: element by element or, if it indexes arrays itself, task by task.
 """
 
 import math
@@ -31,25 +31,25 @@ from cgraph.ops.stop import custom_gradient
 from cgraph.record import Record
 
 Gradient = Callable[..., Any] | None  # see `kernel`
-MOST_OPS = 64  # of a function that becomes ops; a longer one, as a loop makes it, is better compiled
-UNKNOWN = 0xFF  # bytes of a result that no task has written
+MOST_OPS = 64  # of a function that becomes ops; a longer one, such as an unrolled loop, is compiled
+UNKNOWN = 0xFF  # the bytes of elements that no task writes
 SAME_NAMES = "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt erf erfc hypot copysign".split()
 MATHEMATICS: dict[str, Callable[..., Node]] = {
     **{name: getattr(elementary, name) for name in SAME_NAMES},
     **{f"a{name}": getattr(elementary, f"arc{name}") for name in "sin cos tan sinh cosh tanh tan2".split()},
     "pow": power,
     "fabs": arithmetic.abs,
-}  # Python's functions of numbers as functions of nodes
-OPS_OF_MATH = SimpleNamespace(**MATHEMATICS)  # what stands for the module
+}  # functions of numbers and the ops that replace them
+OPS_OF_MATH = SimpleNamespace(**MATHEMATICS)  # replaces the module math
 BY_FUNCTION = {getattr(math, name): op for name, op in MATHEMATICS.items()}
 
 
 class EachNumber(Op):
-    """A compiled function of numbers, for each element of operands of one spec.
+    """A compiled function of numbers, applied to each element of operands of one spec.
 
     Fields
-        function: of a number of each operand
-        result: the dtype of what it returns
+        function: takes one number of each operand
+        result: dtype of its result
     """
 
     function: UserFunction
@@ -63,7 +63,7 @@ class EachNumber(Op):
         return Spec(specs[0].shape, self.result)
 
     def meaning(self, *xs):
-        each = (x.flat if x.dtype.kind == "f" else x.reshape(-1).tolist() for x in xs)  # whole numbers do not wrap
+        each = (x.flat if x.dtype.kind == "f" else x.reshape(-1).tolist() for x in xs)  # Python's integers do not wrap
         results = [self.function.python(*numbers) for numbers in zip(*each)]
         return np.array(results).astype(self.result).reshape(xs[0].shape)
 
@@ -78,12 +78,12 @@ class EachNumber(Op):
 
 
 class EachTask(Op):
-    """A compiled function that is called for each of some tasks, and writes a part of the result in each.
+    """A compiled function that is called for each of several tasks and writes a part of the result in each.
 
     Fields
-        function: of the task's number, the result and the operands; those of rank 0 are numbers
+        function: takes the task's number, the result and the operands; operands of rank 0 are numbers
         spec: of the result
-        tasks: how many there are
+        tasks: number of tasks
     """
 
     function: UserFunction
@@ -109,7 +109,7 @@ class EachTask(Op):
 
 
 class NumberKernel(Record, eq=False):
-    """What `kernel` makes of a function of numbers: call it with nodes, arrays and numbers, which are broadcast."""
+    """The callable that `kernel` returns for a function of numbers: nodes, arrays and numbers broadcast."""
 
     function: Callable[..., Any]
     dtype: np.dtype | None
@@ -125,7 +125,7 @@ class NumberKernel(Record, eq=False):
 
 
 class ArrayKernel(Record, eq=False):
-    """What `kernel` makes of a function of arrays: call it with nodes, arrays and numbers."""
+    """The callable that `kernel` returns for a function of arrays; it takes nodes, arrays and numbers."""
 
     function: Callable[..., Any]
     out: Callable[..., Any]
@@ -139,7 +139,7 @@ class ArrayKernel(Record, eq=False):
         spec = out_spec if isinstance(out_spec, Spec) else Spec(shape_of(out_spec[0]), dtype_of(out_spec[1]))
         tasks = int(self.tasks(*specs))
         if tasks < 0:
-            raise ShapeError(f"{function.label} has {tasks} tasks; there are 0 or more")
+            raise ShapeError(f"{function.label}: tasks returned {tasks}; return a number >= 0")
         return attach_gradient(apply(EachTask(function, spec, tasks), *nodes), nodes, self.gradient)
 
 
@@ -152,28 +152,31 @@ def kernel(
     dtype: Any = None,
     grad: Gradient = None,
 ) -> Any:
-    """A plain Python function as an op; a decorator. It is compiled where a graph with it is compiled.
+    """Turn a Python function into an op; a decorator. The function is compiled together with the graph that uses it.
 
-    Without `out` and `tasks` the function takes and returns numbers, and is applied to operands that are broadcast and
-    have one dtype. With both it takes a task's number, the result and the operands, arrays in C order (operands of rank
-    0: numbers), and writes some of the result; all tasks together must write all of it, and no two of them the same
-    element. It has no memory of its own, raises nothing, and does not look whether a position is inside an array.
-    Globals and closed-over values are those of when the kernel is called.
+    Without `out` and `tasks`, the function takes and returns numbers and is applied element by element to operands that
+    are broadcast to one shape and dtype. With both, it takes a task number, the result and the operands as arrays in C
+    order (operands of rank 0 as numbers), and writes a part of the result. All tasks together must write every element,
+    and no two tasks the same one. Such a function allocates no memory, raises no exceptions, and its indices are not
+    checked. Globals and closures have the values they had when the kernel was called.
 
     Parameters
-        out: of the operands' specs (`shape`, `dtype`), the result's: one of them, or ``(shape, dtype)``
-        tasks: of the operands' specs, how many tasks there are
-        dtype: what a function of numbers returns; the operands' dtype by default
-        grad: of the gradient for the result, the result and the operands, all nodes: the gradient for each operand, or
-            None for one that gets none
+        out: takes the operands' specs (`shape`, `dtype`) and returns that of the result: one of them, or ``(shape,
+            dtype)``
+        tasks: takes the operands' specs and returns the number of tasks
+        dtype: of the result of a function of numbers; the operands' dtype by default
+        grad: takes the gradient of the result, the result and the operands, all nodes; returns a gradient for each
+            operand, or None for an operand without one
     Raises
-        GraphError: it is no plain Python function; only one of `out` and `tasks` is given
-        NoKernelError, at compile: the function does what kernels cannot, or reads what has changed; it says what
+        GraphError: `function` is not a plain Python function, or only one of `out` and `tasks` is given
+        NoKernelError, at compile: the function uses what kernels do not support, or reads a global that has changed
     """
     if function is None:
         return partial(kernel, out=out, tasks=tasks, dtype=dtype, grad=grad)
     if (out is None) != (tasks is None):
-        raise GraphError("a kernel of arrays has both, out and tasks; one of numbers has neither")
+        raise GraphError(
+            "only one of out= and tasks= is given; pass both for a kernel of arrays, neither for one of numbers"
+        )
     try:
         user_function(function)
     except TypeError as error:
@@ -184,12 +187,12 @@ def kernel(
 
 
 def attach_gradient(y: Node, xs: Sequence[Node], gradient: Gradient) -> Node:
-    """`y` with the gradient that its user gave, if any."""
+    """Return `y` with the user's gradient, if there is one."""
     if gradient is None:
         return y
 
     def backward(g: Node) -> list[Node]:
-        gradients = gradient(g, custom_gradient(y, xs, backward), *xs)  # of which a gradient may be taken again
+        gradients = gradient(g, custom_gradient(y, xs, backward), *xs)  # differentiable again
         each = gradients if isinstance(gradients, tuple | list) else [gradients]
         zeros = [zeros_like(x) for x in xs[: len(each)]]
         return [zero if gx is None else gx for gx, zero in zip(each, zeros)]
@@ -201,10 +204,10 @@ def attach_gradient(y: Node, xs: Sequence[Node], gradient: Gradient) -> Node:
 
 
 def traced_with_nodes(function: UserFunction, xs: Sequence[Node]) -> Node | None:
-    """What a function of numbers returns for nodes; None where it must see numbers, or does more than pointwise ops."""
+    """Call a function of numbers with nodes. Return None if it needs numbers or gives more than pointwise ops."""
     try:
         y = as_node(replace_math(function.python)(*xs), xs[0].dtype)
-    except Exception:  # whatever it is that nodes cannot do: Numba says whether the function is one of numbers
+    except Exception:  # nodes do not support it; Numba decides whether the function is valid
         return None
     inner = inner_nodes(y, xs)
     fits = len(inner) <= MOST_OPS and all(isinstance(x.op, Pointwise) and x.shape == xs[0].shape for x in inner)
@@ -212,7 +215,7 @@ def traced_with_nodes(function: UserFunction, xs: Sequence[Node]) -> Node | None
 
 
 def replace_math(function: Any) -> Callable[..., Any]:
-    """The function with ops in the place of Python's mathematics."""
+    """Return the function with ops in place of Python's mathematical functions."""
     globals_ = function.__globals__
     changed = {name: op_for_global(globals_[name]) for name in function.__code__.co_names if name in globals_}
     return FunctionType(
@@ -221,14 +224,14 @@ def replace_math(function: Any) -> Callable[..., Any]:
 
 
 def op_for_global(value: Any) -> Any:
-    """A global as a function of nodes reads it."""
+    """Return the op that replaces a global value, or the value itself."""
     if value is math:
         return OPS_OF_MATH
     return BY_FUNCTION.get(value, value) if isinstance(value, BuiltinFunctionType) else value
 
 
 def inner_nodes(y: Node, xs: Sequence[Node]) -> list[Node]:
-    """What lies between `xs` and `y`, which is among it: all that depends on one of `xs`, operands first."""
+    """Return the nodes between `xs` and `y`, `y` included: all that depend on one of `xs`, operands first."""
     order = post_order([y])
     depends = descendants(order, xs) - set(post_order(xs))
     return [x for x in order if x in depends]

@@ -1,4 +1,4 @@
-"""Leaves: Var, whose value is given at each run, and Const, whose value is known when the graph is built."""
+"""Leaves of the graph: Var, whose value comes with each run, and Const, whose value is known at build time."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ HASHED_NBYTES = 1 << 16
 
 
 class VarOp(Op, eq=False):
-    """A value given at each run."""
+    """A value provided at each run."""
 
     spec: Spec
     label: str
@@ -35,15 +35,15 @@ class VarOp(Op, eq=False):
 
 
 class Var(Node):
-    """A value given at each run, or held until changed.
+    """A variable: its value is passed at each run, or stored with `assign`.
 
     Parameters
-        shape: axes, each >= 0
-        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128; float16 or
-            bfloat16, which hold values
-        name: what messages and pictures call it, and how a Function takes it by keyword
+        shape: axis lengths, each >= 0
+        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128; float16 or bfloat16 for
+            storage
+        name: shown in messages and pictures, and the keyword under which a Function takes the value
     Raises
-        ShapeError, DTypeError, GraphError: a negative axis; a dtype that is not supported; a name that is no text
+        ShapeError, DTypeError, GraphError: a negative axis; an unsupported dtype; a name that is not a str
     """
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class Var(Node):
     def __init__(self, shape: int | Sequence[int] = (), dtype: Any = "float32", name: str | None = None) -> None:
         spec = Spec(shape_of(shape), dtype_of(dtype))
         if not isinstance(name, str | None):
-            raise GraphError(f"a Var's name is text, not {name!r:.60}")
+            raise GraphError(f"name={name!r:.60} is not text; pass a str or None")
         super().__init__(VarOp(spec, "", Cell()), (), spec, user_line())
         object.__setattr__(self.op, "label", name or f"var{self.serial}")
 
@@ -60,10 +60,10 @@ class Var(Node):
 
     @property
     def value(self) -> np.ndarray:
-        """A copy of the value it holds. UnassignedError when it holds none.
+        """A copy of the stored value. UnassignedError if there is none.
 
-        A run in another thread that updates the Var may be writing meanwhile, so that some numbers are old and some
-        new: ``function.between_runs(lambda: x.value)`` waits for it.
+        A run in another thread may be updating the Var meanwhile, so that elements of two versions mix;
+        ``function.between_runs(lambda: x.value)`` waits for it.
         """
         return value_of(self)
 
@@ -72,17 +72,17 @@ class Var(Node):
         return self.cell.value.is_there
 
     def assign(self, value: Any, copy: bool = True) -> "Var":
-        """Give the Var a value, whose shape and dtype must be its own; numbers and lists take its dtype.
+        """Store a value of the Var's own shape and dtype; numbers and lists are converted to its dtype.
 
-        It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
-        A run that is going on keeps the bytes that it has begun with.
+        The value is copied unless `copy` is False. Then the array, which may be memory-mapped, must not change
+        afterwards. A run in progress keeps the bytes with which it started.
         """
         assign(self, value, copy)
         return self
 
 
 class ConstOp(Op):
-    """A value known when the graph is built; equal small ones are one node."""
+    """A value known at build time; equal small ones are one node."""
 
     array: np.ndarray
     label: str | None = None
@@ -99,7 +99,7 @@ class ConstOp(Op):
 
     @cached_property
     def _key(self) -> tuple:
-        """What equal constants have in common."""
+        """The value by which constants are compared and hashed."""
         a = self.array
         if a.nbytes > HASHED_NBYTES:
             return (id(a), self.label)
@@ -115,23 +115,25 @@ class ConstOp(Op):
 
 @locates_errors
 def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = True) -> Node:
-    """A value known for good.
+    """Return a constant.
 
     Parameters
-        array: anything NumPy makes an array of; copied unless `copy` is false, when it must not change any more (small
-            ones that lie in a mapped file, or at an odd address, are copied all the same: equal ones are one node)
-        dtype: the dtype to give it; its own by default
+        array: anything that NumPy converts to an array. It is copied unless `copy` is False; then it must not change
+            afterwards. Small arrays in a mapped file or at an unaligned address are always copied: equal ones are one
+            node
+        dtype: of the constant; that of the array by default
+        name: shown in messages and pictures
     Raises
-        DTypeError: a dtype that is not supported
-        ArgumentError: no array can be made of it
+        DTypeError: an unsupported dtype
+        ArgumentError: NumPy cannot convert it to an array
     """
     return constant(array, dtype, name, copy)
 
 
 def constant(array: Any, dtype: Any = None, name: str | None = None, copy: bool = True) -> Node:
-    """`Const`, whose refusals the function that needs it makes its own."""
+    """Return a `Const` without adding a location to errors, which the calling function adds."""
     if isinstance(array, Node):
-        raise GraphError(f"{array!r} is a node already; a Const is made of plain values")
+        raise GraphError(f"{array!r} is a node already; use it directly, or pass an array or a number")
     values = resolve_array(np.asarray(array))
     values = convert(values, dtype_of(values.dtype if dtype is None else dtype))
     values = np.array(values, copy=True if copy else None, order="C")
@@ -141,7 +143,7 @@ def constant(array: Any, dtype: Any = None, name: str | None = None, copy: bool 
 
 
 def as_node(x: Any, dtype: np.dtype | None = None) -> Node:
-    """`x` itself if it is a node, else a Const of it; Python numbers take `dtype`."""
+    """Return `x` itself if it is a node, else a Const of it; Python numbers are converted to `dtype`."""
     if isinstance(x, Node):
         return x
     if isinstance(x, bool | int | float | complex) and dtype is not None:
@@ -150,10 +152,10 @@ def as_node(x: Any, dtype: np.dtype | None = None) -> Node:
 
 
 def scalar_array(x: complex, dtype: np.dtype) -> np.ndarray:
-    """A Python number as an array of rank 0. DTypeError when the dtype cannot hold it."""
+    """Return a Python number as an array of rank 0. DTypeError if the dtype cannot hold it."""
     if isinstance(x, float) and dtype.kind in "iu" and not x.is_integer():
-        raise DTypeError(f"{x} is no value of {dtype}")
+        raise DTypeError(f"{dtype} cannot hold {x}; pass an integer, or convert the other operand with astype")
     try:
         return np.array(x, dtype)
     except (OverflowError, TypeError) as error:
-        raise DTypeError(f"{x} is no value of {dtype}: {error}") from None
+        raise DTypeError(f"{dtype} cannot hold {x}: {error}; convert the other operand with astype") from None

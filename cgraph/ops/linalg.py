@@ -1,7 +1,7 @@
-"""Linear algebra through LAPACK: inverses, solutions, Cholesky's factors, determinants. Leading axes are a batch.
+"""Linear algebra by LAPACK: inverses, solutions, Cholesky factors, determinants. Leading axes are a batch.
 
-Each op runs as one Python call into NumPy, whose BLAS has one thread meanwhile, so that any number of threads gives the
-same bits. A singular or indefinite matrix ends the run with NumPy's LinAlgError.
+Each op is one Python call into NumPy with one BLAS thread, so results have the same bits for any number of threads.
+A singular or indefinite matrix ends the run with NumPy's LinAlgError.
 """
 
 from collections.abc import Callable
@@ -23,36 +23,40 @@ from cgraph.ops.shape import broadcast_to, expand_dims, items, reshape, swapaxes
 
 
 def check_matrices(x: Spec, square: bool = True) -> None:
+    """Check that the operand is float or complex matrices. DTypeError or ShapeError otherwise."""
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"{x.dtype} is no float")
+        raise DTypeError(f"matrices of {x.dtype} are not supported; convert with astype to a float or complex dtype")
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
-        raise ShapeError(f"the operand must be {'square ' if square else ''}matrices, not {list(x.shape)}")
+        matrices = "square matrices [..., n, n]" if square else "matrices [..., m, n]"
+        raise ShapeError(f"shape {list(x.shape)} is not that of {matrices}; reshape the operand")
 
 
 def matrix_transpose(x: Node) -> Node:
-    """Matrices transposed."""
+    """Transpose matrices."""
     return swapaxes(x, -1, -2)
 
 
 def adjoint(x: Node) -> Node:
-    """Matrices transposed, and conjugate."""
+    """Return the conjugate transpose of matrices."""
     return conj(matrix_transpose(x))
 
 
 def conjugate(grad: Callable) -> Callable:
-    """The gradient of an op whose formula has the inner product with a conjugate, as most sources have: adjoint
-    matrices where it has transposes. This library's gradients have none (`cgraph.ops.complex`)."""
+    """Adapt a gradient formula with conjugate inner products, as most sources state it, to this library's convention.
+
+    Such formulas have adjoint matrices where the convention of `cgraph.ops.complex` has transposes.
+    """
 
     @wraps(grad)
-    def turned_round(op: Any, node: Node, g: Any) -> tuple[Node | None, ...]:
+    def adapted(op: Any, node: Node, g: Any) -> tuple[Node | None, ...]:
         seed = tuple(map(conj, g)) if isinstance(g, tuple) else conj(g)
         return tuple(None if x is None else conj(x) for x in grad(op, node, seed))
 
-    return turned_round
+    return adapted
 
 
 class Inv(OnHost):
-    """The inverses of matrices."""
+    """The inverse of matrices."""
 
     def infer(self, x: Spec) -> Spec:
         check_matrices(x)
@@ -66,7 +70,7 @@ class Inv(OnHost):
 
 
 class Solve(OnHost):
-    """The x of ``a @ x = b``.
+    """The solution x of ``a @ x = b``.
 
     Operands
         a: ``[..., n, n]``
@@ -77,7 +81,9 @@ class Solve(OnHost):
         check_matrices(a)
         check_matrices(b, square=False)
         if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
-            raise ShapeError("the right side must have as many rows as the matrix, and the same leading axes and dtype")
+            raise ShapeError(
+                f"a {a} and b {b} differ in rows, leading axes or dtype; pass a [..., n, n] and b [..., n, k]"
+            )
         return b
 
     def meaning(self, a, b):
@@ -89,7 +95,7 @@ class Solve(OnHost):
 
 
 class Cholesky(OnHost):
-    """The lower triangular l of ``l @ l.T = x``, for positive definite x, of which the lower triangle is read."""
+    """The lower triangular l with ``l @ l.T = x``, for positive definite x; only the lower triangle of x is read."""
 
     def infer(self, x: Spec) -> Spec:
         check_matrices(x)
@@ -107,19 +113,19 @@ class Cholesky(OnHost):
 
 
 def lower_gradient(g: Node) -> Node:
-    """The gradient of a symmetric matrix of which only the lower triangle is read."""
+    """Return the gradient of a symmetric matrix of which only the lower triangle is read."""
     both = g + adjoint(g)
     return tril(both) - 0.5 * diagonal_matrices(diagonal(both, axis1=-2, axis2=-1))
 
 
 def diagonal_matrices(x: Node) -> Node:
-    """Vectors on the diagonals of matrices."""
+    """Return matrices with vectors on their diagonals."""
     unit = np.eye(x.shape[-1], dtype=x.dtype)
     return expand_dims(x, -1) * unit
 
 
 class Det(OnHost):
-    """The determinants of matrices."""
+    """The determinant of matrices."""
 
     def infer(self, x: Spec) -> Spec:
         check_matrices(x)
@@ -134,7 +140,7 @@ class Det(OnHost):
 
 
 class Slogdet(OnHost):
-    """The sign of the determinants of matrices, and the logarithm of their magnitude."""
+    """The sign of the determinant of matrices, and the logarithm of its absolute value."""
 
     def infer(self, x: Spec) -> Bundle:
         check_matrices(x)
@@ -155,20 +161,20 @@ class Slogdet(OnHost):
 
 
 def matrices(x: Any) -> Node:
-    """The operand in a float or complex dtype."""
+    """Convert the operand to a float or complex dtype."""
     x = as_node(x)
     return x if x.dtype.kind in "fc" else x.astype("float64")
 
 
 @public
 def inv(x: Any) -> Node:
-    """The inverses of matrices ``[..., n, n]``."""
+    """Return the inverse of matrices ``[..., n, n]``."""
     return apply(Inv(), matrices(x))
 
 
 @public
 def solve(a: Any, b: Any) -> Node:
-    """The x of ``a @ x = b``; `b` is one vector ``[n]`` or matrices ``[..., n, k]``."""
+    """Return the solution x of ``a @ x = b``; `b` is one vector ``[n]`` or matrices ``[..., n, k]``."""
     dtype = common_dtype(a, b)
     dtype = dtype if dtype.kind in "fc" else np.dtype("float64")
     a, b = (as_node(v, dtype).astype(dtype) for v in (a, b))
@@ -181,24 +187,24 @@ def solve(a: Any, b: Any) -> Node:
 
 @public
 def cholesky(x: Any) -> Node:
-    """The lower triangular factors of positive definite matrices, of which the lower triangle is read."""
+    """Return the lower triangular Cholesky factor of positive definite matrices, reading their lower triangle."""
     return apply(Cholesky(), matrices(x))
 
 
 @public
 def det(x: Any) -> Node:
-    """The determinants of matrices."""
+    """Return the determinant of matrices."""
     return apply(Det(), matrices(x))
 
 
 @public
 def slogdet(x: Any) -> tuple[Node, Node]:
-    """The sign of the determinants of matrices, and the logarithm of their magnitude."""
+    """Return the sign of the determinant of matrices, and the logarithm of its absolute value."""
     sign, log = items(apply(Slogdet(), matrices(x)))
     return sign, log
 
 
 @public
 def logdet(x: Any) -> Node:
-    """The logarithm of the magnitude of the determinants of matrices."""
+    """Return the logarithm of the absolute value of the determinant of matrices."""
     return slogdet(x)[1]

@@ -1,6 +1,6 @@
-"""Products of matrices, and all that is made of them: dot, outer, tensordot, kron.
+"""Matrix products, and functions built from them: dot, outer, tensordot, kron.
 
-Transposes cost nothing: the product reads operands of any strides.
+Transposes are free: the product reads operands of any strides.
 """
 
 from collections.abc import Sequence
@@ -33,18 +33,18 @@ class Matmul(Op):
     Operands
         x, y: ``[..., m, k]`` and ``[..., k, n]`` of one dtype and the same leading axes
     Result
-        ``[..., m, n]`` of that dtype; whole numbers wrap
+        ``[..., m, n]`` of that dtype; integers wrap
     Raises
         ShapeError: k or the leading axes differ
     """
 
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype != y.dtype or x.dtype.kind == "b":
-            raise DTypeError("the operands must be numbers of one dtype")
+            raise DTypeError(f"operands are {x.dtype} and {y.dtype}; use astype to give them one dtype of numbers")
         if x.ndim < 2 or y.ndim != x.ndim or x.shape[:-2] != y.shape[:-2]:
-            raise ShapeError("the operands must be matrices with the same leading axes")
+            raise ShapeError(f"operands {x} and {y} must be matrices with equal leading axes; broadcast them first")
         if x.shape[-1] != y.shape[-2]:
-            raise ShapeError(f"the first has {x.shape[-1]} columns, the second {y.shape[-2]} rows")
+            raise ShapeError(f"x has {x.shape[-1]} columns, y has {y.shape[-2]} rows; transpose or reshape one of them")
         return Spec((*x.shape[:-1], y.shape[-1]), x.dtype)
 
     def meaning(self, x, y):
@@ -66,7 +66,7 @@ class Matmul(Op):
 
 @lru_cache(maxsize=4096)
 def workspace_nbytes(target: Target, x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bool = False) -> int:
-    """Bytes that suffice for a product of these shapes, whatever the strides: the most over the ways they can lie."""
+    """Return bytes that suffice for a product of these shapes, whatever the strides of the operands."""
     if prod(x) == 0 or prod(y) == 0:
         return 0
     m, n, most = x[-2], y[-1], 0
@@ -82,12 +82,12 @@ LAYOUTS = ("rows", "columns", "apart")
 
 
 def runs(batch: tuple[int, ...]) -> list[int]:
-    """How many products may be one group: the sizes of runs of batch axes."""
+    """Return the possible numbers of products in one group: the sizes of runs of batch axes."""
     return sorted({prod(batch[i:j]) for i in range(len(batch) + 1) for j in range(i, len(batch) + 1)})
 
 
 def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> View:
-    """Matrices whose rows or columns, or neither, lie side by side; `spread`: all of them are one."""
+    """Return a view of matrices with contiguous rows or columns, or neither; with `spread`, all are one matrix."""
     count, m, n = shape
     size = int(code[1:])
     row, column = {"rows": (n, 1), "columns": (1, m), "apart": (2 * n, 2)}[layout]
@@ -97,13 +97,19 @@ def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> Vi
 
 @public
 def matmul(x: Any, y: Any) -> Node:
-    """Product of matrices, ``x @ y``: leading axes broadcast; a vector is a row on the left, a column on the right."""
+    """Return the matrix product ``x @ y``.
+
+    Leading axes broadcast. A vector is a row on the left and a column on the right, as in NumPy.
+
+    Raises
+        ShapeError: the inner dimensions differ, or an operand has rank 0
+    """
     dtype = common_dtype(x, y)
     if dtype.kind == "c":
         return product_of_parts(as_node(x), as_node(y), dtype)
     x, y = (as_node(v, dtype).astype(dtype) for v in (x, y))
     if x.ndim == 0 or y.ndim == 0:
-        raise ShapeError(f"{x.name} {x.spec} and {y.name} {y.spec}; multiply by a number with *")
+        raise ShapeError(f"matmul of {x.name} {x.spec} and {y.name} {y.spec} needs axes; multiply by a number with *")
     if dtype.kind == "b":
         return matmul(x.astype("int64"), y.astype("int64")).astype(bool)
     left = x if x.ndim > 1 else expand_dims(x, 0)
@@ -120,7 +126,7 @@ def matmul(x: Any, y: Any) -> Node:
 
 
 def product_of_parts(x: Node, y: Node, dtype: np.dtype) -> Node:
-    """The product of complex matrices by those of their parts: four, or two beside real matrices."""
+    """Return the product of complex matrices from products of their parts: four, or two if one operand is real."""
     whole = [v.astype(dtype if v.dtype.kind == "c" else real_dtype(dtype)) for v in (x, y)]
     (a, b), (c, d) = ([real(v), imag(v)] if v.dtype.kind == "c" else [v, None] for v in whole)
     if b is None:
@@ -131,16 +137,18 @@ def product_of_parts(x: Node, y: Node, dtype: np.dtype) -> Node:
 
 
 def leading_shape(x: Node, y: Node) -> tuple[int, ...]:
-    """The axes before the matrices, broadcast."""
+    """Return the broadcast shape of the axes before the matrices."""
     try:
         return np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
-        raise ShapeError(f"leading axes do not broadcast: {x.name} {x.spec}, {y.name} {y.spec}") from None
+        raise ShapeError(
+            f"leading axes of {x.name} {x.spec} and {y.name} {y.spec} do not broadcast; use equal lengths or 1"
+        ) from None
 
 
 @public
 def dot(x: Any, y: Any) -> Node:
-    """As ``np.dot``: over the last axis of x and the last but one (or only) axis of y; with a number, the product."""
+    """Sum products over the last axis of x and the second last (or only) axis of y, as ``np.dot``."""
     x, y = as_node(x), as_node(y)
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
@@ -151,7 +159,7 @@ def dot(x: Any, y: Any) -> Node:
 
 @public
 def inner(x: Any, y: Any) -> Node:
-    """The sum of products over the last axis of both, as ``np.inner``."""
+    """Sum products over the last axis of both operands, as ``np.inner``."""
     x, y = as_node(x), as_node(y)
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
@@ -160,36 +168,38 @@ def inner(x: Any, y: Any) -> Node:
 
 @public
 def vdot(x: Any, y: Any) -> Node:
-    """The sum of products of all elements, those of x conjugate."""
+    """Sum the products of all elements, with those of x conjugated."""
     return matmul(conj(ravel(x)), ravel(y))
 
 
 @public
 def outer(x: Any, y: Any) -> Node:
-    """Every element of x times every element of y: ``[x.size, y.size]``."""
+    """Multiply every element of x by every element of y: ``[x.size, y.size]``."""
     return multiply(expand_dims(ravel(x), 1), expand_dims(ravel(y), 0))
 
 
 @public
 def tensordot(x: Any, y: Any, axes: int | tuple[Sequence[int] | int, Sequence[int] | int] = 2) -> Node:
-    """The sum of products over pairs of axes: `axes` of x with `axes` of y, or the last n with the first n."""
+    """Sum products over pairs of axes: `axes` of x and of y, or the last n of x and the first n of y."""
     x, y = as_node(x), as_node(y)
     if isinstance(axes, int):
         axes = (range(x.ndim - axes, x.ndim), range(axes))
     over_x, over_y = (distinct_axes(np.atleast_1d(a).tolist(), v.ndim) for a, v in zip(axes, (x, y), strict=True))
     if [x.shape[a] for a in over_x] != [y.shape[a] for a in over_y]:
-        raise ShapeError(f"{x.name} {x.spec} over {[*over_x]} and {y.name} {y.spec} over {[*over_y]} differ")
-    kept_x = [a for a in range(x.ndim) if a not in over_x]
-    kept_y = [a for a in range(y.ndim) if a not in over_y]
+        raise ShapeError(
+            f"{x.name} {x.spec} over {[*over_x]} and {y.name} {y.spec} over {[*over_y]} differ; pass other axes="
+        )
+    rest_x = [a for a in range(x.ndim) if a not in over_x]
+    rest_y = [a for a in range(y.ndim) if a not in over_y]
     k = prod(x.shape[a] for a in over_x)
-    left = reshape(transpose(x, (*kept_x, *over_x)), (prod(x.shape[a] for a in kept_x), k))
-    right = reshape(transpose(y, (*over_y, *kept_y)), (k, prod(y.shape[a] for a in kept_y)))
-    return reshape(matmul(left, right), (*(x.shape[a] for a in kept_x), *(y.shape[a] for a in kept_y)))
+    left = reshape(transpose(x, (*rest_x, *over_x)), (prod(x.shape[a] for a in rest_x), k))
+    right = reshape(transpose(y, (*over_y, *rest_y)), (k, prod(y.shape[a] for a in rest_y)))
+    return reshape(matmul(left, right), (*(x.shape[a] for a in rest_x), *(y.shape[a] for a in rest_y)))
 
 
 @public
 def kron(x: Any, y: Any) -> Node:
-    """The Kronecker product: every element of x times the whole of y."""
+    """Return the Kronecker product: every element of x times the whole of y."""
     x, y = as_node(x), as_node(y)
     ndim = max(x.ndim, y.ndim)
     xs, ys = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - y.ndim) + y.shape

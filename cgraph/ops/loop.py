@@ -1,4 +1,4 @@
-"""A loop over a sub-graph: one node. Planning makes it a step with steps inside; see `cgraph.ops.physical.rounds`."""
+"""A loop over a sub-graph as one node; planning makes it a step with inner steps (`cgraph.ops.physical.rounds`)."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,13 +17,13 @@ from cgraph.record import Record, replace
 
 
 class Body(Record, eq=False):
-    """What one round of a loop computes.
+    """The computation of one round of a loop.
 
     Fields
-        carry: Vars that stand for the state before the round
-        xs: Vars that stand for one row of each sequence
-        shared: Vars that stand for what every round reads alike
-        next: the state after the round, as many as `carry` and of their specs
+        carry: Vars for the state before the round
+        xs: Vars for one row of each sequence
+        shared: Vars for values that every round reads
+        next: the state after the round, with the specs of `carry`
         ys: one row of each stacked result
     """
 
@@ -46,7 +46,7 @@ class Body(Record, eq=False):
         return post_order(self.results)
 
     def meaning(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """One round in NumPy."""
+        """Compute one round in NumPy."""
         arrays: dict[Node, Any] = dict(zip(self.inputs, values))
         for node in self.order:
             if not isinstance(node.op, VarOp):
@@ -56,17 +56,17 @@ class Body(Record, eq=False):
 
 
 class Loop(Op):
-    """`length` rounds of a body; each gives the state to the next one, and a row to each stacked result.
+    """`length` rounds of a body, each of which passes its state to the next and gives a row to each stacked result.
 
     Operands
-        carry: the state before the first round
+        carry: the initial state
         xs: sequences ``[length, ...]``
-        shared: what every round reads alike
+        shared: values that every round reads
     Fields
-        backward: from the last row to the first
-        states: give back the state before each round, too
+        backward: run from the last row to the first
+        states: also return the state before each round
     Result
-        a Bundle: the last state; per y ``[length, ...]``; with `states`, per carry ``[length, ...]``
+        a Bundle: the final state; for each y ``[length, ...]``; with `states`, for each carry ``[length, ...]``
     """
 
     takes_complex = True
@@ -89,7 +89,7 @@ class Loop(Op):
         return range(self.length)[:: -1 if self.backward else 1]
 
     def parts(self, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Operands by kind: carry, xs, shared."""
+        """Split operands into carry, xs and shared."""
         a = len(self.body.carry)
         b = a + len(self.body.xs)
         return values[:a], values[a:b], values[b:]
@@ -99,7 +99,9 @@ class Loop(Op):
         rows = [Spec((self.length, *x.shape), x.dtype) for x in body.xs]
         expected = [*(x.spec for x in body.carry), *rows, *(x.spec for x in body.shared)]
         if list(specs) != expected:
-            raise ShapeError(f"the loop's body reads {', '.join(map(str, expected))}")
+            raise ShapeError(
+                f"operands are {', '.join(map(str, specs))}, but the loop's body reads {', '.join(map(str, expected))}"
+            )
         stacked = (*body.ys, *(body.carry if self.states else ()))
         return Bundle((*(x.spec for x in body.carry), *(Spec((self.length, *y.shape), y.dtype) for y in stacked)))
 
@@ -119,7 +121,7 @@ class Loop(Op):
 
     # -- gradient -------------------------------------------------------------------------------------------------
     def grad(self, node, g):
-        """A loop in the other direction that computes each round again from the state before it."""
+        """Build a loop in the other direction that recomputes each round from its stored state."""
         body = self.body
         carry, _, shared = self.parts(node.operands)
         with_states = node if self.states else apply(replace(self, states=True), *node.operands)
@@ -146,7 +148,7 @@ class Loop(Op):
 
 
 def gradient_body(body: Body) -> Body:
-    """The body of the gradient: given the gradient for the state after a round, that for the state before it."""
+    """Return the body of the gradient: from the gradient of a round's final state to that of its initial state."""
     to_next = [Var(x.shape, x.dtype, f"to_{x.name}") for x in select_floats(body.carry, body.carry)]
     totals = [Var(x.shape, x.dtype, f"total_{x.name}") for x in select_floats(body.shared, body.shared)]
     to_ys = [Var(y.shape, y.dtype, f"to_y{i}") for i, y in enumerate(select_floats(body.ys, body.ys))]
@@ -166,11 +168,11 @@ def gradient_body(body: Body) -> Body:
 
 
 def select_floats(of: Sequence[Node], values: Sequence[Any]) -> list[Any]:
-    """Those of `values` that stand for floats and complex numbers of `of`."""
+    """Return those of `values` whose counterpart in `of` is a float or complex number."""
     return [value for x, value in zip(of, values) if x.dtype.kind in "fc"]
 
 
 def align_floats(of: Sequence[Node], values: Sequence[Node]) -> list[Node | None]:
-    """`values`, one for each float or complex number of `of`, and None for the others."""
+    """Return `values`, one for each float or complex number of `of`, with None for the others."""
     rest = iter(values)
     return [next(rest) if x.dtype.kind in "fc" else None for x in of]

@@ -26,7 +26,7 @@ from cgraph.ops.shape import reshape
 
 
 def per_channel(x: Any, ndim: int) -> Any:
-    """``[c]`` so that it broadcasts along the channels of ``[n, c, ...]``; nodes and arrays alike."""
+    """Reshape ``[c]`` so that it broadcasts along the channels of ``[n, c, ...]``; for nodes and arrays."""
     return reshape(x, (-1, *[1] * (ndim - 2))) if isinstance(x, Node) else x.reshape(-1, *[1] * (ndim - 2))
 
 
@@ -45,7 +45,9 @@ class BatchNorm(Op):
     def infer(self, x: Spec, *parameters: Spec) -> Spec:
         check_floats(x, *parameters)
         if x.ndim < 2 or any(p.shape != (x.shape[1],) for p in parameters):
-            raise ShapeError("scale, shift, mean and variance must be [c] for an operand [n, c, ...]")
+            raise ShapeError(
+                f"operand {x} and parameters {', '.join(map(str, parameters))} do not fit; pass [n, c, ...] and [c]"
+            )
         return x
 
     def meaning(self, x, scale, shift, mean, variance):
@@ -57,7 +59,7 @@ class BatchNorm(Op):
         return Work(partial(self.calls, target), nbytes, overwrites=(0,), strided=True)
 
     def calls(self, target: Target, out: View, x: View, *parameters: View, workspace: View | None = None) -> list[Call]:
-        """A factor for each channel in the workspace, then every element."""
+        """Compute one factor for each channel in the workspace, then every element."""
         if x.size == 0:
             return []
         scale, shift, mean, variance = parameters
@@ -81,12 +83,12 @@ class BatchNorm(Op):
 
 
 def along_channels(p: View, ndim: int) -> View:
-    """``[c]`` as ``[c, 1, ...]``."""
+    """View ``[c]`` as ``[c, 1, ...]``."""
     return View(p.at, (*p.shape, *[1] * (ndim - 2)), (*p.strides, *[0] * (ndim - 2)), p.dtype)
 
 
 class LayerNorm(Op):
-    """``(x - mean) / sqrt(variance + eps) * scale + shift`` by the mean and variance over the last axes.
+    """``(x - mean) / sqrt(variance + eps) * scale + shift``, with mean and variance over the last axes.
 
     Operands
         x: floats
@@ -102,7 +104,9 @@ class LayerNorm(Op):
         check_floats(x, scale, shift)
         shape = x.shape[x.ndim - self.axes :]
         if not 1 <= self.axes <= x.ndim or scale.shape != shape or shift.shape != shape:
-            raise ShapeError(f"scale and shift must be {list(shape)}, the last {self.axes} axes")
+            raise ShapeError(
+                f"scale {scale} and shift {shift} do not fit {x}; pass {list(shape)}, its last {self.axes} axes"
+            )
         return x
 
     def meaning(self, x, scale, shift):
@@ -119,13 +123,13 @@ class LayerNorm(Op):
 
 
 class GroupNorm(Op):
-    """``(x - mean) / sqrt(variance + eps) * scale + shift`` by the mean and variance of each group of channels.
+    """``(x - mean) / sqrt(variance + eps) * scale + shift``, with mean and variance of each group of channels.
 
     Operands
         x: ``[n, c, ...]``
         scale, shift: ``[c]``
     Fields
-        groups: divides c; as many as channels is instance normalisation
+        groups: a divisor of c; c groups are instance normalisation
     Source
         Wu and He 2018, arXiv:1803.08494
     """
@@ -136,9 +140,11 @@ class GroupNorm(Op):
     def infer(self, x: Spec, scale: Spec, shift: Spec) -> Spec:
         check_floats(x, scale, shift)
         if x.ndim < 2 or self.groups < 1 or x.shape[1] % self.groups:
-            raise ShapeError(f"{self.groups} groups do not divide the channels of an operand [n, c, ...]")
+            raise ShapeError(
+                f"{self.groups} groups do not divide the channels of {x}; pass [n, c, ...] with c a multiple of groups"
+            )
         if scale.shape != (x.shape[1],) or shift.shape != (x.shape[1],):
-            raise ShapeError(f"scale and shift must be [{x.shape[1]}], one for each channel")
+            raise ShapeError(f"scale {scale} and shift {shift} must be [{x.shape[1]}], one value for each channel")
         return x
 
     def meaning(self, x, scale, shift):
@@ -159,7 +165,7 @@ class GroupNorm(Op):
 
 
 def standardise(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray:
-    """`x` with mean 0 and variance 1 over axes."""
+    """Shift and scale `x` to mean 0 and variance 1 over axes."""
     if x.size == 0:
         return x
     centred = x - x.mean(axes, keepdims=True)
@@ -168,7 +174,7 @@ def standardise(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray:
 
 
 def gradient_of_standard(x: Node, g: Node, axes: tuple[int, ...], eps: float) -> tuple[Node, Node]:
-    """The gradient for `x` of ``(x - mean) / sqrt(variance + eps)`` over axes, and that value itself."""
+    """Return the gradient for `x` of ``(x - mean) / sqrt(variance + eps)`` over axes, and that value itself."""
     centred = x - x.mean(axes, keepdims=True)
     factor = reciprocal(sqrt(square(centred).mean(axes, keepdims=True) + eps))
     unit = centred * factor
@@ -177,7 +183,7 @@ def gradient_of_standard(x: Node, g: Node, axes: tuple[int, ...], eps: float) ->
 
 
 class Lrn(Op):
-    """``x / (bias + alpha / size * s) ** beta``, s being the sum of squares over the `size` channels around.
+    """``x / (bias + alpha / size * s) ** beta``, where s is the sum of squares over `size` adjacent channels.
 
     Operands
         x: ``[n, c, ...]``
@@ -193,7 +199,7 @@ class Lrn(Op):
     def infer(self, x: Spec) -> Spec:
         check_floats(x)
         if x.ndim < 2 or self.size < 1:
-            raise ShapeError(f"an operand [n, c, ...] and a size >= 1 are needed, not {self.size}")
+            raise ShapeError(f"operand {x} and size={self.size} do not fit; pass [n, c, ...] and size >= 1")
         return x
 
     def meaning(self, x):
@@ -220,7 +226,7 @@ class Lrn(Op):
 
 
 def sum_neighbours(x: Node, before: int, size: int) -> Node:
-    """The sum over `size` neighbouring channels, `before` of them before, zero outside."""
+    """Sum over `size` adjacent channels, `before` of them preceding, with zeros outside."""
     c = x.shape[1]
     padded = pad(x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
     total = padded[:, :c]
@@ -230,45 +236,52 @@ def sum_neighbours(x: Node, before: int, size: int) -> Node:
 
 
 def check_floats(x: Spec, *others: Spec) -> None:
+    """Check that all operands have one float dtype. DTypeError otherwise."""
     if x.dtype.kind != "f" or any(y.dtype != x.dtype for y in others):
-        raise DTypeError("the operands must be floats of one dtype")
+        raise DTypeError(
+            f"operands are {', '.join(str(y.dtype) for y in (x, *others))}; use astype to give them one float dtype"
+        )
 
 
 # -- public functions -------------------------------------------------------------------------------------------------
 
 
 def floats(*xs: Any) -> list[Node]:
-    """Operands in one float dtype; complex ones are refused."""
+    """Convert operands to one float dtype. DTypeError for complex ones."""
     dtype = float_dtype(common_dtype(*xs))
     return [real_node(as_node(x, dtype)).astype(dtype) for x in xs]
 
 
 @public
 def batch_norm(x: Any, scale: Any, shift: Any, mean: Any, variance: Any, eps: float = 1e-5) -> Node:
-    """Each channel of ``[n, c, ...]`` normalised by given statistics ``[c]``, scaled and shifted."""
+    """Normalise each channel of ``[n, c, ...]`` by given statistics ``[c]``, then scale and shift."""
     return apply(BatchNorm(float(eps)), *floats(x, scale, shift, mean, variance))
 
 
 @public
 def batch_norm_training(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> tuple[Node, Node, Node]:
-    """Each channel of ``[n, c, ...]`` normalised by its own statistics: the result, the means, the variances."""
+    """Normalise each channel of ``[n, c, ...]`` by its own statistics, then scale and shift.
+
+    Returns
+        the result, the means ``[c]`` and the variances ``[c]``
+    """
     x, scale, shift = floats(x, scale, shift)
     axes = tuple(i for i in range(x.ndim) if i != 1)
     mean = x.mean(axes)
-    variance = square(x - per_channel(mean, x.ndim)).mean(axes)  # the difference that the result is made of, too
+    variance = square(x - per_channel(mean, x.ndim)).mean(axes)  # the result uses the same difference
     return batch_norm(x, scale, shift, mean, variance, eps), mean, variance
 
 
 @public
 def layer_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
-    """Normalised over the last axes, as many as `scale` and `shift` have."""
+    """Normalise over the last axes, as many as `scale` and `shift` have, then scale and shift."""
     x, scale, shift = floats(x, scale, shift)
     return apply(LayerNorm(scale.ndim, float(eps)), x, scale, shift)
 
 
 @public
 def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Node:
-    """x over the root of the mean of its squares along the last axis, times `scale`.
+    """Divide x by the root of the mean of its squares along the last axis, and multiply by `scale`.
 
     Source
         Zhang and Sennrich 2019, arXiv:1910.07467
@@ -279,20 +292,20 @@ def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Node:
 
 @public
 def group_norm(x: Any, scale: Any, shift: Any, groups: int, eps: float = 1e-5) -> Node:
-    """Each group of channels of ``[n, c, ...]`` normalised by its own statistics; scale and shift are ``[c]``."""
+    """Normalise each group of channels of ``[n, c, ...]`` by its own statistics; scale and shift are ``[c]``."""
     return apply(GroupNorm(groups, float(eps)), *floats(x, scale, shift))
 
 
 @public
 def instance_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
-    """Each channel of each image of ``[n, c, ...]`` normalised by its own statistics."""
+    """Normalise each channel of each image of ``[n, c, ...]`` by its own statistics."""
     x = as_node(x)
     if x.ndim < 2:
-        raise ShapeError(f"{x.name} {x.spec} has no channels; [n, c, ...] is needed")
+        raise ShapeError(f"{x.name} {x.spec} has no channels; pass [n, c, ...]")
     return group_norm(x, scale, shift, x.shape[1], eps)
 
 
 @public
 def lrn(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Node:
-    """Divided by a power of the squares in neighbouring channels, as the ONNX operator LRN."""
+    """Divide by a power of the sum of squares over adjacent channels, as the ONNX operator LRN."""
     return apply(Lrn(size, float(alpha), float(beta), float(bias)), *floats(x))

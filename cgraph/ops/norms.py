@@ -1,4 +1,4 @@
-"""Norms of vectors and of matrices."""
+"""Norms of vectors and matrices."""
 
 from collections.abc import Callable
 from math import inf
@@ -19,11 +19,11 @@ from cgraph.ops.shape import distinct_axes, expand_dims, moveaxis, ones_like
 
 @public
 def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Node:
-    """The norm of vectors along an axis, or of matrices over two, as ``np.linalg.norm``.
+    """Return the norm of vectors along an axis, or of matrices over two axes, as ``np.linalg.norm``.
 
     Parameters
-        ord: None is the root of the sum of squares; a number p, inf, -inf, 0 for vectors; "fro", "nuc", 1, -1, 2, -2,
-            inf, -inf for matrices
+        ord: None for the root of the sum of squares; a number p, inf, -inf or 0 for vectors; "fro", "nuc", 1, -1, 2,
+            -2, inf or -inf for matrices
     """
     x = as_node(x)
     x = x if x.dtype.kind in "fc" else x.astype("float64")
@@ -32,11 +32,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -
     axis = tuple(range(x.ndim)) if axis is None else axis
     axes = distinct_axes(np.atleast_1d(axis).tolist(), x.ndim)
     if len(axes) not in (1, 2):
-        raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
+        raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec} for a norm of order {ord}; pass one or two axes")
     return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
 
 
 def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """Return the norm of order `ord` along one axis."""
     size = abs(x)
     if ord in (inf, -inf):
         return extreme(size, ord)(axes, keepdims=keepdims)
@@ -51,17 +52,18 @@ def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Nod
 
 
 def power_of_size(size: Node, ord: float, at_zero: float) -> Node:
-    """A power of numbers >= 0 whose gradient at 0 is 0: without it 0 times an infinite gradient would be NaN."""
+    """Return a power of numbers >= 0 with gradient 0 at 0, where 0 times an infinite gradient would be NaN."""
     zero = equal(size, 0)
     return where(zero, at_zero, power(where(zero, ones_like(size), size), ord))
 
 
 def extreme(x: Node, ord: Any) -> Callable[..., Node]:
-    """The largest of `x` for a positive order, else the smallest."""
+    """Return the `max` method of `x` for a positive order, else `min`."""
     return x.max if ord > 0 else x.min
 
 
 def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """Return the norm of order `ord` over two axes."""
     row, column = axes
     if ord == "fro":
         return norm(x, None, axes, keepdims=keepdims)
@@ -74,5 +76,5 @@ def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Nod
         value = values.sum(-1) if ord == "nuc" else extreme(values, ord)(-1)
         value = expand_dims(value, tuple(sorted(axes)))
     else:
-        raise ShapeError(f"there is no matrix norm of order {ord!r}")
+        raise ShapeError(f"matrix norm of order {ord!r} is unknown; use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     return value if keepdims else value.squeeze(tuple(sorted(axes)))

@@ -1,4 +1,4 @@
-"""Padding: constant, repeated edge, reflected."""
+"""Padding: constant, edge, reflection."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,11 +21,11 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Pad(Op):
-    """One number around the operand.
+    """A constant border around the operand.
 
     Fields
-        widths: elements before and behind, for each axis, >= 0
-        value: the number, of the operand's dtype
+        widths: elements before and after, for each axis, >= 0
+        value: the constant, of the operand's dtype
     """
 
     takes_complex = True
@@ -35,14 +35,14 @@ class Pad(Op):
 
     def infer(self, x: Spec) -> Spec:
         if len(self.widths) != x.ndim or any(n < 0 for pair in self.widths for n in pair):
-            raise ShapeError(f"widths {self.widths} must be one pair >= 0 for each of {x.ndim} axes")
+            raise ShapeError(f"widths {self.widths} do not fit {x}; pass one pair >= 0 for each of {x.ndim} axes")
         return Spec(tuple(a + n + b for n, (a, b) in zip(x.shape, self.widths)), x.dtype)
 
     def meaning(self, x):
         return np.pad(x, self.widths, constant_values=np.asarray(self.value, x.dtype))
 
     def place(self, x: Spec | View) -> Slice:
-        """Where the operand lies in the result."""
+        """Return the slice of the result that holds the operand."""
         return Slice(tuple(before for before, _ in self.widths), (1,) * len(x.shape), x.shape)
 
     def work(self, target: Target, x: Spec) -> Work:
@@ -61,14 +61,14 @@ class Pad(Op):
 
 @public
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float | int | bool = 0) -> Node:
-    """More elements around the operand, as ``np.pad``.
+    """Pad the operand, as ``np.pad``.
 
     Parameters
-        pad_width: one number, a pair, or a pair for each axis: elements before and behind
-        mode: ``constant``, ``edge`` (the outermost element again) or ``reflect`` (mirrored, without the edge)
-        constant_values: the one number of mode ``constant``
+        pad_width: elements before and after: one number, a pair, or a pair for each axis
+        mode: ``constant``, ``edge`` (repeat the outermost element) or ``reflect`` (mirror without the edge)
+        constant_values: the value for mode ``constant``
     Raises
-        ShapeError: widths that do not fit, a mode that there is not, or nothing to repeat along an axis
+        ShapeError: widths do not fit, the mode is unknown, or an axis has no element to repeat
     """
     x = as_node(x)
     widths = pairs(pad_width, x)
@@ -77,53 +77,56 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
     if mode == "constant":
         return apply(Pad(widths, np.asarray(constant_values).astype(x.dtype).item()), x)
     if mode not in ("edge", "reflect"):
-        raise ShapeError(f"there is no mode {mode!r}; use 'constant', 'edge' or 'reflect'")
-    for axis, (before, behind) in enumerate(widths):
-        x = (pad_edge if mode == "edge" else pad_reflect)(x, axis, before, behind)
+        raise ShapeError(f"mode={mode!r} is unknown; use 'constant', 'edge' or 'reflect'")
+    for axis, (before, after) in enumerate(widths):
+        x = (pad_edge if mode == "edge" else pad_reflect)(x, axis, before, after)
     return x
 
 
 def pairs(pad_width: Any, x: Node) -> Pairs:
-    """One pair for each axis."""
+    """Return one pair of widths for each axis."""
     try:
         widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     except ValueError:
-        raise ShapeError(f"widths {pad_width} do not fit {x.name} {x.spec}") from None
+        raise ShapeError(
+            f"pad_width={pad_width} does not fit {x.name} {x.spec}; pass a number, a pair, or a pair for each axis"
+        ) from None
     if widths.dtype.kind not in "iu" or (widths < 0).any():
-        raise ShapeError(f"widths {pad_width} of {x.name} {x.spec} must be whole numbers >= 0")
+        raise ShapeError(f"pad_width={pad_width} for {x.name} {x.spec} is not valid; pass integers >= 0")
     return tuple((int(a), int(b)) for a, b in widths)
 
 
 def slice_axis(x: Node, axis: int, index: slice) -> Node:
+    """Slice along one axis."""
     return getitem(x, (*[slice(None)] * axis, index))
 
 
-def pad_edge(x: Node, axis: int, before: int, behind: int) -> Node:
-    """The first and last element repeated."""
-    if not before and not behind:
+def pad_edge(x: Node, axis: int, before: int, after: int) -> Node:
+    """Repeat the first and the last element."""
+    if not before and not after:
         return x
     if not x.shape[axis]:
-        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has no edge")
+        raise ShapeError(f"axis {axis} of {x.name} {x.spec} is empty and has no edge; use mode='constant'")
 
     def wide(index: slice, n: int) -> list[Node]:
         return [broadcast_to(slice_axis(x, axis, index), (*x.shape[:axis], n, *x.shape[axis + 1 :]))] if n else []
 
-    return concat([*wide(slice(0, 1), before), x, *wide(slice(-1, None), behind)], axis)
+    return concat([*wide(slice(0, 1), before), x, *wide(slice(-1, None), after)], axis)
 
 
-def pad_reflect(x: Node, axis: int, before: int, behind: int) -> Node:
-    """Mirrored at the first and last element; again, when there are not enough."""
-    if not before and not behind:
+def pad_reflect(x: Node, axis: int, before: int, after: int) -> Node:
+    """Mirror at the first and the last element, repeatedly if there are too few."""
+    if not before and not after:
         return x
     n = x.shape[axis]
     if not n:
-        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has nothing to reflect")
+        raise ShapeError(f"axis {axis} of {x.name} {x.spec} is empty and has nothing to reflect; use mode='constant'")
     if n == 1:
-        return pad_edge(x, axis, before, behind)
-    left, right = min(before, n - 1), min(behind, n - 1)
+        return pad_edge(x, axis, before, after)
+    left, right = min(before, n - 1), min(after, n - 1)
     parts: Sequence[Node] = (
         *([slice_axis(x, axis, slice(left, 0, -1))] if left else []),
         x,
         *([slice_axis(x, axis, slice(-2, -2 - right, -1))] if right else []),
     )
-    return pad_reflect(concat(list(parts), axis), axis, before - left, behind - right)
+    return pad_reflect(concat(list(parts), axis), axis, before - left, after - right)

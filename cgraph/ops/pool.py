@@ -1,7 +1,7 @@
-"""Pooling over windows along one, two and three axes, the largest of each, and the ops that are its gradients.
+"""Pooling over one, two and three axes: the maximum of each window, and the ops of its gradient.
 
-Max pooling hands its gradient to the place of the largest element, the first of equal ones; the place is a node of its
-own, and spreading to places and taking from them are each other's gradients.
+The gradient of max pooling goes to the index of the largest element, the first of equal ones. The index is a node of
+its own. Adding elements at indices and taking elements at indices are each other's gradients.
 """
 
 from functools import partial
@@ -44,10 +44,10 @@ class Pool(Op):
     """One element from each window of ``[n, c, ...]``.
 
     Fields
-        window, stride, pad, dilation: how windows move; see `cgraph.ops.window`
-        ceil: a last window may reach over the padding, when it begins before it
+        window, stride, pad, dilation: geometry of the windows; see `cgraph.ops.window`
+        ceil: a last window may extend beyond the padding, if it begins before it
     Raises
-        ShapeError: a window does not fit, or lies in the padding alone
+        ShapeError: a window does not fit, or contains padding only
     """
 
     window: tuple[int, ...]
@@ -62,31 +62,31 @@ class Pool(Op):
         return Windows(self.window, self.stride, self.pad, self.dilation)
 
     def results(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Windows along each axis of ``[n, c, ...]``."""
+        """Return the number of windows along each axis of ``[n, c, ...]``."""
         counts = (self.moves.ceil_result if self.ceil else self.moves.result)(shape[2:])
         if self.moves.leave_out(shape[2:], counts):
-            raise ShapeError(f"a window {list(self.window)} lies in the padding {list(self.pad)} alone")
+            raise ShapeError(f"a window {list(self.window)} contains only padding {list(self.pad)}; use less padding")
         return counts
 
     def infer(self, x: Spec) -> Spec:
         if x.ndim != len(self.window) + 2:
-            raise ShapeError(f"the operand must have {len(self.window) + 2} axes, not {x.ndim}")
+            raise ShapeError(f"the operand {x} has {x.ndim} axes; pass one of {len(self.window) + 2}")
         if x.dtype.kind == "b":
-            raise DTypeError("bool has no pooling; use astype first")
+            raise DTypeError(f"pooling of bool {x} is not supported; convert with astype first")
         return Spec((*x.shape[:2], *self.results(x.shape)), x.dtype)
 
     def outside(self, dtype: np.dtype) -> float | int:
-        """What the padding holds."""
+        """Return the value of the padding."""
         return 0
 
     def windows_of(self, x: np.ndarray) -> np.ndarray:
-        """What each window sees, flat: ``[n, c, *results, window]``."""
+        """Return the elements of each window, flat: ``[n, c, *results, window]``."""
         results = self.results(x.shape)
         windows = self.moves.windows_of(self.moves.padded_array(x, results, self.outside(x.dtype)), results)
         return windows.reshape(*x.shape[:2], *results, prod(self.window))
 
     def rooms(self, x: Spec | View) -> tuple[int, int]:
-        """Bytes of the padded operand and of the reduction's parts."""
+        """Return the bytes of the padded operand and of the reduction's partial sums."""
         results = self.results(x.shape)
         code, size = (code_of(x.dtype), x.dtype.itemsize) if isinstance(x, Spec) else (x.dtype, x.itemsize)
         shape = (*x.shape[:2], *results, *self.window)
@@ -94,7 +94,7 @@ class Pool(Op):
         return padded_nbytes(self.moves, x.shape, results, size), parts
 
     def flat_window(self, x: Spec | View) -> Window | None:
-        """How the window moves over images of floats, whose kernels need no copy; None for anything else."""
+        """Return the window over images of floats, whose kernels need no copy; None for anything else."""
         if len(self.window) != 2 or (x.dtype if isinstance(x, View) else code_of(x.dtype))[0] != "f":
             return None
         return Window(self.window, self.stride, self.pad, self.dilation)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ class Pool(Op):
     def reduced(
         self, target: Target, program: Program, out: View, x: View, *more: View, workspace: View | None = None
     ) -> list[Call]:
-        """The reduction over every window of `x`; `more` views of all windows are further operands."""
+        """Reduce every window of `x`; `more` are further operands, as views of all windows."""
         frame, parts = split_scratch(workspace, *self.rooms(x))
         results = self.results(x.shape)
         calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), frame)
@@ -122,7 +122,7 @@ class Pool(Op):
 
 
 class MaxPool(Pool):
-    """The largest element of each window; padding never wins, NaN always does."""
+    """The largest element of each window. Padding is never the largest; NaN always is."""
 
     kind = "max"
 
@@ -145,7 +145,7 @@ class MaxPool(Pool):
 
 
 class MaxPoolIndices(MaxPool):
-    """The position of the largest element in each window, in C order; the first of equal ones."""
+    """The index of the largest element in each window, in C order; the first of equal ones."""
 
     kind = "argmax"
 
@@ -166,15 +166,15 @@ class MaxPoolIndices(MaxPool):
 
 
 def scatter_to_windows(target: Target, window: Window, out: View, places: View, g: View) -> list[Call]:
-    """Elements added up at their places."""
+    """Add elements up at their indices."""
     return list(spread_calls(target, out, places, g, window).calls) if out.size else []
 
 
 class TakeAtIndices(Pool):
-    """The element at a place of each window of `x`: the adjoint of ScatterToIndices.
+    """The element at an index of each window of `x`: the adjoint of ScatterToIndices.
 
     Operands
-        places: as MaxPoolIndices gives them
+        places: as MaxPoolIndices returns them
         x: ``[n, c, ...]``
     """
 
@@ -183,7 +183,7 @@ class TakeAtIndices(Pool):
     def infer(self, places: Spec, x: Spec) -> Spec:  # type: ignore[override]
         result = super().infer(x)
         if places.shape != result.shape or places.dtype != PLACE:
-            raise ShapeError("places must be int32, one for each window")
+            raise ShapeError(f"indices {places} do not fit; pass int32{list(result.shape)}, one for each window")
         return result
 
     def meaning(self, places, x):
@@ -204,13 +204,13 @@ class TakeAtIndices(Pool):
 
 
 class ScatterToIndices(Pool):
-    """Elements added up where a place of a window says: the gradient of max pooling.
+    """Elements added up at their indices in the windows: the gradient of max pooling.
 
     Operands
-        places: as MaxPoolIndices gives them
-        g: one element per window
+        places: as MaxPoolIndices returns them
+        g: one element for each window
     Fields
-        shape: axes of the result after the channels
+        shape: lengths of the result's axes after the channels
     """
 
     shape: tuple[int, ...]
@@ -219,7 +219,9 @@ class ScatterToIndices(Pool):
     def infer(self, places: Spec, g: Spec) -> Spec:  # type: ignore[override]
         shape = (*g.shape[:2], *self.shape)
         if places.shape != g.shape or places.dtype != PLACE or self.results(shape) != g.shape[2:]:
-            raise ShapeError("places must be int32 and, as the elements, one for each window")
+            raise ShapeError(
+                f"indices {places} and elements {g} do not fit windows over {list(self.shape)}; pass one each"
+            )
         return Spec(shape, g.dtype)
 
     def meaning(self, places, g):
@@ -227,7 +229,7 @@ class ScatterToIndices(Pool):
         return self.moves.collected(parts, self.shape)
 
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int, int]:
-        """Bytes of the spread places and elements, and of the reduction's parts."""
+        """Return the bytes of the spread indices and elements, and of the reduction's partial sums."""
         shape = (*leading, *self.shape, *self.window)
         nbytes = (spread_nbytes(self.moves, self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
         return (*nbytes, reduce_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
@@ -239,7 +241,7 @@ class ScatterToIndices(Pool):
         return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
     def calls(self, target: Target, out: View, places: View, g: View, workspace: View | None = None) -> list[Call]:
-        """Places and elements spread, and a sum over the windows that see them."""
+        """Spread indices and elements, then sum over the windows that contain each element."""
         if out.size == 0:
             return []
         first, second, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
@@ -259,7 +261,7 @@ class ScatterToIndices(Pool):
 
 
 def sibling(op: Pool, kind: Any, *rest: Any) -> Op:
-    """Another op of this file that moves its windows as `op` does."""
+    """Return another op of this file with the window geometry of `op`."""
     return kind(op.window, op.stride, op.pad, op.dilation, op.ceil, *rest)
 
 
@@ -277,7 +279,7 @@ def pool_node(op: Any, axes: int, x: Any, window: Sizes, stride: Any, pad: Sizes
 def max_pool1d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, dilation: Sizes = 1
 ) -> Node:
-    """The largest element of each window of ``[n, c, w]``; the stride is the window by default."""
+    """Return the largest element of each window of ``[n, c, w]``; the stride is the window by default."""
     return pool_node(MaxPool, 1, x, window, stride, pad, dilation, ceil)
 
 
@@ -285,7 +287,7 @@ def max_pool1d(
 def max_pool2d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, dilation: Sizes = 1
 ) -> Node:
-    """The largest element of each window of ``[n, c, h, w]``; the stride is the window by default."""
+    """Return the largest element of each window of ``[n, c, h, w]``; the stride is the window by default."""
     return pool_node(MaxPool, 2, x, window, stride, pad, dilation, ceil)
 
 
@@ -293,12 +295,12 @@ def max_pool2d(
 def max_pool3d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, dilation: Sizes = 1
 ) -> Node:
-    """The largest element of each window of ``[n, c, d, h, w]``; the stride is the window by default."""
+    """Return the largest element of each window of ``[n, c, d, h, w]``; the stride is the window by default."""
     return pool_node(MaxPool, 3, x, window, stride, pad, dilation, ceil)
 
 
 @public
 def global_max_pool(x: Any) -> Node:
-    """The largest element of each channel of ``[n, c, ...]``: ``[n, c, 1, ...]``."""
+    """Return the largest element of each channel of ``[n, c, ...]`` as ``[n, c, 1, ...]``."""
     x = real_node(x)
     return x.max(tuple(range(2, x.ndim)), keepdims=True)

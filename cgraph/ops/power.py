@@ -1,4 +1,4 @@
-"""Powers: of floats, and of whole numbers, which wrap."""
+"""Powers of floats and complex numbers, and of integers, which wrap."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from cgraph.ops.family import Pointwise, common_dtype, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ones_like
 
-MOST_FACTORS = 99  # of a complex number to a whole power; NumPy's limit
+MOST_FACTORS = 99  # of a complex number to an integer power; NumPy's limit
 
 
 class Power(Pointwise):
-    """x to the power of y, floats or complex numbers; of these 0 to a power without positive real part is NaN."""
+    """x to the power of y, for floats or complex numbers. Complex 0 to a power without positive real part is NaN."""
 
     takes_complex = True
 
@@ -28,18 +28,19 @@ class Power(Pointwise):
 
     def grad(self, node, g):
         x, y = node.operands
-        # 0 ** 0 is flat, but 0 times 0 ** -1 is a NaN
+        # 0 ** 0 has gradient 0, but 0 times 0 ** -1 is NaN
         less = where(equal(x, 0) & equal(y, 0), y, y - 1.0)
-        # log of 0 would make the second gradient a NaN where 0 ** y has the gradient 0
+        # log(0) would make the second gradient NaN where that of 0 ** y is 0
         return g * y * power(x, less), g * node * log(where(has_log(x), x, ones_like(x)))
 
 
 def has_log(x: Node) -> Node:
+    """Return True where the logarithm of x is finite."""
     return not_equal(x, 0) if x.dtype.kind == "c" else x > 0
 
 
 class IntegerPower(Numeric):
-    """x to the power of y, integers; wraps. Negative exponents have no integer result and give 0."""
+    """x to the power of y for integers; wraps. Negative exponents give 0."""
 
     def meaning(self, x, y):
         return np.where(y < 0, 0, np.power(x, np.maximum(y, 0))).astype(x.dtype)
@@ -54,7 +55,7 @@ class IntegerPower(Numeric):
 
 
 def multiply_out(x: Node, n: int) -> Node:
-    """x to the power of n >= 0 by squarings, the bits of n from the highest."""
+    """Return x to the power of n >= 0 by repeated squaring."""
     product = None
     for bit in f"{n:b}":
         product = product if product is None else square(product)
@@ -65,9 +66,9 @@ def multiply_out(x: Node, n: int) -> Node:
 
 @public
 def power(x: Any, y: Any) -> Node:
-    """x to the power of y, as ``np.power``; integers to a negative power give 0 (NumPy refuses them).
+    """Return x to the power of y, as ``np.power``. Integers to a negative power give 0 (NumPy raises an error).
 
-    Complex numbers to a whole power that is a Python number are multiplied; other powers of them are ``exp(y log x)``.
+    Complex numbers to an integer power given as a Python number are multiplied out; other powers are ``exp(y log x)``.
     """
     if isinstance(y, int | float) and not isinstance(y, bool):
         x = as_node(x)

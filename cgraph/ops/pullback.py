@@ -1,6 +1,6 @@
-"""The walk of reverse mode: from results down, asking each op for the gradient of its operands.
+"""Reverse-mode differentiation: the walk from results to sources that collects gradients of operands.
 
-It stands among the ops because a loop, which is one, asks it for the gradient of its body.
+It is part of `cgraph.ops` because a loop, which is an op, differentiates its body with it.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,20 @@ from cgraph.ops.shape import Item, items, ones_like, zeros_like
 
 @locates_errors
 def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> list[Node]:
-    """The gradient of the sum of all ``ys * seeds`` with respect to each of `xs`: one walk for several results.
+    """Return the gradient of the sum of all ``ys * seeds`` with respect to each of `xs`, in one walk.
 
     Parameters
         ys: float nodes
-        seeds: for each of them the gradient with respect to it, of its shape
-        xs: float nodes; zeros for those that no result depends on
+        seeds: for each y, the gradient with respect to it, of its shape
+        xs: float nodes; the gradient is zero for those on which no y depends
     Raises
         NoGradientError, ShapeError, DTypeError: as for `gradient`
     """
     for x in xs:
         if computing_dtype(a_node(x).dtype).kind not in "fc":
-            raise DTypeError(f"{x.name} {x.spec} is no float, so there is no gradient with respect to it")
+            raise DTypeError(
+                f"{x.name} {x.spec} is not a float, so there is no gradient with respect to it; convert it with astype"
+            )
     sums: dict[Any, Node] = {}
     for y, seed in zip(ys, seeds):
         add_to(sums, y, seed_of(y, seed))
@@ -36,28 +38,29 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
 
 
 def a_node(x: Any) -> Node:
-    """`x`, or GraphError."""
+    """Return `x`. GraphError if it is not a node."""
     if not isinstance(x, Node):
-        raise GraphError(f"{x!r:.60} is no node; numbers and arrays are one as cg.Const(x)")
+        raise GraphError(f"{x!r:.60} is not a node; wrap numbers and arrays as cg.Const(x)")
     return x
 
 
 def seed_of(y: Node, seed: Node | None) -> Node:
+    """Return the seed of y, ones by default. ShapeError or DTypeError if it does not fit."""
     if computing_dtype(a_node(y).dtype).kind not in "fc":
-        raise DTypeError(f"{y.name} {y.spec} is no float, so it has no gradient")
+        raise DTypeError(f"{y.name} {y.spec} is not a float, so it has no gradient; convert it with astype")
     if seed is None:
         if y.dtype.kind == "c":
-            raise DTypeError(f"{y.name} {y.spec} is complex; give a seed, or take the gradient of a real part")
+            raise DTypeError(f"{y.name} {y.spec} is complex; pass seed=, or differentiate its real part")
         if y.size != 1:
-            raise ShapeError(f"{y.name} {y.spec} has {y.size} elements; give a seed, or take the gradient of its sum")
+            raise ShapeError(f"{y.name} {y.spec} has {y.size} elements; pass seed=, or differentiate its sum")
         return ones_like(y)
     if a_node(seed).spec != y.spec:
-        raise ShapeError(f"seed {seed.spec} for {y.name} {y.spec}")
+        raise ShapeError(f"seed {seed.spec} does not fit {y.name} {y.spec}; pass a seed of the same shape and dtype")
     return seed
 
 
 def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> dict[Any, Node]:
-    """`sums`, which has the gradients of `ys`, with those of every node between `xs` and `ys`."""
+    """Extend `sums`, which holds the gradients of `ys`, by those of all nodes between `xs` and `ys`."""
     order = post_order(ys)
     relevant = descendants(order, xs)
     for node in reversed(order):
@@ -76,7 +79,7 @@ def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> 
 
 
 def operand_gradients(node: Node, g: Any) -> "tuple[Node | None, ...]":
-    """What the op says. NoGradientError names the op, its operands and the user's line."""
+    """Return the op's gradients. A NoGradientError names the op, its operands and the user's line."""
     try:
         return node.op.grad(node, g)
     except NoGradientError as error:
@@ -85,7 +88,7 @@ def operand_gradients(node: Node, g: Any) -> "tuple[Node | None, ...]":
 
 
 def gradient_of(node: Node, sums: dict[Any, Node]) -> Any:
-    """What has been added up for a node; for a Bundle, one per result, zeros where nobody asked."""
+    """Return the accumulated gradient of a node; for a Bundle, one for each result, zeros where unused."""
     if not isinstance(node.spec, Bundle):
         return sums.get(node)
     results = items(node)
@@ -96,4 +99,5 @@ def gradient_of(node: Node, sums: dict[Any, Node]) -> Any:
 
 
 def add_to(sums: dict[Any, Node], key: Any, g: Node) -> None:
+    """Add a gradient to the sum under `key`."""
     sums[key] = sums[key] + g if key in sums else g

@@ -1,4 +1,4 @@
-"""Numbers as small whole numbers with a scale and a zero point, and back, as in ONNX."""
+"""Quantisation: floats as small integers with a scale and a zero point, and back, as in ONNX."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from cgraph.ops.leaf import as_node
 
 
 class Quantize(Pointwise):
-    """``clip(rint(x / scale) + zero)`` within the dtype; halves go to the even number.
+    """``clip(rint(x / scale) + zero)`` to the range of the dtype; halves round to even.
 
     Operands
         x, scale: of one float dtype
         zero: of the result's dtype
     Fields
-        to: the result's dtype, of whole numbers
+        to: the result's dtype, an integer dtype
     """
 
     to: np.dtype
@@ -28,7 +28,8 @@ class Quantize(Pointwise):
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         if dtypes[0].kind != "f" or dtypes[1] != dtypes[0] or dtypes[2] != self.to or self.to.kind not in "iu":
             raise DTypeError(
-                f"{dtypes[0]} with a scale {dtypes[1]} and a zero point {dtypes[2]} do not become {self.to}"
+                f"x {dtypes[0]}, scale {dtypes[1]} and zero point {dtypes[2]} cannot become {self.to}; "
+                "pass floats and an integer dtype"
             )
         return self.to
 
@@ -47,14 +48,16 @@ class Dequantize(Pointwise):
     """``(x - zero) * scale`` in the dtype of the scale.
 
     Operands
-        x, zero: whole numbers of at most 32 bits, of one dtype
+        x, zero: integers of at most 32 bits, of one dtype
         scale: floats
     """
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         x, scale, zero = dtypes
         if x.kind not in "iu" or x.itemsize > 4 or zero != x or scale.kind != "f":
-            raise DTypeError(f"{x} with a scale {scale} and a zero point {zero} does not become a float")
+            raise DTypeError(
+                f"x {x}, scale {scale} and zero point {zero} cannot become a float; pass integers and a float scale"
+            )
         return scale
 
     def meaning(self, x, scale, zero):
@@ -70,31 +73,33 @@ class Dequantize(Pointwise):
 
 @public
 def quantize(x: Any, scale: Any, zero: Any = 0, dtype: Any = "uint8") -> Node:
-    """`x` as whole numbers of `dtype`: ``clip(rint(x / scale) + zero)``. Scale and zero point broadcast to `x`.
+    """Return `x` as integers: ``clip(rint(x / scale) + zero)``. Scale and zero point broadcast to `x`.
 
     Raises
-        DTypeError: `x` is no float, or `dtype` no whole number
+        DTypeError: `x` is not a float, or `dtype` is not an integer dtype
     """
     x, dtype = as_node(x), dtype_of(dtype)
     if x.dtype.kind != "f":
-        raise DTypeError(f"{x.dtype} is quantized already; use astype first")
+        raise DTypeError(f"{x.name} {x.spec} is not a float; convert it with astype first")
     return parts(Quantize(dtype), x, as_node(scale, x.dtype).astype(x.dtype), as_node(zero, dtype).astype(dtype))
 
 
 @public
 def dequantize(x: Any, scale: Any, zero: Any = 0) -> Node:
-    """The floats that whole numbers stand for: ``(x - zero) * scale``. Scale and zero point broadcast to `x`.
+    """Return the floats that integers represent: ``(x - zero) * scale``. Scale and zero point broadcast to `x`.
 
     Raises
-        DTypeError: `x` are no whole numbers of at most 32 bits, or `scale` no float
+        DTypeError: `x` is not an integer of at most 32 bits, or `scale` is not a float
     """
     x = as_node(x)
     return parts(Dequantize(), x, as_node(scale), as_node(zero, x.dtype).astype(x.dtype))
 
 
 def parts(op: Pointwise, x: Node, scale: Node, zero: Node) -> Node:
-    """The op on operands of the shape of `x`."""
+    """Apply the op to operands broadcast to the shape of `x`."""
     wide = broadcast(x, scale, zero)
     if wide[0] is not x and wide[0].shape != x.shape:
-        raise ShapeError(f"a scale {scale.spec} and a zero point {zero.spec} are larger than {x.spec}")
+        raise ShapeError(
+            f"scale {scale.spec} and zero point {zero.spec} do not broadcast to {x.spec}; use smaller ones"
+        )
     return apply(op, *wide)

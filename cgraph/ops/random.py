@@ -1,7 +1,7 @@
-"""Random numbers from a key: equal keys give equal numbers, on every engine and any number of threads.
+"""Random numbers from a key: equal keys give equal numbers on every engine and any number of threads.
 
-A key is two uint32. Nothing advances it behind the scenes: split it into keys for separate uses, and let an update edge
-carry one of them to the next run.
+A key is two uint32. It has no hidden state: split it into keys for separate uses, and let an update edge carry one of
+them to the next run.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from cgraph.ops.leaf import as_node
 
 
 class RandomOp(Op):
-    """Numbers that depend on a key and their position alone.
+    """Base of ops whose values depend on a key and the position of the element only.
 
     Operands
         key: uint32 ``[2]``
@@ -36,7 +36,7 @@ class RandomOp(Op):
 
     def infer(self, key: Spec) -> Spec:
         if key.dtype != np.uint32 or key.shape != (2,):
-            raise ShapeError(f"a key is uint32[2], not {key}; make one with random_key or split_key")
+            raise ShapeError(f"key is {key}, but must be uint32[2]; create one with random_key or split_key")
         return Spec(self.shape, self.result_dtype)
 
     def work(self, target: Target, key: Spec) -> Work:
@@ -47,14 +47,14 @@ class RandomOp(Op):
 
 
 class Bits(RandomOp):
-    """Uniform uint32 or uint64."""
+    """Uniform random uint32 or uint64."""
 
     dtype: np.dtype
 
     @property
     def result_dtype(self) -> np.dtype:
         if self.dtype not in (np.uint32, np.uint64):
-            raise DTypeError(f"random bits are uint32 or uint64, not {self.dtype}")
+            raise DTypeError(f"dtype={self.dtype} is not supported for random bits; use uint32 or uint64")
         return self.dtype
 
     def meaning(self, key):
@@ -69,7 +69,7 @@ class Uniform(RandomOp):
     @property
     def result_dtype(self) -> np.dtype:
         if self.dtype.kind != "f":
-            raise DTypeError(f"random floats are float32 or float64, not {self.dtype}")
+            raise DTypeError(f"dtype={self.dtype} is not supported for random floats; use float32 or float64")
         return self.dtype
 
     def meaning(self, key):
@@ -77,14 +77,14 @@ class Uniform(RandomOp):
 
 
 class Normal(Uniform):
-    """Floats of the normal distribution of mean 0 and variance 1."""
+    """Floats of the standard normal distribution."""
 
     def meaning(self, key):
         return philox.normal(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)
 
 
 class Bernoulli(RandomOp):
-    """True with a probability."""
+    """True with a given probability."""
 
     probability: float
 
@@ -94,7 +94,7 @@ class Bernoulli(RandomOp):
 
     def infer(self, key: Spec) -> Spec:
         if not 0 <= self.probability <= 1:
-            raise ShapeError(f"a probability lies in [0, 1]; {self.probability} does not")
+            raise ShapeError(f"probability={self.probability} is outside [0, 1]; pass a number in that range")
         return super().infer(key)
 
     def meaning(self, key):
@@ -106,53 +106,53 @@ class Bernoulli(RandomOp):
 
 @public
 def random_key(seed: int) -> np.ndarray:
-    """The key of a seed in ``0 .. 2**64 - 1``: a plain array uint32[2], to assign to a Var or to use as it is."""
+    """Return the key of a seed in ``0 .. 2**64 - 1``: an array uint32[2], for a Var or for direct use."""
     if not 0 <= seed < 2**64:
-        raise ShapeError(f"a seed lies in 0 .. 2**64 - 1; {seed} does not")
+        raise ShapeError(f"seed={seed} is outside 0 .. 2**64 - 1; pass a seed in that range")
     return np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32)
 
 
 @public
 def split_key(key: Any, count: int = 2) -> list[Node]:
-    """`count` keys from one, which is used for nothing else then."""
+    """Return `count` keys derived from one; do not use that one for anything else."""
     bits = random_bits(key, (count, 2), "uint32")
     return [bits[i] for i in range(count)]
 
 
 @public
 def random_bits(key: Any, shape: Any, dtype: Any = "uint32") -> Node:
-    """Uniform integers of all bits, uint32 or uint64."""
+    """Return uniform random integers over all bits of uint32 or uint64."""
     return apply(Bits(shape_of(shape), dtype_of(dtype)), as_node(key))
 
 
 @public
 def random_uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Node:
-    """Uniform floats in [low, high)."""
+    """Return uniform random floats in [low, high)."""
     unit = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(key))
     return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
 
 
 @public
 def random_normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = "float32") -> Node:
-    """Floats of the normal distribution."""
+    """Return random floats of the normal distribution."""
     unit = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(key))
     return unit if (mean, std) == (0.0, 1.0) else unit * std + mean
 
 
 @public
 def random_bernoulli(key: Any, shape: Any, probability: float = 0.5) -> Node:
-    """True with a probability, rounded to a multiple of 2**-32."""
+    """Return True with a probability, which is rounded to a multiple of 2**-32."""
     return apply(Bernoulli(shape_of(shape), float(probability)), as_node(key))
 
 
 @public
 def dropout(x: Any, key: Any, rate: float = 0.5) -> Node:
-    """`x` with a share `rate` of its elements 0 and the others divided by ``1 - rate``.
+    """Set each element of `x` to 0 with probability `rate` and divide the others by ``1 - rate``.
 
     Source: Srivastava et al. 2014.
     """
     if not 0 <= rate < 1:
-        raise ShapeError(f"a rate lies in [0, 1); {rate} does not")
+        raise ShapeError(f"rate={rate} is outside [0, 1); pass a rate in that range")
     x = as_node(x)
     if rate == 0:
         return x

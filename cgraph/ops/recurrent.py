@@ -1,4 +1,4 @@
-"""One step of recurrent networks: plain, LSTM, GRU. Weights are ``[inputs, gates * hidden]``, gates side by side."""
+"""Steps of recurrent networks: plain, LSTM, GRU. Weights are ``[inputs, gates * hidden]``, gates side by side."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from cgraph.ops.slicing import split
 
 @public
 def rnn_cell(x: Any, h: Any, w: Any, u: Any, b: Any) -> Node:
-    """``tanh(x @ w + h @ u + b)``.
+    """Return the state after one step of a plain recurrent network, ``tanh(x @ w + h @ u + b)``.
 
     Parameters
         x: ``[n, inputs]``
@@ -23,7 +23,7 @@ def rnn_cell(x: Any, h: Any, w: Any, u: Any, b: Any) -> Node:
 
 @public
 def lstm_cell(x: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> tuple[Node, Node]:
-    """The state h and the cell c after one step of an LSTM.
+    """Return the state h and the cell c after one step of an LSTM.
 
     ``i, f, g, o = split(x @ w + h @ u + b)``, ``c' = sigmoid(f) * c + sigmoid(i) * tanh(g)``,
     ``h' = sigmoid(o) * tanh(c')``.
@@ -42,7 +42,7 @@ def lstm_cell(x: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> tuple[Node, Nod
 
 @public
 def gru_cell(x: Any, h: Any, w: Any, u: Any, b: Any, b_hidden: Any = 0.0) -> Node:
-    """The state after one step of a GRU.
+    """Return the state after one step of a GRU.
 
     ``z = sigmoid(x @ wz + h @ uz + bz)``, ``r = sigmoid(x @ wr + h @ ur + br)``,
     ``n = tanh(x @ wn + bn + r * (h @ un + b_hidden))``, ``h' = (1 - z) * n + z * h``.

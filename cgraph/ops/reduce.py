@@ -1,7 +1,7 @@
-"""Reductions over any axes: sums, products, extremes and their places, logic; means and variances.
+"""Reductions over any axes: sums, products, extremes and their indices, logic; means and variances.
 
-An op drops the axes that it reduces; `keepdims` puts them back as axes of one element, which moves no bytes. dtypes are
-NumPy's: whole numbers and bool add up in 64 bits, their mean is float64.
+An op drops the axes it reduces; `keepdims` restores them with length 1, which moves no bytes. Dtypes are NumPy's:
+integers and bool are summed in 64 bits, and their mean is float64.
 """
 
 from collections.abc import Sequence
@@ -33,26 +33,28 @@ Axis = int | Sequence[int] | None
 
 
 class Reduction(Op):
-    """One element from all elements along `axes`, which the result has no more."""
+    """Base of ops that reduce all elements along `axes` to one."""
 
     axes: tuple[int, ...]
     kind: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
 
     def dtype(self, dtype: np.dtype) -> np.dtype:
-        """The result's dtype, given the operand's."""
+        """Return the result's dtype from the operand's."""
         return dtype
 
     def infer(self, x: Spec) -> Spec:
         if self.kind in ("min", "max", "argmin", "argmax") and 0 in [x.shape[a] for a in self.axes]:
-            raise ShapeError(f"no element along axes {list(self.axes)}, so there is no {self.kind}")
+            raise ShapeError(
+                f"{self.kind} of {x} along axes {list(self.axes)} has no elements; use other axes or pad the operand"
+            )
         return Spec(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), self.dtype(x.dtype))
 
     def meaning(self, x):
         return type(self).numpy(x, axis=self.axes)
 
     def program(self, code: str) -> Program:
-        """What is reduced, from one element of the operand."""
+        """Return the reduced expression of one element of the operand."""
         m = Trace()
         return m.program(m.cast(m.load(0, code), code_of(self.dtype(dtype_of_code(code)))))
 
@@ -60,24 +62,24 @@ class Reduction(Op):
         return self.work_of(target, self.program(code_of(x.dtype)), x.shape)
 
     def work_of(self, target: Target, program: Program, shape: tuple[int, ...]) -> Work:
-        """The reduction of what `program` computes of an element of each operand, all of one shape."""
+        """Return the reduction of what `program` computes from an element of each operand, all of one shape."""
         nbytes = reduce_nbytes(self.kind, program[-1][1], shape, self.axes)
         return Work(partial(reduce_calls, target, self.kind, program, axes=self.axes), nbytes, strided=True)
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which values add up: 64 bits for whole numbers and bool."""
+    """Return the dtype in which values are summed: 64 bits for integers and bool."""
     dtype = computing_dtype(dtype)
     return dtype if dtype.kind in "fc" else np.dtype("uint64" if dtype.kind == "u" else "int64")
 
 
 def repeat_along(g: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
-    """`g`, which has no `axes`, repeated along them."""
+    """Repeat `g`, which lacks `axes`, along them."""
     return broadcast_to(reshape(g, keepdims_shape(shape, axes)), shape)
 
 
 def keepdims_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """`shape` with one element along `axes`."""
+    """Return `shape` with length 1 along `axes`."""
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
@@ -114,7 +116,7 @@ class Prod(Reduction):
 
 
 def product_gradient(x: Node, g: Node) -> Node:
-    """The gradient of the product along the last axis, right where elements are 0: no division, pairs of pairs."""
+    """Return the gradient of the product along the last axis by pairwise products: no division, valid at zeros."""
     if x.size == 0:
         return x
     levels = []
@@ -131,7 +133,7 @@ def product_gradient(x: Node, g: Node) -> Node:
 
 
 class Extreme(Reduction):
-    """The smallest or largest along axes; NaN when one is."""
+    """Base of minimum and maximum along axes; NaN if an element is NaN."""
 
     def grad(self, node, g):
         x = node.operands[0]
@@ -141,38 +143,38 @@ class Extreme(Reduction):
 
 
 class Min(Extreme):
-    """The smallest along axes; NaN when one is."""
+    """The smallest element along axes; NaN if one is NaN."""
 
     kind, numpy = "min", staticmethod(np.min)
 
 
 class Max(Extreme):
-    """The largest along axes; NaN when one is."""
+    """The largest element along axes; NaN if one is NaN."""
 
     kind, numpy = "max", staticmethod(np.max)
 
 
 class Logic(Reduction):
-    """bool from != 0 along axes."""
+    """Base of reductions of ``x != 0`` to bool."""
 
     def dtype(self, dtype: np.dtype) -> np.dtype:
         return np.dtype(bool)
 
 
 class Any_(Logic):
-    """Is an element along the axes not 0?"""
+    """True if any element along the axes is not 0."""
 
     kind, numpy, name = "any", staticmethod(np.any), "any"
 
 
 class All_(Logic):
-    """Are all elements along the axes not 0?"""
+    """True if no element along the axes is 0."""
 
     kind, numpy, name = "all", staticmethod(np.all), "all"
 
 
 class ExtremeIndex(Reduction):
-    """The position, in C order over the axes, of an extreme: the first of equal ones, a NaN before all."""
+    """The index of an extreme in C order over the axes: the first of equal ones; the first NaN if there is one."""
 
     def infer(self, x: Spec) -> Spec:
         return Spec(super().infer(x).shape, np.dtype("int64"))
@@ -185,13 +187,13 @@ class ExtremeIndex(Reduction):
 
 
 class Argmin(ExtremeIndex):
-    """The position of the smallest along axes."""
+    """The index of the smallest element along axes."""
 
     kind, numpy = "argmin", staticmethod(np.argmin)
 
 
 class Argmax(ExtremeIndex):
-    """The position of the largest along axes."""
+    """The index of the largest element along axes."""
 
     kind, numpy = "argmax", staticmethod(np.argmax)
 
@@ -200,7 +202,7 @@ class Argmax(ExtremeIndex):
 
 
 def reduce_node(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
-    """The node of a reduction; over no axes at all the operand in the result's dtype."""
+    """Return the node of a reduction; over no axes, the operand in the result's dtype."""
     x = as_node(x)
     axes = axes_of(axis, x.ndim)
     reduction = op(axes)
@@ -211,7 +213,7 @@ def reduce_node(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node
 
 
 def total_node(op: type[Reduction], x: Any, axis: Axis, dtype: Any, keepdims: bool) -> Node:
-    """A sum or product in the dtype asked for; integers narrower than 64 bits wrap at the end, which gives the same."""
+    """Return a sum or product in the requested dtype; narrow integers wrap at the end, with the same result."""
     if dtype is None:
         return reduce_node(op, x, axis, keepdims)
     return reduce_node(op, as_node(x).astype(dtype), axis, keepdims).astype(dtype)
@@ -219,30 +221,30 @@ def total_node(op: type[Reduction], x: Any, axis: Axis, dtype: Any, keepdims: bo
 
 @public
 def sum(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
-    """The sum along axes, all by default; whole numbers add up in 64 bits."""
+    """Sum along axes, all by default; integers are summed in 64 bits."""
     return total_node(Sum, x, axis, dtype, keepdims)
 
 
 @public
 def prod(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
-    """The product along axes, all by default; whole numbers multiply in 64 bits."""
+    """Multiply along axes, all by default; integers are multiplied in 64 bits."""
     return total_node(Prod, x, axis, dtype, keepdims)
 
 
 @public
 def min(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """The smallest along axes, all by default. ShapeError when there is no element."""
+    """Return the smallest element along axes, all by default. ShapeError if there is none."""
     return extreme_node(Min, x, axis, keepdims)
 
 
 @public
 def max(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """The largest along axes, all by default. ShapeError when there is no element."""
+    """Return the largest element along axes, all by default. ShapeError if there is none."""
     return extreme_node(Max, x, axis, keepdims)
 
 
 def extreme_node(op: type[Extreme], x: Any, axis: Axis, keepdims: bool) -> Node:
-    """Of complex numbers the largest real part, then the largest imaginary part; a NaN where there is one."""
+    """Return an extreme; complex numbers compare by real, then imaginary part, and NaN precedes all."""
     x = as_node(x)
     if x.dtype.kind != "c":
         return reduce_node(op, x, axis, keepdims)
@@ -255,7 +257,7 @@ def extreme_node(op: type[Extreme], x: Any, axis: Axis, keepdims: bool) -> Node:
 
 
 def is_extreme(op: type[Extreme], x: Node, axes: tuple[int, ...]) -> Node:
-    """Of complex numbers, which are the largest or smallest along axes: those that are NaN, if there are any."""
+    """Return True for complex numbers that are extreme along axes: the NaN ones, if there are any."""
     least = -np.inf if op is Max else np.inf
 
     def best(part: Node) -> Node:
@@ -268,29 +270,30 @@ def is_extreme(op: type[Extreme], x: Node, axes: tuple[int, ...]) -> Node:
 
 @public
 def any(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """Is an element along the axes not 0?"""
+    """Return True if any element along the axes is not 0."""
     return reduce_node(Any_, x, axis, keepdims)
 
 
 @public
 def all(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """Are all elements along the axes not 0?"""
+    """Return True if no element along the axes is 0."""
     return reduce_node(All_, x, axis, keepdims)
 
 
 @public
 def argmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
-    """The position of the smallest along an axis; among all elements by default."""
+    """Return the index of the smallest element along an axis; of the flattened operand by default."""
     return index_node(Argmin, x, axis, keepdims)
 
 
 @public
 def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
-    """The position of the largest along an axis; among all elements by default."""
+    """Return the index of the largest element along an axis; of the flattened operand by default."""
     return index_node(Argmax, x, axis, keepdims)
 
 
 def index_node(op: type[ExtremeIndex], x: Any, axis: int | None, keepdims: bool) -> Node:
+    """Return the node of the index of an extreme."""
     x = as_node(x)
     if x.ndim == 0:
         return zeros((), "int64")
@@ -300,13 +303,13 @@ def index_node(op: type[ExtremeIndex], x: Any, axis: int | None, keepdims: bool)
 
 
 def count(x: Node, axis: Axis) -> int:
-    """Elements that are reduced to one."""
+    """Return the number of elements that are reduced to one."""
     return product(x.shape[a] for a in axes_of(axis, x.ndim))
 
 
 @public
 def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
-    """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
+    """Return the mean along axes, all by default; float64 for integers, NaN if there are no elements."""
     x = as_node(x)
     x = x.astype(dtype or quotient_dtype(x.dtype))
     total = sum(x, axis, keepdims=keepdims)
@@ -315,7 +318,7 @@ def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
 
 @public
 def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
-    """The mean squared distance from the mean along axes; divided by the count less `ddof`."""
+    """Return the variance along axes: the sum of squared distances from the mean, over the count minus `ddof`."""
     x = as_node(x)
     x = x.astype(quotient_dtype(x.dtype))
     total = sum(squared_size(x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
@@ -324,23 +327,23 @@ def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> 
 
 
 def squared_size(x: Node) -> Node:
-    """The square of the magnitude, a real number."""
+    """Return the square of the absolute value, a real number."""
     return square(real(x)) + square(imag(x)) if x.dtype.kind == "c" else square(x)
 
 
 @public
 def std(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
-    """The square root of the variance along axes; the gradient is 0 where that is 0."""
+    """Return the standard deviation along axes; its gradient is 0 where it is 0."""
     return root_of_squares(var(x, axis, ddof=ddof, keepdims=keepdims))
 
 
 @public
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """How many elements along the axes are not 0."""
+    """Return the number of nonzero elements along axes."""
     return sum(as_node(x).astype(bool), axis, keepdims=keepdims)
 
 
 @public
 def ptp(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """The largest less the smallest along axes."""
+    """Return the largest minus the smallest element along axes."""
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""Features of boxes: what a grid over each box sees of images of several sizes, and the gradient for the images."""
+"""Region features: bilinear samples of a grid over each box, in images of several sizes, and their gradient."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,22 +25,22 @@ KINDS = ("cells", "aligned", "corners")
 
 
 class RoiAlign(Op):
-    """The mean of bilinear samples in each cell of a grid over each box, in the images of the box's own size.
+    """The mean of bilinear samples in each cell of a grid over each box, in the images of the box's own level.
 
     ``out[i, c] = rows @ levels[level[i]][batch[i], c] @ columns.T`` with matrices that depend on box i. A pixel whose
-    weight in a cell is 0 does not count there, even if it is NaN or infinite.
+    weight in a cell is 0 is ignored there, even if it is NaN or infinite.
 
     Operands
         boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``; they have no gradient
-        batch: which image each box lies in, int64 ``[k]``
-        level: which of the images' sizes it is read from, int64 ``[k]``
+        batch: index of the image that each box lies in, int64 ``[k]``
+        level: index of the image size that it is read from, int64 ``[k]``
         levels: images ``[n, c, h, w]`` of one or several sizes
     Fields
         shape: rows and columns of the grid
-        grid: where samples lie. ``cells``: the box is at least one pixel large, its cells have `samples` points along
-            each axis, and points further than one pixel outside are 0. ``aligned``: the same, but pixels are points
-            half a pixel inside, and boxes may be smaller. ``corners``: one point a cell, from corner to corner, both
-            included; those outside are 0
+        grid: placement of the samples. ``cells``: a box is at least one pixel large, its cells have `samples` points
+            along each axis, and points more than one pixel outside are 0. ``aligned``: the same with pixel centres at
+            half-integers, and boxes may be smaller. ``corners``: one point for each cell, from corner to corner, both
+            included; points outside are 0
     Result
         ``[k, c, *shape]``
     Source
@@ -55,11 +55,17 @@ class RoiAlign(Op):
         check_boxes(self.grid, boxes, batch, level)
         first = levels[0]
         if len(levels) != len(self.grid.scales):
-            raise ShapeError(f"{len(levels)} sizes of images and {len(self.grid.scales)} scales")
+            raise ShapeError(
+                f"there are {len(levels)} levels and {len(self.grid.scales)} scales; pass one scale for each level"
+            )
         if any(x.ndim != 4 or x.shape[:2] != first.shape[:2] or 0 in x.shape for x in levels):
-            raise ShapeError("images must be [n, c, h, w] with as many images and channels in every size")
+            raise ShapeError(
+                f"levels {', '.join(map(str, levels))} do not fit; pass non-empty [n, c, h, w] with equal n and c"
+            )
         if any(x.dtype != boxes.dtype for x in levels):
-            raise DTypeError("images and boxes must be floats of one dtype")
+            raise DTypeError(
+                f"levels are {first.dtype} and boxes {boxes.dtype}; use astype to give them one float dtype"
+            )
         return Spec((boxes.shape[0], first.shape[1], *self.shape), boxes.dtype)
 
     def meaning(self, boxes, batch, level, *levels):
@@ -73,7 +79,7 @@ class RoiAlign(Op):
     def calls(
         self, target: Target, out: Images, boxes: View, batch: View, level: View, levels: Sequence[Images]
     ) -> list:
-        """The calls, for images in blocks or plain ones."""
+        """Return the calls, for channel-blocked or plain images."""
         return align_calls(target, out, Boxes(boxes, batch, level), levels, self.grid, Pointer(STOP))
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -89,14 +95,14 @@ class RoiAlign(Op):
 
 
 class RoiAlignGrad(Op):
-    """The gradient of `RoiAlign` for the images of one size: the sum of all cells over the pixels they were read from.
+    """The gradient of `RoiAlign` for the images of one size: each pixel sums the cells that read it.
 
     Operands
         boxes, batch, level: those of `RoiAlign`
-        g: the gradient for its result ``[k, c, p, q]``
+        g: the gradient of its result ``[k, c, p, q]``
     Fields
-        which: the number of the size
-        images: how many images there are, their rows and columns
+        which: index of the size
+        images: number of images, their rows and columns
     """
 
     which: int
@@ -117,7 +123,7 @@ class RoiAlignGrad(Op):
         return out
 
     def calls(self, target: Target, out: Images, boxes: View, batch: View, level: View, g: Images) -> list:
-        """The calls, for images in blocks or plain ones."""
+        """Return the calls, for channel-blocked or plain images."""
         return spread_calls(target, out, Boxes(boxes, batch, level), g, self.which, self.grid)
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -132,26 +138,26 @@ class RoiAlignGrad(Op):
 
 
 def check_boxes(grid: SampleGrid, boxes: Spec, batch: Spec, level: Spec) -> None:
-    """ShapeError or DTypeError when boxes, their images and their sizes do not fit together."""
+    """Check that boxes, image indices and levels fit. ShapeError or DTypeError otherwise."""
     if boxes.ndim != 2 or boxes.shape[1] != 4 or batch.shape != boxes.shape[:1] or level.shape != boxes.shape[:1]:
-        raise ShapeError("boxes must be [k, 4], batch and level [k]")
+        raise ShapeError(f"boxes {boxes}, batch {batch} and level {level} do not fit; pass [k, 4], [k] and [k]")
     if boxes.dtype.kind != "f" or batch.dtype != PLACES or level.dtype != PLACES:
-        raise DTypeError("boxes must be floats, batch and level int64")
+        raise DTypeError(f"boxes {boxes}, batch {batch} and level {level}; pass float boxes, int64 batch and level")
     if grid.kind not in KINDS or grid.samples < 1 or (grid.kind == "corners" and grid.samples != 1):
-        raise ShapeError(f"grid is one of {', '.join(KINDS)}, the last with one sample, not {grid}")
+        raise ShapeError(f"{grid} is not valid; use a grid of {', '.join(KINDS)}, the last with samples=1")
 
 
 def matrices(
     grid: SampleGrid, box: np.ndarray, scale: float, cells: tuple[int, int], image: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How much of each pixel is in each cell of a box: by rows ``[p, h]`` and by columns ``[q, w]``."""
+    """Return the weight of each pixel in each cell of a box: by rows ``[p, h]`` and by columns ``[q, w]``."""
     corners = box * np.asarray(scale, box.dtype)
     down, across = (matrix(grid, corners[[i, i + 2]], cells[1 - i], image[1 - i]) for i in (1, 0))
     return down, across
 
 
 def matrix(grid: SampleGrid, span: np.ndarray, cells: int, n: int) -> np.ndarray:
-    """The same along one axis of `n` pixels: ``[cells, n]``."""
+    """Return the weights along one axis of `n` pixels: ``[cells, n]``."""
     (low, high), one = span, span.dtype.type(1)
     i = np.arange(cells * grid.samples, dtype=span.dtype)
     if grid.kind == "corners":
@@ -171,7 +177,7 @@ def matrix(grid: SampleGrid, span: np.ndarray, cells: int, n: int) -> np.ndarray
 
 
 def weighted_sums(weights: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
-    """``weights @ x`` along an axis of `x`, except that elements whose weight is 0 are left out, NaN included."""
+    """Return ``weights @ x`` along an axis of `x`, ignoring elements whose weight is 0, NaN included."""
     x = np.moveaxis(x, axis, 0)
     sums = np.zeros((len(weights), *x.shape[1:]), x.dtype)
     for i, row in enumerate(weights):
@@ -191,20 +197,21 @@ def roi_align_levels(
     samples: int = 2,
     grid: str = "cells",
 ) -> Node:
-    """The mean of bilinear samples in each cell of a grid over each box, in the images of the box's own size.
+    """Return the mean of bilinear samples in each cell of a grid over each box, in the images of the box's own level.
 
     Parameters
         levels: images ``[n, c, h, w]`` of one or several sizes
         boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``; no gradient flows to them
-        batch, level: which image each box lies in, and which of the sizes it is read from, ``[k]``
+        batch, level: index of the image and of the size that each box is read from, ``[k]``
         shape: rows and columns of the grid
-        scales: from the boxes' coordinates to pixels, for each size
-        samples: points of a cell along each axis
-        grid: ``cells`` (torchvision's), ``aligned`` (half a pixel moved) or ``corners`` (TensorFlow's crop_and_resize)
-    Result
+        scales: factor from box coordinates to pixels, for each size
+        samples: sampling points of a cell along each axis
+        grid: ``cells`` (torchvision's), ``aligned`` (shifted by half a pixel) or ``corners`` (TensorFlow's
+            crop_and_resize)
+    Returns
         ``[k, c, *shape]``
     Raises
-        PositionError, at the run: a number in `batch` or `level` that is not there
+        PositionError, at the run: an index in `batch` or `level` is out of range
     """
     boxes, *images = floats(boxes, *levels)
     batch, level = (astype(as_node(x), PLACES) for x in (batch, level))

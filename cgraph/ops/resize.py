@@ -1,6 +1,6 @@
-"""Resizing along axes: nearest element or linear interpolation, with ONNX's coordinates.
+"""Resizing along axes by nearest element or linear interpolation, with ONNX's coordinates.
 
-Images of floats have an op of their own; anything else is made of takes and weighted sums.
+Float images have an op of their own; all other operands use takes and weighted sums.
 """
 
 from collections.abc import Sequence
@@ -37,13 +37,13 @@ from cgraph.ops.take import take
 
 
 class Resize(Op):
-    """Images ``[n, c, h, w]`` of floats with other rows and columns.
+    """Float images ``[n, c, h, w]`` with other numbers of rows and columns.
 
-    Each pixel is the nearest one, or a mean of its four neighbours: ``out = rows @ x @ columns.T`` with constant
-    matrices `rows` ``[p, h]`` and `columns` ``[q, w]``.
+    Each pixel is the nearest one, or a mean of four neighbours: ``out = rows @ x @ columns.T`` with constant matrices
+    `rows` ``[p, h]`` and `columns` ``[q, w]``.
 
     Fields
-        shape, mode, coordinates, rounding, scales: as `resize` takes them
+        shape, mode, coordinates, rounding, scales: as in `resize`
     Source
         ONNX operator Resize
     """
@@ -56,11 +56,11 @@ class Resize(Op):
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "f" or x.ndim != 4:
-            raise DTypeError("only images [n, c, h, w] of floats are resized at once")
+            raise DTypeError(f"Resize needs float images [n, c, h, w], not {x}; use cg.resize for other operands")
         return Spec((*x.shape[:2], *self.shape), x.dtype)
 
     def matrix(self, axis: int, size: int) -> np.ndarray:
-        """How much of each of `size` elements each element of the result is: ``[count, size]``, for axis 0 or 1."""
+        """Return the weight of each of `size` elements in each result along axis 0 or 1: ``[count, size]``."""
         count, scale = self.shape[axis], self.scales[axis]
         weights = np.zeros((count, size))
         every = np.arange(count)
@@ -73,7 +73,7 @@ class Resize(Op):
         return weights
 
     def rows_read(self, size: int) -> RowTable:
-        """Per row of the result, the rows that it reads of images of `size` rows."""
+        """Return, for each row of the result, the rows that it reads of images of `size` rows."""
         count, scale = self.shape[0], self.scales[0]
         if self.mode == "nearest":
             low = high = nearest(size, count, scale, self.coordinates, self.rounding)
@@ -93,12 +93,12 @@ class Resize(Op):
         return y.astype(x.dtype)
 
     def repeats(self, size: tuple[int, ...]) -> bool:
-        """Every pixel of images of this size becomes a rectangle of equal ones."""
+        """Return True if every pixel of images of this size becomes a rectangle of equal pixels."""
         exact = all(m % n == 0 and scale == m // n for m, n, scale in zip(self.shape, size, self.scales))
         return exact and (self.mode, self.coordinates, self.rounding) == ("nearest", "asymmetric", "floor")
 
     def calls(self, target: Target, out: Images, x: Images, strip: Strip | None = None) -> list:
-        """The calls, for images in blocks or plain ones, whole or a strip of them."""
+        """Return the calls, for channel-blocked or plain images, whole or a strip of them."""
         if self.mode == "nearest":
             return list(nearest_calls(target, out, x, self.coordinates, self.rounding, self.scales, strip).calls)
         return list(linear_calls(target, out, x, self.coordinates, self.scales, strip).calls)
@@ -124,14 +124,14 @@ def resize(
     rounding: str = "round_prefer_floor",
     scales: Sequence[float] | None = None,
 ) -> Node:
-    """``[n, c, ...]`` with other lengths of the axes after the first two.
+    """Resize ``[n, c, ...]`` along the axes after the first two.
 
     Parameters
         shape: the new lengths
         mode: ``nearest``, or ``linear`` (bilinear for two axes)
-        coordinates: where results lie among the elements: ``half_pixel``, ``pytorch_half_pixel``, ``asymmetric`` or
+        coordinates: placement of results among the elements: ``half_pixel``, ``pytorch_half_pixel``, ``asymmetric`` or
             ``align_corners``
-        rounding: of ``nearest``: ``round_prefer_floor``, ``round_prefer_ceil``, ``floor`` or ``ceil``
+        rounding: for ``nearest``: ``round_prefer_floor``, ``round_prefer_ceil``, ``floor`` or ``ceil``
         scales: results per element for each axis; by default the ratio of the lengths
     Raises
         ShapeError: an unknown mode, or lengths that do not fit
@@ -140,9 +140,14 @@ def resize(
     """
     x, shape = as_node(x), shape_of(shape)
     if mode not in ("nearest", "linear") or coordinates not in COORDINATES or rounding not in ROUNDINGS:
-        raise ShapeError(f"mode {mode!r}, coordinates {coordinates!r} and rounding {rounding!r} do not exist")
+        raise ShapeError(
+            f"mode={mode!r}, coordinates={coordinates!r} or rounding={rounding!r} is unknown; use nearest or linear, "
+            f"{', '.join(COORDINATES)}, and {', '.join(ROUNDINGS)}"
+        )
     if len(shape) != x.ndim - 2 or any(n < 1 for n in (*shape, *x.shape[2:])):
-        raise ShapeError(f"{x.name} {x.spec} has no {len(shape)} axes to become {list(shape)}")
+        raise ShapeError(
+            f"shape={list(shape)} does not fit {x.name} {x.spec}; pass a length >= 1 for each axis after two"
+        )
     if mode == "linear":
         x = x.astype(float_dtype(x.dtype))
     ratios = tuple(scales or (count / n for count, n in zip(shape, x.shape[2:])))
@@ -160,12 +165,12 @@ def resize(
 
 
 def take_nearest(x: Node, axis: int, at: np.ndarray, rounding: str) -> Node:
-    """The elements nearest to positions along an axis."""
+    """Take the elements nearest to positions along an axis."""
     return take(x, np.clip(rounded_positions(at, rounding), 0, x.shape[axis] - 1), axis)
 
 
 def interpolate(x: Node, axis: int, at: np.ndarray) -> Node:
-    """Means of two neighbours along an axis, by distance."""
+    """Interpolate linearly between two neighbours along an axis."""
     last = x.shape[axis] - 1
     at = np.clip(at, 0, last)
     low = np.floor(at).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rows at a position that is data and never fails: what a cache of keys and values is written by, in place."""
+"""Reading and writing rows at a position that is data and never fails, such as a cache of keys and values, in place."""
 
 from functools import partial
 from typing import Any
@@ -19,15 +19,17 @@ from cgraph.ops.shape import axis_of, zeros_like
 
 
 def check_start(start: Spec, x: Spec, axis: int) -> None:
-    """One position, or one for each element of the first axis, which is not the rows' own."""
+    """Check the position: one, or one for each element of a first axis that precedes the axis of rows."""
     if start.dtype != np.int64:
-        raise DTypeError(f"positions are int64, not {start.dtype}")
+        raise DTypeError(f"start is {start}, but must be int64; convert it with astype")
     if start.shape != () and (axis == 0 or start.shape != x.shape[:1]):
-        raise ShapeError(f"positions {start} for {x}: one, or one for each element of a first axis before axis {axis}")
+        raise ShapeError(
+            f"start {start} does not fit {x}; pass one position, or one for each element of axis 0 if axis={axis} > 0"
+        )
 
 
 def row_slices(start: np.ndarray, n: int, m: int, x: np.ndarray, axis: int) -> Any:
-    """Views of x along its first axis with the rows that are written or read, and which of all `m` these are."""
+    """Yield, for each element of the first axis, its index, the rows of x in range, and which of `m` rows these are."""
     for i in range(x.shape[0]) if start.ndim else (slice(None),):
         first = int(start[i] if start.ndim else start)
         low, high = (min(max(edge, 0), n) for edge in (first, first + m))
@@ -36,11 +38,11 @@ def row_slices(start: np.ndarray, n: int, m: int, x: np.ndarray, axis: int) -> A
 
 
 class SetRows(Op):
-    """`x` with the rows along an axis from a position on replaced by those of `y`; rows outside are left out.
+    """`x` with the rows from a position on replaced by those of `y`; rows outside the axis are dropped.
 
     Operands
         x: ``[..., n, ...]``
-        y: ``[..., m, ...]``, of the shape of `x` but for the axis
+        y: ``[..., m, ...]``, of the shape of `x` except along the axis
         start: int64, one position or one for each element of the first axis
     """
 
@@ -49,9 +51,11 @@ class SetRows(Op):
     def infer(self, x: Spec, y: Spec, start: Spec) -> Spec:
         check_start(start, x, self.axis)
         if x.dtype != y.dtype:
-            raise DTypeError(f"rows of {x.dtype} cannot be set to {y.dtype}")
+            raise DTypeError(f"x is {x.dtype} and y {y.dtype}; convert y with astype")
         if x.ndim != y.ndim or any(a != b for i, (a, b) in enumerate(zip(x.shape, y.shape)) if i != self.axis):
-            raise ShapeError(f"operand and rows differ along an axis other than {self.axis}")
+            raise ShapeError(
+                f"x {x} and y {y} differ along an axis other than {self.axis}; reshape y or pass another axis="
+            )
         return x
 
     def meaning(self, x, y, start):
@@ -73,7 +77,7 @@ class SetRows(Op):
 
 
 class TakeRows(Op):
-    """`count` rows of `x` along an axis from a position on; zeros for rows outside.
+    """`count` rows of `x` from a position on; zeros for rows outside the axis.
 
     Operands
         x: ``[..., n, ...]``
@@ -103,13 +107,13 @@ class TakeRows(Op):
 
 @public
 def set_rows(x: Any, start: Any, y: Any, axis: int = 0) -> Node:
-    """`x` with the rows along an axis from a position on replaced by those of `y`; rows outside are left out.
+    """Return `x` with the rows from a position on replaced by those of `y`; rows outside the axis are dropped.
 
-    As the source of an update edge to the Var `x` it writes these rows alone: nothing is copied.
+    As the source of an update edge to the Var `x`, it writes only these rows, without a copy.
 
     Parameters
-        start: a whole number, or one for each element of the first axis; not counted from the end
-        y: of the shape of `x` but for the axis
+        start: an integer, or one for each element of the first axis; negative ones do not count from the end
+        y: of the shape of `x` except along the axis
     """
     x = as_node(x)
     y = as_node(y, x.dtype).astype(x.dtype)
@@ -118,10 +122,10 @@ def set_rows(x: Any, start: Any, y: Any, axis: int = 0) -> Node:
 
 @public
 def take_rows(x: Any, start: Any, count: int, axis: int = 0) -> Node:
-    """`count` rows of `x` along an axis from a position on; zeros for rows outside, so it never fails.
+    """Return `count` rows of `x` from a position on, with zeros for rows outside the axis, so it never fails.
 
     Parameters
-        start: a whole number, or one for each element of the first axis; not counted from the end
+        start: an integer, or one for each element of the first axis; negative ones do not count from the end
     """
     x = as_node(x)
     return apply(TakeRows(axis_of(axis, x.ndim), int(count)), x, as_node(start).astype("int64"))

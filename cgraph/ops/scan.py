@@ -1,4 +1,4 @@
-"""Running sums and products along an axis."""
+"""Cumulative sums and products along an axis."""
 
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from cgraph.ops.slicing import flip, getitem
 
 
 class Scan(Op):
-    """Each element joined with all before it along an axis."""
+    """Base of ops that combine each element with all before it along an axis."""
 
     axis: int
     how: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class Scan(Op):
 
 
 class Cumsum(Scan):
-    """Running sums along an axis."""
+    """Cumulative sums along an axis."""
 
     takes_complex = True
 
@@ -45,14 +45,14 @@ class Cumsum(Scan):
 
 
 class Cumprod(Scan):
-    """Running products along an axis."""
+    """Cumulative products along an axis."""
 
     takes_complex = True
 
     how, numpy = "mul", staticmethod(np.cumprod)
 
     def grad(self, node, g):
-        """By the products over 1, 2, 4 … elements, whose gradients need no division: right where elements are 0."""
+        """Use products over 1, 2, 4 … elements, whose gradients need no division and are valid at zeros."""
         x = node.operands[0]
         n, step, levels = x.shape[self.axis], 1, []
         while step < n:
@@ -67,7 +67,7 @@ class Cumprod(Scan):
         return (g,)
 
     def part(self, x: Node, start: int, stop: int) -> Node:
-        """Some elements along the axis."""
+        """Slice along the axis."""
         return getitem(x, (*[slice(None)] * self.axis, slice(start, stop)))
 
 
@@ -79,11 +79,11 @@ def scan_node(op: type[Scan], x: Any, axis: int | None) -> Node:
 
 @public
 def cumsum(x: Any, axis: int | None = None) -> Node:
-    """Running sums along an axis, of all elements by default; whole numbers add up in 64 bits."""
+    """Return cumulative sums along an axis, of the flattened operand by default; integers are summed in 64 bits."""
     return scan_node(Cumsum, x, axis)
 
 
 @public
 def cumprod(x: Any, axis: int | None = None) -> Node:
-    """Running products along an axis, of all elements by default; whole numbers multiply in 64 bits."""
+    """Return cumulative products along an axis, of the flattened operand by default; integers use 64 bits."""
     return scan_node(Cumprod, x, axis)

@@ -1,4 +1,4 @@
-"""Ops that move elements and compute none: views where the bytes allow it, copies elsewhere."""
+"""Shape ops, which move elements without computing: views where the layout of bytes allows it, copies elsewhere."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +20,7 @@ from cgraph.record import replace
 
 
 class ViewOp(Op):
-    """An op whose result is another view of its operand's bytes."""
+    """Base of ops whose result is another view of the operand's bytes."""
 
     takes_complex = True
     takes_halves = True
@@ -34,13 +34,15 @@ class ViewOp(Op):
 
 
 class Reshape(ViewOp):
-    """The same elements in C order under another shape of as many elements."""
+    """The same elements in C order under another shape of equal size."""
 
     shape: tuple[int, ...]
 
     def infer(self, x: Spec) -> Spec:
         if prod(self.shape) != x.size:
-            raise ShapeError(f"{x.size} elements do not make shape {list(self.shape)}")
+            raise ShapeError(
+                f"{x.size} elements do not make shape {list(self.shape)} of {prod(self.shape)}; use -1 for one length"
+            )
         return Spec(self.shape, x.dtype)
 
     def meaning(self, x):
@@ -55,7 +57,7 @@ class Reshape(ViewOp):
 
 
 def reshaped_strides(old: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides that show the elements of a strided view under another shape, or None when none do."""
+    """Return the strides that show a strided view under another shape, or None if there are none."""
     if prod(old) == 0:
         return (0,) * len(new)
     merged, (steps,) = collapse(old, strides)
@@ -77,13 +79,13 @@ def reshaped_strides(old: tuple[int, ...], strides: tuple[int, ...], new: tuple[
 
 
 class Transpose(ViewOp):
-    """Axes in another order: axis i of the result is axis ``axes[i]`` of the operand."""
+    """Permuted axes: axis i of the result is axis ``axes[i]`` of the operand."""
 
     axes: tuple[int, ...]
 
     def infer(self, x: Spec) -> Spec:
         if sorted(self.axes) != list(range(x.ndim)):
-            raise ShapeError(f"axes {list(self.axes)} are no order of {x.ndim} axes")
+            raise ShapeError(f"axes {list(self.axes)} are not a permutation of {x.ndim} axes; name each axis once")
         return Spec(tuple(x.shape[a] for a in self.axes), x.dtype)
 
     def meaning(self, x):
@@ -97,14 +99,14 @@ class Transpose(ViewOp):
 
 
 class BroadcastTo(ViewOp):
-    """The operand repeated along new leading axes and along axes of one element."""
+    """The operand repeated along new leading axes and along axes of length 1."""
 
     shape: tuple[int, ...]
 
     def infer(self, x: Spec) -> Spec:
         new = len(self.shape) - x.ndim
         if new < 0 or any(m not in (1, n) for m, n in zip(x.shape, self.shape[new:])):
-            raise ShapeError(f"shape {list(x.shape)} does not broadcast to {list(self.shape)}")
+            raise ShapeError(f"shape {list(x.shape)} does not broadcast to {list(self.shape)}; use equal lengths or 1")
         return Spec(self.shape, x.dtype)
 
     def meaning(self, x):
@@ -120,21 +122,21 @@ class BroadcastTo(ViewOp):
 
 
 def unbroadcast(x: Node) -> Node:
-    """What a broadcast repeats; `x` itself when it is none."""
+    """Return the operand of a broadcast; `x` itself if it is not a broadcast."""
     while isinstance(x.op, BroadcastTo):
         x = x.operands[0]
     return x
 
 
 def sum_to(g: Node, shape: tuple[int, ...]) -> Node:
-    """`g` summed over the axes along which `shape` was broadcast to it."""
+    """Sum `g` over the axes along which `shape` was broadcast to its shape."""
     new = g.ndim - len(shape)
     axes = tuple(range(new)) + tuple(i + new for i, n in enumerate(shape) if n == 1 and g.shape[i + new] != 1)
     return reshape(g.sum(axis=axes), shape) if axes else g
 
 
 class Item(ViewOp):
-    """One result of an op that has several."""
+    """One result of an op with several results."""
 
     index: int
 
@@ -149,12 +151,12 @@ class Item(ViewOp):
 
 
 def items(bundle: Node) -> tuple[Node, ...]:
-    """Every result of a node that has several."""
+    """Return all results of a node with several results."""
     return tuple(apply(Item(i), bundle) for i in range(len(bundle.spec.specs)))
 
 
 class Full(Op):
-    """One number everywhere."""
+    """One value everywhere."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -193,61 +195,61 @@ class Contiguous(Op):
 
 
 def axis_of(axis: int, ndim: int) -> int:
-    """A non-negative axis. ShapeError outside ``-ndim..ndim-1``, and for what is no whole number."""
+    """Return a non-negative axis. ShapeError outside ``-ndim..ndim-1``, or if it is not an integer."""
     try:
         axis = index(axis)
     except TypeError:
-        raise ShapeError(f"axis {axis!r:.60} is no whole number") from None
+        raise ShapeError(f"axis={axis!r:.60} is not an integer; pass an int") from None
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"axis {axis} is outside the {ndim} axes of the operand")
+        raise ShapeError(f"axis {axis} is outside the {ndim} axes of the operand; pass one from {-ndim} to {ndim - 1}")
     return axis % ndim
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """Non-negative axes in rising order; None is all of them. ShapeError for a repeated one."""
+    """Return non-negative axes in ascending order; None means all. ShapeError for a repeated one."""
     if axis is None:
         return tuple(range(ndim))
     return tuple(sorted(distinct_axes(axis if isinstance(axis, Sequence) else (axis,), ndim)))
 
 
 def distinct_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Non-negative axes in the order given. ShapeError for a repeated one."""
+    """Return non-negative axes in their order. ShapeError for a repeated one."""
     positions = tuple(axis_of(a, ndim) for a in axes)
     if len(set(positions)) != len(positions):
-        raise ShapeError(f"axes {tuple(axes)} name one axis twice")
+        raise ShapeError(f"axes {tuple(axes)} name one axis twice; name each axis once")
     return positions
 
 
 @public
 def reshape(x: Any, *shape: Any) -> Node:
-    """The same elements in C order under another shape; one axis may be -1."""
+    """Return the same elements in C order under another shape; one length may be -1."""
     x = as_node(x)
     new = list(shape_of(shape[0] if len(shape) == 1 else shape))
     if new.count(-1) > 1 or any(n < -1 for n in new):
-        raise ShapeError(f"shape {new} has more than one unknown axis or a negative one")
+        raise ShapeError(f"shape {new} has more than one -1 or another negative length; use -1 once")
     if -1 in new:
         rest = prod(n for n in new if n != -1)
         if rest == 0 or x.size % rest:
-            raise ShapeError(f"{x.name} {x.spec} has {x.size} elements, no multiple of {rest}")
+            raise ShapeError(f"{x.name} {x.spec} has {x.size} elements, not a multiple of {rest}; pass another shape")
         new[new.index(-1)] = x.size // rest
     return x if tuple(new) == x.shape else apply(Reshape(tuple(new)), x)
 
 
 @public
 def ravel(x: Any) -> Node:
-    """All elements along one axis."""
+    """Return all elements along one axis."""
     return reshape(x, -1) if as_node(x).size else reshape(x, 0)
 
 
 @public
 def flatten(x: Any) -> Node:
-    """All elements along one axis."""
+    """Return all elements along one axis."""
     return ravel(x)
 
 
 @public
 def transpose(x: Any, *axes: Any) -> Node:
-    """Axes in another order, reversed by default."""
+    """Permute the axes; reverse them by default."""
     x = as_node(x)
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
     order = tuple(axis_of(a, x.ndim) for a in order) if order else tuple(reversed(range(x.ndim)))
@@ -256,13 +258,13 @@ def transpose(x: Any, *axes: Any) -> Node:
 
 @public
 def permute_dims(x: Any, axes: Sequence[int]) -> Node:
-    """Axes in another order."""
+    """Permute the axes."""
     return transpose(x, axes)
 
 
 @public
 def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
-    """Two axes exchanged."""
+    """Exchange two axes."""
     x = as_node(x)
     order = list(range(x.ndim))
     a, b = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
@@ -272,7 +274,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
 
 @public
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Node:
-    """Axes moved to other positions, the rest in their order."""
+    """Move axes to other positions; the others keep their order."""
     x = as_node(x)
     sources = [axis_of(a, x.ndim) for a in np.atleast_1d(source).tolist()]
     targets = [axis_of(a, x.ndim) for a in np.atleast_1d(destination).tolist()]
@@ -284,17 +286,17 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 @public
 def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Node:
-    """Without axes of one element: the named ones, or all."""
+    """Remove axes of length 1: the named ones, or all."""
     x = as_node(x)
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else axes_of(axis, x.ndim)
     if any(x.shape[a] != 1 for a in axes):
-        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has more than one element")
+        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has more than one element; squeeze axes of length 1 only")
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
 @public
 def expand_dims(x: Any, axis: int | Sequence[int]) -> Node:
-    """With new axes of one element, at these positions of the result."""
+    """Insert axes of length 1 at these positions of the result."""
     x = as_node(x)
     ndim = x.ndim + len(np.atleast_1d(axis))
     axes = axes_of(axis if isinstance(axis, Sequence) else (axis,), ndim)
@@ -304,44 +306,44 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Node:
 
 @public
 def broadcast_to(x: Any, shape: Any) -> Node:
-    """Repeated along new leading axes and along axes of one element."""
+    """Repeat along new leading axes and along axes of length 1."""
     x, shape = as_node(x), shape_of(shape)
     return x if x.shape == shape else apply(BroadcastTo(shape), x)
 
 
 @public
 def full(shape: Any, value: float | int | bool, dtype: Any = None) -> Node:
-    """One number everywhere."""
+    """Return one value everywhere."""
     dtype = np.dtype(dtype) if dtype is not None else np.result_type(value)
     return apply(Full(shape_of(shape), dtype, np.asarray(value, dtype).item()))
 
 
 @public
 def zeros(shape: Any, dtype: Any = "float32") -> Node:
-    """Zeros."""
+    """Return zeros."""
     return full(shape, 0, dtype)
 
 
 @public
 def ones(shape: Any, dtype: Any = "float32") -> Node:
-    """Ones."""
+    """Return ones."""
     return full(shape, 1, dtype)
 
 
 @public
 def zeros_like(x: Any) -> Node:
-    """Zeros of the operand's shape and dtype."""
+    """Return zeros of the operand's shape and dtype."""
     return broadcast_to(Const(np.zeros((), as_node(x).dtype)), as_node(x).shape)
 
 
 @public
 def ones_like(x: Any) -> Node:
-    """Ones of the operand's shape and dtype."""
+    """Return ones of the operand's shape and dtype."""
     return broadcast_to(Const(np.ones((), as_node(x).dtype)), as_node(x).shape)
 
 
 @public
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Node:
-    """Evenly spaced numbers, as ``np.arange``."""
+    """Return evenly spaced numbers, as ``np.arange``."""
     low, high = (0, start) if stop is None else (start, stop)
     return Const(np.arange(low, high, step, dtype))  # type: ignore[call-overload]

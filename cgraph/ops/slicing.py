@@ -1,4 +1,4 @@
-"""Basic indexing: slices with steps, and setting one; cutting and flipping."""
+"""Basic indexing: slices with steps, slice assignment, splitting and flipping."""
 
 from collections.abc import Sequence
 from math import prod
@@ -28,12 +28,12 @@ class Slice(ViewOp):
     def infer(self, x: Spec) -> Spec:
         for n, start, step, length in zip(x.shape, self.starts, self.steps, self.lengths, strict=True):
             if length and not (0 <= start < n and 0 <= start + (length - 1) * step < n):
-                raise ShapeError(f"slice {start}:{start + length * step}:{step} leaves an axis of {n}")
+                raise ShapeError(f"slice {start}:{start + length * step}:{step} is outside an axis of {n}; shorten it")
         return Spec(self.lengths, x.dtype)
 
     @property
     def index(self) -> tuple[slice, ...]:
-        """The same as Python slices."""
+        """The slice as Python slices."""
         slices = []
         for start, step, length in zip(self.starts, self.steps, self.lengths):
             stop = start + length * step
@@ -41,12 +41,12 @@ class Slice(ViewOp):
         return tuple(slices)
 
     def is_apart_from(self, other: "Slice") -> bool:
-        """Along some axis one ends before the other begins, so that they have no element in common."""
+        """Return True if one ends before the other begins along some axis, so they share no element."""
         return any(max(a) < min(b) or max(b) < min(a) for a, b in zip(self.ends, other.ends) if a and b)
 
     @property
     def ends(self) -> list[tuple[int, ...]]:
-        """Along each axis, the first and the last element; none where there are none."""
+        """The first and last element along each axis; empty for an empty axis."""
         numbers = zip(self.starts, self.steps, self.lengths)
         return [(start, start + (n - 1) * step) if n else () for start, step, n in numbers]
 
@@ -64,7 +64,7 @@ class Slice(ViewOp):
 
 
 class SetSlice(Op):
-    """`x` with the elements of a slice replaced by those of `y`; x itself stays as it is."""
+    """`x` with the elements of a slice replaced by those of `y`; x itself is unchanged."""
 
     takes_complex = True
 
@@ -73,12 +73,12 @@ class SetSlice(Op):
 
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype != y.dtype:
-            raise DTypeError(f"the slice of {x.dtype} cannot be set to {y.dtype}")
+            raise DTypeError(f"a slice of {x.dtype} cannot be set to {y.dtype}; convert y with astype")
         self.place(y).infer(x)
         return x
 
     def place(self, y: Spec | View | np.ndarray) -> Slice:
-        """Where `y` lies in the result."""
+        """Return the slice of the result that holds `y`."""
         return Slice(self.starts, self.steps, y.shape)
 
     def meaning(self, x, y):
@@ -101,13 +101,15 @@ class SetSlice(Op):
 
 @public
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Node]:
-    """Cut along an axis: into equal parts, or before each position, as ``np.split``."""
+    """Split along an axis into equal parts, or before each position, as ``np.split``."""
     x = as_node(x)
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis]
     if isinstance(parts, int):
         if parts < 1 or n % parts:
-            raise ShapeError(f"axis {axis} of {x.name} {x.spec} does not divide into {parts} equal parts")
+            raise ShapeError(
+                f"axis {axis} of {x.name} {x.spec} does not divide into {parts} equal parts; pass positions"
+            )
         parts = [n // parts * i for i in range(1, parts)]
     edges = [0, *parts, n]
     index = [slice(None)] * x.ndim
@@ -116,7 +118,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Node]:
 
 @public
 def flip(x: Any, axis: int | Sequence[int] | None = None) -> Node:
-    """Elements in reverse order along the axes, all by default."""
+    """Reverse the order of elements along axes, all by default."""
     x = as_node(x)
     axes = axes_of(axis, x.ndim)
     return getitem(x, tuple(slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)))
@@ -124,7 +126,7 @@ def flip(x: Any, axis: int | Sequence[int] | None = None) -> Node:
 
 @public
 def getitem(x: Any, index: Any) -> Node:
-    """Basic indexing: ints, slices, None and an ellipsis; an integer array or node takes along its axis."""
+    """Index with integers, slices, None and an ellipsis; an integer array or node takes along its axis."""
     x = as_node(x)
     parts = list(index) if isinstance(index, tuple) else [index]
     if any(is_array_index(p) for p in parts):
@@ -137,7 +139,7 @@ def getitem(x: Any, index: Any) -> Node:
 
 @public
 def set_slice(x: Any, index: Any, y: Any) -> Node:
-    """`x` with ``x[index]`` replaced by `y`, which broadcasts; x itself stays as it is."""
+    """Return `x` with ``x[index]`` replaced by `y`, which broadcasts; x itself is unchanged."""
     x = as_node(x)
     slices, shape = basic_index(x, list(index) if isinstance(index, tuple) else [index])
     y = broadcast_to(as_node(y, x.dtype).astype(x.dtype), shape)
@@ -148,14 +150,15 @@ def set_slice(x: Any, index: Any, y: Any) -> Node:
 
 
 def is_array_index(part: Any) -> bool:
+    """Return True if a part of an index is an array, node or sequence."""
     return isinstance(part, Node | list | np.ndarray) or (isinstance(part, Sequence) and not isinstance(part, str))
 
 
 def basic_index(x: Node, parts: list) -> tuple[list[tuple[int, int, int]], tuple[int, ...]]:
-    """Start, step and length along every axis of `x`, and the shape after dropped and new axes."""
+    """Return start, step and length along every axis of `x`, and the shape after dropped and new axes."""
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > x.ndim or sum(p is Ellipsis for p in parts) > 1:
-        raise ShapeError(f"index with {used} axes for {x.name} {x.spec}")
+        raise ShapeError(f"index of {used} axes does not fit {x.name} {x.spec}; use at most {x.ndim} and one ellipsis")
     at = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
     parts = [*parts[:at], *[slice(None)] * (x.ndim - used), *parts[at + 1 :]]
     slices: list[tuple[int, int, int]] = []
@@ -176,9 +179,9 @@ def basic_index(x: Node, parts: list) -> tuple[list[tuple[int, int, int]], tuple
 
 
 def position_of(part: Any, n: int, x: Node) -> int:
-    """A non-negative position along an axis of n. ShapeError outside it."""
+    """Return a non-negative position along an axis of length n. ShapeError outside it."""
     if isinstance(part, bool) or not isinstance(part, int | np.integer):
-        raise ShapeError(f"{part!r} is no index of {x.name} {x.spec}; use ints, slices, None, ... or an integer array")
+        raise ShapeError(f"{part!r} does not index {x.name} {x.spec}; use ints, slices, None, ... or integer arrays")
     if not -n <= part < n:
-        raise ShapeError(f"index {part} is outside axis of {n} of {x.name} {x.spec}")
+        raise ShapeError(f"index {part} is outside an axis of {n} of {x.name} {x.spec}; pass one from {-n} to {n - 1}")
     return int(part) % n

@@ -1,4 +1,4 @@
-"""Windows that overlap, as one more axis: a view, whose new axis has the stride of the one that it slides along."""
+"""Overlapping windows as a further axis: a view whose new axis has the stride of the axis it slides along."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from cgraph.ops.shape import ViewOp, axis_of, moveaxis, reshape
 
 
 class Sliding(ViewOp):
-    """``out[..., i, ..., j] = x[..., i + j, ...]``: every window of `length` along an axis, as the last axis."""
+    """``out[..., i, ..., j] = x[..., i + j, ...]``: all windows of `length` along an axis, as the last axis."""
 
     axis: int
     length: int
@@ -22,7 +22,7 @@ class Sliding(ViewOp):
     def infer(self, x: Spec) -> Spec:
         n = x.shape[self.axis]
         if not 0 < self.length <= n:
-            raise ShapeError(f"windows of {self.length} along an axis of {n}")
+            raise ShapeError(f"windows of {self.length} do not fit an axis of {n}; pass a length from 1 to {n}")
         shape = (*x.shape[: self.axis], n - self.length + 1, *x.shape[self.axis + 1 :], self.length)
         return Spec(shape, x.dtype)
 
@@ -34,7 +34,7 @@ class Sliding(ViewOp):
         return View(x.at, shape, (*x.strides, x.strides[self.axis]), x.dtype)
 
     def grad(self, node, g):
-        """Row j of ``[..., j, i]`` moved by j, by being shown with rows shorter by one than they are; the rows' sum."""
+        """Shift row j of ``[..., j, i]`` by j, by viewing padded rows as rows shorter by one, then sum the rows."""
         n = node.operands[0].shape[self.axis]
         rows = moveaxis(moveaxis(g, self.axis, -1), -2, -2)  # [..., j, i]
         rows = pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, self.length)])  # rows of n + 1
@@ -45,6 +45,6 @@ class Sliding(ViewOp):
 
 @public
 def sliding(x: Any, length: int, axis: int = -1) -> Node:
-    """Every window of `length` elements along an axis, as a new last axis."""
+    """Return every window of `length` elements along an axis, as a new last axis."""
     x = as_node(x)
     return apply(Sliding(axis_of(axis, x.ndim), int(length)), x)

@@ -1,4 +1,4 @@
-"""softmax, log_softmax and logsumexp along an axis."""
+"""Softmax, log-softmax and log-sum-exp along an axis."""
 
 from math import prod
 from typing import Any, ClassVar
@@ -22,14 +22,14 @@ from cgraph.record import replace
 
 
 class Softmax(Op):
-    """``exp(x) / sum of exp(x)`` along an axis, without overflow."""
+    """``exp(x) / sum(exp(x))`` along an axis, without overflow."""
 
     axis: int
     kind: ClassVar[str] = "softmax"
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "f":
-            raise DTypeError(f"{x.dtype} is no float")
+            raise DTypeError(f"{self.name} needs a float, not {x.dtype}; convert with astype")
         return x
 
     def meaning(self, x):
@@ -42,7 +42,7 @@ class Softmax(Op):
         return Work(lambda out, x: softmax_calls(target, self.kind, out, x, self.axis), overwrites=(0,), strided=True)
 
     def cut(self, x: Spec) -> Cut | None:
-        """By rows, where a row holds all that it sums and is as wide as a vector: other sums have another order."""
+        """Cut by rows if a row contains all that it sums and fills a vector: the order of sums must not change."""
         if x.ndim < ROWS_AXES or self.axis == ROWS:
             return None
         if self.axis != x.ndim - 1 and x.shape[-1] * x.dtype.itemsize < LINE:
@@ -54,7 +54,7 @@ class Softmax(Op):
 
 
 class LogSoftmax(Softmax):
-    """``x - log of the sum of exp(x)`` along an axis, without overflow."""
+    """``x - log(sum(exp(x)))`` along an axis, without overflow."""
 
     kind = "log_softmax"
 
@@ -69,7 +69,7 @@ class LogSoftmax(Softmax):
 
 
 class Logsumexp(Softmax):
-    """The logarithm of the sum of exp(x) along an axis, which the result has no more; -inf for no elements."""
+    """``log(sum(exp(x)))`` along an axis, which the result drops; -inf if there are no elements."""
 
     kind = "logsumexp"
 
@@ -95,24 +95,25 @@ class Logsumexp(Softmax):
 
 @public
 def softmax(x: Any, axis: int = -1) -> Node:
-    """exp(x) over its sum along an axis."""
+    """Return exp(x) over its sum along an axis."""
     return softmax_node(Softmax, x, axis)
 
 
 @public
 def log_softmax(x: Any, axis: int = -1) -> Node:
-    """The logarithm of softmax along an axis."""
+    """Return the logarithm of softmax along an axis."""
     return softmax_node(LogSoftmax, x, axis)
 
 
 def softmax_node(op: type[Softmax], x: Any, axis: int) -> Node:
+    """Build the node in a float dtype."""
     x = as_node(x)
     return apply(op(axis_of(axis, x.ndim)), x.astype(float_dtype(x.dtype)))
 
 
 @public
 def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Node:
-    """The logarithm of the sum of exp(x) along axes, all by default, without overflow."""
+    """Return the logarithm of the sum of exp(x) along axes, all by default, without overflow."""
     x = as_node(x)
     x = x.astype(float_dtype(x.dtype))
     axes = axes_of(axis, x.ndim)

@@ -1,4 +1,4 @@
-"""Sorting along an axis, the largest elements, binary search, distinct values. Stable; NaN comes last."""
+"""Sorting along an axis, top k, binary search, distinct values. All sorts are stable; NaN comes last."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ PLACES = np.dtype("int64")
 
 
 def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    """Places in sorted order, equal elements in their order, NaN last."""
+    """Return the sorting indices: equal elements keep their order, NaN comes last."""
     if not descending:
         return np.argsort(x, axis, kind="stable")
     turned = np.argsort(np.flip(x, axis), axis, kind="stable")
@@ -35,7 +35,7 @@ def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 
 class TopK(Op):
-    """The first `count` elements in sorted order along an axis, and their places (int64)."""
+    """The first `count` elements in sorted order along an axis, and their indices (int64)."""
 
     axis: int
     count: int
@@ -43,7 +43,9 @@ class TopK(Op):
 
     def infer(self, x: Spec) -> Bundle:
         if not 0 <= self.count <= x.shape[self.axis]:
-            raise ShapeError(f"{self.count} of {x.shape[self.axis]} elements along axis {self.axis}")
+            raise ShapeError(
+                f"k={self.count} of {x.shape[self.axis]} elements along axis {self.axis}; pass k within that length"
+            )
         shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])
         return Bundle((Spec(shape, x.dtype), Spec(shape, PLACES)))
 
@@ -88,7 +90,7 @@ class Sort(Op):
 
 
 class Argsort(Sort):
-    """The places (int64) of the elements in sorted order along an axis; equal ones in their order."""
+    """The indices (int64) that sort the elements along an axis; equal ones keep their order."""
 
     def infer(self, x: Spec) -> Spec:
         return Spec(x.shape, PLACES)
@@ -107,20 +109,22 @@ class Argsort(Sort):
 
 
 class Searchsorted(Op):
-    """Where values would stand in an ascending row, as ``np.searchsorted``.
+    """Insertion indices of values into an ascending row, as ``np.searchsorted``.
 
     Operands
         row: ascending ``[n]``, NaN last
         values: of the same dtype
     Fields
-        right: behind equal elements, not before them
+        right: insert after equal elements, else before them
     """
 
     right: bool
 
     def infer(self, row: Spec, values: Spec) -> Spec:
         if row.ndim != 1 or row.dtype != values.dtype:
-            raise ShapeError("the row must have one axis and the dtype of the values")
+            raise ShapeError(
+                f"row {row} and values {values} do not fit; the row must have one axis and the dtype of the values"
+            )
         return Spec(values.shape, PLACES)
 
     def meaning(self, row, values):
@@ -134,7 +138,7 @@ class Searchsorted(Op):
 
 
 class Unique(Op):
-    """The distinct elements, ascending, at most `size`, then `fill`; and how many there are (int64)."""
+    """The distinct elements in ascending order, at most `size`, padded with `fill`; and their number (int64)."""
 
     size: int
     fill: float | int | bool
@@ -159,14 +163,14 @@ class Unique(Op):
 
 
 def flat_or(x: Any, axis: int | None) -> tuple[Node, int]:
-    """The operand and a non-negative axis; all elements along one axis when it is None."""
+    """Return the operand and a non-negative axis; the flattened operand if the axis is None."""
     x = as_node(x)
     return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
 
 
 @public
 def sort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None, descending: bool = False) -> Node:
-    """Elements in sorted order along an axis, as ``np.sort``; always stable, NaN last."""
+    """Sort the elements along an axis, as ``np.sort``; always stable, NaN last."""
     x, axis = flat_or(x, axis)
     if x.dtype.kind == "c":
         return take_along_axis(x, complex_order(x, axis, descending), axis)
@@ -175,7 +179,7 @@ def sort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None,
 
 @public
 def argsort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None, descending: bool = False) -> Node:
-    """The places of the elements in sorted order along an axis, as ``np.argsort``; always stable, NaN last."""
+    """Return the indices that sort the elements along an axis, as ``np.argsort``; always stable, NaN last."""
     x, axis = flat_or(x, axis)
     if x.dtype.kind == "c":
         return complex_order(x, axis, descending)
@@ -183,7 +187,7 @@ def argsort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = No
 
 
 def complex_order(x: Node, axis: int, descending: bool) -> Node:
-    """By real parts, those of equal ones by imaginary parts; behind them a NaN imaginary part, a real one, both."""
+    """Sort by real, then imaginary parts; last come NaN imaginary parts, then NaN real parts, then both."""
     missing = isnan(real(x)).astype("int8") * 2 + isnan(imag(x)).astype("int8")
     order = apply(Argsort(axis, descending), imag(x))
     for key, falls in ((real(x), descending), (missing, False)):
@@ -193,7 +197,7 @@ def complex_order(x: Node, axis: int, descending: bool) -> Node:
 
 @public
 def top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, Node]:
-    """The k largest (or smallest) elements along an axis in sorted order, and their places."""
+    """Return the k largest (or smallest) elements along an axis in sorted order, and their indices."""
     x = as_node(x)
     values, places = items(apply(TopK(axis_of(axis, x.ndim), int(k), largest), x))
     return values, places
@@ -201,9 +205,9 @@ def top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, N
 
 @public
 def searchsorted(row: Any, values: Any, side: str = "left") -> Node:
-    """Where values would stand in an ascending row, before (``left``) or behind (``right``) equal elements."""
+    """Return insertion indices of values into an ascending row, ``left`` or ``right`` of equal elements."""
     if side not in ("left", "right"):
-        raise ShapeError(f"side is 'left' or 'right', not {side!r}")
+        raise ShapeError(f"side={side!r} is unknown; use 'left' or 'right'")
     dtype = common_dtype(row, values)
     row, values = (as_node(v, dtype).astype(dtype) for v in (row, values))
     return apply(Searchsorted(side == "right"), row, values)
@@ -211,13 +215,13 @@ def searchsorted(row: Any, values: Any, side: str = "left") -> Node:
 
 @public
 def digitize(x: Any, bins: Any, right: bool = False) -> Node:
-    """The interval between ascending `bins` in which each element lies, as ``np.digitize``."""
+    """Return the index of the interval between ascending `bins` that contains each element, as ``np.digitize``."""
     return searchsorted(bins, x, "left" if right else "right")
 
 
 @public
 def unique(x: Any, size: int, fill: float | int | bool = 0) -> tuple[Node, Node]:
-    """The distinct elements, ascending, at most `size`, then `fill`; and how many there are."""
+    """Return the distinct elements in ascending order, at most `size`, padded with `fill`; and their number."""
     x = as_node(x)
     values, count = items(apply(Unique(int(size), fill), x))
     return values, count

@@ -1,4 +1,4 @@
-"""Where gradients stop, and where a user says what they are: views of an operand's bytes."""
+"""stop_gradient and custom_gradient: views of an operand's bytes with another gradient."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from cgraph.ops.shape import ViewOp
 
 
 class StopGradient(ViewOp):
-    """The operand itself, as if it were a constant for gradients."""
+    """The operand itself, treated as a constant by gradients."""
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -28,10 +28,10 @@ class StopGradient(ViewOp):
 
 
 class CustomGradient(ViewOp):
-    """The first operand, with a gradient for the others that a function makes.
+    """The first operand, with gradients for the other operands given by a function.
 
     Fields
-        backward: given the gradient for the result, the nodes that are the gradients for the operands after the first
+        backward: takes the gradient of the result, returns the gradients of the operands after the first
     """
 
     backward: Callable[[Node], Sequence[Node]]
@@ -49,23 +49,25 @@ class CustomGradient(ViewOp):
         xs, gradients = node.operands[1:], tuple(self.backward(g))
         if len(gradients) != len(xs) or any(gx.spec != x.spec for gx, x in zip(gradients, xs)):
             specs = [", ".join(str(x.spec) for x in group) for group in (gradients, xs)]
-            raise ShapeError(f"custom_gradient at {node.where}: gradients {specs[0]} for {specs[1]}")
+            raise ShapeError(
+                f"custom_gradient at {node.where}: backward returned {specs[0]} for {specs[1]}; return equal specs"
+            )
         return None, *gradients
 
 
 @public
 def stop_gradient(x: Any) -> Node:
-    """`x` itself, through which no gradient flows."""
+    """Return `x` itself, through which no gradient flows."""
     return apply(StopGradient(), as_node(x))
 
 
 @public
 def custom_gradient(y: Any, xs: Sequence[Any], backward: Callable[[Node], Sequence[Node]]) -> Node:
-    """`y` with another gradient: ``backward(g)`` gives the nodes for `xs`, and nothing flows through `y` itself.
+    """Return `y` with another gradient: ``backward(g)`` returns those of `xs`, and none flows through `y` itself.
 
     Parameters
-        y: what is computed
-        xs: the nodes that get a gradient
-        backward: given the gradient for `y`, one node for each of `xs`, of its shape and dtype
+        y: the value
+        xs: the nodes that receive a gradient
+        backward: takes the gradient of `y`, returns one node for each of `xs`, of its shape and dtype
     """
     return apply(CustomGradient(backward), *(as_node(v) for v in (y, *xs)))

@@ -1,6 +1,6 @@
-"""Reading and writing at positions that are data; each other's gradients.
+"""Reading and writing elements at positions that are data; the two are each other's gradients.
 
-Positions count from the end when negative. One outside its axis ends the run with a PositionError.
+Negative positions count from the end. A position outside its axis ends the run with a PositionError.
 """
 
 from collections.abc import Callable
@@ -28,30 +28,31 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import arange, axis_of, broadcast_to, ravel, reshape, zeros, zeros_like
 
 INDEX_DTYPES = (np.dtype("int32"), np.dtype("int64"))
-LINEAR_WRITES = ("set", "add", "multiply")  # what complex numbers can be joined by
+LINEAR_WRITES = ("set", "add", "multiply")  # modes that complex numbers support
 WRITES = {"set": "set", "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 UFUNCS: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def check_positions(indices: Spec) -> None:
+    """Check that positions are int32 or int64. DTypeError otherwise."""
     if indices.dtype not in INDEX_DTYPES:
-        raise DTypeError(f"positions must be int32 or int64, not {indices.dtype}")
+        raise DTypeError(f"positions {indices} must be int32 or int64; convert them with astype")
 
 
 def check_inside(indices: np.ndarray, n: int) -> None:
-    """PositionError unless all positions lie within an axis of n; NumPy looks only at those whose element it moves."""
+    """Raise PositionError unless all positions are inside an axis of n; NumPy checks only those it uses."""
     if indices.size and (indices.min() < -n or indices.max() >= n):
         position = indices.flat[np.argmax((indices < -n) | (indices >= n))]
-        raise PositionError(f"position {position} is outside an axis of {n}")
+        raise PositionError(f"position {position} is outside an axis of {n}; pass positions from {-n} to {n - 1}")
 
 
 def with_length(axis: int, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
-    """`shape` with n elements along `axis`."""
+    """Return `shape` with n elements along `axis`."""
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
 class AtPositions(Op):
-    """Operand 1 are positions along `axis` of operand 0, one outside of which ends the run."""
+    """Base of ops whose operand 1 holds positions along `axis` of operand 0; one outside it ends the run."""
 
     axis: int
     can_fail = True
@@ -61,7 +62,7 @@ class AtPositions(Op):
 
 
 class WritesAtPositions(AtPositions):
-    """Writes operand 2 there.
+    """Base of ops that write operand 2 at these positions.
 
     Fields
         how: ``set`` (the last one stays), ``add``, ``multiply``, ``min`` or ``max``, in the order of the positions
@@ -83,7 +84,7 @@ class WritesAtPositions(AtPositions):
         updates: View,
         workspace: View | None = None,
     ) -> list[Call]:
-        """A copy of `x`, unless it lies where the result does, then the writes."""
+        """Copy `x`, unless the result overwrites it, then write."""
         first = [] if x == out else copy_calls(target, out, x)
         how = WRITES[self.how]
         return first + write_calls(target, out, indices, updates, self.axis, how, Pointer(STOP), workspace)
@@ -94,7 +95,7 @@ class Take(AtPositions):
 
     Operands
         x: ``[..., n, ...]``
-        indices: int32 or int64, any shape, which takes the place of the axis in the result
+        indices: int32 or int64 of any shape, which replaces the axis in the result
     """
 
     takes_complex = True
@@ -103,7 +104,7 @@ class Take(AtPositions):
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)
         if indices.size and x.shape[self.axis] == 0:
-            raise PositionError(f"axis {self.axis} has no element to take")
+            raise PositionError(f"axis {self.axis} of {x} has no element to take; take along another axis")
         return Spec((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :]), x.dtype)
 
     def meaning(self, x, indices):
@@ -119,12 +120,12 @@ class Take(AtPositions):
 
 
 class Scatter(WritesAtPositions):
-    """`x` with the elements at positions along an axis replaced by, or joined with, those of `updates`.
+    """`x` with the elements at positions along an axis replaced by, or combined with, those of `updates`.
 
     Operands
         x: ``[..., n, ...]``
         indices: int32 or int64, any shape
-        updates: the shape of ``np.take(x, indices, axis)``
+        updates: of the shape of ``np.take(x, indices, axis)``
     """
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
@@ -132,7 +133,7 @@ class Scatter(WritesAtPositions):
         check_positions(indices)
         check_writing(self.how, x, updates)
         if updates.shape != shape:
-            raise ShapeError(f"the updates must have the shape {list(shape)} of what is taken")
+            raise ShapeError(f"updates {updates} must have the shape {list(shape)} of take(x, indices); broadcast them")
         return x
 
     def meaning(self, x, indices, updates):
@@ -162,11 +163,11 @@ class Scatter(WritesAtPositions):
 
 
 class TakeAlongAxis(AtPositions):
-    """For each place one element along an axis, as ``np.take_along_axis``.
+    """One element along an axis for each index, as ``np.take_along_axis``.
 
     Operands
         x: ``[..., n, ...]``
-        indices: int32 or int64, the shape of `x` but for the axis
+        indices: int32 or int64, of the shape of `x` except along the axis
     """
 
     takes_complex = True
@@ -175,9 +176,11 @@ class TakeAlongAxis(AtPositions):
         check_positions(indices)
         n = indices.shape[self.axis] if indices.ndim == x.ndim else 0
         if indices.shape != with_length(self.axis, x.shape, n):
-            raise ShapeError(f"operand and positions differ along an axis other than {self.axis}")
+            raise ShapeError(
+                f"operand {x} and positions {indices} differ along an axis other than {self.axis}; broadcast them"
+            )
         if indices.size and x.shape[self.axis] == 0:
-            raise PositionError(f"axis {self.axis} has no element to take")
+            raise PositionError(f"axis {self.axis} of {x} has no element to take; take along another axis")
         return Spec(indices.shape, x.dtype)
 
     def meaning(self, x, indices):
@@ -195,11 +198,11 @@ class TakeAlongAxis(AtPositions):
 
 
 class PutAlongAxis(WritesAtPositions):
-    """`x` with one element along an axis, for each place, replaced by or joined with one of `updates`.
+    """`x` with one element along an axis, for each index, replaced by or combined with one of `updates`.
 
     Operands
         x: ``[..., n, ...]``
-        indices, updates: of one shape, that of `x` but for the axis
+        indices, updates: of one shape, that of `x` except along the axis
     """
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
@@ -207,7 +210,9 @@ class PutAlongAxis(WritesAtPositions):
         check_writing(self.how, x, updates)
         n = indices.shape[self.axis] if indices.ndim == x.ndim else 0
         if indices.shape != updates.shape or indices.shape != with_length(self.axis, x.shape, n):
-            raise ShapeError(f"positions and updates must have the operand's shape but for axis {self.axis}")
+            raise ShapeError(
+                f"positions {indices} and updates {updates} must have the shape of {x} except along axis {self.axis}"
+            )
         return x
 
     def meaning(self, x, indices, updates):
@@ -238,14 +243,17 @@ class PutAlongAxis(WritesAtPositions):
 
 
 def check_writing(how: str, x: Spec, updates: Spec) -> None:
+    """Check the mode of writing and the dtypes. ShapeError or DTypeError otherwise."""
     if how not in WRITES:
-        raise ShapeError(f"there is no way to write called {how!r}; use {', '.join(WRITES)}")
+        raise ShapeError(f"how={how!r} is unknown; use {', '.join(WRITES)}")
     if x.dtype != updates.dtype or (how != "set" and x.dtype.kind == "b"):
-        raise DTypeError("operand and updates must be of one dtype, and numbers unless they are set")
+        raise DTypeError(
+            f"x {x.dtype} and updates {updates.dtype} need one dtype, and numbers unless how='set'; use astype"
+        )
 
 
 def write(rows: np.ndarray, places: Any, values: np.ndarray, how: str) -> None:
-    """Write into `rows` in the order of the places."""
+    """Write into `rows` in the order of the positions."""
     if how == "set":
         rows[places] = values
     else:
@@ -253,9 +261,9 @@ def write(rows: np.ndarray, places: Any, values: np.ndarray, how: str) -> None:
 
 
 def write_gradient(op: Any, take: Op, node: Node, g: Node) -> tuple[Node, None, Node]:
-    """The gradients of adding, multiplying, or taking the smallest or largest; equal ones share.
+    """Return the gradients of add, multiply, min or max; equal extremes share theirs.
 
-    An update of 0 that is multiplied has no finite gradient here.
+    The gradient of an update of 0 that is multiplied is not finite here.
     """
     x, indices, updates = node.operands
     if op.how == "add":
@@ -273,18 +281,18 @@ def write_gradient(op: Any, take: Op, node: Node, g: Node) -> tuple[Node, None, 
 
 
 def positions(indices: Any) -> Node:
-    """Positions as int32 or int64. DTypeError for floats and bool."""
+    """Return positions as int32 or int64. DTypeError for floats and bool."""
     indices = as_node(indices)
     if indices.dtype.kind not in "iu":
         if indices.size == 0:
             return zeros(indices.shape, "int64")
-        raise DTypeError(f"positions must be whole numbers, not {indices.name} {indices.spec}")
+        raise DTypeError(f"positions must be integers, not {indices.name} {indices.spec}; convert them with astype")
     return indices if indices.dtype in INDEX_DTYPES else indices.astype("int64")
 
 
 @public
 def take(x: Any, indices: Any, axis: int | None = None) -> Node:
-    """Elements at positions along an axis, of all elements by default, as ``np.take``."""
+    """Take elements at positions along an axis, of the flattened operand by default, as ``np.take``."""
     x = as_node(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     return apply(Take(axis_of(axis, x.ndim)), x, positions(indices))
@@ -292,7 +300,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Node:
 
 @public
 def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
-    """For each place one element along an axis, as ``np.take_along_axis``; the other axes broadcast."""
+    """Take one element along an axis for each index, as ``np.take_along_axis``; the other axes broadcast."""
     x, indices = as_node(x), positions(indices)
     if axis is None:
         x, axis = ravel(x), 0
@@ -302,24 +310,28 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
 
 
 def broadcast_indices(x: Node, indices: Node, axis: int) -> tuple[Node, Node]:
-    """Operand and positions broadcast against one another along the axes other than `axis`."""
+    """Broadcast operand and positions along the axes other than `axis`."""
     if indices.ndim != x.ndim:
-        raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank")
+        raise ShapeError(
+            f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank; use expand_dims"
+        )
     try:
         shape = np.broadcast_shapes(with_length(axis, x.shape, 1), with_length(axis, indices.shape, 1))
     except ValueError:
-        raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} do not fit") from None
+        raise ShapeError(
+            f"{x.name} {x.spec} and positions {indices.name} {indices.spec} do not fit; use equal lengths or 1"
+        ) from None
     return (broadcast_to(v, with_length(axis, shape, v.shape[axis])) for v in (x, indices))  # type: ignore[return-value]
 
 
 @public
 def scatter(x: Any, indices: Any, updates: Any, how: str = "set", axis: int = 0) -> Node:
-    """`x` with the elements at positions along an axis replaced by `updates`, or joined with them.
+    """Return `x` with the elements at positions along an axis replaced by `updates`, or combined with them.
 
     Parameters
         indices: positions, any shape
         updates: broadcast to the shape of ``take(x, indices, axis)``
-        how: ``set`` (of several the last stays), ``add``, ``multiply``, ``min`` or ``max``
+        how: ``set`` (the last of several stays), ``add``, ``multiply``, ``min`` or ``max``
     """
     x, indices = as_node(x), positions(indices)
     axis = axis_of(axis, x.ndim)
@@ -330,20 +342,22 @@ def scatter(x: Any, indices: Any, updates: Any, how: str = "set", axis: int = 0)
 
 @public
 def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Node:
-    """`x` with `updates` added at positions along an axis; equal positions add up."""
+    """Return `x` with `updates` added at positions along an axis; updates of equal positions add up."""
     return scatter(x, indices, updates, "add", axis)
 
 
 @public
 def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1, how: str = "set") -> Node:
-    """`x` with one element along an axis, for each place, replaced by one of `values`, or joined with it.
+    """Return `x` with one element along an axis, for each index, replaced by one of `values`, or combined with it.
 
-    x itself stays as it is. `how` as in `scatter`; positions and values broadcast along the other axes.
+    x itself is unchanged. `how` as in `scatter`; positions and values broadcast along the other axes.
     """
     x, indices = as_node(x), positions(indices)
     axis = axis_of(axis, x.ndim)
     if indices.ndim != x.ndim:
-        raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank")
+        raise ShapeError(
+            f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank; use expand_dims"
+        )
     indices = broadcast_to(indices, with_length(axis, x.shape, indices.shape[axis]))
     values = broadcast_to(as_node(values, x.dtype).astype(x.dtype), indices.shape)
     return apply(PutAlongAxis(axis, how), x, indices, values)

@@ -1,4 +1,4 @@
-"""Decision trees: for each row of numbers and each tree, the leaf that its questions lead to."""
+"""Decision trees: the leaf that each tree assigns to each row of numbers."""
 
 from typing import Any
 
@@ -18,24 +18,30 @@ PLACES = np.dtype("int32")
 
 
 class TreeLeaves(Op):
-    """The leaf that each tree sends each row to.
+    """The leaf that each tree assigns to each row.
 
     Operands
         x: floats ``[n, columns]``
-        roots: int32 ``[trees]``, the first node of each
-        features, thresholds, below, above: of each node, as in `tree_leaves`; their places are known to be right
-        kinds: uint8, EQUAL and MISSING of each node; none of either when it is left out
+        roots: int32 ``[trees]``, the first node of each tree
+        features, thresholds, below, above: of each node, as in `tree_leaves`, already checked
+        kinds: uint8, the flags EQUAL and MISSING of each node; none if absent
     Result
         int32 ``[n, trees]``
     """
 
     def infer(self, x: Spec, roots: Spec, features: Spec, thresholds: Spec, *rest: Spec) -> Spec:
         if x.dtype.kind != "f" or thresholds.dtype != x.dtype:
-            raise DTypeError("rows and thresholds must be floats of one dtype")
+            raise DTypeError(
+                f"rows are {x.dtype} and thresholds {thresholds.dtype}; use astype to give them one float dtype"
+            )
         if any(spec.dtype != PLACES for spec in (roots, features, *rest[:2])):
-            raise DTypeError("roots, features, below and above must be int32")
+            raise DTypeError(
+                f"roots {roots.dtype}, features {features.dtype}, below and above must be int32; use astype"
+            )
         if len(x.shape) != 2 or any(spec.shape != features.shape for spec in (thresholds, *rest)):
-            raise ShapeError("rows must be [n, columns], and what is said of each node [nodes]")
+            raise ShapeError(
+                f"rows {x} and features {features} do not fit; pass [n, columns], and [nodes] for each table of nodes"
+            )
         return Spec((x.shape[0], *roots.shape), PLACES)
 
     def meaning(self, x, roots, features, thresholds, below, above, kinds=None):
@@ -62,20 +68,21 @@ class TreeLeaves(Op):
 def tree_leaves(
     x: Any, roots: Any, features: Any, thresholds: Any, below: Any, above: Any, equal: Any = None, missing: Any = None
 ) -> Node:
-    """The leaf that each decision tree sends each row to, as an int32 node's number ``[n, trees]``.
+    """Return the leaf that each decision tree assigns to each row, as int32 node numbers ``[n, trees]``.
 
-    A row whose number in a node's column is at most the threshold goes on below; any other, NaN too, above.
+    A row goes on to `below` if its number in the node's column is at most the threshold, otherwise (NaN included) to
+    `above`.
 
     Parameters
         x: rows ``[n, columns]``
         roots: the first node of each tree
-        features: of each node the column that it looks at; -1 at a leaf
-        thresholds: of each node, in the dtype of x; of a leaf anything
-        below, above: of each node where to go from there; of a leaf anything
-        equal: of each node, whether it asks if the number is the threshold
-        missing: of each node, whether NaN goes below
+        features: the column that each node reads; -1 at a leaf
+        thresholds: of each node, in the dtype of x; any value at a leaf
+        below, above: the next node; any value at a leaf
+        equal: for each node, whether it tests equality with the threshold instead
+        missing: for each node, whether NaN goes to `below`
     Raises
-        PositionError: a column or a node is not there, or a node does not come before those that it leads to
+        PositionError: a column or node is out of range, or a node does not precede those it leads to
     """
     x = as_node(x)
     tables = [np.asarray(table, PLACES) for table in (roots, features, below, above)]
@@ -90,13 +97,17 @@ def tree_leaves(
 
 
 def check_trees(roots: np.ndarray, features: np.ndarray, below: np.ndarray, above: np.ndarray, columns: int) -> None:
-    """PositionError unless every walk stays within rows and nodes, and comes to an end."""
+    """Raise PositionError unless every walk stays within rows and nodes and ends."""
     count = len(features)
     inside = np.flatnonzero(features >= 0)
     if features.size and features.max() >= columns:
-        raise PositionError(f"a tree looks at column {features.max()}; rows have {columns}")
+        raise PositionError(f"a node reads column {features.max()}, but rows have {columns}; pass columns below that")
     if roots.size and not (roots.min() >= 0 and roots.max() < count):
-        raise PositionError(f"the first node of a tree is outside its {count} nodes")
+        raise PositionError(
+            f"roots {roots.min()} to {roots.max()} are outside the {count} nodes; pass numbers from 0 to {count - 1}"
+        )
     for places in (below[inside], above[inside]):
         if (places <= inside).any() or (places >= count).any():
-            raise PositionError(f"a node must lead to one that stands behind it, within {count} nodes")
+            raise PositionError(
+                f"a node leads to one before it or beyond the {count} nodes; order nodes from root to leaves"
+            )

@@ -1,4 +1,4 @@
-"""Whole numbers: how many of their bits are set; greatest common divisors."""
+"""Integer functions: population count and greatest common divisor."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from cgraph.ops.host import OnHost
 from cgraph.ops.leaf import as_node
 
 ODD, PAIRS, NIBBLES, ONES = (int(byte * 8, 16) for byte in ("55", "33", "0f", "01"))
-"""Every other bit, every other two, every other four, the lowest of every eight, of 64."""
+"""Masks of 64 bits: every second bit, pair of bits and nibble, and the lowest bit of each byte."""
 
 
 class BitwiseCount(Bitwise):
-    """How many bits of the magnitude are set (uint8): sums of neighbours, of pairs of them, of fours, of all bytes."""
+    """The number of set bits of the absolute value (uint8), by sums of neighbouring bits, pairs, nibbles and bytes."""
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         super().dtype(*dtypes)
@@ -39,11 +39,11 @@ class BitwiseCount(Bitwise):
 
 
 class Gcd(OnHost):
-    """The greatest common divisor of whole numbers."""
+    """The greatest common divisor of integers."""
 
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype.kind not in "iu":
-            raise DTypeError(f"a divisor is of whole numbers, not of {x.dtype}")
+            raise DTypeError(f"gcd needs integers, not {x.dtype}; convert with astype")
         return x
 
     def meaning(self, x, y):
@@ -55,12 +55,12 @@ class Gcd(OnHost):
 
 @public
 def bitwise_count(x: Any) -> Node:
-    """How many bits of the magnitude of a whole number are set, as ``np.bitwise_count``."""
+    """Return the number of set bits of the absolute value of integers, as ``np.bitwise_count``."""
     x = as_node(x)
     return apply(BitwiseCount(), x.astype("uint8") if x.dtype.kind == "b" else x)
 
 
 @public
 def gcd(x: Any, y: Any) -> Node:
-    """The greatest common divisor of whole numbers, as ``np.gcd``."""
+    """Return the greatest common divisor of integers, as ``np.gcd``."""
     return apply(Gcd(), *unify(x, y))

@@ -1,7 +1,7 @@
-"""Windows that move over the axes after the first two, shared by convolution and pooling: sizes, and views of bytes.
+"""Windows that slide over the axes after the first two, shared by convolution and pooling: sizes, and views of bytes.
 
-Sizes are one number per such axis; a padding is all numbers before the axes, then all behind: ``(top, left, bottom,
-right)``, as in ONNX.
+Sizes are one number for each such axis. A padding lists all numbers before the axes, then all after them: ``(top,
+left, bottom, right)``, as in ONNX.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,13 @@ MOST_BEFORE = 1 << 16
 
 
 class Windows(Record):
-    """How windows move.
+    """Geometry of sliding windows.
 
     Fields
         window: elements of a window along each axis, >= 1
         stride: elements from one window to the next, >= 1
-        pad: elements added before each axis, then behind each
-        dilation: elements from one element of a window to the next, >= 1
+        pad: elements added before each axis, then after each axis
+        dilation: elements from one window element to the next, >= 1
     """
 
     window: tuple[int, ...]
@@ -36,7 +36,7 @@ class Windows(Record):
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """Elements that a window spans along each axis."""
+        """The length that a window spans along each axis."""
         return tuple((r - 1) * d + 1 for r, d in zip(self.window, self.dilation))
 
     @property
@@ -46,43 +46,45 @@ class Windows(Record):
         return tuple(zip(self.pad[:axes], self.pad[axes:]))
 
     def result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Windows along each axis of `shape`. ShapeError when a window does not fit."""
+        """Return the number of windows along each axis of `shape`. ShapeError if a window does not fit."""
         counts = []
-        for n, e, s, (before, behind) in zip(shape, self.extent, self.stride, self.pairs):
-            if n + before + behind < e:
-                raise ShapeError(f"a window of {e} does not fit an axis of {n} padded by {before} and {behind}")
-            counts.append((n + before + behind - e) // s + 1)
+        for n, e, s, (before, after) in zip(shape, self.extent, self.stride, self.pairs):
+            if n + before + after < e:
+                raise ShapeError(
+                    f"a window of {e} does not fit an axis of {n} padded by {before} and {after}; use more padding"
+                )
+            counts.append((n + before + after - e) // s + 1)
         return tuple(counts)
 
     def ceil_result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Windows along each axis, the last of which may reach over the padding, but begins before it."""
+        """Return the number of windows along each axis if the last may extend beyond the padding."""
         counts = []
-        for n, p, e, s, (before, behind) in zip(shape, self.result(shape), self.extent, self.stride, self.pairs):
-            more = (n + before + behind - e) % s > 0 and p * s < n + before
+        for n, p, e, s, (before, after) in zip(shape, self.result(shape), self.extent, self.stride, self.pairs):
+            more = (n + before + after - e) % s > 0 and p * s < n + before
             counts.append(p + more)
         return tuple(counts)
 
     def counts(self, shape: tuple[int, ...], results: tuple[int, ...], with_pad: bool) -> np.ndarray:
-        """Elements of each window inside ``shape``, or inside its padding: ``[*results]``."""
+        """Return the number of elements of each window inside ``shape``, or inside its padding: ``[*results]``."""
         counts = np.ones((), np.int64)
-        for n, p, r, s, d, (before, behind) in zip(shape, results, self.window, self.stride, self.dilation, self.pairs):
+        for n, p, r, s, d, (before, after) in zip(shape, results, self.window, self.stride, self.dilation, self.pairs):
             at = np.arange(p)[:, None] * s + np.arange(r) * d - before
-            low, high = (-before, n + behind) if with_pad else (0, n)
+            low, high = (-before, n + after) if with_pad else (0, n)
             counts = counts[..., None] * ((at >= low) & (at < high)).sum(1)
         return counts
 
     def leave_out(self, shape: tuple[int, ...], results: tuple[int, ...]) -> bool:
-        """A window sees padding alone.
+        """Return True if some window contains padding only.
 
-        Only one that begins before the axis can, with all its elements before it or with a step over all of it, or one
-        that begins behind it. ShapeError when more windows than MOST_BEFORE would have to be looked at.
+        Only a window that begins before the axis can, with all its elements before it or with a step across all of it,
+        or one that begins after it. ShapeError if more than MOST_BEFORE windows would have to be checked.
         """
         if 0 in results:
             return False
         for n, p, e, s, d, (before, _) in zip(shape, results, self.extent, self.stride, self.dilation, self.pairs):
             if e <= before or (p - 1) * s - before >= n:
                 return True
-            if n >= d:  # no step leads over the axis
+            if n >= d:  # no step crosses the whole axis
                 continue
             early = min(p, -(-before // s))
             if early > MOST_BEFORE:
@@ -92,24 +94,24 @@ class Windows(Record):
         return False
 
     def covered(self, results: tuple[int, ...]) -> tuple[int, ...]:
-        """Elements along each padded axis that so many windows reach over."""
+        """Return the length along each padded axis that this number of windows covers."""
         return tuple((p - 1) * s + e if p else 0 for p, s, e in zip(results, self.stride, self.extent))
 
     def windows_of(self, x: np.ndarray, results: tuple[int, ...]) -> np.ndarray:
-        """What each window sees of a padded array ``[n, c, ...]``: ``[n, c, *results, *window]``."""
+        """Return the elements of each window of a padded array ``[n, c, ...]``: ``[n, c, *results, *window]``."""
         steps = x.strides[2:]
         strides = (*x.strides[:2], *products(steps, self.stride), *products(steps, self.dilation))
         return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], *results, *self.window), strides, writeable=False)
 
     def padded_array(self, x: np.ndarray, results: tuple[int, ...], value: float | int) -> np.ndarray:
-        """`x` in a frame of `value`, as far as the windows reach."""
+        """Pad `x` with `value`, as far as the windows reach."""
         out = np.full((*x.shape[:2], *self.covered(results)), value, x.dtype)
         place, source = self.inside(x.shape[2:], results)
         out[(..., *place)] = x[(..., *source)]
         return out
 
     def collected(self, parts: Iterable[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-        """The sum ``[n, c, *shape]`` of what windows add: `parts` are ``[n, c, *results]``, one per element of one."""
+        """Return the sum ``[n, c, *shape]`` of windows; `parts` ``[n, c, *results]`` has one per window element."""
         whole: Any = None
         for tap, part in zip(np.ndindex(self.window), parts):
             results = part.shape[2:]
@@ -124,7 +126,7 @@ class Windows(Record):
         return out
 
     def inside(self, shape: tuple[int, ...], results: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
-        """Where the elements lie in the padded array, and which of them the windows reach."""
+        """Return the slices of the padded array that hold elements, and those of the elements that windows reach."""
         place, source = [], []
         for n, m, (before, _) in zip(shape, self.covered(results), self.pairs):
             stop = max(min(m, before + n), before)
@@ -134,7 +136,7 @@ class Windows(Record):
 
 
 def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ...], itemsize: int) -> int:
-    """Bytes of the padded copy of ``[n, c, ...]``; 0 when the windows stay inside."""
+    """Return the bytes of the padded copy of ``[n, c, ...]``; 0 if the windows stay inside."""
     covered = moves.covered(results)
     if not any(moves.pad[: len(covered)]) and all(m <= n for m, n in zip(covered, shape[2:])):
         return 0
@@ -144,7 +146,7 @@ def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ..
 def padded_view(
     target: Target, moves: Windows, x: View, results: tuple[int, ...], value: float | int, workspace: View | None
 ) -> tuple[list[Call], View]:
-    """The calls that write a padded copy of `x` in a workspace, and its view; `x` itself where windows stay inside."""
+    """Return the calls that write a padded copy of `x` to a workspace, and its view; `x` itself if none is needed."""
     nbytes = padded_nbytes(moves, x.shape, results, x.itemsize)
     if not nbytes:
         return [], x
@@ -156,10 +158,11 @@ def padded_view(
 def spread_view(
     target: Target, moves: Windows, g: View, shape: tuple[int, ...], value: float | int, workspace: View | None
 ) -> tuple[list[Call], View]:
-    """`g`, one element per window, laid out so that the windows of step 1 over it are its adjoint.
+    """Spread `g`, one element for each window, so that windows of stride 1 over the result are its adjoint.
 
-    Along each axis element j stands at ``j * stride + (window - 1) * dilation - before``, all else is `value`; the
-    element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last tap first.
+    Along each axis, element j is at ``j * stride + (window - 1) * dilation - before``, and all others are `value`.
+    Element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last window
+    element first.
     """
     lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
     at = scratch_pointer(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
@@ -176,12 +179,12 @@ def spread_view(
 
 
 def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:
-    """Bytes of `spread_view`."""
+    """Return the bytes of `spread_view`."""
     return int(np.prod((*leading, *(n + e - 1 for n, e in zip(shape, moves.extent))), dtype=np.int64)) * itemsize
 
 
 def crop(x: View, slices: Sequence[slice]) -> View:
-    """The view of some slices, with positive steps, of the axes after the first two."""
+    """Return the view of slices with positive steps along the axes after the first two."""
     starts = [s.start for s in slices]
     lengths = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
     steps = tuple((s.step or 1) * stride for s, stride in zip(slices, x.strides[2:]))
@@ -190,14 +193,14 @@ def crop(x: View, slices: Sequence[slice]) -> View:
 
 
 def window_view(x: View, moves: Windows, results: tuple[int, ...]) -> View:
-    """What each window sees of a padded view ``[n, c, ...]``: ``[n, c, *results, *window]``."""
+    """Return the elements of each window of a padded view ``[n, c, ...]``: ``[n, c, *results, *window]``."""
     steps = x.strides[2:]
     strides = (*x.strides[:2], *products(steps, moves.stride), *products(steps, moves.dilation))
     return View(x.at, (*x.shape[:2], *results, *moves.window), strides, x.dtype)
 
 
 def reverse_axes(x: View, axes: Sequence[int]) -> View:
-    """The view with some axes in reverse order."""
+    """Return the view with some axes reversed."""
     for axis in axes:
         x = x.moved(max(x.shape[axis] - 1, 0) * x.strides[axis])
         x = replace(x, strides=tuple(-s if i == axis else s for i, s in enumerate(x.strides)))
@@ -205,21 +208,22 @@ def reverse_axes(x: View, axes: Sequence[int]) -> View:
 
 
 def products(steps: Sequence[int], factors: Sequence[int]) -> tuple[int, ...]:
+    """Multiply element by element."""
     return tuple(a * b for a, b in zip(steps, factors))
 
 
 def sizes(value: Sizes, axes: int, what: str) -> tuple[int, ...]:
-    """One size >= 1 per axis. ShapeError otherwise."""
+    """Return one size >= 1 for each axis. ShapeError otherwise."""
     numbers = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
     if len(numbers) != axes or any(n < 1 for n in numbers):
-        raise ShapeError(f"{what} {list(numbers)} for {axes} axes; give one number >= 1, or one for each")
+        raise ShapeError(f"{what} {list(numbers)} for {axes} axes; pass one number >= 1, or one for each")
     return numbers
 
 
 def pads(value: Sizes, axes: int) -> tuple[int, ...]:
-    """The padding before each axis, then behind each; from one number, one per axis, or both."""
+    """Return the padding before each axis, then after each; from one number, one for each axis, or both."""
     numbers = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
     numbers = numbers * 2 if len(numbers) == axes else numbers
     if len(numbers) != 2 * axes or any(n < 0 for n in numbers):
-        raise ShapeError(f"pad {list(numbers)} for {axes} axes; give one number >= 0, one per axis, or two per axis")
+        raise ShapeError(f"pad {list(numbers)} for {axes} axes; pass one number >= 0, one per axis, or two per axis")
     return numbers

@@ -187,7 +187,7 @@ def test_an_op_without_a_gradient_that_is_not_on_the_way_is_no_error():
 
 def test_several_elements_need_a_seed():
     x = filled(3)
-    with pytest.raises(ShapeError, match="3 elements; give a seed"):
+    with pytest.raises(ShapeError, match="3 elements; pass seed="):
         cg.gradient(cg.sin(x), x)
 
 
@@ -199,7 +199,7 @@ def test_a_seed_of_another_shape_is_refused():
 
 def test_whole_numbers_have_no_gradient():
     x, i = filled(3), cg.Var(3, "int32", "steps")
-    with pytest.raises(DTypeError, match="is no float"):
+    with pytest.raises(DTypeError, match="is not a float"):
         cg.gradient(cg.sum(i), x)
     with pytest.raises(DTypeError, match="steps int32"):
         cg.gradient(cg.sum(x), i)

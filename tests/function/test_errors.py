@@ -108,9 +108,9 @@ def test_what_compile_refuses_is_named(name):
 def test_negative_and_huge_sizes():
     with pytest.raises(ShapeError, match="negative"):
         cg.Var((2, -1))
-    with pytest.raises(ShapeError, match="more bytes than an address can count"):
+    with pytest.raises(ShapeError, match=r"more than 2\*\*63 - 1 bytes"):
         cg.Var((2**31, 2**31, 2**31))
-    with pytest.raises(ShapeError, match="more bytes than an address can count"):
+    with pytest.raises(ShapeError, match=r"more than 2\*\*63 - 1 bytes"):
         cg.broadcast_to(cg.Var((1,)), (2**40, 2**40))
 
 

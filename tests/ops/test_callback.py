@@ -64,9 +64,9 @@ def test_an_interrupt_reaches_the_caller(engine):
 @pytest.mark.parametrize(
     ("returned", "error", "text"),
     [
-        (np.zeros(3, "f4"), ShapeError, r"returned float32\[3\], declared is float32\[2\]"),
-        (np.zeros(2), DTypeError, r"returned float64\[2\], declared is float32\[2\]"),
-        (cg.Var((2,)), GraphError, "returned .*; it must return an array"),
+        (np.zeros(3, "f4"), ShapeError, r"returned float32\[3\], but float32\[2\] is declared"),
+        (np.zeros(2), DTypeError, r"returned float64\[2\], but float32\[2\] is declared"),
+        (cg.Var((2,)), GraphError, "returned .*; return an array"),
     ],
 )
 def test_another_result_than_declared_is_refused(engine, returned, error, text):

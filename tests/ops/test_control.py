@@ -206,12 +206,12 @@ def test_a_scan_without_a_result_or_without_a_state(length):
 
 
 def test_sequences_of_different_lengths_are_refused():
-    with pytest.raises(ShapeError, match="one number of rounds"):
+    with pytest.raises(ShapeError, match="pass sequences of one length"):
         cg.scan(lambda s, row: (s, None), np.zeros(2), (cg.Var((5, 2)), cg.Var((6, 2))))
 
 
 def test_a_loop_over_nothing_is_refused():
-    with pytest.raises(GraphError, match="give sequences to loop over, or a length"):
+    with pytest.raises(GraphError, match="pass xs or length="):
         cg.scan(lambda s, row: (s, None), np.zeros(2))
 
 
@@ -222,7 +222,7 @@ def test_a_state_that_changes_its_shape_is_refused(length):
 
 
 def test_a_function_that_returns_no_pair_is_refused():
-    with pytest.raises(GraphError, match="returns the next state and a row of the result"):
+    with pytest.raises(GraphError, match="return a pair"):
         cg.scan(lambda s, row: s, np.zeros(2), length=9)
 
 
@@ -253,7 +253,7 @@ def test_what_is_not_taken_spoils_no_gradient():
 
 def test_cond_of_several_choices_or_unequal_results_is_refused():
     x = cg.Var(3, "float64")
-    with pytest.raises(ShapeError, match="is not one bool"):
+    with pytest.raises(ShapeError, match="elements; reduce it"):
         cg.cond(x > 0, lambda x: x, lambda x: x, x)
     with pytest.raises(ShapeError, match="one function returns"):
         cg.cond(True, lambda x: x, lambda x: x[1:], x)

@@ -38,7 +38,7 @@ def test_known_positions_are_refused_when_the_graph_is_built():
 
 def test_positions_must_be_whole_numbers():
     x = cg.Var((4, 3), name="x")
-    with pytest.raises(DTypeError, match="whole numbers"):
+    with pytest.raises(DTypeError, match="must be integers"):
         cg.take(x, cg.Var((2,)))
     with pytest.raises(DTypeError, match="nonzero with a size"):
         x[cg.Var((4,), bool)]
@@ -62,14 +62,14 @@ def test_of_several_updates_of_one_place_the_last_stays():
 
 @pytest.mark.parametrize("axis", [0.5, 1.0, "0", None, [0]])
 def test_an_axis_is_a_whole_number(axis):
-    with pytest.raises(ShapeError, match="no whole number"):
+    with pytest.raises(ShapeError, match="not an integer"):
         axis_of(axis, 2)
     assert axis_of(np.int64(-1), 2) == 1
 
 
 def test_a_value_has_as_many_axes_as_numpy_broadcasts():
     assert cg.Var((1,) * 32).ndim == 32
-    with pytest.raises(ShapeError, match="a shape of 33 axes; at most 32"):
+    with pytest.raises(ShapeError, match="has 33 axes; at most 32"):
         cg.Var((1,) * 33)
 
 

@@ -40,7 +40,7 @@ def test_shapes_that_do_not_fit():
     x = cg.Var((2, 3), "float64", "x")
     with pytest.raises(ShapeError, match=r"inv at test_linalg.py:\d+: .*square.*x float64\[2,3\]"):
         cg.inv(x)
-    with pytest.raises(ShapeError, match="right side"):
+    with pytest.raises(ShapeError, match="differ in rows"):
         cg.solve(cg.Var((3, 3), "float64"), cg.Var((2, 1), "float64"))
 
 
@@ -68,5 +68,5 @@ def test_no_axis_is_taken_twice(build):
 
 
 def test_leading_axes_that_do_not_broadcast():
-    with pytest.raises(ShapeError, match="leading axes do not broadcast"):
+    with pytest.raises(ShapeError, match="leading axes of .* do not broadcast"):
         cg.solve(cg.Var((2, 3, 3), "float64"), cg.Var((5, 3, 1), "float64"))
