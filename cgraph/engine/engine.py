@@ -1,4 +1,4 @@
-"""What an engine is: it lowers a graph, plans it, makes symbolic code of the plan, and programs that run."""
+"""The engine interface: lower a graph, plan it, make symbolic code of the plan, and make programs that run."""
 
 from typing import Any, Protocol
 
@@ -9,12 +9,12 @@ from cgraph.planning.plan import Compiled
 
 
 class Engine(Protocol):
-    """A device, and how it runs a graph.
+    """A device and the way it runs a graph.
 
     Fields
         name: its key in `cgraph.engine.engines`
-        alignment: bytes that the places of values are multiples of
-        feeds_rows: images may come and go by rows while a run goes on
+        alignment: offsets of values are multiples of so many bytes
+        feeds_rows: True if row sources and row sinks may exchange images during a run
     """
 
     name: str
@@ -23,16 +23,16 @@ class Engine(Protocol):
 
     @property
     def refuses(self) -> tuple[str, ...]:
-        """Options of `cgraph.compile` that it cannot follow."""
+        """Options of `cgraph.compile` that the engine does not support."""
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
-        """The graph as this device computes it: same values, physical layouts."""
+        """Return the graph as this device computes it: same values, physical layouts."""
 
     def plan(self, request: Request, options: CompileOptions) -> Compiled | None:
-        """Where every value lies; None on an engine that plans nothing. BudgetError where it does not fit."""
+        """Return the plan, or None on an engine that plans nothing. Raise BudgetError if no plan fits."""
 
     def code(self, request: Request, compiled: Any) -> Any:
-        """The kernel calls by name, over symbolic addresses."""
+        """Return the kernel calls by name, over symbolic addresses."""
 
     def program(self, code: Any) -> Program:
-        """Kernels for that code, compiled where they are not there yet."""
+        """Return the code with its kernels; compile those that are not cached."""

@@ -1,4 +1,4 @@
-"""The engines by name."""
+"""The table of engines by name."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -19,21 +19,24 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
 
 
 def cuda() -> Any:
-    """The CUDA engine's module, loaded when it is first asked for."""
+    """Load and return the CUDA engine's module."""
     return import_module("cgraph.engine.cuda.engine")
 
 
 def engine_named(engine: str | Engine, threads: int) -> Engine:
-    """An engine by its name, for some threads; an engine itself, which has its own number of threads.
+    """Return an engine by its name, for this number of threads. An engine object is returned unchanged.
 
-    GraphError for a wrong name or number, and for another number of threads than an engine's own.
+    Raises
+        GraphError: an unknown name, a wrong number of threads, or one that differs from the engine's own
     """
     if not isinstance(engine, str) and hasattr(engine, "program"):
         own = getattr(engine, "threads", threads)
         if threads not in (0, own):
-            raise GraphError(f"threads is {threads!r:.60}, and the engine {engine.name} has threads={own}; give one")
+            raise GraphError(
+                f"threads is {threads!r:.60}, but the engine {engine.name} has threads={own}. Pass only one of them"
+            )
         return engine
     if not isinstance(engine, str) or engine not in ENGINES:
-        raise GraphError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+        raise GraphError(f"there is no engine {engine!r}. Choose one of {', '.join(ENGINES)}")
     check_threads(threads)
     return ENGINES[engine](threads)

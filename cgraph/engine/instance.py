@@ -1,6 +1,6 @@
-"""What an engine makes of code: a program, and instances of it with memory of their own.
+"""Interfaces of loaded code: a program, and its instances with memory of their own.
 
-Vars and outputs are told apart by identity: nodes of a graph, or what stands for them where there is none.
+Identity tells Vars and outputs apart: they are nodes of a graph, or stand-ins where there is no graph.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ from cgraph.storage.cell import CellValue
 
 
 class Share(Record):
-    """Tasks of a step that one thread has run.
+    """Tasks of one step that one thread ran.
 
     Fields
         step: its number
-        thread: 0 is the one that called
+        thread: 0 is the calling thread
         first, last: the tasks of one of the step's kernel calls, the last one excluded
-        begin, end: nanoseconds of a clock that only goes forward
+        begin, end: nanoseconds of a monotonic clock
     """
 
     step: int
@@ -31,57 +31,64 @@ class Share(Record):
 
 
 class Instance(Protocol):
-    """A program with memory of its own. One run at a time."""
+    """A program with memory of its own. It runs once at a time."""
 
     @property
     def waited(self) -> float:
-        """Seconds that its runs have waited for weights from a file."""
+        """Seconds that its runs waited for weights from a file."""
 
     def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
-        """The memory of Vars for the runs that follow.
+        """Set the memory of Vars for the runs that follow.
 
         Parameters
             inputs: the arrays of inputs
-            cells: the other Vars' values, and those of all Vars with an update edge, which take the new values
+            cells: the other Vars' values, and those of all Vars with an update edge, which receive the new values
             done: an int64 word that is set to 1 when all of them have been written
         """
 
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        """Run all steps, or some of them in their order; then write what update edges are left, unless told not to.
+        """Run all steps, or some of them in order; then execute the remaining update edges unless `write` is False.
 
-        What raises an exception before the first Var is written has written none. From then on no Python code runs
-        until all are written.
+        If an exception is raised before the first Var is written, no Var has been written. From the first write on, no
+        Python code runs until all are written.
         """
 
     def recorded(self) -> tuple[Share, ...]:
-        """Run all steps, write no update edge, and say what each thread ran when; nothing where that is not known."""
+        """Run all steps without update edges, and return what each thread ran when; empty if the engine does not record
+        it.
+        """
 
     def makes(self, output: Any) -> bool:
-        """A run computes the value of an output, which is there only afterwards."""
+        """Return True if a run computes the output's value, which then exists only afterwards."""
 
     def owns(self, output: Any) -> bool:
-        """The value of an output lies in this instance's memory, not in a Var, an input or a constant."""
+        """Return True if the output's value lies in this instance's memory, not in a Var, an input or a constant."""
 
     def read(self, output: Any) -> np.ndarray:
-        """The value of an output where it lies, not to be written: if a run makes it, after the run, else before it."""
+        """Return an output's value in place, read-only: after the run if a run computes it, else before."""
 
 
 class Program(Protocol):
-    """Code with its kernels: what all instances share."""
+    """Code with its kernels, shared by all instances."""
 
     @property
     def code(self) -> Any:
-        """What it was made of."""
+        """The code that the program was made from."""
 
     @property
     def on_host(self) -> tuple[tuple[str, int], ...]:
-        """Steps that leave the device: what each is, and the bytes that are carried to the host and back."""
+        """Steps that run on the host: the label of each, and the bytes copied to the host and back."""
 
     @property
     def own_array(self) -> Callable[[Any], Any] | None:
-        """Gives an array that lies in the device's own memory already as what `bind` takes, and None for any other one;
-        None where there is no such memory. InputError for one there that cannot be read where it lies.
+        """A function that converts an array in the device's memory to one that `bind` accepts, and returns None for
+        other arrays.
+
+        None if the device has no memory of its own. The function raises InputError for a device array that cannot be
+        read in place.
         """
 
     def instance(self, memory: np.ndarray | None = None) -> Instance:
-        """A program with memory of its own; or, where it can, with some that others run in by turns."""
+        """Return an instance with memory of its own or, where the program supports it, with `memory` that others share
+        in turn.
+        """

@@ -1,4 +1,4 @@
-"""The oracle: every op by its meaning, in NumPy, unplanned. An engine like any other."""
+"""The reference engine: every op runs its NumPy reference implementation (`meaning`), without a memory plan."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,9 @@ from cgraph.storage.cell import CellValue, unassigned
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[Node, np.ndarray] | None = None) -> list[np.ndarray]:
-    """The outputs' values; `values` gives Vars, others are read from their cells. Each op runs by `meaning`."""
+    """Return the outputs' values, each op computed by `meaning`. `values` overrides Vars; other Vars are read from
+    their cells.
+    """
     values = values or {}
     order = post_order(outputs)
     last_user = {x: node for node in order for x in node.operands}
@@ -31,7 +33,7 @@ def evaluate(outputs: Sequence[Node], values: Mapping[Node, np.ndarray] | None =
 
 
 def value_of(node: Node, values: Mapping[Node, np.ndarray], operand_values: Mapping[Node, Any]) -> Any:
-    """One node's value, given those of its operands."""
+    """Return one node's value, given the values of its operands."""
     if not isinstance(node.op, VarOp):
         with np.errstate(all="ignore"):
             value = node.op.meaning(*(operand_values[x] for x in node.operands))
@@ -44,7 +46,7 @@ def value_of(node: Node, values: Mapping[Node, np.ndarray], operand_values: Mapp
 
 
 class ReferenceEngine(Record):
-    """Runs a graph as it was written, by `meaning`; plans nothing."""
+    """Runs a graph unlowered, by `meaning`; plans nothing."""
 
     name = "reference"
     feeds_rows = False
@@ -55,10 +57,10 @@ class ReferenceEngine(Record):
         return roots
 
     def plan(self, request: Request, options: CompileOptions) -> None:
-        """Nothing: NumPy allocates."""
+        """Return None: NumPy allocates."""
 
     def code(self, request: Request, compiled: None) -> Request:
-        """The request itself."""
+        """Return the request itself."""
         return request
 
     def program(self, code: Request) -> "ReferenceProgram":
@@ -66,7 +68,7 @@ class ReferenceEngine(Record):
 
 
 class ReferenceProgram(Record, eq=False):
-    """The request, whose nodes' values are wanted."""
+    """The request whose nodes a run evaluates."""
 
     code: Request
     on_host = ()
@@ -77,7 +79,7 @@ class ReferenceProgram(Record, eq=False):
 
 
 class ReferenceInstance:
-    """Values of one run. Changes: the Vars' values are bound, a run fills in the others."""
+    """Values of one run. Mutable: `bind` sets the Vars' values, `run` computes the others."""
 
     waited = 0.0
 

@@ -51,7 +51,7 @@ def with_ring(code: Code, parts: Parts) -> Code:
     pieces = rings.pieces_of(code, lambda x: starts.get(id(x)))
     pieces_in_file = {start: parts.weights[start : start + size] for start, size in parts.places}
     sums = import_module("cgraph.storage.weight_file").sums_of(pieces_in_file) if parts.is_verified else {}
-    return replace(code, ring=Ring(path, stamp, nbytes, rings.placed(pieces, nbytes), sums))
+    return replace(code, ring=Ring(path, stamp, nbytes, rings.place_pieces(pieces, nbytes), sums))
 
 
 def kernel_of(family: Any, params: Any) -> Kernel:

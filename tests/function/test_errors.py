@@ -93,7 +93,7 @@ REFUSED = {
     "an unknown option": (lambda: cg.compile(X, speed=9), "compile has no option 'speed'; there are memory, order"),
     "an unknown strategy": (lambda: cg.compile(X, memory="best"), "no memory strategy 'best'; there are auto, "),
     "an unknown order": (lambda: cg.compile(X, order="best"), "there is no order 'best'; there are "),
-    "an unknown engine": (lambda: cg.compile(X, engine="abacus"), "there is no engine 'abacus'; there are "),
+    "an unknown engine": (lambda: cg.compile(X, engine="abacus"), "there is no engine 'abacus'. Choose one of "),
     "a plan of the reference engine": (lambda: cg.compile(X, engine="reference").nbytes, "there is no plan"),
 }
 

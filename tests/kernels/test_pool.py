@@ -178,5 +178,5 @@ def test_pool_does_not_depend_on_the_order_of_tasks(order):
 
 def test_pool_refuses_a_change_of_layout():
     x = np.zeros((1, 16, 4, 4), "f4")
-    with pytest.raises(ValueError, match="layout"):
+    with pytest.raises(ValueError, match="one layout"):
         max_pool_calls(HERE, view_of(x), laned(x, target_named("host").lanes), Window())

@@ -1,4 +1,4 @@
-"""Holding BLAS and OpenMP libraries to one thread meanwhile: more would change the bits."""
+"""A limit of one thread for BLAS and OpenMP libraries during a run, because more threads would change the bits."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class BlasLimit:
-    """What is set in the libraries of this process. Changes: runs come and go; the last one to go restores.
+    """The thread settings of this process's libraries. Mutable: the last run to end restores them.
 
-    Which runs are on, and what was set before, is written down before anything is set. So what an exception leaves
-    undone is done by the next one that comes or goes.
+    Active runs and the previous settings are recorded before anything changes. A step that an exception interrupts is
+    therefore completed when the next run begins or ends.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class BlasLimit:
         self._turns = FairLock()
 
     def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns, called with one thread in each library; costs about a millisecond."""
+        """Return ``work()``, called with one thread in each library; costs about a millisecond."""
         run = Ticket()
         try:
             try:
@@ -39,7 +39,7 @@ class BlasLimit:
         self._turns.run(self._settle)
 
     def _settle(self) -> None:
-        """Set what is due: one thread while a run is on, and what was set before when none is."""
+        """Apply the due setting: one thread while a run is active, else the previous setting."""
         is_on = any(not run.is_over for run in self._runs)
         if is_on and self._before is None:
             from threadpoolctl import ThreadpoolController
@@ -55,5 +55,5 @@ _limit = BlasLimit()
 
 
 def with_one_thread(work: Callable[[], T]) -> T:
-    """What `work` returns, called while BLAS and OpenMP libraries use one thread."""
+    """Return ``work()``, called while BLAS and OpenMP libraries use one thread."""
     return _limit.run(work)

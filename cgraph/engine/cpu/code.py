@@ -1,6 +1,6 @@
-"""A program without addresses: kernels by name, memory by symbols. It can be shown, and bound as often as one likes.
+"""Programs without addresses: kernels by name, memory by symbols. They can be printed, and bound any number of times.
 
-It knows no graph: what is saved of a function is this.
+A saved function stores this code; it has no reference to a graph.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,9 +27,9 @@ class Symbol(Record):
     """Memory whose address is known when a program is bound.
 
     Fields
-        kind: ``arena``, ``stop`` (the word that ends a run), ``done`` (the word that says that all Vars are written),
-            ``variable``, ``target`` (what takes a Var's new value) or ``constant``
-        number: which variable, target or constant of the code
+        kind: ``arena``, ``stop`` (the word that ends a run), ``done`` (the word that is set when all Vars are written),
+            ``variable``, ``target`` (receives a Var's new value) or ``constant``
+        number: index among the code's variables, targets or constants
     """
 
     kind: str
@@ -43,10 +43,10 @@ class Piece(Record):
     """A constant that is read from a file during the run.
 
     Fields
-        constant: which of the code's
+        constant: its number in the code
         offset, nbytes: in the file; whole pages
-        first, last: the rows that read it
-        at: where in the ring
+        first, last: the first and the last row that reads it
+        at: offset in the ring
     """
 
     constant: int
@@ -57,18 +57,18 @@ class Piece(Record):
     at: int = 0
 
     def meets(self, other: "Piece") -> bool:
-        """They lie over one another in the ring."""
+        """Return True if the two overlap in the ring."""
         return self.at < other.at + other.nbytes and other.at < self.at + self.nbytes
 
 
 class Ring(Record, eq=False):
-    """The pieces of a program, in the order in which they are read.
+    """The pieces of a program, in the order of reading.
 
     Fields
-        path: of the file that they are in
-        stamp: identity and last change of that file
+        path: of their file
+        stamp: identity and modification time of that file
         nbytes: of the ring
-        sums: checksums that are compared whenever a piece is read, by where in the file it begins; empty: none is
+        sums: checksums by offset in the file, compared whenever a piece is read; empty if none is compared
     """
 
     path: str
@@ -87,12 +87,12 @@ class RowLoop(Record):
 
 
 class Relocation(Record, eq=False):
-    """Where the addresses into one piece of memory stand in the arguments.
+    """The positions of addresses into one piece of memory among the arguments.
 
     Fields
         symbol: the memory
-        positions: of the words that hold its addresses, int64
-        offsets: in bytes from its beginning, int64, one for each
+        positions: of the words that contain its addresses, int64
+        offsets: in bytes from its start, int64, one for each position
     """
 
     symbol: Symbol
@@ -101,22 +101,22 @@ class Relocation(Record, eq=False):
 
 
 class Code(Record, eq=False):
-    """What all instances of a function share.
+    """The code that all instances of a function share.
 
     Fields
         kernels: each once
-        table: int64 ``[calls, 4]``: the number of the kernel, where its arguments begin, tasks, chunk
+        table: int64 ``[calls, 4]``: kernel number, start of the arguments, tasks, chunk
         args: int64, the arguments of all calls; addresses are 0
-        relocations: what to fill in
+        relocations: the addresses to fill in
         variables, targets, constants: the memory that symbols name
-        updated: the Vars with an update edge; those of them that no kernel writes into are `targets`
-        views: where each output lies: in the arena, in a variable or in a constant's array
+        updated: the Vars with an update edge; those that no kernel writes are `targets`
+        views: the view of each output, in the arena, in a variable or in a constant's array
         nbytes: of the arena
-        first_row: per step, its first row; one more at the end. The last step of all writes update edges
-        first_write: the first step that writes into a Var
-        labels, label_of: what there is to say of rows, and for each row which, int64 ``[calls]``
-        ring: the constants that each run reads from a file; None where it reads none
-        again: the rows that run more than once; None where all run once
+        first_row: the first row of each step, then the end. The last step writes update edges
+        first_write: the first step that writes a Var
+        labels, label_of: descriptions of rows, and the number of each row's label, int64 ``[calls]``
+        ring: the constants that each run reads from a file; None if it reads none
+        again: the rows that run more than once; None if all run once
     """
 
     kernels: tuple[Kernel | Callback, ...]
@@ -138,7 +138,7 @@ class Code(Record, eq=False):
 
     @property
     def compiled_kernels(self) -> list[Kernel]:
-        """Those that are machine code of ours; the others are Python functions."""
+        """The kernels that are machine code; the others are Python functions."""
         return [k for k in self.kernels if isinstance(k, Kernel)]
 
     @property
@@ -148,11 +148,11 @@ class Code(Record, eq=False):
 
     @property
     def written(self) -> frozenset[Variable]:
-        """The Vars that kernels write their new values into."""
+        """The Vars whose new values kernels write in place."""
         return frozenset(self.updated) - frozenset(self.targets)
 
     def text(self) -> str:
-        """Every call on a line of its own: the step, the kernel, its arguments by name, with memory by symbols."""
+        """Return one line per call: the step, the kernel, and its arguments by name, with memory by symbols."""
         return visible("\n".join(self.lines()))
 
     def lines(self) -> Iterator[str]:

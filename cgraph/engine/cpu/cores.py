@@ -1,4 +1,4 @@
-"""How many cores this process may use: affinity and the quotas of its control groups, versions 1 and 2."""
+"""The number of cores for this process: affinity and the quotas of its control groups, versions 1 and 2."""
 
 import os
 from collections.abc import Iterator
@@ -12,15 +12,17 @@ Path = str | os.PathLike[str]  # pathlib takes longer to load than all of this
 
 
 def check_threads(threads: int) -> None:
-    """GraphError for fewer than none, and for what is no number of them."""
+    """Raise GraphError unless `threads` is an integer >= 0."""
     is_number = hasattr(type(threads), "__index__") and not isinstance(threads, bool)
     if not is_number or getattr(threads, "shape", None) or threads < 0:
-        raise GraphError(f"threads is {threads!r:.60}; 0 is all the cores this process may use")
+        raise GraphError(
+            f"threads is {threads!r:.60}: it must be an integer >= 0. Pass 0 for all the cores this process may use"
+        )
 
 
 @cache
 def cores() -> int:
-    """Cores that this process may keep busy, >= 1; read once."""
+    """Return the cores that this process may keep busy, >= 1; read once."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:
@@ -30,7 +32,8 @@ def cores() -> int:
 
 
 def quota_of(groups: Path, mount: Path) -> float | None:
-    """The smallest quota, in cores, of the groups listed in the file `groups` and of their parents; None: no limit.
+    """Return the smallest quota, in cores, of the groups listed in the file `groups` and of their parents; None: no
+    limit.
 
     Source: Linux, Documentation/admin-guide/cgroup-v2.rst (``cpu.max``), cgroup-v1 (``cpu.cfs_quota_us``).
     """
@@ -39,13 +42,13 @@ def quota_of(groups: Path, mount: Path) -> float | None:
 
 
 def groups_of(groups: Path, mount: Path, controller: str) -> Iterator[str]:
-    """The folders of the groups listed in the file `groups`, and of their parents, that limit something."""
+    """Yield the folders of the groups listed in the file `groups`, and of their parents, that a controller limits."""
     for line in (content(groups) or "").splitlines():
         yield from folders_of(line, mount, controller)
 
 
 def folders_of(line: str, mount: Path, controller: str) -> Iterator[str]:
-    """The folders of one line ``number:controllers:path`` and of all its parents, where they exist."""
+    """Yield the existing folders of one line ``number:controllers:path`` and of all its parents."""
     number, controllers, path = line.split(":", 2)
     if number != "0" and controller not in controllers.split(","):
         return
@@ -60,7 +63,7 @@ def folders_of(line: str, mount: Path, controller: str) -> Iterator[str]:
 
 
 def folder_quota(folder: Path) -> float | None:
-    """The quota that one group sets itself."""
+    """Return the quota that one group sets itself."""
     text = content(os.path.join(folder, "cpu.max"))
     if text is not None:
         quota, period = text.split()

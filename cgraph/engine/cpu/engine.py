@@ -1,4 +1,4 @@
-"""The CPU engine: kernels of one target, on some threads, over one arena."""
+"""The CPU engine: kernels for one target, on several threads, over one arena."""
 
 import os
 import warnings
@@ -35,12 +35,12 @@ POISON = 0xFF
 
 
 class CpuEngine(Record):
-    """Kernels of one target on some threads.
+    """Kernels for one target on several threads.
 
     Fields
-        target: ``host`` (the widest here), ``avx512``, ``avx2`` or ``portable``
-        threads: 0 is all the cores this process may use
-        poison: fill dead bytes with a pattern that shows (NaN in floats): a test that nothing reads them
+        target: ``host`` (the widest vectors of this machine), ``avx512``, ``avx2`` or ``portable``
+        threads: 0 uses all cores that this process may use
+        poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
     """
 
     target: str = "host"
@@ -55,12 +55,14 @@ class CpuEngine(Record):
         check_threads(self.threads)
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
-        """All passes, then the layouts that this target's kernels are fastest on."""
+        """Run all passes, then choose the layouts on which this target's kernels are fastest."""
         target, keep = target_named(self.target), keep_for(options)
         return lower_for(roots, target, options.passes, options.winograd, keep, options.storage_dtype, options.in_pairs)
 
     def plan(self, request: Request, options: CompileOptions) -> Compiled:
-        """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""
+        """Plan memory with this target's workspaces, at multiples of a cache line. Warn if this machine has too little
+        memory.
+        """
         target = target_named(self.target)
         if options.weights is None:
             compiled = planned(request, target, self.alignment, options)
@@ -79,19 +81,19 @@ class CpuEngine(Record):
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:
-        """The kernel calls of all steps, by name and over symbolic addresses."""
+        """Return the kernel calls of all steps, by name and over symbolic addresses."""
         code = self.code_in_memory(compiled)
         return replace(code, ring=ring_of(code))
 
     def code_in_memory(self, compiled: Compiled) -> Code:
-        """The same, with all constants in memory."""
+        """Return the same code with all constants in memory."""
         target = target_named(self.target)
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         updates = Part("update edges", update_calls(target, compiled))
         return code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
 
     def program(self, code: Code) -> CpuProgram:
-        """The code with its kernels, compiled where they are not in the cache."""
+        """Return the code with its kernels; compile those that are not cached."""
         target = target_named(self.target)
         address_of: dict[Any, int] = store().load(code.compiled_kernels, target)
         addresses = np.array([address_of.get(kernel, 0) for kernel in code.kernels], np.int64)
@@ -99,14 +101,14 @@ class CpuEngine(Record):
 
 
 def keep_for(options: CompileOptions) -> Keep:
-    """Where packed constants go: to a file at once, where they will be read from one."""
+    """Return where packed constants go: straight into a file if runs will read them from one."""
     if options.weights is None:
         return in_place
     return Spool(os.path.dirname(options.weights.path) or os.curdir, HASHED_NBYTES).keep
 
 
 def cpu_name() -> str:
-    """The processor's name, as the system tells it."""
+    """Return the processor's name as the system reports it."""
     try:
         with open("/proc/cpuinfo") as file:
             lines = [line for line in file if line.startswith("model name")]

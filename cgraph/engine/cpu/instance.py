@@ -1,7 +1,7 @@
-"""Instances of code with its kernels: an arena, addresses, and runs.
+"""Instances of loaded code: an arena, addresses, and runs.
 
-The table of an instance: int64 ``[calls, 4]``, each row the kernel's address, the address of its arguments, its tasks,
-its chunk. Binding memory is one vector addition per piece of it.
+The table of an instance is int64 ``[calls, 4]``. A row is the kernel's address, the address of its arguments, its
+number of tasks, and its chunk. Binding memory costs one vector addition for each relocation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,16 +24,16 @@ from cgraph.system.bounded_cache import Bounded, most_of
 
 
 class LoadedCode(Record, eq=False):
-    """What all instances of a function share.
+    """Code with kernel addresses, shared by all instances of a function.
 
     Fields
         code: without addresses
         addresses: of the code's kernels, int64; 0 for Python functions
-        threads: that a run may use
-        poison: what the arena is filled with at first; None leaves it as it is. With it every run is a full one: what a
-            later run would find is dead where no step of this one reads it, and has been filled, too
-        target: what its kernels are made for
-        memory: what holds the kernels' machine code, where no store keeps it
+        threads: most threads of a run
+        poison: byte that fills a new arena; None leaves it unfilled. With it, every run is a full one: a value that a
+            later partial run would read may be dead in this run, so it has been filled too
+        target: the target of its kernels
+        memory: the owner of the kernels' machine code, if no store keeps it
     """
 
     code: Code
@@ -44,7 +44,7 @@ class LoadedCode(Record, eq=False):
     memory: Any = None
 
     def table(self) -> np.ndarray:
-        """The table with the addresses of the kernels, and the positions of their arguments; see `ThreadPool.run`."""
+        """Return the table with kernel addresses and positions of arguments; see `ThreadPool.run`."""
         table, numbers = self.code.table.copy(), self.code.table[:, 0]
         table[:, 0] = self.addresses[numbers]
         for i, number in enumerate(n for n, k in enumerate(self.code.kernels) if isinstance(k, Callback)):
@@ -53,7 +53,9 @@ class LoadedCode(Record, eq=False):
 
 
 class CpuInstance:
-    """Loaded code with an arena. Changes: addresses when memory is bound, and the arena. One run at a time."""
+    """Loaded code with an arena. Mutable: addresses change when memory is bound, and so does the arena. It runs once at
+    a time.
+    """
 
     waited = 0.0
 
@@ -101,7 +103,7 @@ class CpuInstance:
         return address_of(self.code.constants[number])
 
     def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
-        """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
+        """Set the memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
         stamps = [value.stamp for value in cells.values()]
         if None in stamps or stamps != self._stamps or done is not self._word:
             self._bind_cells(inputs, cells, done)
@@ -113,7 +115,7 @@ class CpuInstance:
                 self._move(self._variables[x], self._input(x))
 
     def _bind_cells(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
-        """The memory of the Vars that are not given, some of which may have moved since the last time."""
+        """Set the memory of the Vars that are not inputs; some may have moved since the last call."""
         self._stamps = []  # until all is bound, nobody knows what is
         self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
         for x, relocation in self._variables.items():
@@ -127,7 +129,9 @@ class CpuInstance:
         self._stamps = [value.settle() for value in cells.values()]
 
     def _input(self, x: Any) -> int:
-        """Where an input lies. What lies in this arena, as a view that a call gave, is copied: a run writes there."""
+        """Return an input's address. An input inside this arena (a view returned by an earlier call) is copied first,
+        because the run overwrites it.
+        """
         address = address_of(self._vars[x])
         if address not in self._own:
             return address
@@ -135,7 +139,7 @@ class CpuInstance:
         return address_of(self._vars[x])
 
     def _move(self, relocation: Relocation, address: int) -> None:
-        """Write the addresses into the memory that begins here."""
+        """Write the addresses into the memory that begins at `address`."""
         if self._bound.get(relocation) != address:
             self._bound[relocation] = -1  # until the new ones stand there, nobody knows which do
             self.args[relocation.positions] = address + relocation.offsets
@@ -143,15 +147,15 @@ class CpuInstance:
 
     # -- values -----------------------------------------------------------------------------------------------------
     def makes(self, output: Any) -> bool:
-        """The output's bytes are in the arena, or in a Var that a kernel writes into."""
+        """Return True if the output's bytes are in the arena or in a Var that a kernel writes."""
         return self.owns(output) or any(self.code.views[output].at.base is x for x in self._written)
 
     def owns(self, output: Any) -> bool:
-        """The output's bytes are in the arena."""
+        """Return True if the output's bytes are in the arena."""
         return self.code.views[output].at.base is ARENA
 
     def read(self, output: Any) -> np.ndarray:
-        """An output's value where it lies."""
+        """Return an output's value in place."""
         array = self._arrays.get(output)
         if array is not None:
             return array
@@ -165,20 +169,20 @@ class CpuInstance:
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        """Run steps, and write update edges; see `cgraph.engine.instance.Instance`.
+        """Run steps and update edges; see `cgraph.engine.instance.Instance`.
 
         Raises
-            PositionError: a position that is data lies outside its axis
-            whatever a Python function among the kernels raises
+            PositionError: an index read from data lies outside its axis
+            any exception of a Python function among the kernels
         """
         if self._is_poisoned:
             steps = None
         self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
 
     def recorded(self) -> tuple[Share, ...]:
-        """Run all steps with the times of each thread; see `cgraph.engine.instance.Instance`.
+        """Run all steps and return each thread's times; see `cgraph.engine.instance.Instance`.
 
-        Only this loads the module, and by it LLVM: 75 ms.
+        Only this method loads the recorder and, with it, LLVM (75 ms).
         """
         recorder = import_module("cgraph.engine.cpu.recorder").Recorder(
             self._rows_of(None, False), self.functions, self._target
@@ -199,11 +203,11 @@ class CpuInstance:
             run_rows(rows.second, rows.rest, self.threads, whole=True)
 
     def _run_first(self, rows: TableRows) -> None:
-        """The rows of the first part."""
+        """Run the rows of the first part."""
         self._run_some(rows, 0, rows.count)
 
     def _run_some(self, rows: TableRows, first: int, last: int) -> None:
-        """Some rows, the last one excluded."""
+        """Run rows ``first .. last``, the last one excluded."""
         self.stop[0] = 0
         address = rows.first + first * rows.table.strides[0]
         functions = self.functions if rows.functions is None else rows.functions
@@ -212,12 +216,14 @@ class CpuInstance:
             raise self._stopped(first + ran, rows)
 
     def _stopped(self, ran: int, rows: TableRows) -> Exception:
-        """Why a row has ended the run."""
+        """Return the exception that explains why a row ended the run."""
         row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
-        return PositionError(f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis")
+        return PositionError(
+            f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis. Check the indices"
+        )
 
     def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> TableRows:
-        """The rows of these steps, and of those that write update edges."""
+        """Return the rows of these steps and, if `write`, those of update edges."""
         rows = self._rows.get((steps, write))
         if rows is None:
             last, first = len(self.code.first_row) - 2, self.code.first_write
@@ -228,22 +234,22 @@ class CpuInstance:
         return rows
 
     def _rows_among(self, numbers: np.ndarray | None, split: int) -> TableRows:
-        """Some rows of the table, or all; those from `split` on write update edges."""
+        """Return some rows of the table, or all; rows from `split` on write update edges."""
         return TableRows(self.table if numbers is None else np.ascontiguousarray(self.table[numbers]), split, numbers)
 
     def _numbers(self, steps: Iterable[int]) -> np.ndarray:
-        """The rows of some steps in the whole table."""
+        """Return the rows of some steps in the whole table."""
         edges = self.code.first_row
         return np.array([r for s in steps for r in range(edges[s], edges[s + 1])], np.int64)
 
 
 def address_of(array: np.ndarray) -> int:
-    """Of an array's first byte; quicker than ``array.ctypes.data``."""
+    """Return the address of an array's first byte; quicker than ``array.ctypes.data``."""
     return array.__array_interface__["data"][0]
 
 
 def array_at(memory: np.ndarray, view: View) -> np.ndarray:
-    """A view as a NumPy array over bytes, which nobody can make writable."""
+    """Return a view over bytes as a NumPy array that cannot be made writable."""
     dtype = dtype_of_code(view.dtype)
     if view.size == 0:
         return np.empty(view.shape, dtype)

@@ -1,4 +1,4 @@
-"""From the placed steps of a graph to symbolic code."""
+"""Conversion of the placed steps of a graph to symbolic code."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ Places = tuple[array, array]  # positions among the arguments, bytes from the be
 
 
 class UpdateTarget(Record, eq=False):
-    """The base of what takes a Var's new value; the Var itself is that of the value which is read."""
+    """The base of the memory that receives a Var's new value; the Var itself is the base of the value that is read."""
 
     variable: Var
 
 
 def code_of(parts_by_step: Iterable[Sequence[Part]], compiled: Compiled) -> Code:
-    """The calls of all steps as one table, every base of an address a symbol; those of update edges are the last."""
+    """Return the calls of all steps as one table with symbolic bases; the rows of update edges come last."""
     steps = compiled.layout.steps
     writes = (t for t, node in enumerate(steps) if node.op.writes)
     maker, first_row = _Maker(), [0]
@@ -39,7 +39,7 @@ def code_of(parts_by_step: Iterable[Sequence[Part]], compiled: Compiled) -> Code
 
 
 def update_calls(target: Target, compiled: Compiled) -> list[Call]:
-    """Copy what no kernel has written into its Var, then say that all is done."""
+    """Return calls that copy the new values that no kernel wrote into its Var, then set the done word."""
     calls: list[Call] = []
     for x, source in zip(compiled.updated, compiled.sources):
         view = compiled.views[source]
@@ -51,13 +51,13 @@ def update_calls(target: Target, compiled: Compiled) -> list[Call]:
 
 
 class CallWords(Record, eq=False):
-    """Some calls as words.
+    """Kernel calls encoded as words.
 
     Fields
-        calls: what they are made of
-        table: per call the number of its kernel, where its arguments begin among the words, tasks, chunk
+        calls: the calls
+        table: per call the number of its kernel, the start of its arguments among the words, tasks, chunk
         words: the arguments of all calls; addresses are 0
-        addresses: where in the words, the base, the offset
+        addresses: position in the words, base, offset
     """
 
     calls: list[Call]
@@ -67,7 +67,7 @@ class CallWords(Record, eq=False):
 
 
 class _Maker:
-    """Calls on their way into a table. Changes: grows by a part at a time."""
+    """Builds the table of calls. Mutable: grows by one part at a time."""
 
     def __init__(self) -> None:
         self.kernels: dict[Any, int] = {}
@@ -101,7 +101,7 @@ class _Maker:
             self.again = RowLoop(self.again.first if self.again else before, len(self.label_of), part.times)
 
     def rows_of(self, part: Part) -> CallWords:
-        """The calls as words; those that steps share once."""
+        """Return the calls as words; calls that steps share are encoded once."""
         rows = self.shared.get(id(part.calls))
         if rows is None:
             rows = self.new_rows(part.calls)
@@ -121,7 +121,7 @@ class _Maker:
         return CallWords(calls, table, words, addresses)
 
     def places_from(self, base: Any) -> Places:
-        """Where addresses into the memory of this base stand, and how far behind its beginning they are."""
+        """Return the positions of addresses into the memory of this base, and their offsets from its start."""
         entry = self.places_of.get(id(base))
         if entry is None:
             places = self.places.setdefault(self.new_symbol(base), (array("q"), array("q")))
@@ -129,7 +129,7 @@ class _Maker:
         return entry[1]
 
     def new_symbol(self, base: Any) -> Symbol:
-        """The symbol of what an address begins at: the arena, the stop word, a Var, a constant, or an array."""
+        """Return the symbol of an address's base: the arena, the stop word, a Var, a constant, or an array."""
         if isinstance(base, str):
             return Symbol(SINGLE[base])
         if isinstance(base, Var):
@@ -142,7 +142,7 @@ class _Maker:
         return Symbol("constant", len(self.constants) - 1)
 
     def code(self, first_row: np.ndarray, first_write: int, compiled: Compiled) -> Code:
-        """What has been added."""
+        """Return the code of all parts added so far."""
         relocations = tuple(
             Relocation(symbol, np.array(positions, np.int64), np.array(offsets, np.int64))
             for symbol, (positions, offsets) in self.places.items()
@@ -156,10 +156,10 @@ class _Maker:
 
 
 def memory_of(base: Any) -> Any:
-    """A constant's array in the place of its node; whatever else an address begins at as it is."""
+    """Return the array of a constant's node; return any other base unchanged."""
     return base.op.array if isinstance(base, Node) and isinstance(base.op, ConstOp) else base
 
 
 def output_view(view: View) -> View:
-    """The view of an output, apart from the graph."""
+    """Return the view of an output without references to the graph."""
     return replace(view, at=Pointer(memory_of(view.at.base), view.at.offset))

@@ -1,4 +1,4 @@
-"""How many bytes this process may have: the machine's memory, and the limits of its control groups."""
+"""The memory limit of this process: the machine's memory and the limits of its control groups."""
 
 import os
 
@@ -8,7 +8,7 @@ LIMITS = ("memory.max", "memory.limit_in_bytes")  # of control groups, versions 
 
 
 def memory_nbytes(groups: Path = GROUPS, mount: Path = MOUNT) -> int:
-    """Bytes of memory that there are for this process, swap space not counted.
+    """Return the bytes of memory available to this process, without swap space.
 
     Source: Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst.
     """

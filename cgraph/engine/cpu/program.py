@@ -1,4 +1,4 @@
-"""Code with its kernels, as the engine interface has it: it makes the instance that its code asks for."""
+"""The CPU program: loaded code that creates the instance its code needs."""
 
 from importlib import import_module
 
@@ -8,15 +8,16 @@ from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
 
 
 class CpuProgram(LoadedCode, eq=False):
-    """Loaded code that makes its instances. All values lie in the host's memory."""
+    """Loaded code that creates its instances. All values lie in the host's memory."""
 
     on_host = ()
     own_array = None
 
     def instance(self, memory: np.ndarray | None = None) -> CpuInstance:
-        """The program with an arena of its own, or with one in this memory.
+        """Return an instance with an arena of its own, or with one in this memory.
 
-        Most functions neither stream weights nor are run by rows: a process that runs a saved one loads neither module.
+        Most functions neither stream weights nor exchange rows, so a process that runs a saved function loads neither
+        module.
         """
         if self.code.ring is not None:
             return import_module("cgraph.engine.cpu.streamed_weights").StreamedInstance(self, self.code.ring)

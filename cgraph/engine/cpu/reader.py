@@ -1,4 +1,4 @@
-"""What brings weights from their file into a ring while kernels compute. It enters native code for each run."""
+"""The reader thread: it copies weights from their file into a ring while kernels compute, in native code."""
 
 import fcntl
 import io
@@ -26,11 +26,11 @@ CLOSED = 5  # seconds that the end of the process waits for a disk
 
 
 class Reader:
-    """A ring with its thread. Changes: what the ring holds; the thread is started when first needed, and after a fork.
+    """A ring and its thread. Mutable: the ring's contents; the thread starts when first needed, and again after a fork.
 
     Parameters
-        ring: where pieces lie
-        poison: what the ring is filled with at first; None leaves it as it is
+        ring: the pieces and their offsets
+        poison: byte that fills a new ring; None leaves it unfilled
     Raises
         WeightsError: the file has changed since the function was compiled, or cannot be opened
     """
@@ -49,7 +49,7 @@ class Reader:
         self._forget()
 
     def _forget(self) -> None:
-        """There is no thread and nothing is read: true of a new one, and in a forked child."""
+        """Reset to no thread and no orders: the state of a new reader, and of a forked child."""
         self.process = os.getpid()
         self._ready: ControlledTable | None = None
         self._work = ReaderThread(self.words, self.file, self.memory, self.ring.sums)
@@ -57,21 +57,21 @@ class Reader:
 
     @property
     def waits(self) -> np.ndarray:
-        """Seconds that runs have waited so far: for the first piece that each read, the second, and so on."""
+        """Seconds that runs have waited so far for the first piece that each read, the second, and so on."""
         return self.words[STALLED:] / 1e9
 
     def check_file(self) -> None:
-        """Raise WeightsError if the file is another one, or not as it was when the function was compiled."""
+        """Raise WeightsError if the file was replaced or modified since the function was compiled."""
         check_stamp(self.ring, self.file)
 
     def check_sum(self, offset: int, array: np.ndarray) -> None:
-        """Raise WeightsError if what was copied from the file does not fit its checksum, where those are compared."""
+        """Raise WeightsError if a copy from the file does not match its checksum, if checksums are compared."""
         entry = self.ring.sums.get(offset)
         if entry is not None and not entry.fits(array.data.cast("B")):
             raise damaged(self.ring.path, f"{array.nbytes} bytes at {offset}")
 
     def begin(self, rows: ControlledTable) -> None:
-        """Read what these rows need, unless that is what has been begun."""
+        """Start reading for these rows, unless that has begun already."""
         if os.getpid() != self.process:
             self._close.detach()
             self._forget()
@@ -80,7 +80,7 @@ class Reader:
         self._ready = None  # while it is used
 
     def order(self, rows: ControlledTable) -> None:
-        """Read what a run of these rows needs, as far as the ring takes it."""
+        """Read the pieces that a run of these rows needs, as far as the ring has space."""
         self._ready = None
         self._work.order(rows.orders)
         self._ready = rows
@@ -89,29 +89,31 @@ class Reader:
         """Read a piece as the reader does, into the ring, while no run uses it: for timings.
 
         Raises
-            OSError: it cannot be read
+            OSError: the piece cannot be read
         """
         self._work.stop()
         self._ready = None
         os.preadv(self.file.fileno(), [memoryview(self.memory)[:nbytes]], offset)
 
     def problem(self) -> WeightsError:
-        """Why a run could not go on."""
+        """Return the exception that explains why a run could not continue."""
         number, path, piece = int(self.words[FAILED]), self.ring.path, f"piece {int(self.words[READ]) + 1}"
         if number == DAMAGED:
             return damaged(path, piece)
-        why = "it is shorter than it was" if number < 0 else os.strerror(number)
-        return WeightsError(f"{path}: {piece} of the weights cannot be read: {why}")
+        why = "the file has been cut off" if number < 0 else os.strerror(number)
+        return WeightsError(
+            f"{path}: {piece} of the weights cannot be read: {why}. Compile again to write the file anew"
+        )
 
 
 class ReaderThread:
-    """What the thread knows; it keeps no Reader alive. Changes: orders come and go.
+    """The state of the thread, without a reference to its Reader. Mutable: orders come and go.
 
     Parameters
         words: shared with runs
-        file: is closed at the end
-        memory: of the ring; it must not go while a disk that hangs may still write there
-        sums: checksums of pieces, by where in the file they begin; empty: none is compared
+        file: closed at the end
+        memory: of the ring; kept while a slow disk may still write to it
+        sums: checksums of pieces by offset in the file; empty if none is compared
     """
 
     def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap, sums: Mapping[int, Checksum]) -> None:
@@ -122,7 +124,7 @@ class ReaderThread:
         self.thread: threading.Thread | None = None
 
     def order(self, orders: np.ndarray) -> None:
-        """Stop what is being read, and read this."""
+        """Cancel the current order, and start this one."""
         self.stop()
         if not self.is_running:  # an interrupt may have come between making it and starting it
             self.thread = threading.Thread(target=self.run, name="weights of cgraph", daemon=True)
@@ -131,11 +133,11 @@ class ReaderThread:
 
     @property
     def is_running(self) -> bool:
-        """The thread is there, and alive."""
+        """True if the thread exists and is alive."""
         return self.thread is not None and self.thread.is_alive()
 
     def stop(self) -> None:
-        """No order is carried out any more; the words are as before any."""
+        """Cancel all orders and reset the words."""
         native().halt(self.words.ctypes.data)
         self.reading.run(self._reset)
 
@@ -144,7 +146,7 @@ class ReaderThread:
         self.words[[READ, FREED, FAILED, HALT]] = 0
 
     def run(self) -> None:
-        """Carry out orders until there is None; then nobody needs the file any more."""
+        """Execute orders until the order None, then close the file."""
         while (order := self.orders.get()) is not None:
             number, orders = order
             self.reading.run(partial(self._read, number, orders))
@@ -159,15 +161,15 @@ class ReaderThread:
             self._carry_out(orders)
 
     def _carry_out(self, orders: np.ndarray) -> bool:
-        """Return True if all is read."""
+        """Return True if all pieces were read."""
         count = native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file.fileno())
         return count == len(orders)
 
     def _read_checked(self, orders: np.ndarray) -> None:
-        """Read piece by piece; kernels get each one only when its checksum is right.
+        """Read piece by piece; release each one to kernels only if its checksum is right.
 
-        The number of pieces that are there stays as it was when a piece has been read, and an order without a byte
-        raises it afterwards. That order also wakes a run when a piece is damaged: then it leaves the number.
+        Reading a piece leaves the number of available pieces unchanged; an order of zero bytes raises it afterwards.
+        That order also wakes a run when a piece is damaged: then it leaves the number unchanged.
         """
         base, content = np.frombuffer(self.memory, np.uint8, 1).ctypes.data, memoryview(self.memory)
         for offset, nbytes, address, freed, count in orders.tolist():
@@ -194,7 +196,7 @@ class ReaderThread:
 
 
 def unchanged_file(ring: Ring) -> io.FileIO:
-    """The file, which is read past the system's cache where the file system can; it closes itself when it is lost."""
+    """Open the weight file, past the system's cache if the file system supports that."""
     try:
         file = io.FileIO(ring.path)
     except OSError as error:
@@ -210,7 +212,7 @@ def unchanged_file(ring: Ring) -> io.FileIO:
 
 
 def check_stamp(ring: Ring, file: io.FileIO) -> None:
-    """Raise WeightsError unless the open file and the one of its name are that which the function was made with."""
+    """Raise WeightsError unless the open file and the file of that name are the one the function was made with."""
     try:
         stamps = stamp_of(os.stat(ring.path)), stamp_of(os.fstat(file.fileno()))
     except OSError as error:
@@ -224,20 +226,20 @@ def check_stamp(ring: Ring, file: io.FileIO) -> None:
 
 
 def difference(before: Stamp, now: Stamp) -> str:
-    """Say what is different of two files of one name."""
+    """Describe how two files of one name differ."""
     if now[:2] != before[:2]:
         return "another file has this name"
     if now[2] != before[2]:
         return f"it had {before[2]} bytes and has {now[2]}"
-    return "the time of its last change is another one"
+    return "its modification time has changed"
 
 
 def unreadable(path: str, error: OSError) -> WeightsError:
-    return WeightsError(f"{path}: the weights cannot be read: {error.strerror}")
+    return WeightsError(f"{path}: the weights cannot be read: {error.strerror}. Check the path and its permissions")
 
 
 def damaged(path: str, part: str) -> WeightsError:
     return WeightsError(
-        f"{path}: {part} of the weights does not have the checksum that it was written with. Remove the file and "
+        f"{path}: {part} of the weights does not match the checksum of the file. Remove the file and "
         "compile again, which writes it anew"
     )

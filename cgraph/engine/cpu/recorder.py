@@ -1,7 +1,8 @@
-"""A run with the times of every kernel call: which thread ran which tasks of which step, and when.
+"""Runs that record the times of every kernel call: which thread ran which tasks of which step, and when.
 
-The table of the run is another one: each kernel's row names `cgraph.kernels.timed.emit` instead, which calls the kernel
-and looks at the clock before and after, some tens of nanoseconds. So steps are cut and shared out as in any run.
+A recorded run has a table of its own: each row names `cgraph.kernels.timed.emit` instead of the kernel. That wrapper
+calls the kernel and reads the clock before and after, which costs tens of nanoseconds. Steps are divided among threads
+as in any other run.
 """
 
 import threading
@@ -22,10 +23,10 @@ CLOCK = time.CLOCK_MONOTONIC  # that of time.perf_counter_ns
 
 
 class Recorder:
-    """What a run of some rows writes its times into. Changes: the log, by native code and by Python functions.
+    """The log of a run. Mutable: native code and Python functions append to it.
 
     Fields
-        rows: to run instead of those that were given
+        rows: the rows to run in place of the original ones
     """
 
     def __init__(self, rows: TableRows, functions: Sequence[Callable[[int], None]], target: Target) -> None:
@@ -54,7 +55,7 @@ class Recorder:
         return run
 
     def shares(self, first_row: np.ndarray) -> tuple[Share, ...]:
-        """What was run, by its begin; `first_row` of each step in the whole table."""
+        """Return the recorded shares ordered by begin; `first_row` is that of each step in the whole table."""
         native = self._log[ENTRIES : ENTRIES + FIELDS * int(self._log[0])].reshape(-1, FIELDS)
         entries = np.concatenate([native, np.array(self._python, np.int64).reshape(-1, FIELDS)])
         entries = entries[np.argsort(entries[:, 3], kind="stable")]

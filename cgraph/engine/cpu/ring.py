@@ -1,8 +1,8 @@
-"""Which weights of a program are read from a file, where in a ring each lies, and the rows that wait for them.
+"""Placement of streamed weights in a ring buffer, and the rows that wait for them.
 
-Pieces go through the ring in the order in which rows first read them, each behind the one before it, or at the
-beginning where there is no room behind: a piece lies at one place for good. What a later piece lies over must not be
-needed any more when that one is read.
+Pieces enter the ring in the order in which rows first read them. Each lies after the previous one, or at the start of
+the ring if it does not fit there, so a piece has one fixed offset. A piece may overwrite an earlier one only when no
+later row reads the earlier one.
 """
 
 import itertools
@@ -18,12 +18,12 @@ from cgraph.storage.weight_file import PAGE, pages, place_of
 
 
 class ControlledTable(Record, eq=False):
-    """Rows among which some wait for pieces.
+    """A table of rows, some of which wait for pieces.
 
     Fields
         table: as `ThreadPool.run` takes it
-        numbers: for each row, which of the code's it is; of a control row, that of the row which follows
-        orders: what the reader does meanwhile, see `cgraph.kernels.ring.emit.read`
+        numbers: for each row its number in the code; for a control row, that of the next row
+        orders: the reader's orders, see `cgraph.kernels.ring.emit.read`
     """
 
     table: np.ndarray
@@ -32,12 +32,12 @@ class ControlledTable(Record, eq=False):
 
 
 def ring_of(code: Code) -> Ring | None:
-    """The ring of a program; None where no constant lies in a file for it.
+    """Return the ring of a program; None if none of its constants lies in a weight file.
 
-    One without pieces, where all such constants stay in memory: they come from the file all the same.
+    A ring without pieces means that all such constants stay in memory; they are still read from the file.
 
     Raises
-        BudgetError: the ring is smaller than what one kernel call reads
+        BudgetError: the ring is smaller than the weights that one kernel call reads
     """
     places = (place_of(x) for x in code.constants if isinstance(x, np.ndarray))
     file = next((place[0] for place in places if place), None)
@@ -49,28 +49,28 @@ def ring_of(code: Code) -> Ring | None:
 
 
 def place_in_file(array: np.ndarray) -> int | None:
-    """Where in a file of weights an array lies; None if it does not."""
+    """Return the offset of an array in its weight file, or None."""
     place = place_of(array)
     return place[1] if place else None
 
 
 def pieces_of(code: Code, place: Callable[[np.ndarray], int | None]) -> list[Piece]:
-    """The constants that are read from a file, in order, without their places in the ring.
+    """Return the constants that are streamed from a file, in order, without offsets in the ring.
 
-    `place`: where in the file an array lies, or would lie; None if it stays in memory.
+    `place` returns the offset of an array in the file, or None if the array stays in memory.
     """
     return sequential_pieces(sorted(large_pieces(code, place), key=lambda p: p.first))
 
 
 def resident_constants(code: Code, pieces: Sequence[Piece] | None = None) -> list[np.ndarray]:
-    """The constants that no ring takes; `pieces`: those that go through it, by default those of the code's own."""
+    """Return the constants that stay in memory. `pieces` are those in the ring, by default the code's own."""
     streamed_pieces = code.ring.pieces if pieces is None and code.ring else pieces or ()
     through = {p.constant for p in streamed_pieces}
     return [x for i, x in enumerate(code.constants) if i not in through and isinstance(x, np.ndarray)]
 
 
 def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Iterable[Piece]:
-    """Constants in a file of weights, which no row reads that writes update edges."""
+    """Yield the constants in a weight file that no update edge reads."""
     writes = int(code.first_row[code.first_write])
     for relocation in code.relocations:
         if relocation.symbol.kind != "constant":
@@ -86,7 +86,7 @@ def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Itera
 
 
 def sequential_pieces(pieces: Sequence[Piece]) -> list[Piece]:
-    """Those that are read, used and not needed any more before the next one is; the others stay in memory."""
+    """Return the pieces whose last reader comes before the next piece's first; the others stay in memory."""
     sequence: list[Piece] = []
     for i, piece in enumerate(pieces):
         if i + 1 == len(pieces) or piece.last <= pieces[i + 1].first:
@@ -95,22 +95,22 @@ def sequential_pieces(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def place_pieces(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
-    """The pieces with their places in the ring.
+    """Return the pieces with their offsets in the ring.
 
     Raises
-        BudgetError: it is too small for them; which size is not, is said
+        BudgetError: the ring is too small; the message names the smallest size that works
     """
     placement = placement_in(pieces, nbytes)
     if placement is None:
         raise BudgetError(
             f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
-            f"it needs {bytes_text(least_ring(pieces))}"
+            f"it needs {bytes_text(least_ring(pieces))}. Raise ring= to that, or omit it"
         )
     return placement
 
 
 def least_ring(pieces: Sequence[Piece]) -> int:
-    """Bytes of the smallest ring that holds what calls read together, where these pieces come to lie in it."""
+    """Return the bytes of the smallest ring that holds the weights that calls read together."""
     sums, together = [0], 0
     for i, piece in enumerate(pieces):
         while pieces[i - together].last < piece.first:
@@ -124,7 +124,7 @@ def least_ring(pieces: Sequence[Piece]) -> int:
 
 
 def placement_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | None:
-    """The pieces with their places in a ring; None where two that are needed together would lie over one another."""
+    """Return the pieces with their offsets in a ring; None if two that are needed together would overlap."""
     placement: list[Piece] = []
     at = 0
     for piece in pieces:
@@ -141,12 +141,12 @@ def placement_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | No
 def with_control_rows(
     table: np.ndarray, numbers: np.ndarray, pieces: Sequence[Piece], words: int, ring: int
 ) -> ControlledTable:
-    """Some rows of a program, with those that wait for the pieces that they read and say what they are done with.
+    """Return some rows of a program, with rows that wait for pieces and rows that release them.
 
     Parameters
         table: all rows
-        numbers: those that are to run, in order
-        words, ring: addresses of the words that are shared with the reader, and of the ring
+        numbers: the rows to run, in order
+        words, ring: addresses of the words shared with the reader, and of the ring
     """
     edges = np.searchsorted(numbers, [(p.first, p.last + 1) for p in pieces]) if pieces else np.empty((0, 2), int)
     used = [(p, int(low), int(high)) for p, (low, high) in zip(pieces, edges) if low < high]

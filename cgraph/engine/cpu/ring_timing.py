@@ -1,4 +1,4 @@
-"""How long a run waits for which piece of its weights, if its rows and reads take so long: predicted, without a run."""
+"""A model of how long a run waits for each piece of its weights, from the times of its rows and reads."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ READ, FREED = "read", "freed"
 
 
 def waits_of(rows: ControlledTable, kernels: np.ndarray, reads: Sequence[float]) -> tuple[np.ndarray, float]:
-    """Seconds that a run waits for each piece, in the order of reading; and those from its beginning to its end.
+    """Return the seconds that a run waits for each piece, in the order of reading, and its total seconds.
 
-    Nothing has been read ahead: so it is when runs follow one another without a pause.
+    The model assumes that nothing has been read ahead, as when runs follow one another without a pause.
 
     Parameters
         rows: with the control rows
@@ -31,7 +31,7 @@ def waits_of(rows: ControlledTable, kernels: np.ndarray, reads: Sequence[float])
 
 
 def read_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
-    """What the reader does: wait until there is room, read, say so."""
+    """Return the reader's acts: wait until the ring has space, read, signal."""
     acts: list[Act] = []
     for (_, _, _, freed, number), time in zip(rows.orders.tolist(), seconds, strict=True):
         acts += [Wait(FREED, freed), Busy(time), Tell(READ, number)]
@@ -39,7 +39,7 @@ def read_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
 
 
 def row_acts(rows: ControlledTable, seconds: Sequence[float]) -> list[Act]:
-    """What the interpreter does with the rows."""
+    """Return the interpreter's acts for the rows."""
     acts: list[Act] = []
     for kind, number, count in zip(rows.table[:, 0].tolist(), rows.numbers.tolist(), rows.table[:, 2].tolist()):
         if kind == WAIT:

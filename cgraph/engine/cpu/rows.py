@@ -1,4 +1,4 @@
-"""Rows of the table of an instance, as a run takes them."""
+"""Table rows prepared for a run."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -7,13 +7,13 @@ import numpy as np
 
 
 class TableRows:
-    """Rows of a table in two parts: the second writes into Vars, and is one call that goes on to its end.
+    """Rows of a table in two parts: the second part writes Vars and runs as one uninterrupted call.
 
     Fields
-        numbers: the rows in the whole table; None: all
-        first, count: the address of the first row of the first part, and how many there are
-        second, rest: of the second part
-        functions: the Python functions among the calls; None: those of the instance
+        numbers: the rows in the whole table; None means all
+        first, count: address of the first row of the first part, and number of its rows
+        second, rest: the same of the second part
+        functions: the Python functions among the calls; None means those of the instance
     """
 
     functions: Sequence[Callable[[int], None]] | None = None
@@ -24,7 +24,7 @@ class TableRows:
         self.second, self.rest = self.first + split * table.strides[0], len(table) - split
 
     def calling(self, table: np.ndarray, functions: Sequence[Callable[[int], None]]) -> "TableRows":
-        """The same rows with other calls."""
+        """Return the same rows with other calls."""
         rows = copy(self)
         TableRows.__init__(rows, table, self.count, self.numbers)
         rows.functions = functions

@@ -1,12 +1,12 @@
-"""How bytes are shared out between an arena and a ring of weights, and when the file of weights is written.
+"""Division of a budget between an arena and a ring of weights; the weight file is written when both fit.
 
-All that a run needs counts: arena, ring, and constants that stay in memory. A ring of three slices hides the disk as
-well as a larger one hardly could, so it comes first, then the arena as it is; what is left over is the ring's. Where
-both do not fit, the arena is made smaller, which costs some calls, then the ring, which costs waiting. Layers whose
-filters are cut into slices are not computed in bands of rows, since every band would read them again; filters of bands
-stay in memory. So what is smallest depends on the size of slices, and a few sizes are tried. The smallest plan for each
-of them decides whether a budget is refused, so the number that a refusal names is met. Nothing is written before all
-fits.
+The total of a run counts: arena, ring, and constants that stay in memory. A ring of three slices hides the disk nearly
+as well as a larger one, so it is reserved first, then the arena at full size; the rest goes to the ring. If both do not
+fit, the arena shrinks first (which costs extra calls), then the ring (which costs waiting). Layers whose filters are
+sliced are not computed in bands of rows, because every band would read the filters again; filters of bands stay in
+memory. The smallest total therefore depends on the slice size, and a few sizes are tried. A budget is refused only if
+it is below the smallest plan of all of them, so the size that a refusal names always works. Nothing is written before
+everything fits.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +30,10 @@ MakeCode = Callable[[Compiled], Code]
 
 
 class Split(Record):
-    """A plan, and what a run needs beside its arena.
+    """A plan and the memory that a run needs beside its arena.
 
     Fields
-        pieces: what goes through the ring
+        pieces: the weights that go through the ring
         constants_nbytes: bytes of constants that stay in memory
     """
 
@@ -47,7 +47,7 @@ class Split(Record):
         return self.compiled.nbytes + self.constants_nbytes
 
     def ring(self, room: int) -> int:
-        """The largest ring of so many bytes at most; the least that there is, where that is more."""
+        """Return the largest useful ring of at most `room` bytes, but at least the smallest ring that works."""
         nbytes = min(room // PAGE * PAGE, sum(p.nbytes for p in self.pieces))
         least = least_ring(self.pieces)
         while nbytes > least and placement_in(self.pieces, nbytes) is None:
@@ -56,14 +56,14 @@ class Split(Record):
 
 
 def plan_streamed(request: Request, options: CompileOptions, plan: Plan, make_code: MakeCode, keep: Keep) -> Compiled:
-    """The plan of a graph whose large constants lie in the file of its weights.
+    """Plan a graph whose large constants lie in its weight file.
 
     Parameters
-        plan: the plan within a budget, or the smallest that is found
-        make_code: of a plan
-        keep: where slices go that do not lie together
+        plan: returns the plan within a budget, or else the smallest one
+        make_code: returns the code of a plan
+        keep: stores slices that are not contiguous
     Raises
-        BudgetError: arena, ring and what stays in memory do not fit in the budget, or the ring is too small
+        BudgetError: arena, ring and constants in memory exceed the budget, or the ring is too small
     """
     weights = options.weights
     assert weights is not None
@@ -71,7 +71,9 @@ def plan_streamed(request: Request, options: CompileOptions, plan: Plan, make_co
     best, ring = share_budget(weights, options.budget, split)
     compiled, most = best.compiled, recompute_nbytes(options.recompute)
     if most is not None and compiled.nbytes > most:
-        raise BudgetError(f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}")
+        raise BudgetError(
+            f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}. Raise recompute= or omit it"
+        )
     large = large_constants((*compiled.outputs, *compiled.sources))
     if not large:
         return compiled
@@ -87,7 +89,7 @@ def split_of(
     ring: int,
     budget: int | None,
 ) -> Split:
-    """A plan with slices for a ring of so many bytes, its arena within a budget where it can be."""
+    """Return a plan with slices for a ring of this size; its arena is within the budget if possible."""
     assert options.weights is not None
     cut = request.of(slice_constants(request.roots, slice_nbytes(options.weights, ring), keep))
     compiled = plan(cut, replace(options, budget=budget))
@@ -100,7 +102,7 @@ def split_of(
 def share_budget(
     weights: StreamedWeights, budget: int | None, split: Callable[[int, int | None], Split]
 ) -> tuple[Split, int]:
-    """A plan, and the bytes of the ring beside it."""
+    """Return a plan, and the bytes of the ring beside it."""
     ring_nbytes = pages(weights.ring or SLICES * (weights.slice or SLICE))
     candidate = split(ring_nbytes, None)
     if weights.ring is not None:
@@ -115,7 +117,7 @@ def share_budget(
 def shrink_to_fit(
     weights: StreamedWeights, budget: int, ring_nbytes: int, split: Callable[[int, int | None], Split]
 ) -> Split:
-    """A plan with a smaller arena, or for a smaller ring."""
+    """Return a plan with a smaller arena, or for a smaller ring."""
 
     def total(candidate: Split) -> int:
         return candidate.nbytes + (ring_nbytes if weights.ring else least_ring(candidate.pieces))
@@ -136,11 +138,11 @@ def shrink_to_fit(
 
 
 def budget_text(smallest: Split, ring: int, budget: int) -> str:
-    """What is needed at least, and of what it is made."""
+    """Return the refusal: the smallest total and its parts."""
     needed = smallest.nbytes + ring
     return (
         f"an arena of {bytes_text(smallest.compiled.nbytes)}, a ring of {bytes_text(ring)} and constants of "
         f"{bytes_text(smallest.constants_nbytes)} that stay in memory need {needed} bytes, "
         f"the budget is {bytes_text(budget)}: "
-        f"{needed - budget} bytes are missing; the least budget of this graph is {needed} bytes"
+        f"{needed - budget} bytes are missing; the least budget of this graph is {needed} bytes. Raise budget= to that"
     )

@@ -1,4 +1,4 @@
-"""An instance whose images are given and taken by rows while it runs."""
+"""Instances that exchange images with row sources and row sinks during a run."""
 
 import ctypes
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from cgraph.storage.cell import CellValue
 
 
 class RowsInstance(CpuInstance):
-    """A program with an arena. Changes: as any instance, and where rows come from and go to in the next run."""
+    """A program with an arena. Mutable: as any instance, and the row sources and sinks of the next run."""
 
     def __init__(self, program: LoadedCode, memory: np.ndarray | None = None) -> None:
         super().__init__(program, memory)
@@ -25,12 +25,12 @@ class RowsInstance(CpuInstance):
         self.functions = [c.function if c.port is None else partial(self._exchange, c) for c in callbacks]
 
     def bind(self, inputs: Mapping[Any, Any], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
-        """As any instance; `given` has what fills or reads the bands of each port, too."""
+        """Bind memory as any instance; `inputs` also has the function that fills or reads each port's bands."""
         super().bind({x: value for x, value in inputs.items() if x not in self._port_names}, cells, done)
         self._ports = {x: value for x, value in inputs.items() if x in self._port_names}
 
     def _exchange(self, callback: Callback, args: int) -> None:
-        """Let rows be filled or read."""
+        """Call the port's function on its rows."""
         (address,) = (ctypes.c_int64 * 1).from_address(args)
         self._ports[callback.port](array_at(address, callback.views[0], bool(callback.results)))
 
@@ -41,7 +41,7 @@ class RowsInstance(CpuInstance):
             self._ports = {}
 
     def _run_first(self, rows: TableRows) -> None:
-        """The rows, those that come again as often as they do."""
+        """Run the rows; a loop's rows run as often as it says."""
         again = self.code.again
         if again is None:
             super()._run_first(rows)

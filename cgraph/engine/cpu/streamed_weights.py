@@ -1,4 +1,4 @@
-"""An instance whose large constants come from a file while it runs."""
+"""Instances whose large constants are read from a file during a run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,11 +24,11 @@ class StreamedRows(TableRows):
 
 
 class StreamedInstance(CpuInstance):
-    """A program with an arena and a ring of weights. Changes: as any instance, and what the ring holds.
+    """A program with an arena and a ring of weights. Mutable: as any instance, and the ring's contents.
 
     Raises
-        WeightsError: the file has changed since the function was compiled, or cannot be opened; or a constant of it
-            that stays in memory does not fit its checksum
+        WeightsError: the file has changed since the function was compiled or cannot be opened, or a constant that stays
+            in memory does not match its checksum
     """
 
     _whole: StreamedRows
@@ -40,7 +40,7 @@ class StreamedInstance(CpuInstance):
 
     @property
     def whole(self) -> ControlledTable:
-        """The rows of a whole run, but for those that write update edges, with what they wait for."""
+        """The rows of a whole run except those of update edges, with the pieces that they wait for."""
         return self._whole.waiting
 
     @property
@@ -48,7 +48,7 @@ class StreamedInstance(CpuInstance):
         return float(self.reader.waits.sum())
 
     def _address_of_constant(self, number: int) -> int:
-        """In the ring; or in memory, if its array lies in the file and is not read in turn."""
+        """Return the address in the ring, or in memory if the file's constant is not streamed."""
         piece, array = self.pieces.get(number), self.code.constants[number]
         if piece is not None:
             return self.reader.address + piece.at
@@ -60,7 +60,7 @@ class StreamedInstance(CpuInstance):
         return address_of(array)
 
     def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
-        """As any instance.
+        """Bind memory as any instance.
 
         Raises
             WeightsError: the file has changed since the function was compiled
@@ -82,7 +82,7 @@ class StreamedInstance(CpuInstance):
         self.reader.order(self._whole.waiting)  # read ahead for the next run
 
     def _run_first(self, rows: TableRows) -> None:
-        """The rows of the first part; no Var is written yet where the file has changed meanwhile."""
+        """Run the first part; if the file has changed meanwhile, raise before any Var is written."""
         super()._run_first(rows)
         self.reader.check_file()
 

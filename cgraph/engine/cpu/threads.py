@@ -1,13 +1,13 @@
-"""Running tables of kernel calls on some threads, within one budget of cores for the whole process.
+"""Execution of tables of kernel calls on threads, within one budget of cores for the whole process.
 
-A run takes cores from the budget and waits while none is free, so several functions and several Python threads
-together never keep more threads busy than there are cores. With one core the table runs on the caller's thread. With
-more, the caller leads a team: Python threads that enter native code once and stay there (see
-`cgraph.kernels.interpret.emit`), kept for the next run.
+A run takes cores from the budget and waits while none is free, so several functions and several Python threads together
+never keep more threads busy than there are cores. With one core the table runs on the caller's thread. With more, the
+caller leads a team: Python threads that enter native code once and stay there for later runs (see
+`cgraph.kernels.interpret.emit`).
 
-Cores and teams are taken and given back inside native code. So Python runs only while a run holds nothing: between two
-kernel calls when it has lasted a slice of time, so that signals are handled, and where the table calls a Python
-function, which may wait for what another thread runs.
+Native code takes and returns cores and teams. Python therefore runs only while a run holds neither: between two kernel
+calls after a time slice, so that signals are handled, and where the table calls a Python function, which may wait for
+another thread's run.
 """
 
 import atexit
@@ -58,16 +58,15 @@ def run_table(
 def run_rows(
     table: int, rows: int, threads: int = 0, stop: int = 0, functions: Sequence[Function] = (), whole: bool = False
 ) -> int:
-    """Run the rows of a table at an address, all at once if they are a `whole`; see `ThreadPool.run`."""
+    """Run the rows of a table at an address, without time slices if `whole`; see `ThreadPool.run`."""
     return _pool.run(table, rows, threads, stop, functions, NEVER_OVER if whole else SLICE_NANOSECONDS)
 
 
 class Native(Record):
-    """The interpreter's functions: rows on this thread; as a leader, and as another member, of a team; all cores.
+    """The interpreter's functions: run alone, lead a team, follow in a team, hold and release all cores.
 
-    And those of a reader of weights: pieces of a file into a ring; stop.
-
-    `memory` is what holds their code, where no store keeps it.
+    The last two belong to the reader of weights: read pieces of a file into a ring, and halt. `memory` owns their code
+    if no store keeps it.
     """
 
     alone: Callable[..., int]
@@ -93,7 +92,7 @@ WORDS = {  # that the functions are given
 
 
 def native() -> Native:
-    """The interpreter of this process, looked up, or compiled when it is nowhere yet."""
+    """Return this process's interpreter; compile it if it is not cached."""
     if not _natives:
         target = import_module("cgraph.kernels.target").host_target()
         take_native(import_module("cgraph.kernels.store").store().load(interpreter(), target))
@@ -101,15 +100,15 @@ def native() -> Native:
 
 
 def offer_native(make: Callable[[], tuple[Mapping[Kernel, int], Any]]) -> None:
-    """What `make` returns, addresses and memory, becomes the interpreter of this process if there is none."""
+    """Install the interpreter that `make` returns (addresses and memory), if this process has none."""
     if not _natives:
         take_native(*make())
 
 
 def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
-    """Let the functions at these addresses, in that memory, be the interpreter of this process if there is none.
+    """Install the functions at these addresses, in that memory, as this process's interpreter, if there is none.
 
-    They are never freed: threads sleep inside its code.
+    They are never freed, because threads sleep inside their code.
     """
     by_family = {kernel.family: address for kernel, address in addresses.items()}
     types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in WORDS.items()}
@@ -117,32 +116,32 @@ def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
 
 
 def interpreter() -> list[Kernel]:
-    """The kernels that are the interpreter, for this system."""
+    """Return the kernels that form the interpreter on this system."""
     clock = 6 if sys.platform == "linux" else time.CLOCK_MONOTONIC  # CLOCK_MONOTONIC_COARSE: a few ns to read
     return [Kernel(name, (clock, futex_number())) for name in WORDS]
 
 
 def futex_number() -> int:
-    """The number of the system call ``futex``, 0 where there is none. Source: Linux, syscall tables."""
+    """Return the number of the system call ``futex``, 0 if there is none. Source: Linux, syscall tables."""
     return {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0) if sys.platform == "linux" else 0
 
 
 def aligned_words(count: int) -> np.ndarray:
-    """Words of 0, from the beginning of a pair of cache lines on."""
+    """Return zeroed words that start at a pair of cache lines."""
     raw = np.zeros(count + 16, np.int64)
     start = -raw.ctypes.data % 128 // 8
     return raw[start : start + count]
 
 
 def new_cores(count: int) -> np.ndarray:
-    """The words of so many free cores."""
+    """Return the words of `count` free cores."""
     words = aligned_words(CORES_WORDS)
     words[FREE] = count
     return words
 
 
 class Team:
-    """Shared words and the threads that watch them. Changes: the words, and threads are added when first needed."""
+    """Shared words and the threads that watch them. Mutable: the words; threads are added when first needed."""
 
     def __init__(self) -> None:
         self.words = aligned_words(TEAM_WORDS)
@@ -156,14 +155,14 @@ class Team:
         return bool(self.words[BUSY])
 
     def grow(self, workers: int) -> None:
-        """Have so many threads, or as many as the system gives."""
+        """Start threads up to `workers`, or as many as the system allows."""
         if workers > self._grown:
             self._turns.run(lambda: self._start(workers))
 
     def _start(self, workers: int) -> None:
-        """Start the members that are missing. One that an exception kept from being counted is started again.
+        """Start the missing members. A member whose counting an exception interrupted is started again.
 
-        The second thread of a member goes home at once.
+        The second thread of one member returns at once.
         """
         for member in range(self._grown + 1, workers + 1):
             thread = threading.Thread(target=self._work, args=(member,), name=f"cgraph-{member}", daemon=True)
@@ -178,11 +177,11 @@ class Team:
         native().follow(self.address, member)
 
     def lead(self, cores: int, most: int, table: int, row: int, rows: int, stop: int, slice_ns: int) -> int:
-        """Run rows with `most` threads until the end or the end of the slice: the next row, or TAKEN."""
+        """Run rows with at most `most` threads until the end or the end of the slice; return the next row, or TAKEN."""
         return native().lead(cores, self.address, most, table, row, rows, stop, slice_ns)
 
     def close(self) -> None:
-        """Send the threads home, unless a run is going on."""
+        """End the threads, unless a run is in progress."""
         if self.is_busy:
             return
         self.words[QUIT] = 1
@@ -193,21 +192,21 @@ class Team:
 
 
 class ThreadPool:
-    """A budget of cores, and teams. Changes: teams are made and kept; native code counts cores."""
+    """A budget of cores, and teams. Mutable: teams are created and reused; native code counts cores."""
 
     def __init__(self, size: int) -> None:
         self.size = max(1, size)
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is running and there are no threads: true of a new pool, and in a forked child."""
+        """Reset to no runs and no threads: the state of a new pool, and of a forked child."""
         self._cores = new_cores(self.size)
         self._address = self._cores.ctypes.data
         self._teams: list[Team] = []
 
     @property
     def _free(self) -> int:
-        """Cores that no run has."""
+        """Cores that no run uses."""
         return int(self._cores[FREE])
 
     def run(
@@ -223,11 +222,11 @@ class ThreadPool:
 
         Parameters
             table: address of int64 ``[rows, 4]``: function, arguments, tasks, chunk. Function 0 is a Python function:
-                the one of `functions` whose number stands in place of the tasks, called with the arguments' address
-            threads: at most this many threads, the caller's included; 0 is all cores. Fewer run when cores are taken
-            stop: address of a word; once it is not 0 the run ends after the call that is going on. 0: none
-            functions: the Python functions of the table; what they raise ends the run
-            slice_ns: how long kernels run before Python looks for signals
+                the number in place of the tasks selects it from `functions`; its argument is the arguments' address
+            threads: most threads, including the caller's; 0 means all cores. Fewer run when other runs use cores
+            stop: address of a word; once it is not 0, the run ends after the current call. 0 means none
+            functions: the Python functions of the table; an exception of theirs ends the run
+            slice_ns: how long kernels run before Python checks for signals
         """
         most, row = max(1, min(threads or self.size, self.size, MOST_THREADS)), 0
         stop = stop or NEVER
@@ -243,7 +242,7 @@ class ThreadPool:
         return row
 
     def _slice(self, table: int, row: int, rows: int, most: int, stop: int, slice_ns: int) -> int:
-        """Run rows until the end, the end of the slice, or a Python function: the next row."""
+        """Run rows until the end, the end of the slice, or a Python function; return the next row."""
         team = self._idle_team() if most > 1 else None
         if team is None:
             return native().alone(self._address, table, row, rows, stop, slice_ns)
@@ -252,7 +251,7 @@ class ThreadPool:
         return row if next_row == TAKEN else next_row
 
     def _idle_team(self) -> Team | None:
-        """A team that no run has; a new one only when there are cores for it."""
+        """Return an idle team; create one only if there are cores for it."""
         for team in self._teams:
             if not team.is_busy:
                 return team
@@ -268,7 +267,7 @@ class ThreadPool:
                 pass
 
     def resume(self) -> None:
-        """Let runs go on."""
+        """Let runs continue."""
         if _natives:
             native().release(self._address)
 
@@ -279,7 +278,7 @@ class ThreadPool:
 
 
 def words_at(address: int) -> tuple[int, ...]:
-    """The first words of a table's row."""
+    """Return the first words of a table's row."""
     return tuple((ctypes.c_int64 * 3).from_address(address))
 
 

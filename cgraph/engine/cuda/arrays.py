@@ -58,13 +58,13 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """For other libraries. AttributeError for a simulated device, whose addresses are nobody else's."""
         if self.device.number is None:
-            raise AttributeError(f"{self.device.name} shares no memory")
+            raise AttributeError(f"{self.device.name} shares no memory. Take a copy with numpy.asarray")
         interface = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3}
         return {**interface, "strides": None if self.view.is_contiguous else self.view.strides, "stream": self.stream}
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if self.device.number is None:
-            raise BufferError(f"{self.device.name} shares no memory; take a copy with numpy.asarray")
+            raise BufferError(f"{self.device.name} shares no memory. Take a copy with numpy.asarray")
         return self.device.number
 
     def __dlpack__(self, stream: int | None = None, **more: Any) -> Any:
@@ -92,7 +92,7 @@ def device_array(device: Device, value: Any) -> DeviceArray | None:
     else:
         array = None
     if array is not None and not array.view.is_contiguous:
-        raise InputError(f"{array!r} has strides {array.view.strides}; make it contiguous first")
+        raise InputError(f"{array!r} has strides {array.view.strides}, not those of C order; make it contiguous first")
     return array
 
 

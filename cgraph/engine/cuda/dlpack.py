@@ -105,12 +105,14 @@ def read_capsule(capsule: Any) -> SharedArray:
         BufferError: it was taken before, or its elements are of no kind that NumPy has
     """
     if not is_valid(id(capsule), FRESH):
-        raise BufferError("no DLPack capsule, or one that was taken before")
+        raise BufferError("not a DLPack capsule, or one that was taken before. Call __dlpack__ again for a new one")
     managed = get_pointer(id(capsule), FRESH)
     set_name(capsule, TAKEN)
     owner, t = _ForeignMemory(managed), DLManagedTensor.from_address(managed).tensor
     if t.lanes != 1 or t.bits % 8 or t.kind not in LETTERS:
-        raise BufferError(f"elements of DLPack's kind {t.kind} with {t.bits} bits")
+        raise BufferError(
+            f"elements of DLPack's kind {t.kind} with {t.bits} bits have no NumPy dtype. Convert them first"
+        )
     shape = tuple(t.shape[: t.ndim])
     steps = [int(np.prod(shape[i + 1 :])) for i in range(t.ndim)]
     strides = tuple(t.strides[: t.ndim] if t.strides else steps)

@@ -67,9 +67,9 @@ class Driver:
     def do(self, name: str, *args: Any) -> None:
         """One call. EngineError with the driver's own name of the error."""
         if self.process != os.getpid():
-            raise EngineError("CUDA was used before this process was forked; use it in the parent or in a new process")
+            raise EngineError("CUDA was used before this process was forked. Use it in the parent or in a new process")
         if self.lost:
-            raise EngineError(f"the CUDA context of this process is lost since {self.lost}; start a new process")
+            raise EngineError(f"the CUDA context of this process is lost since {self.lost}. Start a new process")
         code = getattr(self.library, name)(*args)
         if code:
             raise EngineError(self.failure(name, code))
@@ -87,7 +87,7 @@ class Driver:
         if code not in LOSES_CONTEXT:
             return message
         self.lost = message
-        return f"{message}; the context is lost: start a new process"
+        return f"{message}; the context is lost. Start a new process"
 
     def is_done(self, stream: int) -> bool:
         """Has a stream nothing left to do?"""
@@ -123,7 +123,7 @@ def open_driver(library: Any) -> Driver:
     count = c_int()
     code = cuda.library.cuInit(0) or cuda.library.cuDeviceGetCount(byref(count))
     if code == 100 or (not code and not count.value):
-        raise EngineError("the NVIDIA driver finds no device on this machine")
+        raise EngineError("the NVIDIA driver finds no device on this machine. Check that nvidia-smi lists one")
     if code:
         raise EngineError(cuda.failure("cuInit", code))
     return cuda
@@ -135,4 +135,4 @@ def library() -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise EngineError("there is no NVIDIA driver on this machine (no libcuda.so.1)")
+    raise EngineError("there is no NVIDIA driver on this machine (no libcuda.so.1). Install it")

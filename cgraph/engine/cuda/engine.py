@@ -65,7 +65,8 @@ class CudaEngine(Record):
         compiled = planned(request, self._target, self.alignment, options)
         if compiled.nbytes > device.nbytes:
             raise BudgetError(
-                f"the plan needs {bytes_text(compiled.nbytes)}, {device.name} has {bytes_text(device.nbytes)}"
+                f"the plan needs {bytes_text(compiled.nbytes)}, {device.name} has {bytes_text(device.nbytes)}. "
+                "Pass budget= for a smaller plan, or run smaller batches"
             )
         return compiled
 
@@ -79,7 +80,7 @@ class CudaEngine(Record):
     def _allowed(self, part: Part) -> Part:
         """The part, where it may run."""
         if not self.host and any(isinstance(call.kernel, Callback) for call in part.calls):
-            raise NoKernelError(f"{part.label} runs on the host, which host=False forbids")
+            raise NoKernelError(f"{part.label} runs on the host, which host=False forbids. Allow it with host=True")
         return part
 
     def program(self, code: Code) -> CudaProgram:
@@ -110,14 +111,16 @@ def open_device(number: int) -> Device:
     """A device by its number, opened once."""
     version = tuple(map(int, llvmlite.__version__.split(".")[:2]))
     if version < LEAST_LLVMLITE:
-        raise EngineError(f"engine 'cuda' needs llvmlite 0.50 or newer; {llvmlite.__version__} is installed")
+        raise EngineError(
+            f"engine 'cuda' needs llvmlite 0.50 or newer; {llvmlite.__version__} is installed. Upgrade llvmlite"
+        )
     if number == SIMULATED:
         return SimulatedDevice()
     try:
         return Gpu(number)
     except EngineError as error:
         raise EngineError(
-            f"engine 'cuda' cannot run here: {error}; 'cuda-sim' runs the same kernels on the processor"
+            f"engine 'cuda' cannot run here: {error}. Use engine='cuda-sim', which runs the same kernels on the CPU"
         ) from None
 
 

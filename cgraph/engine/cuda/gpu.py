@@ -35,7 +35,9 @@ class Gpu:
         self.driver = driver()
         count = self.driver.number("cuDeviceGetCount")
         if not 0 <= index < count:
-            raise EngineError(f"there is no device {index}; this machine has {count}")
+            raise EngineError(
+                f"there is no device {index}; this machine has {count}. Choose a number from 0 to {count - 1}"
+            )
         self.handle = self.driver.number("cuDeviceGet", index)
         self.context = self.driver.handle("cuDevicePrimaryCtxRetain", self.handle)
         self.use()
@@ -43,9 +45,14 @@ class Gpu:
         version = self.driver.number("cuDriverGetVersion")
         if self.capability < LEAST_CAPABILITY:
             capability, least = (".".join(map(str, x)) for x in (self.capability, LEAST_CAPABILITY))
-            raise EngineError(f"{self.name} has compute capability {capability}; {least} is the least")
+            raise EngineError(
+                f"{self.name} has compute capability {capability}; at least {least} is needed. Use engine='cpu' instead"
+            )
         if version < LEAST_DRIVER:
-            raise EngineError(f"the driver is of CUDA {cuda_text(version)}; {cuda_text(LEAST_DRIVER)} is the least")
+            raise EngineError(
+                f"the driver supports CUDA {cuda_text(version)}; at least {cuda_text(LEAST_DRIVER)} is needed. "
+                "Upgrade the NVIDIA driver"
+            )
         self.target, self.number = gpu_target(*self.capability), (CUDA, index)
         self.pinned = Pinned(self.driver)
         self.nbytes = self.free_nbytes()

@@ -178,7 +178,7 @@ class CudaInstance:
             self._run_segment(segment)
         failed = self.stops.failed()
         if failed is not None:
-            raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis")
+            raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis. Check the indices")
         for segment in behind:
             self._run_segment(segment)
         if write:

@@ -47,7 +47,9 @@ def pixels(x: BlockedView) -> View:
 def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Elements from image, channel and row to the next. ValueError for another shape, or pixels apart."""
     if x.shape != shape or (x.strides[3] != x.itemsize and shape[3] > 1):
-        raise ValueError(f"a view {x.shape} {x.strides} is no plain image {shape} with pixels side by side")
+        raise ValueError(
+            f"a view {x.shape} {x.strides} is not a plain image {shape} with contiguous pixels. Copy it first"
+        )
     return tuple(s // x.itemsize for s in x.strides[:3])
 
 
@@ -100,7 +102,9 @@ def copy_channels_calls(out: BlockedView, x: BlockedView, fill: bool = False) ->
 def concat_calls(out: BlockedView, parts: Sequence[BlockedView]) -> list[Call]:
     """``out`` = the channels of `parts` one after the other."""
     if sum(p.c for p in parts) != out.c:
-        raise ValueError(f"{[p.c for p in parts]} channels do not make {out.c}")
+        raise ValueError(
+            f"parts of {[p.c for p in parts]} channels do not add up to the {out.c} channels of the result"
+        )
     calls, first = [], 0
     for part in parts:
         last = first + part.c == out.c

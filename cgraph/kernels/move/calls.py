@@ -35,7 +35,9 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
         ValueError: `x` does not broadcast to `out`, or their items differ in size
     """
     if out.itemsize != x.itemsize:
-        raise ValueError(f"items of {out.itemsize} and {x.itemsize} bytes; a copy converts nothing")
+        raise ValueError(
+            f"items of {out.itemsize} and {x.itemsize} bytes: a copy does not convert. Cast x to {out.dtype} first"
+        )
     if out.size == 0:
         return []
     out, x = widen_items(*memory_order(out, broadcast(x, out.shape)))

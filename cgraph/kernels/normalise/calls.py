@@ -37,7 +37,7 @@ def group_norm_calls(
     """
     n, c = x.shape[:2]
     if c % groups:
-        raise ValueError(f"{groups} groups do not divide {c} channels")
+        raise ValueError(f"{groups} groups do not divide {c} channels. Choose groups= that divides them")
     check(out, x, scale, shift, c)
     return rows_calls(target, out, x, scale, shift, n * groups, (groups, c // groups, prod(x.shape[2:])), epsilon)
 
@@ -79,9 +79,10 @@ def rows_calls(
 def check(out: View, x: View, scale: View | None, shift: View | None, parameters: int) -> None:
     views = [v for v in (out, x, scale, shift) if v is not None]
     if not all(v.is_contiguous and v.dtype == x.dtype for v in views) or out.shape != x.shape:
-        raise ValueError("normalisation takes contiguous views of one dtype, out shaped like x")
+        layouts = ", ".join(f"{v.dtype}{v.shape} {v.strides}" for v in views)
+        raise ValueError(f"normalisation takes contiguous views of one dtype, out shaped like x, not {layouts}")
     if (scale is None) != (shift is None):
-        raise ValueError("scale and shift come together")
+        raise ValueError("scale and shift come together. Pass both or neither")
     if any(v.size != parameters for v in views[2:]):
         raise ValueError(f"scale and shift have {parameters} elements, not {[v.size for v in views[2:]]}")
 

@@ -12,7 +12,7 @@ from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, join_calls,
 def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> KernelCalls:
     """What `pack_conv` does, on a view ``[k, c / groups, r, s]``, into ``shape.weights_nbytes`` bytes."""
     if filters.shape != (shape.k, shape.c // shape.groups, *shape.window.kernel):
-        raise ValueError(f"filters {filters.shape} are not those of {shape}")
+        raise ValueError(f"filters of shape {filters.shape} do not fit {shape}")
     k_step, c_step, row, column = (s // filters.itemsize for s in filters.strides)
     c, i, j = np.array(shape.steps).T
     group = shape.k // shape.groups * k_step
@@ -25,7 +25,7 @@ def pack_transposed_calls(shape: TransposedShape, out: Pointer, filters: View) -
     The gradient of a convolution with respect to its images is the transposed convolution with its own filters.
     """
     if filters.shape != (shape.c, shape.k // shape.groups, *shape.window.kernel):
-        raise ValueError(f"filters {filters.shape} are not those of {shape}")
+        raise ValueError(f"filters of shape {filters.shape} do not fit {shape}")
     c_step, k_step, row, column = (s // filters.itemsize for s in filters.strides)
     parts = []
     for phase in shape.phases():

@@ -18,7 +18,7 @@ def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[
     """``out`` (contiguous) = `x` in a frame of zeros ``(top, left, bottom, right)``; pixels of `x` lie side by side."""
     n, c, h, w = x.shape
     if x.strides[3] != x.itemsize and w > 1:
-        raise ValueError(f"pixels {x.strides[3]} bytes apart; plain images need them side by side")
+        raise ValueError(f"pixels are {x.strides[3]} bytes apart; plain images need {x.itemsize}. Copy the image first")
     rows, columns = out.shape[2:]
     tasks = n * c * rows
     call = PAD_ROWS.call(

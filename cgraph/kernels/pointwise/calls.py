@@ -70,9 +70,11 @@ def goes_past_cache(program: Program, outs: tuple[View, ...], xs: tuple[View, ..
 def check_dtypes(program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]) -> None:
     for name, dtype, *operands in program:
         if name == "load" and xs[operands[0]].dtype != dtype:
-            raise ValueError(f"operand {operands[0]} is {xs[operands[0]].dtype}, the program reads {dtype}")
+            raise ValueError(
+                f"operand {operands[0]} is {xs[operands[0]].dtype}, the program reads {dtype}. Cast it first"
+            )
     for out, i in zip(outs, results):
         if out.dtype != program[i][1]:
-            raise ValueError(f"the output is {out.dtype}, the program gives {program[i][1]}")
+            raise ValueError(f"the output is {out.dtype}, the program returns {program[i][1]}. Cast the result")
         if out.shape != outs[0].shape:
-            raise ValueError(f"outputs of one program have one shape, not {out.shape} and {outs[0].shape}")
+            raise ValueError(f"outputs of one program need one shape, not {out.shape} and {outs[0].shape}")

@@ -37,7 +37,9 @@ def pool_calls(
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window, count_include_pad)
     if any((table[:, 0] >= table[:, 1]).any() for table in tables):
-        raise ValueError(f"some window of {window} has no tap inside an image of {source.rows} x {source.columns}")
+        raise ValueError(
+            f"a window of {window} has no tap inside an image of {source.rows} x {source.columns}. Reduce the padding"
+        )
     blocks = (
         in_blocks(target, gpu_window.pool_calls, x.dtype, to, source, window, kind, tables)
         if is_plane_by_plane(x)

@@ -19,9 +19,12 @@ def random_calls(target: Target, kind: str, out: View, key: View, probability: f
         ValueError: a kind, dtype or layout that there is not
     """
     if out.dtype not in DTYPES.get(kind, ()):
-        raise ValueError(f"no random {kind!r} of {out.dtype}; there are {DTYPES}")
+        raise ValueError(f"there are no random {kind!r} values of {out.dtype}. Choose among {DTYPES}")
     if not out.is_contiguous or not key.is_contiguous or key.size * key.itemsize != 8:
-        raise ValueError("random numbers fill a contiguous view, from a key of 8 bytes")
+        raise ValueError(
+            f"random numbers need a contiguous view and a key of 8 bytes, not strides {out.strides} of {out.shape} and "
+            f"a key of {key.size * key.itemsize} bytes"
+        )
     if out.size == 0:
         return []
     group = 32 if out.itemsize == 8 else 64

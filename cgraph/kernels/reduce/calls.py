@@ -60,7 +60,7 @@ def reduce_calls(
         ValueError: an unknown kind, a shape of `out` that does not fit, a workspace that is missing or too small
     """
     if kind not in KINDS:
-        raise ValueError(f"no reduction is called {kind!r}; these are: {', '.join(KINDS)}")
+        raise ValueError(f"there is no reduction {kind!r}. Choose one of {', '.join(KINDS)}")
     shape = np.broadcast_shapes(*(x.shape for x in xs))
     views = tuple(broadcast(x, shape) for x in xs)
     out = without_axes(out, len(shape), axes)

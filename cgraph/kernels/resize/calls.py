@@ -96,7 +96,7 @@ def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarr
         return i
     if coordinates in ("half_pixel", "pytorch_half_pixel"):
         return (i + 0.5) / scale - 0.5
-    raise ValueError(f"coordinates {coordinates!r} are none of {', '.join(COORDINATES)}")
+    raise ValueError(f"there are no coordinates {coordinates!r}. Choose one of {', '.join(COORDINATES)}")
 
 
 def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
@@ -108,7 +108,7 @@ def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
         "ceil": lambda: np.ceil(at),
     }
     if rounding not in how:
-        raise ValueError(f"rounding {rounding!r} is none of {', '.join(ROUNDINGS)}")
+        raise ValueError(f"there is no rounding {rounding!r}. Choose one of {', '.join(ROUNDINGS)}")
     return how[rounding]().astype(np.int64)
 
 

@@ -10,6 +10,8 @@ from cgraph.kernels.views.layout import access_of, merge_axes, outer_table, perm
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import replace
 
+KINDS = ("softmax", "log_softmax", "logsumexp")
+
 
 def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> list[Call]:
     """``softmax``, ``log_softmax`` or ``logsumexp`` of `x` along `axis` (>= 0).
@@ -19,8 +21,8 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
     Raises
         ValueError: an unknown kind, or `out` of another shape
     """
-    if kind not in ("softmax", "log_softmax", "logsumexp"):
-        raise ValueError(f"no function along an axis is called {kind!r}")
+    if kind not in KINDS:
+        raise ValueError(f"there is no function {kind!r} along an axis. Choose one of {', '.join(KINDS)}")
     out = with_axis(out, x, axis) if kind == "logsumexp" else out
     if out.shape != x.shape or out.dtype != x.dtype:
         raise ValueError(f"{kind} of {x.dtype}{x.shape} does not fit {out.dtype}{out.shape}")

@@ -42,9 +42,9 @@ STATUS = ir.IntType(32)
 ARRAYS = "numba.np.arraymath"
 OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 REFUSED = {  # by what stands in a function's text
-    r"@NRT_(MemInfo_alloc|MemInfo_new|Allocate)": "makes arrays, lists or text, for which kernels have no memory",
-    r"@Py[A-Z_]": "uses Python's objects, as print does, which kernels cannot",
-    r"pickledata": "raises exceptions, which kernels cannot",
+    r"@NRT_(MemInfo_alloc|MemInfo_new|Allocate)": "allocates arrays, lists or text. Write into the output",
+    r"@Py[A-Z_]": "uses Python objects, as print does, which kernels cannot. Remove them",
+    r"pickledata": "raises exceptions, which kernels cannot. Return NaN instead",
 }
 
 
@@ -158,7 +158,7 @@ def load_arrays_alone() -> None:
 def require_scipy() -> None:
     """ImportError where SciPy is not installed."""
     if find_spec("scipy") is None:
-        raise ImportError("SciPy is not installed")
+        raise ImportError("SciPy is not installed: pip install scipy")
 
 
 class NumbaFunction:
@@ -171,13 +171,17 @@ class NumbaFunction:
         """`own`: its mathematics are this project's."""
         refused, signature = f"kernel {function.label} ({function.where})", tuple(arguments)
         if user_function(function.python) != function:
-            raise NoKernelError(f"{refused} reads a value that has changed since the graph was built")
+            raise NoKernelError(
+                f"{refused} reads a value that has changed since the graph was built. Build the graph again"
+            )
         try:
             load_arrays_alone()
             compiled = njit(**OPTIONS)(function.python)
             compiled.compile(signature)
         except Exception as error:  # Numba's own, and what it meets, as an AttributeError where a module lacks a name
-            raise NoKernelError(f"{refused} is no code that Numba compiles: {error}") from None
+            raise NoKernelError(
+                f"{refused} is not code that Numba compiles: {error}. Rewrite it, or omit compile="
+            ) from None
         overload = compiled.overloads[signature]
         text = overload.library.get_llvm_str()
         for sign, what in REFUSED.items():
@@ -196,7 +200,9 @@ class NumbaFunction:
     def result(self) -> Val:
         """The number that it has returned. NoKernelError where it returns none."""
         if not isinstance(self.returns, types.Integer | types.Float | types.Boolean):
-            raise NoKernelError(f"{self.refused} returns {self.returns}, which is no number")
+            raise NoKernelError(
+                f"{self.refused} returns {self.returns}, which is not a number. Return an integer, a float or a bool"
+            )
         return self.room.as_dtype(code_of(as_dtype(self.returns))).load()
 
 

@@ -123,10 +123,14 @@ def require_whole_blocks(*values: BlockedView | None) -> None:
     for x in values:
         if x is not None and not (x.starts_a_block and x.ends_a_block):
             end = x.channel_offset + x.c
-            raise ValueError(f"channels {x.channel_offset} to {end} do not fill whole blocks of {x.lanes}")
+            raise ValueError(
+                f"channels {x.channel_offset} to {end} do not fill whole blocks of {x.lanes}. Use copy_channels_calls"
+            )
 
 
 def require_first_lane(x: BlockedView) -> None:
     """ValueError when a value starts inside a block. A last block may be shared where filters are zero beyond `c`."""
     if not x.starts_a_block:
-        raise ValueError(f"channel offset {x.channel_offset} is no multiple of {x.lanes} lanes")
+        raise ValueError(
+            f"channel offset {x.channel_offset} is not a multiple of {x.lanes} lanes. Use copy_channels_calls"
+        )

@@ -42,9 +42,11 @@ class ConvShape(Record):
 
     def __post_init__(self) -> None:
         if self.c % self.groups or self.k % self.groups:
-            raise ValueError(f"{self.groups} groups do not divide {self.c} and {self.k} channels")
+            raise ValueError(
+                f"{self.groups} groups do not divide {self.c} and {self.k} channels. Choose groups= that divides both"
+            )
         if self.is_plain and self.groups != 1:
-            raise ValueError("plain images are read with one group only")
+            raise ValueError(f"plain images need one group, not {self.groups}. Convert them to channel-blocked images")
 
     @cached_property
     def lanes(self) -> int:

@@ -40,7 +40,7 @@ def same_planes(out: Images, x: Images) -> tuple[Planes, Planes]:
     """The planes of a result and of its operand. ValueError when layout, images or channels differ."""
     planes = planes_of(out), planes_of(x)
     if isinstance(out, BlockedView) != isinstance(x, BlockedView):
-        raise ValueError("no change of layout here: both values laned, or both plain")
+        raise ValueError("values of one layout are needed, both channel-blocked or both plain. Convert one first")
     if (planes[0].n, planes[0].count) != (planes[1].n, planes[1].count):
-        raise ValueError(f"images and planes differ: {planes[0]} and {planes[1]}")
+        raise ValueError(f"numbers of images or planes differ: {planes[0]} and {planes[1]}")
     return planes

@@ -19,7 +19,7 @@ def broadcast(x: View, shape: tuple[int, ...]) -> View:
     have = (1,) * missing + x.shape
     steps = (0,) * missing + x.strides
     if missing < 0 or any(n not in (1, m) for n, m in zip(have, shape)):
-        raise ValueError(f"a view of shape {x.shape} does not broadcast to {shape}")
+        raise ValueError(f"a view of shape {x.shape} does not broadcast to {shape}: an axis must be equal or 1")
     return View(x.at, shape, tuple(s if n == m else 0 for n, m, s in zip(have, shape, steps)), x.dtype)
 
 

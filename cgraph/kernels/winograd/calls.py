@@ -46,7 +46,9 @@ class Winograd(Record):
 
     def __post_init__(self) -> None:
         if not is_winograd(self.shape):
-            raise ValueError(f"Winograd needs 3 x 3 filters, stride 1, one group, images in lanes: {self.shape}")
+            raise ValueError(
+                f"Winograd needs 3 x 3 filters, stride 1, one group and channel-blocked images, not {self.shape}"
+            )
 
     @property
     def points(self) -> int:
@@ -150,7 +152,7 @@ def winograd_calls(
     require_first_lane(x)
     check_result(shape, out, residual)
     if (x.n, x.c, x.h, x.w, x.lanes) != (plan.n, shape.c, shape.h, shape.w, shape.lanes) or out.n != plan.n:
-        raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {plan}")
+        raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] do not fit {plan}")
     inside = scratch_pointer(workspace, plan.nbytes)
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     parts = [KernelCalls((), (biases,))]

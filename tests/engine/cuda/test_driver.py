@@ -220,15 +220,15 @@ def test_a_child_of_a_fork_is_refused(library, monkeypatch):
         ({"count": 0}, "finds no device"),
         ({"failures": {"cuInit": 100}}, "finds no device"),
         ({"failures": {"cuInit": 999}}, r"cuInit.*\(999\)"),
-        ({"major": 7, "minor": 0}, "compute capability 7.0; 7.5 is the least"),
-        ({"version": 11080}, "driver is of CUDA 11.8; 12.0 is the least"),
+        ({"major": 7, "minor": 0}, "compute capability 7.0; at least 7.5 is needed"),
+        ({"version": 11080}, "driver supports CUDA 11.8; at least 12.0 is needed"),
     ],
 )
 def test_a_device_that_cannot_be_used_is_refused_with_the_reason(library, change, text):
     for name, value in change.items():
         setattr(library, name, value)
     with pytest.raises(
-        EngineError, match=rf"engine 'cuda' cannot run here: .*{text}.*'cuda-sim' runs the same kernels"
+        EngineError, match=rf"engine 'cuda' cannot run here: .*{text}.*engine='cuda-sim', which runs the same kernels"
     ):
         training("cuda")
 

@@ -84,7 +84,7 @@ PLANTED = {
         "\tsetp.lt.u32 \t%p1, %r1, 16;\n\t@%p1 bra \t$L_end;\n"
         "\tshfl.sync.bfly.b32 \t%r4, %r1, 16, 31, -1;\n$L_end:\n",
     ),
-    "an instruction that is not known": ("not known", "\tfrobnicate.b32 \t%r4, %r1;\n"),
+    "an instruction that is not known": ("does not know", "\tfrobnicate.b32 \t%r4, %r1;\n"),
     "a trap": ("gives up", "\ttrap;\n"),
 }  # fmt: skip
 

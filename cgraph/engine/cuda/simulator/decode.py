@@ -23,14 +23,14 @@ U4, U8, PREDICATE = np.dtype("u4"), np.dtype("u8"), np.dtype(bool)
 def decode(i: Instruction, kernel: PtxKernel) -> Do:
     """What an instruction that is no branch does to a run. Fault for one that is not known."""
     if i.guard:
-        raise Fault(f"a guard before another instruction than a branch: {i.line}")
+        raise Fault(f"a guard before an instruction that is not a branch: {i.line}")
     if i.name in MAKERS:
         return MAKERS[i.name](i, kernel)
     if i.name in meaning.UFUNCS:
         return one_ufunc(i, kernel)
     if i.name in meaning.FUNCTIONS:
         return one_function(i, kernel)
-    raise Fault(f"an instruction that is not known: {i.line}")
+    raise Fault(f"an instruction that the simulator does not know: {i.line}")
 
 
 def one_ufunc(i: Instruction, kernel: PtxKernel) -> Do:
@@ -282,7 +282,7 @@ class Values(dict):
         else:
             value = self.register(text)
             if value.dtype.itemsize < dtype.itemsize:
-                raise Fault(f"{text} is narrower than what is read of it")
+                raise Fault(f"{text} is narrower than the type it is read as")
             step = value.dtype.itemsize // dtype.itemsize
             value = value.view(dtype)[::step] if step > 1 else value.view(dtype)
         self[key] = value

@@ -153,7 +153,7 @@ def basic_blocks(body: str) -> tuple[tuple[tuple[Instruction, ...], ...], dict[s
 def instruction(line: str) -> Instruction:
     match = LINE.match(line)
     if match is None:
-        raise Fault(f"a line that is not known: {line}")
+        raise Fault(f"a line that the simulator does not know: {line}")
     guard, op, rest = match.groups()
     name, *modifiers = op.split(".")
     operands = tuple(x.strip() for x in OPERAND.findall(rest))
