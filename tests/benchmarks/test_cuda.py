@@ -21,6 +21,6 @@ def test_no_gpu_is_said(monkeypatch, capsys):
     def none():
         raise EngineError("there is no NVIDIA driver on this machine")
 
-    monkeypatch.setattr(cuda, "described", none)
+    monkeypatch.setattr(cuda, "describe_gpus", none)
     cuda.main()
     assert capsys.readouterr().out == "nothing is measured: there is no NVIDIA driver on this machine\n"
