@@ -1,4 +1,4 @@
-"""cgraph: array expressions become a graph, a plan of every byte, and compiled kernels that run it.
+"""cgraph: array expressions become a graph, a plan of every byte, and compiled kernels.
 
 Everything is loaded when it is first named, so that a process which runs a saved function loads little.
 Type checkers read `__init__.pyi`, which is generated.
@@ -83,7 +83,7 @@ _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """A public name: a class or function of NAMES, an op's function, a package of file formats or pictures."""
+    """Return a public name: a class or function of NAMES, an op's function, a subpackage."""
     if name in _MODULE_OF:
         if _MODULE_OF[name] not in APART:
             _functions()
@@ -103,7 +103,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _functions() -> dict[str, Any]:
-    """The functions of all ops by name, which nodes look up for their operators and methods."""
+    """Return the functions of all ops by name, which nodes look up for their operators and methods."""
     import_module("cgraph.function")
     return import_module("cgraph.ir.graph").OPS
 

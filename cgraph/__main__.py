@@ -1,4 +1,4 @@
-"""``python -m cgraph``: the command line, where the script `cgraph` is not on the path."""
+"""``python -m cgraph``: the command line, if the script `cgraph` is not on the path."""
 
 from cgraph.cli import program
 

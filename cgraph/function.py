@@ -1,4 +1,4 @@
-"""compile: an engine lowers, plans and makes a program; calling the Function that comes out; update edges."""
+"""compile, and the Function that it returns: a graph lowered, planned and compiled by an engine, with update edges."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -86,7 +86,7 @@ def compile(
 
 
 def check_request(request: Request) -> None:
-    """Refuse what cannot be compiled, naming it."""
+    """Raise GraphError or ShapeError for a graph that cannot be compiled."""
     inputs, updates = request.inputs, request.updates
     if not request.roots:
         raise GraphError("compile needs at least one output or update edge")
@@ -107,7 +107,7 @@ def check_request(request: Request) -> None:
 
 
 def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[int, RowPort]:
-    """The outputs that are given away by rows, by position. GraphError where `rows` cannot be what it says."""
+    """Return the outputs that are streamed by rows, by position. GraphError if `rows` does not fit."""
     row_values, inputs = set(how.rows), set(request.inputs)
     outputs = {i: x for i, x in enumerate(request.outputs) if x in row_values - inputs}
     for x in how.rows:
@@ -125,7 +125,7 @@ def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[i
 
 
 class Function(Runner):
-    """A compiled graph: call it with arrays for its inputs. Changes: arenas, and the Vars of its update edges.
+    """A compiled graph: call it with arrays for its inputs. Mutable: its arenas, and the Vars of its update edges.
 
     Fields
         outputs, inputs, updates: those given to `compile`, after passes and lowering
@@ -169,7 +169,7 @@ class Function(Runner):
         graph: bytes | None = None,
         names: Sequence[str] = (),
     ) -> None:
-        """Write it as a folder that `cgraph.load` runs without compiling anything: see docs/saved.md.
+        """Write a folder that `cgraph.load` runs without compiling: see docs/saved.md.
 
         Parameters
             folder: where there is nothing yet
@@ -189,11 +189,12 @@ class Function(Runner):
 
     # -- pictures, reports and traces are slots: modules above this one provide them ------------------------------
     def report(self) -> Any:
-        """Bytes by step, the peak and what is in use there; printing it gives a table: see `cgraph.view.report`."""
+        """Return bytes by step, the peak and the values in use there; printed it is a table: see
+        `cgraph.view.report`."""
         return slots.report(self)
 
     def trace(self, path: str | os.PathLike, /, *args: Any, **named: Any) -> None:
-        """Time the steps for these inputs, and write what Perfetto and Chrome open: see `cgraph.view.trace`."""
+        """Time the steps for these inputs, and write a trace for Perfetto and Chrome: see `cgraph.view.trace`."""
         slots.write_trace(self, path, args, named)
 
     def _repr_html_(self) -> str | None:
@@ -204,7 +205,7 @@ class Function(Runner):
 
 
 class RowsFunction(ByRows, Function):
-    """A Function of images that are never whole in memory: they come and go by rows.
+    """A Function of images that are streamed by rows and never whole in memory.
 
     A call takes, for an input that `rows` named, an array (perhaps in a mapped file, of which some rows at a time are
     read) or an iterator of rows, arrays ``[n, c, w]`` or ``[n, c, rows, w]``; and for such an output, ``out=`` takes an
@@ -227,7 +228,7 @@ class RowsFunction(ByRows, Function):
 
 @public
 def eval(node: NodeLike) -> np.ndarray:
-    """Compute one node now; the Function is remembered for the next time.
+    """Compute one node now; the Function is cached for the next time.
 
     The latest 64 are, as long as they take no more than 32 MiB together; the last one always.
     """
@@ -244,5 +245,5 @@ EVALUATED = FunctionCache(most=64, most_nbytes=32 << 20)
 
 @public
 def item(node: NodeLike) -> float | int | bool:
-    """The value of a node of one element, computed now, as a Python number."""
+    """Return the value of a node of one element, computed now, as a Python number."""
     return eval(node).item()

@@ -1,4 +1,4 @@
-"""A plugin for mypy: NumPy's functions and operators give a Node where one is among their operands.
+"""A mypy plugin: NumPy's functions and operators return a Node if an operand is one.
 
 NumPy's own stubs say ndarray there, for a node has an ``__array__``. In a project's settings for mypy:
 ``plugins = ["cgraph.mypy_plugin"]``. Not seen: functions whose stubs take a list of arrays, as ``np.concatenate`` does.
@@ -13,12 +13,12 @@ NODE = "cgraph.ir.graph.Node"
 
 
 def plugin(version: str) -> type[Plugin]:
-    """What mypy calls, whatever its version."""
+    """Return the plugin's class; mypy calls this with its version."""
     return NodePlugin
 
 
 class NodePlugin(Plugin):
-    """Asked for every function and method by its full name."""
+    """The plugin: mypy calls it for every function and method by full name."""
 
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
         return node_if_any if fullname.startswith("numpy.") else None
@@ -29,12 +29,12 @@ class NodePlugin(Plugin):
 
 
 def node_if_any(context: FunctionContext | MethodContext) -> Type:
-    """A Node where an operand is one or holds one, otherwise what NumPy's stubs say."""
+    """Return a Node where an operand is one or holds one, otherwise what NumPy's stubs say."""
     return first_node(x for types in context.arg_types for x in types) or context.default_return_type
 
 
 def node_in(kind: Type) -> Instance | None:
-    """The type Node, where this is one of its classes, or a list, tuple or union with one."""
+    """Return the type Node, where this is one of its classes, or a list, tuple or union with one."""
     kind = get_proper_type(kind)
     if isinstance(kind, Instance):
         for base in kind.type.mro:

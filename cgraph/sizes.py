@@ -1,4 +1,4 @@
-"""compile_sizes: one function of arrays whose sizes vary from call to call: a batch, a sequence, a picture's height.
+"""compile_sizes: one function of arrays whose sizes vary from call to call: batch, sequence length, image height.
 
 Each size has a plan of its own, made when it first comes and kept with those that came last; all of them run in the
 memory of the largest, and share the Vars that the graphs name. Kernels take sizes as arguments, so that a new size
@@ -48,7 +48,7 @@ def compile_sizes(
 
 
 class SizedFunction:
-    """A function of arrays whose sizes vary. Changes: sizes are compiled as they come, and the Vars of update edges.
+    """A function of arrays whose sizes vary. Mutable: it compiles new sizes, and runs change the Vars of update edges.
 
     Fields
         shapes: per input its shape, with names for the sizes that vary
@@ -83,11 +83,11 @@ class SizedFunction:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the memory that all sizes run in."""
+        """Bytes of the shared arenas."""
         return self._rooms.nbytes
 
     def __call__(self, /, *args: Any, out: Any = None, copy: bool = True, **named: Any) -> Any:
-        """Run at the sizes of these arrays; as a Function's call.
+        """Run at the sizes of these arrays, as a Function's call does.
 
         Raises
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
@@ -96,7 +96,7 @@ class SizedFunction:
         return self.at(**self.sizes_of(arrays))(out=out, copy=copy, **arrays)
 
     def ordered(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
-        """Each input's array by name."""
+        """Return each input's array by name."""
         if len(args) > len(self.shapes):
             raise InputError(f"{len(args)} inputs are given, there are {len(self.shapes)}")
         arrays = dict(zip(self.shapes, args))
@@ -111,7 +111,7 @@ class SizedFunction:
         return arrays
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """The sizes that arrays have. InputError where they disagree."""
+        """Return the sizes that arrays have. InputError where they disagree."""
         by_name: dict[str, tuple[int, str]] = {}
         for x, shape in self.shapes.items():
             sizes = np.shape(arrays[x])
@@ -126,7 +126,7 @@ class SizedFunction:
         return {name: by_name[name][0] for name in self.names}
 
     def at(self, **sizes: int) -> Function:
-        """The Function for these sizes; it runs in the same memory, so views of what one returns do not last."""
+        """Return the Function for these sizes; it runs in the same memory, so views of what one returns do not last."""
         if sizes.keys() != set(self.names):
             raise InputError(f"sizes are {', '.join(self.names)}, not {', '.join(sizes) or 'none'}")
         for name, size in sizes.items():
@@ -136,7 +136,7 @@ class SizedFunction:
         return self._making.run(lambda: self._function_of(key))
 
     def _function_of(self, key: tuple[int, ...]) -> Function:
-        """The Function for some sizes, which becomes the one that came last."""
+        """Return the Function for these sizes, and mark it as the latest."""
         function = self._functions.get(key)
         if function is None:
             function = self._compiled_at(dict(zip(self.names, key)))
@@ -148,7 +148,7 @@ class SizedFunction:
         return function
 
     def _compiled_at(self, sizes: Sizes) -> Function:
-        """The graph of these sizes, compiled into the memory of all."""
+        """Compile the graph of these sizes into the shared arenas."""
         built = self.build(sizes)
         if not isinstance(built, tuple) or len(built) not in (2, 3):
             raise GraphError(f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}")
@@ -164,10 +164,10 @@ class SizedFunction:
         return function
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Refused: a saved function has one plan."""
+        """Raise FormatError: a saved function has one plan."""
         raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.names[0]}=…)")
 
 
 def is_shape(x: Any) -> bool:
-    """Whole numbers, and names of sizes that vary."""
+    """Return True for a sequence of integers and names of sizes that vary."""
     return isinstance(x, Sequence) and not isinstance(x, str) and all(isinstance(n, int | str) for n in x)

@@ -1,4 +1,4 @@
-"""Text for terminals: whatever is printed passes through here, and no control character of a file gets through.
+"""Text for terminals: all printed text passes through here, and control characters from files do not.
 
 Names in files (outputs, labels, operators, dimensions, layers), names of files, and errors that quote them are the
 choice of whoever wrote the file. A terminal obeys escape sequences in them: it changes its title, fills the clipboard,
@@ -18,7 +18,7 @@ def visible(text: str, passed: str = "\n\t") -> str:
 
 
 def write(text: str, stream: TextIO | None, before: str = "") -> None:
-    """Write visible text to a stream; nothing where the shell has closed it.
+    """Write visible text to a stream; do nothing if the shell has closed it.
 
     Parameters
         before: the caller's own control characters, such as those that clear a line

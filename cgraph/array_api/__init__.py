@@ -1,4 +1,4 @@
-"""The Python array API standard, 2024.12: arrays that are graphs until somebody asks for a value.
+"""The Python array API standard, 2024.12: lazy arrays that are graphs until a value is needed.
 
     from cgraph import array_api as xp
     x = xp.linspace(0, 1, 1_000_000)

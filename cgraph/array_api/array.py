@@ -1,4 +1,4 @@
-"""The array of the standard: a node while nobody asks for its value, a value from then on."""
+"""The array of the standard: a node until its value is needed, a value from then on."""
 
 import operator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,7 @@ VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12")
 
 
 class Array:
-    """Lazy where it can be, computed when asked. Changes: it is given its value once, and ``x[i] = v`` rebinds it.
+    """An array that is computed when its value is needed. Mutable: it gets its value once, and ``x[i] = v`` rebinds it.
 
     Fields
         _node: what it is computed by; None once there is a value
@@ -36,7 +36,7 @@ class Array:
         self.rebind(node, value, count)
 
     def rebind(self, node: Node | None, value: np.ndarray | None, count: int = 1) -> None:
-        """Be another node, or another value."""
+        """Become another node or another value."""
         self._node, self._value, self._count, self._was, self._leaf = node, value, count, None, None
         if node is not None:
             self._was = ref(node)
@@ -45,7 +45,7 @@ class Array:
                 compute(self)
 
     def settle(self, value: np.ndarray) -> None:
-        """Have this value from now on."""
+        """Take this value and drop the node."""
         self._node, self._value, self._count = None, value, 1
 
     @property
@@ -53,12 +53,12 @@ class Array:
         return self._value is None
 
     def is_of(self, node: Node) -> bool:
-        """Whether this is, or was, the array of a node."""
+        """Return True if this is, or was, the array of a node."""
         return self._was is not None and self._was() is node
 
     @property
     def node(self) -> Node:
-        """Its node; one that holds the value if that is known."""
+        """The node; a leaf with the value once that exists."""
         if self._node is not None:
             return self._node
         alive = self._was() if self._was is not None else None
@@ -70,7 +70,7 @@ class Array:
 
     @property
     def value(self) -> np.ndarray:
-        """Its value, computed now if need be; not to be written."""
+        """The value, computed now if necessary. Do not write it."""
         if self._value is None:
             compute(self)
         return self._value  # type: ignore[return-value]
@@ -105,7 +105,7 @@ class Array:
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
-        """Itself: there is one device."""
+        """Return the array itself: there is one device."""
         if device != "cpu" or stream is not None:
             raise ValueError(f"there is the device 'cpu' and no stream, not {device!r}")
         return self
@@ -145,7 +145,8 @@ class Array:
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """Where the value lies; a copy of what is read-only or runs backwards, which others mistake or write into."""
+        """Export the value in place; a read-only or reversed array is copied, since other libraries misread or write
+        it."""
         value = shareable(self.value)
         if copy is False and value is not self.value:
             raise BufferError("a read-only array, or one that runs backwards, is exported as a copy only")

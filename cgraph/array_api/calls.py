@@ -1,4 +1,4 @@
-"""A call of the standard, lazily by `cgraph.numpy` or at once by NumPy on values.
+"""Calls of the standard: lazy by `cgraph.numpy`, or eager by NumPy on values.
 
 Lazily is tried first. NumPy computes what a graph cannot say, shapes that depend on values, and what is refused; COUNTS
 says how often.
@@ -20,7 +20,7 @@ COUNTS: Counter[tuple[str, str]] = Counter()
 
 
 def wrap(x: Any, count: int) -> Any:
-    """Nodes and NumPy's values as Arrays, in tuples, lists and named tuples too."""
+    """Return nodes and NumPy's values as Arrays, in tuples, lists and named tuples too."""
     if isinstance(x, Node):
         return Array(x, None, count)
     if isinstance(x, np.ndarray | np.generic):
@@ -32,7 +32,7 @@ def wrap(x: Any, count: int) -> Any:
 
 
 def unwrap(x: Any, of: Callable[[Array], Any]) -> Any:
-    """Nodes or values of Arrays, in tuples and lists too."""
+    """Return nodes or values of Arrays, in tuples and lists too."""
     if isinstance(x, Array):
         return of(x)
     return type(x)(unwrap(v, of) for v in x) if type(x) in (tuple, list) else x
@@ -53,7 +53,7 @@ def arrays_in(x: Any) -> list[Array]:
 
 
 def is_complex(x: Any) -> bool:
-    """A number, dtype or Array that is complex, in tuples and lists too."""
+    """Return True for a complex number, dtype or Array, and for tuples and lists with one."""
     if isinstance(x, tuple | list):
         return any(map(is_complex, x))
     if isinstance(x, Array | np.dtype):
@@ -64,7 +64,7 @@ def is_complex(x: Any) -> bool:
 def call_lazily_or_eagerly(
     name: str, lazy: Callable | None, eager: Callable, args: tuple, kwargs: dict[str, Any]
 ) -> Any:
-    """The lazy form where there is one and it does not refuse, else the eager one."""
+    """Call the lazy function if there is one and it does not refuse, otherwise the eager one."""
     arguments = (*args, *kwargs.values())
     if lazy is not None:
         count = 1 + sum(x.count for x in arrays_in(arguments))
@@ -79,7 +79,7 @@ def call_lazily_or_eagerly(
 
 
 def call_eagerly(name: str, eager: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """NumPy's function on values, now."""
+    """Call NumPy's function on values, at once."""
     COUNTS[name, "eager"] += 1
     with np.errstate(all="ignore"):
         return wrap(eager(*unwrap(args, value_of), **unwrap_values(kwargs, value_of)), 1)
@@ -90,7 +90,8 @@ def unwrap_values(kwargs: dict[str, Any], of: Callable[[Array], Any]) -> dict[st
 
 
 def function(name: str, text: str, lazy: Callable | None, eager: Callable, prepare: Callable | None = None) -> Callable:
-    """The standard's function of this signature, as ``x, /, *, axis=None``; `prepare` changes its arguments first."""
+    """Return the standard's function of this signature, as ``x, /, *, axis=None``; `prepare` changes its arguments
+    first."""
     signature = signature_of(text)
     only_positions = all(p.kind is Parameter.POSITIONAL_ONLY for p in signature.parameters.values())
     plain = len(signature.parameters) if only_positions else None  # as many arguments need no binding
@@ -114,7 +115,7 @@ DEFAULTS |= {"'left'": "left", "'reduced'": "reduced", "'backward'": "backward",
 
 
 def signature_of(text: str) -> Signature:
-    """The signature that is written as in Python, without types."""
+    """Return the signature that is written as in Python, without types."""
     parts = [p.strip() for p in text.split(",")]
     slash = parts.index("/") if "/" in parts else 0
     kinds: list[Parameter] = []

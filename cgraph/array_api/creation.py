@@ -1,4 +1,4 @@
-"""New Arrays: values known at once."""
+"""New Arrays, whose values exist at once."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def check_device(device: Any) -> None:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
-    """An Array of numbers, lists or another array; NumPy's arrays are copied unless `copy` is false."""
+    """Return an Array of numbers, lists or another array; NumPy's arrays are copied unless `copy` is false."""
     check_device(device)
     if not isinstance(obj, Array):
         foreign = not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__")
@@ -32,14 +32,14 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def plain(obj: Any) -> Any:
-    """Arrays inside lists as their values."""
+    """Return arrays inside lists as their values."""
     if isinstance(obj, Array):
         return obj.value
     return [plain(x) for x in obj] if isinstance(obj, list | tuple) else obj
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Another library's array, where it lies."""
+    """Return another library's array, where it lies."""
     check_device(device)
     return array_of(np.from_dlpack(x, copy=copy))
 
@@ -100,7 +100,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-    """In another dtype."""
+    """Return the array in another dtype."""
     check_device(device)
     dtype = np.dtype(dtype)
     if x.dtype == dtype:

@@ -24,12 +24,12 @@ __all__ = [*FUNCTIONS, "fftfreq", "rfftfreq"]
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of a transform of n samples."""
+    """Return the frequencies of a transform of n samples."""
     check_device(device)
     return array_of(np.fft.fftfreq(n, d).astype(dtype or np.float64))
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of a transform of n real samples."""
+    """Return the frequencies of a transform of n real samples."""
     check_device(device)
     return array_of(np.fft.rfftfreq(n, d).astype(dtype or np.float64))

@@ -1,4 +1,4 @@
-"""The standard's functions that NumPy has under the same name with the same meaning: by signature, one line each."""
+"""The standard's functions that NumPy has with the same name and meaning: one signature per line."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ vecdot: x1, x2, /, *, axis=-1
 
 
 def floor_divide(x1: Any, x2: Any) -> Any:
-    """As NumPy's, but of infinities what their quotient is: an infinity, a zero with a sign, NaN."""
+    """Divide as NumPy does, except that infinite operands give their quotient: an infinity, a signed zero or NaN."""
     quotient = lazily.floor_divide(x1, x2)
     if quotient.dtype.kind != "f":
         return quotient
@@ -58,7 +58,7 @@ def floor_divide(x1: Any, x2: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """As NumPy's, but 1 + 0j at the positive infinity above the axis, of whatever angle."""
+    """Return NumPy's result, except 1 + 0j at positive infinity above the real axis, whatever the angle."""
     values = lazily.tanh(x)
     if values.dtype.kind != "c":
         return values
@@ -74,12 +74,12 @@ ORDERED = "greater greater_equal less less_equal maximum minimum".split()
 
 
 def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """A Python number beside an Array as an Array of rank 0, so that the number is no part of the graph's structure."""
+    """Return a Python number beside an Array as an Array of rank 0: numbers are not part of a graph's structure."""
     return beside(x1, x2), beside(x2, x1)
 
 
 def ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """`numbers` that are not complex. TypeError otherwise."""
+    """Return `numbers` of operands. TypeError if one is complex."""
     if is_complex((x1, x2)):
         raise TypeError("complex numbers have no order; compare their magnitudes or parts")
     return numbers(x1, x2)
@@ -92,13 +92,13 @@ def beside(x: Any, other: Any) -> Any:
 
 
 def one_of_each(text: str) -> dict[str, str]:
-    """Names and the signature of each: ``all any: x, /``."""
+    """Return names and the signature of each: ``all any: x, /``."""
     rows = (line.partition(": ") for line in text.strip().splitlines())
     return {name: signature for names, _, signature in rows for name in names.split()}
 
 
 def functions_of_lists() -> dict[str, Callable]:
-    """Every function of these lists, by name."""
+    """Return every function of these lists, by name."""
     rows = dict.fromkeys(ONE.split(), "x, /") | dict.fromkeys(TWO.split(), "x1, x2, /") | one_of_each(OTHERS)
     return {
         name: function(

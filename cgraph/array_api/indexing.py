@@ -1,4 +1,4 @@
-"""Elements by position, and what is not lazy as NumPy has it: sorted order, places of what is not 0, limits."""
+"""Indexing, sorting, clipping and searching: functions of the standard that differ from NumPy's."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ def is_basic(part: Any) -> bool:
 
 
 def plain_key(key: Any) -> tuple[Any, ...]:
-    """The key with values in place of Arrays."""
+    """Return the key with values in place of Arrays."""
     return tuple(unwrap(p, value_of) for p in parts_of(key))
 
 
 def get_item(x: Array, key: Any) -> Array:
-    """``x[key]``: of a known value at once, for each number in an index is part of a graph's structure."""
+    """Return ``x[key]``, at once if the value exists: each number of an index is part of a graph's structure."""
     parts = parts_of(key)
     arrays = [p for p in parts if not is_basic(p)]
     if not all(isinstance(p, Array | np.ndarray | list) for p in arrays):
@@ -39,7 +39,7 @@ def get_item(x: Array, key: Any) -> Array:
 
 
 def assign(x: Array, key: Any, value: Any) -> None:
-    """``x[key] = value``: the Array is another value, or another node, from now on."""
+    """Set ``x[key] = value``: the Array becomes another value or another node."""
     if isinstance(value, Array) and np.result_type(x.dtype, value.dtype) != x.dtype:
         raise TypeError(f"{value.dtype} does not fit into {x.dtype}")
     if x.is_lazy and all(map(is_basic, parts_of(key))) and not is_other_kind(value):
@@ -60,7 +60,7 @@ def replace_item(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """The places of what is not 0."""
+    """Return the indices of the elements that are not 0."""
     if not x.ndim:
         raise ValueError("an array of rank 0 has no places")
     return call_eagerly("nonzero", np.nonzero, (x,), {})
@@ -78,23 +78,23 @@ def eager_places(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """Elements in sorted order along an axis."""
+    """Return elements in sorted order along an axis."""
     return call_lazily_or_eagerly("sort", in_order, eager_sort, (x, axis), {"descending": descending})
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The places of elements in sorted order along an axis."""
+    """Return the indices that sort an axis."""
     return call_lazily_or_eagerly("argsort", places_in_order, eager_places, (x, axis), {"descending": descending})
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
-    """Held between two bounds, in its own dtype."""
+    """Limit elements to two bounds, in the operand's dtype."""
     bounds = tuple(b if b is None else _bound(b, x) for b in (min, max))
     return call_lazily_or_eagerly("clip", clip_lazily, np.clip, (x, *bounds), {})
 
 
 def _bound(bound: Any, x: Array) -> Any:
-    """A bound as an Array of the operand's dtype."""
+    """Return a bound as an Array of the operand's dtype."""
     if isinstance(bound, Array):
         return bound
     limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
@@ -110,7 +110,7 @@ def clip_lazily(x: Any, low: Any, high: Any) -> Any:
 
 
 def where(condition: Array, x1: Any, x2: Any, /) -> Array:
-    """x1 where the condition holds, else x2."""
+    """Return x1 where the condition holds, otherwise x2."""
     return _where(condition, beside(x1, x2), beside(x2, x1))
 
 
@@ -118,5 +118,5 @@ _where = function("where", "condition, x1, x2, /", lazily.where, np.where)
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
-    """All broadcast to one shape."""
+    """Return all broadcast to one shape."""
     return list(call_lazily_or_eagerly("broadcast_arrays", lazily.broadcast_arrays, np.broadcast_arrays, arrays, {}))

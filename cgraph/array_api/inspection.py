@@ -1,4 +1,4 @@
-"""Dtypes and their limits, and what the namespace can do."""
+"""Dtypes, their limits, and the capabilities of the namespace."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ DTYPES = {name: np.dtype(name) for name in NAMES}
 
 
 class FloatLimits(NamedTuple):
-    """What `finfo` says of a float dtype, in the standard's words."""
+    """The result of `finfo`, with the standard's field names."""
 
     bits: int
     eps: float
@@ -26,7 +26,7 @@ class FloatLimits(NamedTuple):
 
 
 class IntegerLimits(NamedTuple):
-    """What `iinfo` says of a dtype of whole numbers, in the standard's words."""
+    """The result of `iinfo`, with the standard's field names."""
 
     bits: int
     max: int
@@ -39,34 +39,34 @@ def dtype_in(x: Any) -> Any:
 
 
 def finfo(type: Any, /) -> FloatLimits:
-    """The limits of a float dtype."""
+    """Return the limits of a float dtype."""
     f = np.finfo(dtype_in(type))
     return FloatLimits(f.bits, float(f.eps), float(f.max), float(f.min), float(f.smallest_normal), f.dtype)
 
 
 def iinfo(type: Any, /) -> IntegerLimits:
-    """The limits of a dtype of whole numbers."""
+    """Return the limits of a dtype of whole numbers."""
     i = np.iinfo(dtype_in(type))
     return IntegerLimits(i.bits, int(i.max), int(i.min), i.dtype)
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """May one dtype become another without loss?"""
+    """Return True if one dtype can become another without loss."""
     return bool(np.can_cast(dtype_in(from_), to))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype of all together."""
+    """Return the dtype of a combination of operands."""
     return np.result_type(*map(dtype_in, arrays_and_dtypes))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Is the dtype of a kind, or one of several?"""
+    """Return True if the dtype is of a kind, or of one of several."""
     return bool(np.isdtype(dtype, kind))
 
 
 class Information:
-    """What `__array_namespace_info__` says."""
+    """The object that `__array_namespace_info__` returns."""
 
     def capabilities(self) -> dict[str, Any]:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 32}

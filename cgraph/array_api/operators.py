@@ -1,4 +1,4 @@
-"""Python's operators, and attributes that are functions of the namespace, given to `Array`."""
+"""Python's operators for `Array`, and its attributes that are functions of the namespace."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ KINDS = {bool: "b", int: "iufc", float: "fc", complex: "fc"}
 
 
 def fits(x: Array, other: Any) -> bool:
-    """Whether an operator takes this. TypeError for a number that the dtype does not hold."""
+    """Return True if an operator takes this operand. TypeError for a number that the dtype cannot hold."""
     if isinstance(other, Array):
         return True
     if type(other) not in KINDS:
@@ -29,7 +29,7 @@ def fits(x: Array, other: Any) -> bool:
 
 
 def give(python: str, name: str) -> None:
-    """One operator, forward, reflected and in place."""
+    """Add one operator to Array: forward, reflected and in place."""
     f = FUNCTIONS[name]
 
     def forward(self: Array, other: Any, /) -> Any:
@@ -52,7 +52,7 @@ def give(python: str, name: str) -> None:
 
 
 def give_all(namespace: Any) -> None:
-    """Every operator, indexing, and the namespace itself."""
+    """Add every operator, indexing and the namespace to Array."""
     for python, name in (TWO | COMPARISONS).items():
         give(python, name)
     for python, name in ONE.items():

@@ -20,13 +20,13 @@ ONE_THREAD = 1 << 16  # elements, up to which starting other threads takes longe
 
 
 class Leaf(Var):
-    """A Var that is the value of an Array."""
+    """A Var that stands for the value of an Array."""
 
     __slots__ = ("_constant",)
 
 
 def leaf(value: np.ndarray) -> Leaf:
-    """A leaf of the graph that holds this value, which must not change any more."""
+    """Return a leaf of the graph for this value, which must not change any more."""
     node = Leaf(value.shape, value.dtype)
     node._constant = value  # type: ignore[attr-defined]
     return node
@@ -39,7 +39,7 @@ ARRAYS: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def compute(array: Any) -> None:
-    """Give an Array its value, and all Arrays whose nodes it is computed of theirs."""
+    """Compute the value of an Array, and of all Arrays whose nodes it depends on."""
     order, leaf_values = walk(array.node)
     places = {id(n): i for i, n in enumerate(order)}
     below = [x for n in order if (x := of_node(n)) is not None and x.is_lazy and x is not array]
@@ -55,7 +55,7 @@ def compute(array: Any) -> None:
 
 
 def walk(root: Node) -> tuple[list[Node], dict[int, np.ndarray]]:
-    """The nodes that `root` needs, operands first, down to those whose value is known; and those values by identity."""
+    """Return the nodes that `root` needs, operands first, down to those with values; and these values by identity."""
     order: list[Node] = []
     leaf_values: dict[int, np.ndarray] = {}
     ids: set[int] = set()
@@ -86,13 +86,13 @@ def known_value(node: Node) -> np.ndarray | None:
 
 
 def of_node(node: Node) -> Any:
-    """The Array alive that has, or had, this node."""
+    """Return the living Array that has, or had, this node."""
     array = ARRAYS.get(id(node))
     return array if array is not None and array.is_of(node) else None
 
 
 def compile_structure(order: list[Node], leaf_values: dict[int, np.ndarray], outputs: list[Node]) -> Function:
-    """A Function of graphs of this structure, whose inputs are the known values in their order."""
+    """Return a Function of graphs of this structure. Its inputs are the values of leaves, in their order."""
     inputs = {id(n): Var(n.shape, n.dtype) for n in order if id(n) in leaf_values}
     copies: dict[int, Node] = dict(inputs)
     for n in order:

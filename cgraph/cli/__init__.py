@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are visible text."""
+    """An argument parser that shows messages as visible text."""
 
     def error(self, message: str) -> NoReturn:
         super().error(visible(message))
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """What is written on the command line; what no command knows is refused with the usage of the one that is given."""
+    """Parse the command line; refuse unknown arguments with the usage of the command."""
     args, unknown = parser_of(names_for(arguments)).parse_known_args(arguments)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -68,7 +68,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def status_of(args: argparse.Namespace) -> int:
-    """The exit status of a command that has run."""
+    """Run a command and return its exit status."""
     try:
         status = args.run(args)
         if sys.stdout is not None:  # as it is where the shell has closed it
@@ -84,19 +84,19 @@ def status_of(args: argparse.Namespace) -> int:
 
 
 def say(text: str) -> None:
-    """One line on standard error, where a bar may stand."""
+    """Write one line to standard error, over a progress bar if there is one."""
     write(f"cgraph: {text}\n", sys.stderr, before=line_start(sys.stderr))
 
 
 def text_of(error: Exception) -> str:
-    """What an error says; of the system's ones the file, and what is wrong with it."""
+    """Return the message of an error; for a system error the file and the reason."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
-    """A parser that knows these commands, whose modules are loaded."""
+    """Return a parser that knows these commands, whose modules are loaded."""
     parser = Parser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
     parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
@@ -108,18 +108,18 @@ def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """A parser of all commands, for `completion`."""
+    """Return a parser of all commands, for `completion`."""
     return parser_of(COMMANDS)
 
 
 def names_for(arguments: Sequence[str]) -> list[str]:
-    """The command that is asked for, so that nothing else is loaded; all, where that is not plain."""
+    """Return the requested command, so that no other module is loaded; all commands if it is not clear."""
     asked = next((x for x in arguments if not x.startswith("-")), "")
     return [asked] if asked in COMMANDS else [*COMMANDS]
 
 
 def forget_output() -> None:
-    """What is still to be printed goes nowhere, so that Python's own flush at the end does not fail again."""
+    """Discard pending output, so that Python's flush at exit does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -7,14 +7,14 @@ UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def whole_number(text: str) -> int:
-    """0 or more."""
+    """Parse an integer of at least 0."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
 
 
 def byte_count(text: str) -> int:
-    """A number of bytes, as ``4096`` or ``4KiB``."""
+    """Parse a number of bytes, such as ``4096`` or ``4KiB``."""
     unit = next((unit for unit in UNITS if text.endswith(unit)), "")
     number = text.removesuffix(unit).strip()
     if not (number.isascii() and number.isdigit()):
@@ -23,7 +23,7 @@ def byte_count(text: str) -> int:
 
 
 def why(error: Exception) -> str:
-    """What is wrong with a file, whose name the system's errors have, too."""
+    """Return the reason of an error without the file's name."""
     told = error.strerror if isinstance(error, OSError) else None
     return told or str(error) or "the file is cut off"
 
@@ -50,7 +50,7 @@ def add_half(parser: argparse.ArgumentParser) -> None:
 
 
 def half(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of `compile` for half precision that were asked for."""
+    """Return the requested options of `compile` for half precision."""
     return {name: getattr(args, name) for name in ("weights_dtype", "precision") if getattr(args, name)}
 
 

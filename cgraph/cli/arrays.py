@@ -1,4 +1,4 @@
-"""Inputs from the command line: arrays from files, pictures and sounds among them."""
+"""Inputs from the command line: array files, pictures and sounds."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from cgraph.storage.cell import Variable
 def read_inputs(
     texts: Sequence[str], inputs: Sequence[Variable], look: Look, values: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """An array for every input.
+    """Return an array for every input.
 
     Parameters
         texts: ``FILE``, in the model's order, or ``NAME=FILE``; a .npz file gives several by name
@@ -39,7 +39,7 @@ def read_inputs(
 def arrays_of(
     text: str, inputs: Sequence[Variable], earlier: dict[str, np.ndarray], look: Look
 ) -> dict[str, np.ndarray]:
-    """What one ``--input`` gives, by input name."""
+    """Return the arrays of one ``--input``, by input name."""
     by_name = {x.name: x for x in inputs}
     check_name(text, by_name)
     name, equals, file = text.partition("=")
@@ -64,13 +64,13 @@ def arrays_of(
 
 
 def check_name(text: str, names: Collection[str]) -> None:
-    """FormatError where ``NAME=FILE`` names no input, and is no file's name either."""
+    """Raise FormatError if ``NAME=FILE`` names neither an input nor a file."""
     name, equals, _ = text.partition("=")
     if equals and name not in names and not Path(text).exists():
         raise FormatError(f"there is no input {name!r}; there are {', '.join(names)}")
 
 
 def read_array(path: Path, x: Variable) -> np.ndarray:
-    """A .npy file. A number of another dtype of the same kind is converted, another shape is not."""
+    """Read a .npy file. A dtype of the same kind is converted; the shape must fit."""
     array = read_npy(path)
     return np.asarray(array, x.spec.dtype) if np.can_cast(array.dtype, x.spec.dtype, "same_kind") else np.asarray(array)

@@ -1,4 +1,4 @@
-"""``cgraph bench MODEL``: time of a run, alone or beside onnxruntime in the same process."""
+"""``cgraph bench MODEL``: time runs of a model, alone or beside onnxruntime in the same process."""
 
 import argparse
 import json
@@ -75,7 +75,7 @@ def as_list(outputs: Any) -> list[np.ndarray]:
 
 
 def random_inputs(model: CliModel) -> dict[str, np.ndarray]:
-    """Floats of the normal distribution, small whole numbers, from a fixed seed."""
+    """Return random inputs from a fixed seed: normal floats, small integers."""
     rng = np.random.default_rng(0)
     return {
         x.name: rng.standard_normal(x.shape).astype(x.dtype)
@@ -86,7 +86,7 @@ def random_inputs(model: CliModel) -> dict[str, np.ndarray]:
 
 
 def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> Run:
-    """A run of the same file by onnxruntime with so many threads."""
+    """Return a run of the same file by onnxruntime with so many threads."""
     if not path.endswith(".onnx"):
         raise FormatError(f"{path}: only .onnx files can be compared with onnxruntime")
     try:
@@ -100,7 +100,7 @@ def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> R
 
 
 def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
-    """Seconds of each run, one engine after the other, so that what disturbs one disturbs all.
+    """Return the seconds of each run, engines taking turns so that a disturbance affects all.
 
     Each turn rests first and runs once uncounted: threads of the engine before have gone to sleep, its own are awake.
     """
@@ -117,7 +117,7 @@ def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
 
 
 def difference(x: np.ndarray, y: np.ndarray) -> float:
-    """The largest difference of two outputs, relative to the largest value; infinite when shapes differ."""
+    """Return the largest difference of two outputs, relative to the largest value; infinite when shapes differ."""
     if x.shape != y.shape:
         return float("inf")
     scale = max(float(np.abs(y).max()), 1e-30) if y.size else 1.0
@@ -125,7 +125,7 @@ def difference(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def lines_of(facts: dict[str, Any], against: str | None) -> list[str]:
-    """The facts as text."""
+    """Return the facts as text."""
     lines = [
         f"{facts['model']}: load and compile {facts['load_and_compile_seconds']:.2f} s, {facts['threads']} threads, "
         f"arena {bytes_text(facts['plan_nbytes'])}"

@@ -1,4 +1,4 @@
-"""``cgraph completion SHELL``: a script with which a shell completes commands, options and files."""
+"""``cgraph completion SHELL``: print a script that completes commands, options and files."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The curve of ``cgraph plan MODEL --budget BYTES``: bytes of the arena against what each plan costs in calls."""
+"""The curve of ``cgraph plan MODEL --budget BYTES``: bytes of the arena against the cost of each plan in calls."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class Curve(Record):
 
 
 def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
-    """The plans that `compile` makes of a model within a budget and within others. Time: up to twice a compile."""
+    """Plan a model within a budget and within others, as `compile` does. Time: up to twice a compile."""
     engine, strategy = CpuEngine(), strategy_named(memory)
     free = model.compiled(memory=memory, engine=engine).compiled
     assert free is not None
@@ -65,7 +65,7 @@ def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
 
 
 def regions_of(choice: Choice) -> list[dict[str, Any]]:
-    """The regions of a plan: their steps, where in the arena their frames are, and every band and slide inside."""
+    """Return the regions of a plan: their steps, the arena offsets of their band buffers, and all bands and slides."""
     (candidate, plan), regions = choice, []
     layout = candidate.layout
     for step, node in enumerate(layout.steps):
@@ -86,12 +86,12 @@ def regions_of(choice: Choice) -> list[dict[str, Any]]:
 
 
 def vars_of(record: Record) -> dict[str, Any]:
-    """Its numbers by name."""
+    """Return the integers of a record by name."""
     return {name: value for name in record._fields if isinstance(value := getattr(record, name), int)}
 
 
 def point(baseline: Choice, choice: Choice, asked: bool) -> Point:
-    """A plan beside the one that changes nothing."""
+    """Return a plan compared with the one without changes."""
     (bands, slides, steps), before = counts(choice[0].layout), counts(baseline[0].layout)
     again = steps - before[2]
     calls = bands + slides + steps - sum(before)
@@ -100,7 +100,7 @@ def point(baseline: Choice, choice: Choice, asked: bool) -> Point:
 
 
 def counts(layout: Layout) -> tuple[int, int, int]:
-    """Bands beyond one of each step, slides of rows, and steps, those in regions counted one by one."""
+    """Return the number of bands beyond one per step, of row slides, and of steps, counting those in regions."""
     regions = [node.op for node in layout.steps if isinstance(node.op, Stream)]
     inner = sum(len(op.inner) for op in regions)
     slides = sum(move.slides for op in regions for move in op.frame.moves)
@@ -109,7 +109,7 @@ def counts(layout: Layout) -> tuple[int, int, int]:
 
 
 def curve_lines(points: tuple[Point, ...]) -> list[str]:
-    """A table; the plan within the budget is marked."""
+    """Return a table; the plan within the budget is marked."""
     whole = max(points[0].nbytes, 1)
     return [
         f"  {'bytes':>14}{'saving':>9}{'bands':>8}{'again':>7}{'calls':>8}{'ms':>9}  means",

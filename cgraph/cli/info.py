@@ -1,4 +1,4 @@
-"""``cgraph info``: what kernels are made for, how many threads they get, and where they are kept."""
+"""``cgraph info``: show the processor, the number of threads, and the kernel cache."""
 
 import argparse
 import json
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def gather() -> dict[str, Any]:
-    """The facts: counts, bytes, versions and names; None for what there is not."""
+    """Return the facts: counts, bytes, versions and names; None for what there is not."""
     target, folder = host_target(), store().folder
     files = kernel_files(folder)
     gpus, reason = gpu_lines()
@@ -74,7 +74,7 @@ def gather() -> dict[str, Any]:
 
 
 def gpu_lines() -> tuple[list[str], str | None]:
-    """A line for each GPU, or why there is none."""
+    """Return a line for each GPU, or why there is none."""
     try:
         return describe_gpus(), None
     except EngineError as error:
@@ -82,7 +82,7 @@ def gpu_lines() -> tuple[list[str], str | None]:
 
 
 def kernel_files(folder: CacheFolder | None) -> list[int]:
-    """Bytes of each kernel on disk."""
+    """Return bytes of each kernel on disk."""
     if folder is None:
         return []
     return [nbytes for _, nbytes, name in folder.entries() if name.endswith((".o", ".ptx"))]

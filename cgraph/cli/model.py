@@ -32,7 +32,7 @@ REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 class CliModel(Record):
-    """A graph to be compiled, or one that is compiled already.
+    """A model from the command line: a graph to compile, or a compiled Function.
 
     Fields
         outputs, inputs, updates: as `compile` takes them
@@ -49,7 +49,7 @@ class CliModel(Record):
     read: Read | None = None
 
     def compiled(self, **options: Any) -> Function:
-        """The Function: the user's own, unless `options` of `compile` ask for another."""
+        """Return the Function: the user's own, unless `options` of `compile` ask for another."""
         if self.function is not None and not options:
             return self.function
         if self.read is not None:
@@ -58,7 +58,7 @@ class CliModel(Record):
 
 
 class ModelOptions(Record):
-    """What a file alone does not say.
+    """Options that a model file does not contain.
 
     Fields
         shapes: sizes of symbolic dimensions, and whole shapes of inputs, by name
@@ -96,7 +96,7 @@ def onnx_from(source: Path | bytes, name: str, options: ModelOptions) -> CliMode
 
 
 def arguments_of(error: UnknownError) -> str:
-    """What an error asks for, as it is written on the command line."""
+    """Return the options that would answer an error, as written on the command line."""
     shapes = [f"--shape {name}={'x'.join(map(str, np.atleast_1d(n)))}" for name, n in error.shapes.items()]
     values = " ".join(shapes + [f"--constant {name}=VALUE" for name in error.constants])
     return " or ".join(filter(None, (*(f"--maximum {name}=N" for name in error.maximum), values)))
@@ -123,7 +123,7 @@ READERS: dict[str, Callable[[Path, ModelOptions], CliModel]] = dict(
 
 
 def model_from(args: argparse.Namespace, invent: bool = True) -> CliModel:
-    """The model that the arguments of `add_model` name."""
+    """Return the model that the arguments of `add_model` name."""
     if is_saved(args.model):
         raise FormatError(f"{args.model} is a folder: a saved function, which cgraph run runs, has no graph")
     options = ModelOptions(
@@ -145,7 +145,7 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> CliModel:
 
 
 def load_model(reference: str, options: ModelOptions | None = None) -> CliModel:
-    """The model that a reference names. FormatError when there is none."""
+    """Return the model that a reference names. FormatError when there is none."""
     if reference == STANDARD_INPUT:
         return onnx_from(sys.stdin.buffer.read(), "standard input", options or ModelOptions())
     reader = READERS.get(Path(reference).suffix.lower())
@@ -160,7 +160,7 @@ def load_model(reference: str, options: ModelOptions | None = None) -> CliModel:
 
 
 def python_object(reference: str) -> Any:
-    """What ``module:name`` names, and what it returns if it is a function; the folder one is in is searched first."""
+    """Import the object of ``module:name``, and call it if it is a function. The current folder is searched first."""
     module, name = reference.split(":")
     with _here_first():
         try:
@@ -171,7 +171,7 @@ def python_object(reference: str) -> Any:
 
 
 def model_of(value: Any, reference: str) -> CliModel:
-    """A Function, a node, or several nodes as a model. FormatError for anything else."""
+    """Return a Function, a node, or several nodes as a model. FormatError for anything else."""
     if isinstance(value, Function):
         return CliModel(value.outputs, value.inputs, value.updates, value)
     nodes = (value,) if isinstance(value, Node) else value
@@ -181,7 +181,7 @@ def model_of(value: Any, reference: str) -> CliModel:
 
 
 def open_vars(nodes: Sequence[Node]) -> tuple[Var, ...]:
-    """The Vars without a value, which a run is to be given, in the order in which they were made."""
+    """Return the Vars without a value, in the order of their creation: the inputs of a run."""
     variables = (x for x in post_order(nodes) if isinstance(x, Var) and not x.is_assigned)
     return tuple(sorted(variables, key=lambda x: x.serial))
 

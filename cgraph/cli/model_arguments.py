@@ -1,4 +1,4 @@
-"""The arguments that name a model, without what reads one: a function that was saved needs none of it."""
+"""The arguments that name a model, without the readers: a saved function needs none of them."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ STANDARD_INPUT = "-"
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The arguments that name a model."""
+    """Add the arguments that name a model."""
     endings = ", ".join(ENDINGS)
     parser.add_argument(
         "model",
@@ -59,7 +59,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def size(text: str) -> tuple[str, int | tuple[int, ...]]:
-    """``N=1`` as a name and a number, ``x=1x3`` as a name and a shape."""
+    """Parse ``N=1`` as a name and a number, ``x=1x3`` as a name and a shape."""
     name, _, numbers = text.rpartition("=")
     parts = numbers.split("x")
     if not (name and all(part.isascii() and part.isdigit() for part in parts)):
@@ -69,7 +69,7 @@ def size(text: str) -> tuple[str, int | tuple[int, ...]]:
 
 
 def constant(text: str) -> tuple[str, Any]:
-    """``sr=16000`` as a name and a number, a list or an array."""
+    """Parse ``sr=16000`` as a name and a number, a list or an array."""
     name, equals, value = text.partition("=")
     try:
         content = read_npy(value) if value.endswith(".npy") else json.loads(value)
@@ -83,7 +83,7 @@ def constant(text: str) -> tuple[str, Any]:
 
 
 def maximum(text: str) -> tuple[str, int]:
-    """``boxes=100`` as a name and a number."""
+    """Parse ``boxes=100`` as a name and a number."""
     name, _, number = text.rpartition("=")
     if not (name and number.isascii() and number.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a maximum, such as boxes=100")
@@ -91,7 +91,7 @@ def maximum(text: str) -> tuple[str, int]:
 
 
 def state(text: str) -> tuple[str, str]:
-    """``past=present`` as two names."""
+    """Parse ``past=present`` as two names."""
     target, equals, source = text.partition("=")
     if not (target and equals and source):
         raise argparse.ArgumentTypeError(f"{text!r} is not a state, such as past=present")
@@ -99,7 +99,7 @@ def state(text: str) -> tuple[str, str]:
 
 
 def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[str, np.ndarray]:
-    """The values that are given with ``--constant``, for the inputs that a model has."""
+    """Return the values from ``--constant`` for the inputs of a model."""
     by_name = {x.name: x for x in inputs}
     unknown = [name for name, _ in args.constant if name not in by_name]
     if unknown:
@@ -108,5 +108,5 @@ def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[s
 
 
 def is_saved(reference: str) -> bool:
-    """A folder is a function that was saved."""
+    """Return True for a folder, which is a saved function."""
     return Path(reference).is_dir()

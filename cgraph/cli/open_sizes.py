@@ -1,4 +1,4 @@
-"""Sizes that a .onnx file leaves open, taken from the arrays that it is given."""
+"""Open sizes of a .onnx file, taken from the given arrays."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[i
 
 
 def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The input of each file, in the order of `read_inputs`, with the shape that it has there."""
+    """Return the input of each file, in the order of `read_inputs`, with the shape that it has there."""
     waiting = [name for name in shapes if name not in dict(args.constant)]
     for text in args.input:
         name, equals, file = text.partition("=")
@@ -53,7 +53,7 @@ def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str,
 
 
 def shape_of_file(path: Path, shape: tuple[int | str, ...]) -> tuple[int, ...]:
-    """Of a .npy file, of a sound of one channel; of a picture one where the first axis alone is open."""
+    """Return the shape of a .npy file or sound; of a picture if only the batch is open."""
     if path.suffix.lower() in PICTURES:
         sizes = tuple(n for n in shape[1:] if isinstance(n, int))
         return (1, *sizes) if len(sizes) == len(shape) - 1 else ()

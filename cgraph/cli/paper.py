@@ -11,7 +11,7 @@ QUARTERS = (2, 2)
 
 
 def paper_lines(model: CliModel) -> list[str]:
-    """Savings and extra operations by `alpha` in four patches, then by patches at the `alpha` that saves most.
+    """Return savings and extra operations by `alpha` in four patches, then by patches at the best `alpha`.
 
     These are the rows behind tables II and III of Cipolletta and Calimera 2021; of equal savings the larger `alpha`.
     """

@@ -1,4 +1,4 @@
-"""Pictures as inputs: turned as the camera was, at the size that a model takes, in the range that it was trained on."""
+"""Pictures as inputs: upright, resized and scaled as a model needs them."""
 
 import argparse
 from pathlib import Path
@@ -19,7 +19,7 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Look(Record):
-    """How pictures become numbers.
+    """Options for the conversion of pictures to numbers.
 
     Fields
         pixels: what 0 to 255 become, one of SCALES
@@ -34,7 +34,7 @@ class Look(Record):
 
 
 def add_look(parser: argparse.ArgumentParser) -> None:
-    """Give a command its options for pictures."""
+    """Add the options for pictures to a command."""
     parser.add_argument(
         "--pixels",
         choices=SCALES,
@@ -55,7 +55,7 @@ def look_of(args: argparse.Namespace) -> Look:
 
 
 def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
-    """A picture at the size of an input ``[1, c, h, w]`` or ``[1, h, w, c]``, with c 1 or 3."""
+    """Return a picture at the size of an input ``[1, c, h, w]`` or ``[1, h, w, c]``, with c 1 or 3."""
     shape = x.spec.shape
     first = len(shape) == 4 and shape[1] in (1, 3)
     if len(shape) != 4 or shape[0] != 1 or not (first or shape[3] in (1, 3)):
@@ -67,14 +67,14 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
 
 
 def picture_values(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
-    """A picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
+    """Return a picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
     with open_picture(path) as image:
         values = np.asarray(fit_picture(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
     return np.repeat(values, channels // values.shape[2], axis=2)
 
 
 def fit_picture(image: Any, channels: int, size: tuple[int, int], fit: str) -> Any:
-    """A picture turned as the camera was, of `channels` bands, at a size."""
+    """Rotate a picture upright, convert it to `channels` bands and fit it to a size."""
     from PIL import Image, ImageOps
 
     plain, how = as_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
@@ -86,7 +86,7 @@ def fit_picture(image: Any, channels: int, size: tuple[int, int], fit: str) -> A
 
 
 def as_bytes(image: Any, channels: int) -> Any:
-    """A picture of one or three bands of 0 to 255; of 16 bits one band of such floats, which Pillow would cut off."""
+    """Convert a picture to one or three bands of 0 to 255; 16 bits become floats, which Pillow would cut off."""
     if image.mode.startswith("I"):
         from PIL import Image
 
@@ -95,7 +95,7 @@ def as_bytes(image: Any, channels: int) -> Any:
 
 
 def scale_pixels(values: np.ndarray, pixels: str) -> np.ndarray:
-    """Numbers 0..255 brought to the range that a model was trained on."""
+    """Scale numbers from 0..255 to the range that a model was trained on."""
     factor, shift = SCALES[pixels]
     values = values * np.float32(factor) + np.float32(shift)
     if pixels == "imagenet" and values.shape[-1] == 3:

@@ -1,4 +1,4 @@
-"""``cgraph plan FILE``: every strategy's bytes for a model or a planning file; one plan as a picture or as JSON."""
+"""``cgraph plan FILE``: compare the bytes of all strategies for a model or planning file; draw or save one plan."""
 
 import argparse
 import sys
@@ -72,7 +72,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """A table as papers print it, weights from a file, bytes by precision, or all strategies side by side."""
+    """Print the table of the paper, streamed weights, bytes by precision, or all strategies side by side."""
     if args.paper:
         say("\n".join(paper_lines(model_from(args))))
         return 0
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Plan by each strategy, show and write what is asked for; 1 where no plan fits the budget."""
+    """Plan by each strategy, print and write the results; return 1 if no plan fits the budget."""
     problem, shown = _read(args)
     budget = args.budget if is_problem(args) else None
     names = [args.strategy] if args.strategy else list(CHOICES if budget is None else WITHIN)
@@ -116,7 +116,7 @@ def compare(args: argparse.Namespace) -> int:
 
 
 def stream(args: argparse.Namespace) -> int:
-    """Say how a model with its weights in a file shares out the budget, and time what a run waits for."""
+    """Print how streamed weights share out the budget, and time what a run waits for."""
     if is_problem(args):
         raise FormatError(f"{args.model}: only a model has weights to stream")
     model = model_from(args)
@@ -145,7 +145,7 @@ def stream(args: argparse.Namespace) -> int:
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Change the model's graph until it fits in budgets, the one that is asked for among them, and say how."""
+    """Change the model's graph until it fits into budgets, the requested one among them, and print how."""
     curve = curve_of(model_from(args), args.budget, args.strategy or "auto")
     tell = complain if args.json else say
     tell("\n".join(curve_lines(curve.points)))
@@ -164,7 +164,8 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict[str, tuple[Plan, float]]:
-    """The plan and seconds of each strategy; within a budget no more than it takes to know whether it can be met.
+    """Return the plan and seconds of each strategy; within a budget no more than it takes to know whether it can be
+    met.
 
     Raises
         BudgetError: the exact search alone was asked, and there is no plan within the budget
@@ -185,12 +186,12 @@ def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict
 
 
 def is_problem(args: argparse.Namespace) -> bool:
-    """MODEL is a planning file, no model."""
+    """Return True if MODEL is a planning file, not a model."""
     return Path(args.model).suffix.lower() in READERS
 
 
 def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
-    """The problem of a planning file or a model; for a model also what is alive at the peak."""
+    """Return the problem of a planning file or a model; for a model also what is alive at the peak."""
     if is_problem(args):
         return READERS[Path(args.model).suffix.lower()](Path(args.model)), []
     function = model_from(args).compiled()
@@ -199,7 +200,7 @@ def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
 
 
 def peak_lines(figures: Figures) -> list[str]:
-    """The peak, and what is alive there."""
+    """Return the peak, and what is alive there."""
     head = [
         f"order {figures.order}: {bytes_text(figures.peak_nbytes)} are in use at step {figures.peak}, "
         f"{bytes_text(figures.unshared_nbytes)} would be without sharing; outside the arena "
@@ -209,7 +210,7 @@ def peak_lines(figures: Figures) -> list[str]:
 
 
 def _timed(strategy: Strategy, problem: Problem) -> tuple[Plan, float]:
-    """A checked plan, and the seconds it took to make: the second time if the first was quick, to be warm."""
+    """Return a checked plan and its seconds. A quick strategy runs twice, and the second time counts."""
     plan, seconds = _once(strategy, problem)
     if seconds < QUICK:
         plan, seconds = _once(strategy, problem)
@@ -239,7 +240,7 @@ def _ratio(nbytes: int, bound: int) -> str:
 
 
 def _say_missing(plan: Plan, budget: int, bound: int) -> int:
-    """Status 1, and what is missing."""
+    """Print how many bytes are missing, and return status 1."""
     complain(
         f"{plan.strategy} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}: "
         f"{plan.nbytes - budget} bytes are missing; no plan needs less than {bytes_text(bound)} ({bound} bytes)"

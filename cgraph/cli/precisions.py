@@ -14,7 +14,7 @@ from cgraph.view.report import report
 
 
 def precision_lines(model: CliModel, constants: Mapping[str, Any], reference: str) -> list[str]:
-    """Bytes of the arena, of constants, and of both, for each way to compute a model.
+    """Return the bytes of arena, constants and both, for each way to compute a model.
 
     Parameters
         given: values of inputs; others are drawn, since sizes do not depend on the ranges that the quantiser sees

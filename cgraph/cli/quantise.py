@@ -1,4 +1,4 @@
-"""``cgraph quantise MODEL --samples FOLDER -o q.onnx``: a model whose values are bytes, by what samples make of it."""
+"""``cgraph quantise MODEL --samples FOLDER -o q.onnx``: quantise a model to 8-bit integers with samples."""
 
 import argparse
 import json
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def inputs_of(model: CliModel, reference: str) -> tuple[Var, ...]:
-    """The model's inputs; of bare nodes the Vars without a value."""
+    """Return the model's inputs; for bare nodes the Vars without a value."""
     if model.function is not None or model.updates:
         raise FormatError(f"{reference} is compiled already or keeps a state; give a function that returns nodes")
     if model.read is not None:
@@ -79,7 +79,7 @@ def inputs_of(model: CliModel, reference: str) -> tuple[Var, ...]:
 
 
 def runs_of(args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
-    """The arrays of each run: a picture gives one, an array as many as its first axis holds of the input's."""
+    """Return the arrays of each run: a picture gives one, an array as many as its first axis holds of the input's."""
     folder = args.samples
     files = sorted(x for x in folder.rglob("*") if x.is_file()) if folder.is_dir() else [folder]
     files = [x for x in files if x.suffix.lower() in (*PICTURES, *ARRAYS)]
@@ -94,7 +94,7 @@ def runs_of(args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[
 
 
 def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
-    """The runs that one file gives."""
+    """Return the runs that one file gives."""
     open_inputs = [x for x in inputs if x.name not in constants]
     if not open_inputs:
         raise FormatError(f"{path} is of no use: every input has its value")

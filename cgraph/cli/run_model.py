@@ -1,4 +1,4 @@
-"""``cgraph run MODEL --input FILE``: run a model, or a function that was saved, once; show its outputs, keep them."""
+"""``cgraph run MODEL --input FILE``: run a model or saved function once; show and save its outputs."""
 
 import argparse
 import json
@@ -54,7 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run, print a line or a table for each output, and keep them if that was asked for."""
+    """Run the model, print a line or a table for each output, and save them if requested."""
     labels = read_labels(args.labels) if args.labels else []
     begin = perf_counter()
     if is_saved(args.model):
@@ -83,13 +83,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 class SavedModel(Record):
-    """A function that was saved: compiled, and without a graph."""
+    """A saved function: compiled, without a graph."""
 
     function: Runner
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the outputs are called."""
+        """The names of the outputs."""
         return getattr(self.function, "names", ())
 
     @property
@@ -97,12 +97,12 @@ class SavedModel(Record):
         return self.function.inputs
 
     def compiled(self, **options: Any) -> Runner:
-        """The function itself, whatever the options."""
+        """Return the function itself, whatever the options."""
         return self.function
 
 
 def saved_model(args: argparse.Namespace) -> SavedModel:
-    """A function that was saved, which is planned and compiled already."""
+    """Return a function that was saved, which is planned and compiled already."""
     lists = (args.shape, args.state, args.maximum)
     is_given = any(lists) or any(x is not None for x in (args.budget, args.weights, args.stream))
     if is_given or args.memory != "auto":
@@ -112,7 +112,7 @@ def saved_model(args: argparse.Namespace) -> SavedModel:
 
 
 def read_labels(path: Path) -> list[str]:
-    """One name in a line; a JSON list of names too."""
+    """Read one name per line, or a JSON list of names."""
     try:
         text = path.read_text(encoding="utf-8")
         names = json.loads(text) if path.suffix == ".json" else text.splitlines()
@@ -126,7 +126,7 @@ def read_labels(path: Path) -> list[str]:
 def facts_of(
     function: Runner, seconds: dict[str, float], outputs: dict[str, np.ndarray], labels: list[str], top: int
 ) -> dict[str, Any]:
-    """Everything that is shown, as numbers and texts."""
+    """Return everything that is shown, as numbers and texts."""
     compiled = getattr(function, "compiled", None)
     weights = import_module("cgraph.view.weights").weights_of(function) if compiled else None
     return {
@@ -139,7 +139,7 @@ def facts_of(
 
 
 def output_facts(name: str, x: np.ndarray, labels: list[str], top: int) -> dict[str, Any]:
-    """One output: its range, and the largest of a row of scores."""
+    """Describe one output: its range, and the largest scores of a row."""
     facts: dict[str, Any] = {"name": name, "dtype": str(x.dtype), "shape": list(x.shape)}
     if x.size and x.dtype.kind in "biuf":
         facts |= {"least": x.min().item(), "most": x.max().item(), "mean": float(x.mean(dtype=np.float64))}
@@ -153,7 +153,7 @@ def output_facts(name: str, x: np.ndarray, labels: list[str], top: int) -> dict[
 
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
-    """The facts as text."""
+    """Return the facts as text."""
     seconds = facts["seconds"]
     bound = facts.get("lower_bound_nbytes")
     lines = [

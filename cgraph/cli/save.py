@@ -1,4 +1,4 @@
-"""``cgraph save MODEL -o folder``: compile a model and keep it as a folder that starts at once."""
+"""``cgraph save MODEL -o folder``: compile a model and save it as a folder that starts at once."""
 
 import argparse
 from pathlib import Path

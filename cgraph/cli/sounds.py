@@ -21,7 +21,8 @@ BLOCK = 1 << 20  # bytes that are converted at once
 
 
 def read_sound(path: Path, x: Variable) -> np.ndarray:
-    """A sound as an input of its samples ``[..., n]``, or of several channels ``[..., c, n]`` or ``[..., n, c]``."""
+    """Return a sound as an input of its samples ``[..., n]``, or of several channels ``[..., c, n]`` or ``[..., n,
+    c]``."""
     samples, rate = samples_of(path)
     channels, n = samples.shape
     shape = x.spec.shape
@@ -33,7 +34,8 @@ def read_sound(path: Path, x: Variable) -> np.ndarray:
 
 
 def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
-    """The shape of an input that takes it, of which some axes are open. FormatError where channels have no axis."""
+    """Return the shape of an input that takes it, of which some axes are open. FormatError where channels have no
+    axis."""
     channels, n = samples_of(path)[0].shape
     if channels == 1:
         return (*[1] * (len(shape) - 1), n) if shape else ()
@@ -46,7 +48,8 @@ def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
 
 
 def samples_of(path: Path) -> tuple[np.ndarray, int]:
-    """The samples ``[channels, n]`` as float32 from -1 to 1, and how many there are a second. FormatError if none.
+    """Return the samples ``[channels, n]`` as float32 from -1 to 1, and how many there are a second. FormatError if
+    none.
 
     Memory: the result and a block of frames.
     """
@@ -75,7 +78,7 @@ def samples_of(path: Path) -> tuple[np.ndarray, int]:
 
 
 def from_pcm(raw: bytes, channels: int, width: int) -> np.ndarray:
-    """The whole frames of PCM bytes, ``[channels, n]`` from -1 to 1."""
+    """Return the whole frames of PCM bytes, ``[channels, n]`` from -1 to 1."""
     data = np.frombuffer(raw, np.uint8)
     samples = data[: len(raw) // (channels * width) * channels * width].reshape(-1, width)
     wide = np.zeros((len(samples), 4), np.uint8)  # samples in the highest bytes of 32 bits

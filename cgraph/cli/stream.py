@@ -1,4 +1,4 @@
-"""``--stream FILE``: a model's weights in a file, which is written under a progress bar and read during each run."""
+"""``--stream FILE``: stream a model's weights from a file, which is written with a progress bar."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from cgraph.terminal import complain, visible
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
-    """The argument that names the file."""
+    """Add the argument that names the file."""
     parser.add_argument(
         "--stream",
         type=Path,
@@ -24,7 +24,8 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def stream_options(path: Path | None) -> Iterator[dict[str, Any]]:
-    """Options of `compile` for weights in a file; none without one. Filters for Winograd would be the larger read."""
+    """Yield options of `compile` for streamed weights; none without a file. Winograd filters would be larger to
+    read."""
     if path is None:
         yield {}
         return
@@ -34,7 +35,7 @@ def stream_options(path: Path | None) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def write_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
-    """What to call with the bytes written and those in all: a bar by rich, or a line at the end without it."""
+    """Yield a function of the bytes written and of all bytes: a rich bar, or one line at the end without rich."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -55,6 +56,6 @@ def write_progress(path: Path) -> Iterator[Callable[[int, int], None]]:
 
 
 def report_written(path: Path, done: int, total: int) -> None:
-    """A line on standard error when the file is written."""
+    """Print a line when the file is written."""
     if done == total:
         complain(f"{path}: {bytes_text(total)} written")

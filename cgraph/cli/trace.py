@@ -1,4 +1,4 @@
-"""``cgraph trace MODEL -o FILE``: times of steps and threads, and bytes alive, as a trace for Perfetto or Chrome."""
+"""``cgraph trace MODEL -o FILE``: write times of steps and threads, and bytes in use, for Perfetto or Chrome."""
 
 import argparse
 from pathlib import Path

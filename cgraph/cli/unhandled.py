@@ -1,4 +1,4 @@
-"""Errors that nobody handles, and warnings, as visible text: Python itself would show their names as they are."""
+"""Unhandled errors and warnings as visible text; Python itself would print names unchanged."""
 
 import sys
 import warnings
@@ -10,7 +10,7 @@ from cgraph.terminal import complain
 
 
 def show_visibly() -> None:
-    """Change how this process shows them; for programs, not for libraries."""
+    """Make this process show errors and warnings as visible text; for programs, not for libraries."""
     sys.excepthook = show_error
     warnings.showwarning = show_warning
 

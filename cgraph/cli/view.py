@@ -1,4 +1,4 @@
-"""``cgraph view MODEL -o FILE``: a model's memory, its graph, or the page with both, by the file's ending."""
+"""``cgraph view MODEL -o FILE``: draw a model's memory or graph, or write a page with both, by the file's suffix."""
 
 import argparse
 from collections.abc import Callable
@@ -33,7 +33,7 @@ DEFAULTS = {".svg": MEMORY, ".html": MEMORY, ".png": GRAPH, ".dot": GRAPH}
 
 
 def graph_picture(function: Function, kind: str) -> bytes:
-    """The whole graph in one picture. GraphError where nobody could read it."""
+    """Draw the whole graph in one picture. GraphError if it has too many nodes to read."""
     count = len(diagram_of(function).items)
     if count > MOST_DRAWN:
         raise GraphError(
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def time_model(model: CliModel, function: Function, args: argparse.Namespace) -> Report:
-    """The report with the times of steps, on random inputs."""
+    """Return the report with the times of steps, on random inputs."""
     values = random_inputs(model) | constants_of(args, model.inputs)
     return timed_report(function, *(values[x.name] for x in model.inputs))
 

@@ -1,4 +1,4 @@
-"""``cgraph warmup``: compile kernels before they are needed, so that the first run does not wait for them."""
+"""``cgraph warmup``: compile kernels ahead of time, so that the first run does not wait for them."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile one thing after another under a progress bar, and say what that took."""
+    """Compile the graphs one by one with a progress bar, and print the time and the number of kernels."""
     todo = models(args.models) if args.models else COMMON
     begin, misses, hits = perf_counter(), store().misses, store().hits
     with progress(len(todo)) as advance:
@@ -52,7 +52,7 @@ def compile_of(reference: str) -> Build:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """What to call with the name of each thing as it begins: a bar by rich, or plain lines without it."""
+    """Yield a function of the name of each graph as it begins: a rich bar, or plain lines without rich."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -76,12 +76,12 @@ def op(name: str, *args: Any, **options: Any) -> Any:
 
 
 def filters(*shape: int) -> Node:
-    """Filters of a fixed seed."""
+    """Return filters of a fixed seed."""
     return Const(np.random.default_rng(0).standard_normal(shape, np.float32), copy=False)
 
 
 def convolution(c: int, k: int, size: int, stride: int, groups: int = 1) -> Build:
-    """A convolution with shift and relu of a picture of 28 x 28."""
+    """Return a convolution with shift and relu of a picture of 28 x 28."""
 
     def build() -> Any:
         x = Var((1, c, 28, 28))
@@ -93,7 +93,7 @@ def convolution(c: int, k: int, size: int, stride: int, groups: int = 1) -> Buil
 
 
 def of_one(function: Callable[[Node], Any], *shape: int) -> Build:
-    """A function of one operand."""
+    """Return a function of one operand."""
 
     def build() -> Any:
         x = Var(shape)
@@ -103,7 +103,7 @@ def of_one(function: Callable[[Node], Any], *shape: int) -> Build:
 
 
 def of_two(function: Callable[[Node, Node], Any], *shapes: tuple[int, ...]) -> Build:
-    """A function of two operands."""
+    """Return a function of two operands."""
 
     def build() -> Any:
         x, y = (Var(shape) for shape in shapes)

@@ -1,4 +1,4 @@
-"""More than one machine: functions over dask arrays, and the sums that training over several processes needs.
+"""Several machines: functions over dask arrays, and the sums for training in several processes.
 
 `map_batches` needs dask (extra `dist`), which is imported when it is called. Training is `nn.data_parallel`.
 """

@@ -1,4 +1,4 @@
-"""map_batches: a compiled function over the rows of dask arrays that no single memory need hold."""
+"""map_batches: a compiled function over the rows of dask arrays larger than memory."""
 
 import string
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from cgraph.storage.batches import in_batches
 
 
 class BatchPlan(Record):
-    """What every block is told of the function.
+    """The facts of a function that every block needs.
 
     Fields
         batch: rows that it takes and gives at once
@@ -32,7 +32,7 @@ class BatchPlan(Record):
 
 
 def map_batches(function: Source, *arrays: Any, threads: int = 1, trust: bool = False) -> Any:
-    """A function of a fixed batch over any number of rows, block by block, when the result is computed.
+    """Apply a function of a fixed batch to any number of rows, block by block, when the result is computed.
 
     Blocks may have any number of rows, none too: within a block the function runs batch by batch, the last one filled
     up with zeros and cut off again. So rows must not depend on one another, as they do not in networks for inference.
@@ -74,7 +74,7 @@ def map_batches(function: Source, *arrays: Any, threads: int = 1, trust: bool = 
 
 
 def run_block(*blocks: np.ndarray, function: Shipped, plan: BatchPlan) -> list[np.ndarray]:
-    """All results for the rows of one block."""
+    """Return all results for the rows of one block."""
     runner = OPENED.get(function, plan.threads)
     inputs = [np.ascontiguousarray(x) for x in blocks]
 
@@ -86,7 +86,7 @@ def run_block(*blocks: np.ndarray, function: Shipped, plan: BatchPlan) -> list[n
 
 
 def select_result(da: Any, blocks: Any, number: int, spec: Spec) -> Any:
-    """One of the results as an array."""
+    """Return one of the results as an array."""
     more = spec.shape[1:]
     return da.map_blocks(
         result,
@@ -104,7 +104,7 @@ def result(block: list[np.ndarray], number: int) -> np.ndarray:
 
 
 def check_arrays(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
-    """The arrays as this function takes them. InputError where one is not."""
+    """Return the arrays. InputError if one does not fit its input."""
     if len(arrays) != len(function.inputs):
         raise InputError(f"the function takes {len(function.inputs)} inputs, and is given {len(arrays)}")
     for x, array in zip(function.inputs, arrays):
@@ -124,7 +124,7 @@ def check_arrays(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
 
 
 def batch_of(function: Runner) -> int:
-    """The rows that all inputs and outputs begin with. GraphError when there is no such number."""
+    """Return the batch size of all inputs and outputs. GraphError if they differ."""
     if function.updated:
         raise GraphError(
             "the function has update edges: what it gives depends on what ran before, so blocks have no order"
@@ -138,7 +138,7 @@ def batch_of(function: Runner) -> int:
 
 
 def dask_part(name: str) -> Any:
-    """A module of dask. UnavailableError when it is not installed."""
+    """Import a module of dask. UnavailableError if it is not installed."""
     try:
         return import_module(name)
     except ImportError:

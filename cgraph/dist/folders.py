@@ -1,4 +1,4 @@
-"""Functions that travel: a saved folder as bytes, or a factory that is called where the function is needed.
+"""Functions that are sent to other processes: a saved folder as bytes, or a factory.
 
 Where it arrives it is loaded once per process, whoever asks and from however many threads: calls at once share its
 constants and have an arena each. A folder is checked before its bytes go anywhere, as `cgraph.load` checks it; bytes
@@ -28,7 +28,7 @@ Source = Runner | str | os.PathLike | Callable[[], Runner]
 
 
 class Shipped(Record, eq=False):
-    """A function on its way.
+    """A function to send.
 
     Fields
         key: which no other function has
@@ -41,7 +41,7 @@ class Shipped(Record, eq=False):
     make: Callable[[], Runner] | None = None
 
     def opened(self, threads: int) -> Runner:
-        """The function, with cells of its own. FormatError when this machine or version cannot run it."""
+        """Return the function, with cells of its own. FormatError when this machine or version cannot run it."""
         if self.make is not None:
             return check_function(self.make())
         files = {name: np.frombuffer(raw, np.uint8) for name, raw in self.files.items()}
@@ -49,7 +49,7 @@ class Shipped(Record, eq=False):
 
 
 def ship(source: Source, trust: bool = False) -> Shipped:
-    """A function made ready to travel.
+    """Prepare a function to be sent.
 
     Parameters
         trust: send a saved folder even if others may have written it
@@ -76,7 +76,8 @@ def of_files(files: dict[str, bytes]) -> Shipped:
 
 
 def files_in(path: str | os.PathLike, trust: bool) -> dict[str, bytes]:
-    """The files of a saved folder, under the rules of `cgraph.load`: it holds machine code, which workers will run."""
+    """Return the files of a saved folder, under the rules of `cgraph.load`: it holds machine code, which workers will
+    run."""
     folder = Folder(path, trust)
     try:
         return {name: folder[name].tobytes() for name in sorted(folder)}
@@ -91,14 +92,14 @@ def check_function(function: Any) -> Runner:
 
 
 class Opened:
-    """The functions of this process by key, those that were used last. Changes: as they come."""
+    """The most recently used functions of this process, by key. Mutable: a bounded cache."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runners: OrderedDict[tuple[str, int], Runner] = OrderedDict()
 
     def get(self, function: Shipped, threads: int) -> Runner:
-        """It is loaded by the first who asks, while others wait."""
+        """Return a function, loaded by the first caller while others wait."""
         key = (function.key, threads)
         with self._lock:
             runner = self._runners.get(key) or function.opened(threads)

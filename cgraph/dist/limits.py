@@ -1,10 +1,10 @@
-"""How long members wait for one another. Every wait has a bound."""
+"""Time limits of members that wait for one another. Every wait has a bound."""
 
 from cgraph.record import Record
 
 
 class Limits(Record):
-    """Seconds.
+    """Time limits in seconds.
 
     Fields
         silence: without a byte from somebody who is waited for, until they are asked whether they are there

@@ -1,4 +1,4 @@
-"""A mesh: one member's connections to others of its round, on which frames go both ways at once."""
+"""A mesh: the connections of one member to others in a round, with frames in both directions at once."""
 
 import select
 import socket
@@ -21,7 +21,7 @@ Item = tuple[int, int, np.ndarray]
 
 
 class Link:
-    """A connection to one member. Changes: what is still to go and to come."""
+    """A connection to one member. Mutable: queues of outgoing and incoming bytes."""
 
     def __init__(self, number: int, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -35,7 +35,7 @@ class Link:
         self.out.append(raw(x))
 
     def want(self, tag: int, step: int, x: np.ndarray) -> None:
-        """The next frame fills an array. A head that is another one is an error."""
+        """Receive the next frame into an array. A frame with another head is an error."""
         self.incoming.append((memoryview(bytearray(FRAME.size)), FRAME.pack(MAGIC, tag, step, x.nbytes)))
         self.incoming.append((raw(x), None))
 
@@ -48,7 +48,7 @@ class Link:
         return select.POLLIN * bool(self.incoming) | select.POLLOUT * bool(self.out)
 
     def move(self) -> bool:
-        """Send and take what goes without waiting. LostError when the other end is closed or sends something else."""
+        """Send and receive without waiting. LostError if the other end is closed or sends an unexpected frame."""
         try:
             sent = self._push()
             return self._pull() or sent
@@ -85,7 +85,7 @@ class Link:
         return moved
 
     def _filled(self, count: int) -> None:
-        """So many bytes of what is wanted next have come."""
+        """Count received bytes of the first incoming frame."""
         view, head = self.incoming[0]
         if count < len(view):
             self.incoming[0] = (view[count:], head)
@@ -103,12 +103,12 @@ class Link:
 
 
 def raw(x: np.ndarray) -> memoryview:
-    """Its bytes, where they lie."""
+    """Return the bytes of an array without a copy."""
     return memoryview(x.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
 
 
 class Mesh:
-    """The connections of one member in one round. Changes: what goes and comes, until it is closed.
+    """The connections of one member in one round. Mutable: frames come and go until it is closed.
 
     Fields
         round: its number
@@ -129,7 +129,7 @@ class Mesh:
             raise
 
     def _connect(self, peers: list[int]) -> None:
-        """Go to those before, wait for those behind."""
+        """Connect to earlier members, and wait for later ones."""
         for i in peers:
             if i < self.me:
                 self.links[i] = Link(i, self._to(i))
@@ -150,7 +150,7 @@ class Mesh:
             raise LostError(f"member {i} is not at {self.addresses[i]}: {error}") from None
 
     def exchange(self, step: int, sent: Iterable[Item], incoming: Iterable[Item]) -> None:
-        """Send arrays and fill others, all at once; frames to and from one member keep their order.
+        """Send arrays and fill others at the same time. Frames from and to one member keep their order.
 
         Raises
             LostError: somebody is gone, does not answer, takes too long, or sends something else
@@ -170,14 +170,14 @@ class Mesh:
                 raise LostError("the round was given up")
 
     def _ready(self, busy: list[Link]) -> bool:
-        """Wait until something can go or come, but not for long."""
+        """Wait a short time until a connection can send or receive."""
         poll = select.poll()
         for link in busy:
             poll.register(link.socket, link.events)
         return bool(poll.poll(self.limits.silence * 1000))
 
     def _ask(self, silent: list[int], end: float) -> None:
-        """Those who are waited for are there, if busy. LostError when one is not, or it has been too long."""
+        """Ask silent members whether they are alive. LostError if one is not, or if it takes too long."""
         if self.closed or self.door.closed:
             raise LostError("the round was given up")
         for i in silent:
@@ -187,7 +187,7 @@ class Mesh:
             raise LostError(f"members {silent} sent nothing for {self.limits.step:g} s")
 
     def give_up(self) -> None:
-        """From any thread: whoever waits here stops waiting."""
+        """Stop the exchange; may be called from any thread."""
         self.closed = True
         for link in list(self.links.values()):
             with suppress(OSError):

@@ -32,7 +32,7 @@ Address = tuple[str, int]
 
 
 class LostError(MemberError):
-    """A round is over: somebody is gone, does not answer, or sends what nobody expects.
+    """The end of a round: a member is gone, does not answer, or sends something unexpected.
 
     Fields
         member: who does not answer, and will not end the round either; None where that is nobody
@@ -44,7 +44,7 @@ class LostError(MemberError):
 
 
 class Secrets(Record, eq=False):
-    """What members know one another by.
+    """Credentials by which members recognise one another.
 
     Fields
         token: of the job, which the scheduler has brought
@@ -57,7 +57,7 @@ class Secrets(Record, eq=False):
 
 
 class Door:
-    """Where a member is met: answers questions at once, and keeps connections until their round asks for them.
+    """The listening socket of a member: it answers questions at once, and stores connections until their round starts.
 
     Changes: with everybody who comes.
     """
@@ -74,7 +74,7 @@ class Door:
         threading.Thread(target=self._listen, name="cgraph door", daemon=True).start()
 
     def take(self, round: int, sender: int, until: float) -> socket.socket | None:
-        """The connection that a member has made for a round; None when it has not come by then."""
+        """Return the connection from a member for a round; None if it has not come by `until`."""
         with self.came:
             while (round, sender) not in self.waiting:
                 left = until - time.monotonic()
@@ -84,7 +84,7 @@ class Door:
             return self.waiting.pop((round, sender))
 
     def forget(self, before: int) -> None:
-        """Close what has come for earlier rounds."""
+        """Close the connections for earlier rounds."""
         with self.came:
             for key in [key for key in self.waiting if key[0] < before]:
                 self.waiting.pop(key).close()
@@ -98,7 +98,7 @@ class Door:
             self.came.notify_all()
 
     def _listen(self) -> None:
-        """Meet whoever comes, in one thread, until the door is closed."""
+        """Answer all connections in one thread until the door is closed."""
         with self.listener, Strangers(self.secrets, self.limits.answer) as strangers:
             strangers.selector.register(self.listener, selectors.EVENT_READ)
             while not self.closed:
@@ -110,7 +110,7 @@ class Door:
                 strangers.expire()
 
     def _answer(self, strangers: "Strangers", link: socket.socket) -> None:
-        """Let in who knows the token."""
+        """Let in a connection that knows the token."""
         greeting = strangers.greeting_of(link)
         if greeting is None:
             return
@@ -135,7 +135,7 @@ class Door:
 
 
 class Strangers:
-    """Connections that have not greeted yet: at most `MOST_STRANGERS`, each with one deadline for all of its greeting.
+    """Connections before their greeting: at most `MOST_STRANGERS`, each with one deadline for the whole greeting.
 
     Changes: as they come and speak. One thread uses it.
     """
@@ -155,17 +155,17 @@ class Strangers:
         self.selector.close()
 
     def ready(self, seconds: float) -> list[socket.socket]:
-        """Who can be heard within so many seconds."""
+        """Return the connections that become readable within `seconds`."""
         return [key.fileobj for key, _ in self.selector.select(seconds) if isinstance(key.fileobj, socket.socket)]
 
     def expire(self) -> None:
-        """Drop whoever took too long."""
+        """Drop the connections that took too long."""
         now = time.monotonic()
         for link in [link for link, until in self.until.items() if until <= now]:
             self._drop(link)
 
     def accept(self, listener: socket.socket) -> None:
-        """Take one more; where there are too many, or the process has no more descriptors, the oldest makes way."""
+        """Accept a connection. If there are too many, or no descriptors are left, drop the oldest."""
         try:
             link, _ = listener.accept()
         except BlockingIOError:
@@ -187,7 +187,7 @@ class Strangers:
         self.selector.register(link, selectors.EVENT_READ)
 
     def greeting_of(self, link: socket.socket) -> bytes | None:
-        """The whole greeting, with which it is no stranger any more; None while bytes are missing."""
+        """Return the complete greeting and release the connection; None while bytes are missing."""
         if link not in self.came:
             return None
         came = self.came[link]
@@ -223,7 +223,7 @@ class Strangers:
 
 
 def exactly(link: socket.socket, count: int, seconds: float) -> bytes:
-    """So many bytes within so many seconds. EOFError when there are fewer, TimeoutError when they are slower."""
+    """Receive `count` bytes within `seconds`. EOFError if there are fewer, TimeoutError if they come too slowly."""
     end, received = time.monotonic() + seconds, b""
     while len(received) < count:
         link.settimeout(max(end - time.monotonic(), 1e-3))
@@ -237,7 +237,7 @@ def exactly(link: socket.socket, count: int, seconds: float) -> bytes:
 
 
 def connect(address: Address, secrets: Secrets, seconds: float, kind: int, sender: int, round: int) -> socket.socket:
-    """A connection to somebody's door, greeted. OSError when there is nobody."""
+    """Connect to a member's door and greet. OSError if nobody listens."""
     link = socket.create_connection(address, timeout=seconds)
     try:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -251,7 +251,7 @@ def connect(address: Address, secrets: Secrets, seconds: float, kind: int, sende
 
 
 def answers(address: Address, secrets: Secrets, seconds: float) -> bool:
-    """Somebody's process is there and not stopped."""
+    """Return True if the process at an address is alive and not stopped."""
     try:
         with connect(address, secrets, seconds, QUESTION, 0, 0) as link:
             return exactly(link, len(HERE), seconds) == HERE

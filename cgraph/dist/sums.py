@@ -1,4 +1,4 @@
-"""The sum of one array over all members, in the order of the tree over shards.
+"""The sum of one array over all members, in the order of the tree of shards.
 
 Halving and doubling where members are a power of two with equally many shards: partners at distance 1, 2, 4, … exchange
 halves of what they hold, then wholes back; ``2 log W`` messages and ``2 n (W - 1) / W`` elements each way (Rabenseifner
@@ -18,12 +18,12 @@ DOUBLING, SEGMENT, TOTAL = 1 << 16, 1 << 17, 1 << 18  # tags; a level, a part or
 
 
 def is_even(deal: Sequence[int]) -> bool:
-    """Members are a power of two, and each has as many shards as the next."""
+    """Return True if the number of members is a power of two and all have equally many shards."""
     return len(deal) & (len(deal) - 1) == 0 and len(set(deal)) == 1
 
 
 def peers_of(me: int, deal: Sequence[int]) -> list[int]:
-    """With whom a member exchanges anything."""
+    """Return the members with which a member exchanges data."""
     if is_even(deal):
         return [me ^ (1 << level) for level in range(len(deal).bit_length() - 1)]
     return [i for i in range(len(deal)) if i != me]
@@ -32,7 +32,7 @@ def peers_of(me: int, deal: Sequence[int]) -> list[int]:
 def sum_over_members(
     mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]
 ) -> np.ndarray:
-    """The sum over all shards.
+    """Return the sum over all shards.
 
     Parameters
         deal: how many shards each member has, in order
@@ -47,7 +47,7 @@ def sum_over_members(
 
 
 def sum_by_halving(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.ndarray:
-    """Halves are added and kept, ever smaller ones, and then sent back."""
+    """Add ever smaller halves, then send the sums back (recursive halving and doubling)."""
     levels, spans, span = members.bit_length() - 1, [], slice(0, len(x))
     room = np.empty(len(x) - len(x) // 2, x.dtype)
     for level in range(levels):
@@ -68,7 +68,7 @@ def sum_by_halving(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.nda
 
 
 def sum_by_segments(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:
-    """One piece of all parts comes here and is added; its sum goes to all."""
+    """Add one segment of all parts, and send its sum to all members."""
     members, n, others = len(deal), len(parts[0][1]), peers_of(mesh.me, deal)
     edges = [n * i // members for i in range(members + 1)]
     at = [slice(*pair) for pair in zip(edges, edges[1:])]

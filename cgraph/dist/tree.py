@@ -1,4 +1,4 @@
-"""In which order shards are added: the balanced binary tree over a power of two of them, whoever holds which.
+"""The order in which shards are added: a balanced binary tree, whichever member computes which shard.
 
 Floating-point sums depend on their order. This one depends on the number of shards alone: neighbours first, then
 neighbours of these sums, the left one always being the left operand. A part is a whole subtree, by its first shard and
@@ -16,7 +16,7 @@ UNEVEN = 1.3  # times as long for a shard as the quickest: below it all members 
 
 
 def check_shards(shards: int, rows: int) -> None:
-    """InputError unless there is a whole tree of equal shards."""
+    """Raise InputError unless there is a complete tree of equal shards."""
     if shards < 1 or shards & (shards - 1):
         raise InputError(f"{shards} shards; their number is a power of two, so that they are added in one order")
     if rows % shards:
@@ -24,7 +24,7 @@ def check_shards(shards: int, rows: int) -> None:
 
 
 def add_neighbours(parts: Iterable[tuple[Part, np.ndarray]]) -> list[tuple[Part, np.ndarray]]:
-    """Parts in the order of their shards, with neighbours of the tree added as far as they go, into the left arrays."""
+    """Add neighbours of the tree as far as possible, into the left arrays, and return the parts in shard order."""
     stack: list[tuple[Part, np.ndarray]] = []
     for part, x in parts:
         stack.append((part, x))
@@ -37,19 +37,19 @@ def add_neighbours(parts: Iterable[tuple[Part, np.ndarray]]) -> list[tuple[Part,
 
 
 def parts_of(first: int, count: int) -> list[Part]:
-    """What remains of adjacent shards when they are added."""
+    """Return the parts that remain when adjacent shards are added."""
     nothing = np.zeros(0, np.float32)
     return [part for part, _ in add_neighbours(((i, 1), nothing) for i in range(first, first + count))]
 
 
 def are_neighbours(left: Part, right: Part) -> bool:
-    """They are the two halves of a part."""
+    """Return True if two parts are the halves of a larger one."""
     (first, count), (second, other) = left, right
     return count == other and first + count == second and first % (2 * count) == 0
 
 
 def deal_shards(shards: int, seconds: Sequence[float]) -> list[int]:
-    """How many shards each member computes, in order: at least one each, fewer where a shard takes longer.
+    """Return the number of shards of each member, in order: at least one, fewer for slower members.
 
     Parameters
         seconds: what a shard takes each member, 0 where nobody knows; not more members than shards

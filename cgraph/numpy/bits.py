@@ -1,4 +1,4 @@
-"""Functions of the bits of numbers: parts of floats, neighbours, whole numbers bit by bit."""
+"""Bitwise functions: parts of floats, neighbouring floats, integers bit by bit."""
 
 from typing import Any
 
@@ -25,19 +25,19 @@ bitwise_count, gcd = of(np.bitwise_count)(whole.bitwise_count), of(np.gcd)(whole
 
 
 def whole_like(dtype: np.dtype) -> np.dtype:
-    """The signed whole numbers of as many bytes."""
+    """Return the signed integer dtype of the same size."""
     return np.dtype(f"i{dtype.itemsize}")
 
 
 @of(np.signbit)
 def signbit(x: Any) -> Node:
-    """Is the sign bit set? True of -0.0 and of a NaN with a sign."""
+    """Return True where the sign bit is set, as in -0.0 and in a NaN with a sign."""
     return copysign(1.0, float_of(x)) < 0
 
 
 @of(np.nextafter)
 def nextafter(x1: Any, x2: Any) -> Node:
-    """The next number of the dtype after x1 on the way to x2."""
+    """Return the next number of the dtype after x1 on the way to x2."""
     x, y = floats(x1, x2)
     bits = bitcast(x, whole_like(x.dtype))
     step = where(equal(x < y, x > 0), 1, -1).astype(bits.dtype)
@@ -47,7 +47,7 @@ def nextafter(x1: Any, x2: Any) -> Node:
 
 @of(np.spacing)
 def spacing(x: Any) -> Node:
-    """How far the next larger number is, in magnitude; with the sign of x. NaN for what is not finite."""
+    """Return the distance to the next larger magnitude, with the sign of x; NaN where x is not finite."""
     x = float_of(x)
     bits = bitcast(x, whole_like(x.dtype))
     gap = bitcast(bits + np.ones((), bits.dtype), x.dtype) - x
@@ -56,7 +56,7 @@ def spacing(x: Any) -> Node:
 
 
 def power_of_two(exponent: Node, dtype: np.dtype) -> Node:
-    """2 to a whole power within the range of normal numbers, exactly: the exponent's bits."""
+    """Return 2 to an integer power, exactly: the exponent's bits. The power must be that of a normal number."""
     info, kind = np.finfo(dtype), whole_like(dtype)
     biased = exponent.astype(kind) + np.asarray(1 - info.minexp, kind)
     return bitcast(biased << np.asarray(info.nmant, kind), dtype)
@@ -64,7 +64,7 @@ def power_of_two(exponent: Node, dtype: np.dtype) -> Node:
 
 @of(np.ldexp)
 def ldexp(x1: Any, x2: Any) -> Node:
-    """x1 times 2 to the power of a whole number, in three products of which only the last one may round."""
+    """Return x1 times 2 to the integer power x2, by three products of which only the last one may round."""
     exponent = as_node(x2)
     if exponent.dtype.kind not in "iu":
         raise DTypeError(f"the exponent must be a whole number, not {exponent.dtype}")
@@ -80,7 +80,8 @@ def ldexp(x1: Any, x2: Any) -> Node:
 
 @of(np.frexp)
 def frexp(x: Any) -> tuple[Node, Node]:
-    """The fraction in [0.5, 1) with the sign of x, and the whole power of two (int32) that x is it times."""
+    """Return the fraction in [0.5, 1) with the sign of x, and the power of two (int32): ``x = fraction * 2 **
+    power``."""
     x = float_of(x)
     info, kind = np.finfo(x.dtype), whole_like(x.dtype)
     tiny = abs(x) < info.smallest_normal
@@ -98,7 +99,7 @@ def frexp(x: Any) -> tuple[Node, Node]:
 
 @of(np.lcm)
 def lcm(x1: Any, x2: Any) -> Node:
-    """The least common multiple of whole numbers; 0 when one is."""
+    """Return the least common multiple of integers; 0 if one is 0."""
     x, y = unify(x1, x2)
     divisor, kind = gcd(x, y), np.dtype(f"u{x.dtype.itemsize}")
     return (abs(x).astype(kind) // divisor.astype(kind) * abs(y).astype(kind)).astype(x.dtype)
@@ -106,7 +107,7 @@ def lcm(x1: Any, x2: Any) -> Node:
 
 @of(np.packbits)
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Node:
-    """Eight elements, as bits of being not 0, in a byte; the last ones filled up with zeros."""
+    """Return eight elements as the bits of a byte, set where they are not 0. Zeros fill up the last byte."""
     a = as_node(a)
     if a.dtype.kind not in "biu":
         raise DTypeError(f"bits are packed of bool and whole numbers, not of {a.dtype}")
@@ -119,7 +120,8 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Node:
 
 @of(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Node:
-    """The bits of bytes, as eight elements each; `count` of them, filled up with zeros; all but so many if negative."""
+    """Return the bits of bytes, as eight elements each; `count` of them, filled up with zeros; all but so many if
+    negative."""
     a = as_node(a)
     if a.dtype != np.uint8:
         raise DTypeError(f"bits are unpacked of uint8, not of {a.dtype}")
@@ -133,7 +135,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
 
 
 def places(bitorder: str) -> np.ndarray:
-    """Where the bits of a byte stand, in the order of elements."""
+    """Return the bit positions of a byte, in the order of elements."""
     if bitorder not in ("big", "little"):
         raise ShapeError(f"bitorder is 'big' or 'little', not {bitorder!r}")
     return np.arange(8, dtype="uint8")[:: -1 if bitorder == "big" else 1]

@@ -31,57 +31,57 @@ diag, tril, triu = of(np.diag)(diag), of(np.tril)(tril), of(np.triu)(triu)
 
 @of(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
-    """One value everywhere, which may be a node that broadcasts."""
+    """Return one value everywhere, which may be a node that broadcasts."""
     value = as_node(fill_value)
     return broadcast_to(value if dtype is None else value.astype(dtype), shape_of(shape))
 
 
 @of(np.zeros)
 def zeros(shape: Any, dtype: Any = float) -> Node:
-    """Zeros, float64 by default as NumPy's."""
+    """Return zeros, float64 by default as NumPy's."""
     return full(shape, 0, dtype or float)
 
 
 @of(np.empty)
 def empty(shape: Any, dtype: Any = float) -> Node:
-    """Zeros: a node has no value that nobody computes."""
+    """Return zeros: a node always has a defined value."""
     return full(shape, 0, dtype or float)
 
 
 @of(np.ones)
 def ones(shape: Any, dtype: Any = float) -> Node:
-    """Ones, float64 by default as NumPy's."""
+    """Return ones, float64 by default as NumPy's."""
     return full(shape, 1, dtype or float)
 
 
 @of(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """One value everywhere, of the operand's shape and dtype unless others are given."""
+    """Return one value everywhere, of the operand's shape and dtype unless others are given."""
     a = as_node(a)
     return full(a.shape if shape is None else shape, fill_value, dtype or a.dtype)
 
 
 @of(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """Zeros of the operand's shape and dtype unless others are given."""
+    """Return zeros of the operand's shape and dtype unless others are given."""
     return full_like(a, 0, dtype, shape=shape)
 
 
 @of(np.empty_like)
 def empty_like(prototype: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """Zeros: a node has no value that nobody computes."""
+    """Return zeros: a node always has a defined value."""
     return full_like(prototype, 0, dtype, shape=shape)
 
 
 @of(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """Ones of the operand's shape and dtype unless others are given."""
+    """Return ones of the operand's shape and dtype unless others are given."""
     return full_like(a, 1, dtype, shape=shape)
 
 
 @of(np.array)
 def array(object: Any, dtype: Any = None, *, ndmin: int = 0) -> Node:
-    """A node: a constant of plain values."""
+    """Return a node: a constant of plain values."""
     node = as_node(object)
     node = node if dtype is None else node.astype(dtype)
     return expand_dims(node, list(range(ndmin - node.ndim))) if node.ndim < ndmin else node
@@ -89,7 +89,7 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0) -> Node:
 
 @of(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 def asarray(a: Any, dtype: Any = None) -> Node:
-    """A node: itself, or a constant of plain values."""
+    """Return a node: itself, or a constant of plain values."""
     return array(a, dtype)
 
 
@@ -98,43 +98,43 @@ asanyarray = ascontiguousarray = asfortranarray = asarray
 
 @of(np.copy)
 def copy(a: Any) -> Node:
-    """The node itself: nodes do not change."""
+    """Return the node itself: nodes do not change."""
     return as_node(a)
 
 
 @of(np.arange)
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
-    """Evenly spaced numbers, known."""
+    """Return evenly spaced numbers as a constant."""
     return evenly(start, stop, 1 if step is None else step, dtype)
 
 
 @of(np.eye)
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Node:
-    """Ones on the k-th diagonal, float64 by default as NumPy's."""
+    """Return ones on the k-th diagonal, float64 by default as NumPy's."""
     return Const(np.eye(N, M, k, dtype))
 
 
 @of(np.identity)
 def identity(n: int, dtype: Any = None) -> Node:
-    """Ones on the main diagonal of a square matrix."""
+    """Return ones on the main diagonal of a square matrix."""
     return eye(n, dtype=dtype or float)
 
 
 @of(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Node:
-    """Ones on and below the k-th diagonal."""
+    """Return ones on and below the k-th diagonal."""
     return Const(np.tri(N, M, k, dtype))  # type: ignore[call-overload]
 
 
 @of(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Node:
-    """All elements on the k-th diagonal of a square matrix of zeros."""
+    """Return all elements on the k-th diagonal of a square matrix of zeros."""
     return diag(ravel(v), k)
 
 
 @of(np.vander)
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Node:
-    """Powers of the elements, one column each, falling by default."""
+    """Return powers of the elements, one column each, falling by default."""
     x = as_node(x)
     if x.ndim != 1:
         raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; the powers are of a vector")
@@ -146,7 +146,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Node:
 
 @of(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Node, ...]:
-    """One array of coordinates for each axis of a grid; `sparse` ones have one element along the other axes."""
+    """Return one array of coordinates for each axis of a grid; `sparse` ones have one element along the other axes."""
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"indexing is 'xy' or 'ij', not {indexing!r}")
     axes = list(range(len(xi)))
@@ -167,7 +167,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """`num` numbers from `start` to `stop`, which may be nodes of any shape; `retstep` gives their distance too."""
+    """Return `num` evenly spaced numbers from `start` to `stop`, nodes of any shape; with `retstep` the step, too."""
     kind = np.result_type(*(x.dtype if isinstance(x, Node) else x for x in (start, stop)), float(num))
     start, stop = (x.astype(kind) for x in unify(start, stop, dtype=kind))
     parts = num - 1 if endpoint else num
@@ -187,7 +187,7 @@ def linspace(
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Node:
-    """`base` to the power of evenly spaced numbers."""
+    """Return `base` to the power of evenly spaced numbers."""
     start, stop, base = (
         unify(start, stop, base) if isinstance(base, Node | Sequence | np.ndarray) else (start, stop, base)
     )
@@ -197,7 +197,7 @@ def logspace(
 
 @of(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Node:
-    """`num` numbers from `start` to `stop` with equal quotients, in float64; both of one sign."""
+    """Return `num` numbers from `start` to `stop` with equal quotients, in float64. Both ends have one sign."""
     kind = np.dtype("float64")
     start, stop = unify(start, stop, dtype=kind)
     side = where(equal(sign(start), sign(stop)), sign(start), np.asarray(np.nan, kind))

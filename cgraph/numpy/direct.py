@@ -1,4 +1,4 @@
-"""NumPy's functions that are ops of the graph as they are, and traces and diagonals of the first two axes."""
+"""NumPy functions that are ops of the graph, and traces and diagonals of the first two axes."""
 
 from typing import Any
 
@@ -88,11 +88,11 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 @of(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
-    """A diagonal of two axes, the first two by default, which become the last one."""
+    """Return a diagonal of two axes, the first two by default, which become the last one."""
     return diagonals.diagonal(a, offset, axis1, axis2)
 
 
 @of(np.trace)
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Node:
-    """The sum of a diagonal of two axes, the first two by default."""
+    """Return the sum of a diagonal of two axes, the first two by default."""
     return diagonal(a, offset, axis1, axis2).sum(-1, dtype)

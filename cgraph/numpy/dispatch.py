@@ -1,4 +1,4 @@
-"""NumPy asks a node what its functions mean: looked up by the function object, called with NumPy's arguments by name.
+"""Dispatch of NumPy's functions, ufuncs and ndarray methods on nodes, by function object.
 
 Arguments are bound by NumPy's own signature. Those that have its default, or that only say how bytes lie, are dropped;
 what ours does not take is refused. Nothing is left to NumPy's code but a call with a foreign type that overrides too.
@@ -27,13 +27,13 @@ IGNORED = frozenset(["copy", "device", "like", "order", "overwrite_input", "subo
 
 
 def refuse(function: Any, why: str) -> Any:
-    """NoMeaningError with NumPy's name of the function and the user's own line."""
+    """Raise NoMeaningError with NumPy's name of the function and the user's line."""
     file, line = user_line()
     raise locate(NoMeaningError(), f"{name_of(function)} at {Path(file).name}:{line}: {why}")
 
 
 def name_of(function: Any) -> str:
-    """``np.fft.fft``, ``np.add``."""
+    """Return the name that users write, such as ``np.fft.fft`` or ``np.add``."""
     module = getattr(function, "__module__", "numpy")
     module = {"numpy.lib.scimath": "np.emath"}.get(module, module.replace("numpy", "np", 1))
     return f"{module}.{function.__name__}"
@@ -53,7 +53,7 @@ def signature_of(function: Callable) -> Signature:
 
 
 def call_function(function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-    """What a function of NumPy's is for nodes. NoMeaningError where it is nothing."""
+    """Call our counterpart of a NumPy function. NoMeaningError if there is none."""
     if any(not issubclass(t, Node | np.ndarray) for t in types):
         return NotImplemented
     ours = FUNCTIONS.get(function)
@@ -64,7 +64,7 @@ def call_function(function: Callable, types: Any, args: tuple, kwargs: dict) -> 
 
 
 def bind(function: Callable, ours: Callable, args: tuple, kwargs: dict) -> tuple[list[Any], dict[str, Any]]:
-    """NumPy's required arguments by position, then those that say something, by name."""
+    """Return NumPy's required arguments by position, and by name those that differ from their defaults."""
     arguments = signature_of(function).bind(*args, **kwargs).arguments
     takes = parameters_of(ours)
     positional: list[Any] = []
@@ -89,7 +89,7 @@ def bind(function: Callable, ours: Callable, args: tuple, kwargs: dict) -> tuple
 
 
 def says_nothing(name: str, value: Any, default: Any, takes: dict[str, Parameter]) -> bool:
-    """The value is NumPy's default, or of a keyword that means nothing for nodes."""
+    """Return True if the value is NumPy's default, or belongs to a keyword without meaning for nodes."""
     if value is default or (name in IGNORED and name not in takes):
         return True
     return isinstance(value, bool | int | str | float) and type(value) is type(default) and value == default
@@ -105,7 +105,7 @@ def refuse_unknown(function: Any, named: dict[str, Any], takes: dict[str, Parame
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
-    """What a ufunc, or one of its methods, is for nodes. NoMeaningError where it is nothing."""
+    """Call our counterpart of a ufunc or of one of its methods. NoMeaningError if there is none."""
     if any(map(is_foreign, inputs)):
         return NotImplemented
     ours = FUNCTIONS.get(ufunc)
@@ -128,14 +128,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
 
 
 def is_foreign(x: Any) -> bool:
-    """An operand of a type that overrides ufuncs too."""
+    """Return True for an operand of another type that overrides ufuncs."""
     if isinstance(x, Node | np.ndarray | np.generic | int | float | list | tuple):
         return False
     return getattr(type(x), "__array_ufunc__", None) is not None
 
 
 def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> Any:
-    """A call with keywords: the operands first take the dtypes that NumPy's own rule finds for a `dtype`."""
+    """Call with keywords: cast the operands to the dtypes that NumPy's own rule gives for `dtype`."""
     if kwargs.pop("where", True) is not True:
         return refuse(ufunc, MASKED.format(ufunc.__name__))
     rule = {k: kwargs.pop(k) for k in UFUNC_KEYWORDS if k in kwargs}
@@ -152,14 +152,14 @@ def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> A
 
 
 def kind_of(x: Any) -> Any:
-    """What NumPy's rule for dtypes takes for an operand: Python's type of a number, else a dtype."""
+    """Return what NumPy's dtype rule takes for an operand: the Python type of a number, otherwise a dtype."""
     if type(x) in (int, float, complex):
         return type(x)
     return x.dtype if isinstance(x, Node) else np.asarray(x).dtype
 
 
 def outer(ufunc: np.ufunc, ours: Callable, x: Any, y: Any, **kwargs: Any) -> Any:
-    """``ufunc.outer``: every element of one with every element of the other."""
+    """Compute ``ufunc.outer``: every element of x with every element of y."""
     x, y = as_node(x), as_node(y)
     return cast_call(ufunc, ours, (x.reshape((*x.shape, *[1] * y.ndim)), y), kwargs)
 
@@ -168,7 +168,7 @@ def outer(ufunc: np.ufunc, ours: Callable, x: Any, y: Any, **kwargs: Any) -> Any
 
 
 def attribute(node: Node, name: str) -> Any:
-    """A method or attribute that an ndarray has.
+    """Return a method or attribute that an ndarray has.
 
     Raises
         NoMeaningError: a node has it not; an AttributeError too, so that `hasattr` says so

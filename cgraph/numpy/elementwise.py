@@ -1,4 +1,4 @@
-"""Functions of each element that are made of others. Those that are ops themselves stand in `cgraph.numpy.direct`."""
+"""Elementwise functions composed of others. Those that are ops stand in `cgraph.numpy.direct`."""
 
 from math import log, pi
 from typing import Any
@@ -29,37 +29,37 @@ __all__ = [
 
 
 def floats(*xs: Any) -> list[Node]:
-    """The operands in the float dtype that they have together, broadcast. DTypeError for complex ones."""
+    """Return the operands in the float dtype that they have together, broadcast. DTypeError for complex ones."""
     dtype = float_dtype(common_dtype(*xs))
     return unify(*(real_node(as_node(x, dtype)) for x in xs), dtype=dtype)
 
 
 def float_of(x: Any) -> Node:
-    """The operand in the dtype in which a real function of it is computed."""
+    """Return the operand in the dtype in which a real function of it is computed."""
     return floats(x)[0]
 
 
 @of(np.fabs)
 def fabs(x: Any) -> Node:
-    """The absolute value, in a float dtype."""
+    """Return the absolute value, in a float dtype."""
     return abs(float_of(x))
 
 
 @of(np.absolute)
 def absolute(x: Any) -> Node:
-    """The absolute value."""
+    """Return the absolute value."""
     return abs(as_node(x))
 
 
 @of(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Node:
-    """In another dtype; itself when it has that one already."""
+    """Return the operand in another dtype, or itself if it has that dtype."""
     return as_node(x).astype(dtype)
 
 
 @of(np.reciprocal)
 def reciprocal(x: Any) -> Node:
-    """1 / x; of whole numbers the whole part, 0 where x is 0."""
+    """Return 1 / x; for integers the integer part, and 0 where x is 0."""
     x = as_node(x)
     if x.dtype.kind in "fc":
         return float_reciprocal(x)
@@ -69,7 +69,8 @@ def reciprocal(x: Any) -> Node:
 
 @of(np.power)
 def power(x1: Any, x2: Any) -> Node:
-    """x1 to the power of x2; integers to a negative power that is known are refused, as by NumPy, and else give 0."""
+    """Return x1 to the power of x2. A constant negative power of integers is refused, as by NumPy; otherwise it gives
+    0."""
     exponent = x2 if isinstance(x2, int | np.integer | np.ndarray) and not isinstance(x2, bool) else None
     if common_dtype(x1, x2).kind in "iu" and exponent is not None and np.any(np.less(exponent, 0)):
         raise DTypeError("integers to negative integer powers are no integers; use np.float_power")
@@ -78,13 +79,13 @@ def power(x1: Any, x2: Any) -> Node:
 
 @of(np.float_power)
 def float_power(x1: Any, x2: Any) -> Node:
-    """x1 to the power of x2 in float64, or complex128."""
+    """Return x1 to the power of x2 in float64 or complex128."""
     return any_power(*unify(x1, x2, dtype=np.result_type(common_dtype(x1, x2), np.float64)))
 
 
 @of(np.round, np.around)
 def round(a: Any, decimals: int = 0) -> Node:
-    """To `decimals` places, halves to even; whole numbers to tens, hundreds … for a negative one."""
+    """Round to `decimals` places, halves to even; a negative number rounds integers to tens, hundreds, ..."""
     a = as_node(a)
     if a.dtype.kind not in "iu" or decimals >= 0:
         return round_floats(a, decimals)
@@ -97,19 +98,19 @@ around = round
 
 @of(np.fix)
 def fix(x: Any) -> Node:
-    """The whole part, towards 0."""
+    """Return the integer part, rounded towards 0."""
     return trunc(x)
 
 
 @of(np.degrees, np.rad2deg)
 def degrees(x: Any) -> Node:
-    """Degrees of radians."""
+    """Return degrees of radians."""
     return float_of(x) * (180 / pi)
 
 
 @of(np.radians, np.deg2rad)
 def radians(x: Any) -> Node:
-    """Radians of degrees."""
+    """Return radians of degrees."""
     return float_of(x) * (pi / 180)
 
 
@@ -118,14 +119,14 @@ rad2deg, deg2rad = degrees, radians
 
 @of(np.divmod)
 def divmod(x1: Any, x2: Any) -> tuple[Node, Node]:
-    """The whole quotient, rounded down, and the remainder."""
+    """Return the quotient, rounded down to an integer, and the remainder."""
     x1, x2 = unify(x1, x2)
     return x1 // x2, remainder(x1, x2)
 
 
 @of(np.modf)
 def modf(x: Any) -> tuple[Node, Node]:
-    """The part behind the point and the whole part, both with the sign of x."""
+    """Return the fractional part and the integer part, both with the sign of x."""
     x = float_of(x)
     whole = trunc(x)
     return copysign(where(isfinite(x), x - whole, where(isnan(x), x, zeros_like(x))), x), whole
@@ -133,13 +134,13 @@ def modf(x: Any) -> tuple[Node, Node]:
 
 @of(np.fmax)
 def fmax(x1: Any, x2: Any) -> Node:
-    """The larger one; where one is NaN, the other."""
+    """Return the larger operand; if one is NaN, the other."""
     return other_than_nan(maximum, x1, x2)
 
 
 @of(np.fmin)
 def fmin(x1: Any, x2: Any) -> Node:
-    """The smaller one; where one is NaN, the other."""
+    """Return the smaller operand; if one is NaN, the other."""
     return other_than_nan(minimum, x1, x2)
 
 
@@ -150,34 +151,34 @@ def other_than_nan(extreme: Any, x: Any, y: Any) -> Node:
 
 @of(np.logaddexp)
 def logaddexp(x1: Any, x2: Any) -> Node:
-    """log(exp(x1) + exp(x2)) without overflow."""
+    """Return log(exp(x1) + exp(x2)) without overflow."""
     x, y = floats(x1, x2)
     return where(equal(x, y), 0.5 * x + 0.5 * y + log(2), maximum(x, y) + log1p(exp(-gap(x, y))))
 
 
 @of(np.logaddexp2)
 def logaddexp2(x1: Any, x2: Any) -> Node:
-    """log2(2 ** x1 + 2 ** x2) without overflow."""
+    """Return log2(2 ** x1 + 2 ** x2) without overflow."""
     x, y = floats(x1, x2)
     return where(equal(x, y), 0.5 * x + 0.5 * y + 1.0, maximum(x, y) + log1p(exp2(-gap(x, y))) * (1 / log(2)))
 
 
 def gap(x: Node, y: Node) -> Node:
-    """How far apart two numbers are; 0 for equal ones, infinities too, so that no gradient there is NaN."""
+    """Return the absolute difference; 0 for equal operands, infinities included, so that no gradient there is NaN."""
     same = equal(x, y)
     return abs(where(same, zeros_like(x), x) - where(same, zeros_like(y), y))
 
 
 @of(np.heaviside)
 def heaviside(x1: Any, x2: Any) -> Node:
-    """0 below 0, x2 at 0, 1 above; NaN stays."""
+    """Return 0 below 0, x2 at 0, 1 above 0, and NaN for NaN."""
     x, y = floats(x1, x2)
     return where(isnan(x), x, where(equal(x, 0), y, (x > 0).astype(x.dtype)))
 
 
 @of(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Node:
-    """NaN and infinities replaced by numbers; infinities by the largest there are, by default."""
+    """Replace NaN and infinities by numbers, infinities by default by the largest of the dtype."""
     x = as_node(x)
     if x.dtype.kind == "c":
         return parts.complex(*(nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x))))
@@ -191,7 +192,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 @of(np.sinc)
 def sinc(x: Any) -> Node:
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Return sin(pi x) / (pi x), and 1 at 0."""
     x = as_node(x)
     x = pi * (x if x.dtype.kind in "fc" else x.astype("float64"))
     zero = equal(x, 0)
@@ -206,7 +207,7 @@ real, imag = of(np.real)(parts.real), of(np.imag)(parts.imag)
 
 @of(np.conjugate)
 def conjugate(x: Any) -> Node:
-    """The conjugate: a real number itself."""
+    """Return the conjugate: a real number itself."""
     x = as_node(x)
     return x.astype("int8") if x.dtype.kind == "b" else parts.conj(x)
 
@@ -216,7 +217,7 @@ conj = conjugate
 
 @of(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Node:
-    """A real number itself; of complex ones the dtype would depend on their values."""
+    """Return a real number itself; of complex ones the dtype would depend on their values."""
     a = as_node(a)
     if a.dtype.kind == "c":
         raise NoMeaningError("the dtype of the result depends on values; use np.real(x), or x.eval() first")
@@ -225,7 +226,7 @@ def real_if_close(a: Any, tol: float = 100) -> Node:
 
 @of(np.angle)
 def angle(z: Any, deg: bool = False) -> Node:
-    """The angle of a number in the plane: 0 or pi of real ones."""
+    """Return the angle of a number in the plane: 0 or pi of real ones."""
     z = as_node(z)
     if z.dtype.kind == "c":
         phase = arctan2(imag(z), real(z))
@@ -237,13 +238,13 @@ def angle(z: Any, deg: bool = False) -> Node:
 
 @of(np.isreal)
 def isreal(x: Any) -> Node:
-    """Is the imaginary part 0? True of real numbers."""
+    """Return True where the imaginary part is 0, as it is for real numbers."""
     return logical_not(iscomplex(x))
 
 
 @of(np.iscomplex)
 def iscomplex(x: Any) -> Node:
-    """Is the imaginary part not 0? False of real numbers."""
+    """Return True where the imaginary part is not 0."""
     x = as_node(x)
     return not_equal(imag(x), 0) if x.dtype.kind == "c" else zeros_like(x.astype(bool))
 
@@ -253,19 +254,19 @@ def iscomplex(x: Any) -> Node:
 
 @of(np.isposinf)
 def isposinf(x: Any) -> Node:
-    """Is it the positive infinity?"""
+    """Return True for positive infinity."""
     return equal(float_of(x), np.inf)
 
 
 @of(np.isneginf)
 def isneginf(x: Any) -> Node:
-    """Is it the negative infinity?"""
+    """Return True for negative infinity."""
     return equal(float_of(x), -np.inf)
 
 
 @of(np.isclose)
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
-    """Are two numbers as near as ``atol + rtol * abs(b)``?"""
+    """Return True where ``abs(a - b) <= atol + rtol * abs(b)``."""
     x, y = unify(a, b)
     x, y = (v if v.dtype.kind in "fc" else v.astype("float64") for v in (x, y))
     near = logical_and(isfinite(y), abs(x - y) <= atol + rtol * abs(y)) | equal(x, y)
@@ -274,13 +275,13 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 @of(np.allclose)
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
-    """Are all numbers near? A bool node of rank 0, where NumPy gives Python's bool."""
+    """Return whether all elements are close, as a bool node of rank 0 where NumPy returns a Python bool."""
     return all_true(isclose(a, b, rtol, atol, equal_nan))
 
 
 @of(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
-    """Have both one shape and equal elements? A bool node of rank 0."""
+    """Return whether shapes and all elements are equal, as a bool node of rank 0."""
     x, y = as_node(a1), as_node(a2)
     if x.shape != y.shape:
         return as_node(np.array(False))
@@ -291,7 +292,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
 
 @of(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> Node:
-    """Are the elements equal once both are broadcast? A bool node of rank 0."""
+    """Return whether all elements are equal after broadcasting, as a bool node of rank 0."""
     x, y = as_node(a1), as_node(a2)
     try:
         shape = np.broadcast_shapes(x.shape, y.shape)

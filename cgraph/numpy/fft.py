@@ -1,4 +1,4 @@
-"""``np.fft``: transforms of complex and of real numbers along one axis or several, and shifts of frequencies."""
+"""``np.fft``: Fourier transforms of complex and real numbers, and frequency shifts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,57 +25,57 @@ Lengths = Sequence[int] | None
 
 @of(np.fft.fft)
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """The transform along an axis."""
+    """Return the transform along an axis."""
     return transform(as_node(a), [n], [axis], False, norm)
 
 
 @of(np.fft.ifft)
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """The inverse transform along an axis."""
+    """Return the inverse transform along an axis."""
     return transform(as_node(a), [n], [axis], True, norm)
 
 
 @of(np.fft.rfft)
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """The first half of the transform of real numbers along an axis."""
+    """Return the first half of the transform of real numbers along an axis."""
     return half_spectrum(as_node(a), n, axis, norm)
 
 
 @of(np.fft.irfft)
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """Real numbers from the first half of their transform."""
+    """Return real numbers from the first half of their transform."""
     return from_half_spectrum(as_node(a), n, axis, norm)
 
 
 @of(np.fft.hfft)
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """The real transform of the first half of numbers of which the other half is conjugate."""
+    """Return the real transform of a signal with conjugate symmetry, given by its first half."""
     return from_half_spectrum(conj(a), n, axis, REVERSED[norm_of(norm)])
 
 
 @of(np.fft.ihfft)
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """The inverse of `hfft`."""
+    """Return the inverse of `hfft`."""
     return conj(half_spectrum(as_node(a), n, axis, REVERSED[norm_of(norm)]))
 
 
 @of(np.fft.fftn)
 def fftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """The transform along axes, all by default."""
+    """Return the transform along axes, all by default."""
     a = as_node(a)
     return transform(a, *lengths_of(a, s, axes), False, norm)
 
 
 @of(np.fft.ifftn)
 def ifftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """The inverse transform along axes, all by default."""
+    """Return the inverse transform along axes, all by default."""
     a = as_node(a)
     return transform(a, *lengths_of(a, s, axes), True, norm)
 
 
 @of(np.fft.rfftn)
 def rfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """The transform of real numbers along axes, half of it along the last one."""
+    """Return the transform of real numbers along axes, half of it along the last one."""
     a = as_node(a)
     (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
     return transform(half_spectrum(a, last, axis, norm), lengths, others, False, norm)
@@ -83,7 +83,7 @@ def rfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None)
 
 @of(np.fft.irfftn)
 def irfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
-    """The inverse of `rfftn`; ``2 * (m - 1)`` numbers along the last axis by default."""
+    """Return the inverse of `rfftn`; ``2 * (m - 1)`` numbers along the last axis by default."""
     a = as_node(a)
     (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
     return from_half_spectrum(transform(a, lengths, others, True, norm), last, axis, norm)
@@ -91,30 +91,30 @@ def irfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None
 
 @of(np.fft.fft2)
 def fft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
-    """The transform along two axes."""
+    """Return the transform along two axes."""
     return fftn(a, s, axes, norm)
 
 
 @of(np.fft.ifft2)
 def ifft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
-    """The inverse transform along two axes."""
+    """Return the inverse transform along two axes."""
     return ifftn(a, s, axes, norm)
 
 
 @of(np.fft.rfft2)
 def rfft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
-    """The transform of real numbers along two axes, half of it along the last one."""
+    """Return the transform of real numbers along two axes, half of it along the last one."""
     return rfftn(a, s, axes, norm)
 
 
 @of(np.fft.irfft2)
 def irfft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
-    """The inverse of `rfft2`."""
+    """Return the inverse of `rfft2`."""
     return irfftn(a, s, axes, norm)
 
 
 def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[int]]:
-    """To how many elements each axis is cut or padded, None where it stays; the last ones without `axes`."""
+    """Return the length to which each axis is cut or padded, None to keep it; without `axes` those of the last axes."""
     if axes is None:
         axes = range(a.ndim) if s is None else range(-len(s), 0)
     lengths: list[int | None] = [None if n == -1 else n for n in ([-1] * len(axes) if s is None else s)]
@@ -125,13 +125,13 @@ def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[
 
 @of(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Node:
-    """The frequency 0 moved to the middle along axes, all by default."""
+    """Return the frequency 0 moved to the middle along axes, all by default."""
     return shift(x, axes, 1)
 
 
 @of(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> Node:
-    """The inverse of `fftshift`."""
+    """Return the inverse of `fftshift`."""
     return shift(x, axes, -1)
 
 

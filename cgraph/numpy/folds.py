@@ -1,4 +1,4 @@
-"""Reductions and running values of any ufunc whose operands may be grouped at will: in steps that double.
+"""Reductions and scans of any associative ufunc, in a logarithmic number of steps.
 
 n elements take log2(n) nodes: whole halves are joined at once. Rounding differs from NumPy's, which goes one by one.
 """
@@ -17,7 +17,7 @@ from cgraph.ops.shape import axes_of, broadcast_to, reshape
 
 
 def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any) -> Node:
-    """One element of all along the axes: the first half joined with the second, again and again."""
+    """Reduce along the axes: combine the first half with the second, repeatedly, until one element is left."""
     axes = axes_of(axis, x.ndim)
     shape = keepdims_shape(x.shape, axes) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     for a in axes:
@@ -34,7 +34,7 @@ def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any)
 
 
 def by_steps(join: Callable, x: Node, axis: int) -> Node:
-    """Each element joined with all before it: with those 1, 2, 4 … places before."""
+    """Combine each element with all before it: with those 1, 2, 4, ... positions before."""
     lead, step = (slice(None),) * axis, 1
     while step < x.shape[axis]:
         joined = join(x[(*lead, slice(None, -step))], x[(*lead, slice(step, None))])

@@ -1,4 +1,4 @@
-"""What is known of nodes without a value: Python's own numbers, tuples and dtypes."""
+"""Functions of shapes and dtypes alone, which return Python numbers, tuples and dtypes."""
 
 from typing import Any
 
@@ -19,97 +19,97 @@ __all__ = [
 
 @of(np.ndim)
 def ndim(a: Any) -> int:
-    """How many axes there are."""
+    """Return how many axes there are."""
     return as_node(a).ndim
 
 
 @of(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes."""
+    """Return the lengths of the axes."""
     return as_node(a).shape
 
 
 @of(np.size)
 def size(a: Any, axis: Any = None) -> int:
-    """How many elements there are, in all or along axes."""
+    """Return how many elements there are, in all or along axes."""
     a = as_node(a)
     return a.size if axis is None else int(np.prod([a.shape[i] for i in np.atleast_1d(axis)]))
 
 
 def plain(x: Any) -> Any:
-    """A node's dtype in its place."""
+    """Return the dtype of a node, and anything else unchanged."""
     return x.dtype if isinstance(x, Node) else x
 
 
 @of(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype of all together."""
+    """Return the dtype of a combination of operands."""
     return np.result_type(*map(plain, arrays_and_dtypes))
 
 
 @of(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """May one dtype, or a node's, become another?"""
+    """Return True if one dtype, or a node's dtype, can become another."""
     return np.can_cast(plain(from_), plain(to), casting)
 
 
 @of(np.common_type)
 def common_type(*arrays: Any) -> type:
-    """The float type of all together."""
+    """Return the float type of a combination of operands."""
     return np.common_type(*(np.zeros((), x.dtype) if isinstance(x, Node) else x for x in arrays))
 
 
 @of(np.min_scalar_type)
 def min_scalar_type(a: Any, /) -> np.dtype:
-    """The node's own dtype: its values are not known."""
+    """Return the node's own dtype: its values are not known."""
     return as_node(a).dtype
 
 
 @of(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    """Is the dtype complex?"""
+    """Return True if the dtype is complex."""
     return as_node(x).dtype.kind == "c"
 
 
 @of(np.isrealobj)
 def isrealobj(x: Any) -> bool:
-    """Is the dtype not complex?"""
+    """Return True if the dtype is not complex."""
     return not iscomplexobj(x)
 
 
 def stand_in(a: Any) -> np.ndarray:
-    """An array of the node's shape, of one element's bytes."""
+    """Return an array of the node's shape, of one element's bytes."""
     return np.broadcast_to(np.zeros(()), as_node(a).shape)
 
 
 @of(np.triu_indices_from)
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The places on and above a diagonal, known from the shape."""
+    """Return the indices of the elements on and above a diagonal."""
     return np.triu_indices_from(stand_in(arr), k)
 
 
 @of(np.tril_indices_from)
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The places on and below a diagonal, known from the shape."""
+    """Return the indices of the elements on and below a diagonal."""
     return np.tril_indices_from(stand_in(arr), k)
 
 
 @of(np.diag_indices_from)
 def diag_indices_from(arr: Any) -> tuple[np.ndarray, ...]:
-    """The places on the main diagonal, known from the shape."""
+    """Return the indices of the main diagonal."""
     return np.diag_indices_from(stand_in(arr))
 
 
 @of(np.ix_)
 def ix_(*args: Any) -> tuple[Node, ...]:
-    """Rows of positions, each along an axis of its own."""
+    """Return index rows, each along an axis of its own."""
     nodes = [as_node(x) for x in args]
     return tuple(x.reshape([-1 if i == j else 1 for j in range(len(nodes))]) for i, x in enumerate(nodes))
 
 
 @of(np.apply_over_axes)
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Node:
-    """A function applied along one axis after another, none of which goes away."""
+    """Apply a function along one axis after another, keeping every axis."""
     a = as_node(a)
     for axis in np.atleast_1d(axes).tolist():
         values = func(a, axis)
@@ -119,7 +119,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Node:
 
 @of(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Node:
-    """A function of rows, called with each row of a node; what it gives takes the place of the axis.
+    """Return a function of rows, called with each row of a node; what it gives takes the place of the axis.
 
     Every row makes nodes of its own: a function that has an axis is better called with it.
     """

@@ -1,4 +1,4 @@
-"""Values put together, taken apart, and with elements added or left out."""
+"""Concatenation, splitting, insertion and deletion."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ __all__ = [
 def concatenate(
     arrays: Sequence[Any], /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Node:
-    """Operands one after another along an axis; None flattens them first."""
+    """Return operands one after another along an axis; None flattens them first."""
     arrays = [as_node(x) for x in arrays] if dtype is not None else list(arrays)
     if dtype is None:
         return join.concat(arrays, axis)
@@ -36,7 +36,7 @@ concat = concatenate
 
 
 def check_casts(xs: Sequence[Any], dtype: Any, casting: Any) -> None:
-    """DTypeError unless all operands may become this dtype."""
+    """Raise DTypeError unless all operands may become this dtype."""
     for x in xs:
         if not np.can_cast(x.dtype, dtype, casting):
             raise DTypeError(f"{x.dtype} does not become {np.dtype(dtype)} under casting={casting!r}; use astype first")
@@ -44,7 +44,7 @@ def check_casts(xs: Sequence[Any], dtype: Any, casting: Any) -> None:
 
 @of(np.stack)
 def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Node:
-    """Operands of one shape along a new axis."""
+    """Return operands of one shape along a new axis."""
     nodes = [as_node(x) for x in arrays]
     if len({x.shape for x in nodes}) > 1:
         raise ShapeError(f"operands of one shape are stacked, not {', '.join(str(x.spec) for x in nodes)}")
@@ -54,33 +54,33 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: A
 
 @of(np.vstack)
 def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Node:
-    """One below another: along the first axis, vectors as rows."""
+    """Join along the first axis; vectors are rows."""
     return concatenate([atleast_2d(x) for x in tup], 0, dtype=dtype, casting=casting)
 
 
 @of(np.hstack)
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Node:
-    """Side by side: along the second axis, vectors along their only one."""
+    """Join along the second axis; vectors along their only one."""
     nodes = [atleast_1d(x) for x in tup]
     return concatenate(nodes, 0 if nodes[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @of(np.dstack)
 def dstack(tup: Sequence[Any]) -> Node:
-    """One behind another: along the third axis."""
+    """Join along the third axis."""
     return concatenate([atleast_3d(x) for x in tup], 2)
 
 
 @of(np.column_stack)
 def column_stack(tup: Sequence[Any]) -> Node:
-    """Side by side, vectors as columns."""
+    """Join along the second axis; vectors are columns."""
     nodes = [as_node(x) for x in tup]
     return concatenate([x if x.ndim > 1 else atleast_2d(x).T for x in nodes], 1)
 
 
 @of(np.block)
 def block(arrays: Any) -> Node:
-    """Nested lists of blocks: the innermost lists along the last axis, the next along the last but one."""
+    """Join nested lists of blocks: the innermost lists along the last axis, the next along the one before it."""
     depth = depth_of(arrays)
     rank = max(depth, *(as_node(x).ndim for x in leaves(arrays)))
 
@@ -103,7 +103,7 @@ def leaves(part: Any) -> list[Any]:
 
 @of(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Node:
-    """More elements at the end of an axis; None flattens both first."""
+    """Append elements to an axis; without an axis, flatten both operands first."""
     return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
 
 
@@ -112,7 +112,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Node:
 
 @of(np.split)
 def split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Node]:
-    """Cut into equal parts, or before each position."""
+    """Split into equal parts, or before each position."""
     if np.ndim(indices_or_sections) == 0:
         return slicing.split(ary, int(indices_or_sections), axis)  # type: ignore[arg-type]
     return array_split(ary, indices_or_sections, axis)
@@ -120,7 +120,7 @@ def split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> 
 
 @of(np.array_split)
 def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Node]:
-    """Cut into parts as equal as may be, the longer ones first, or before each position."""
+    """Split into parts of nearly equal length, the longer ones first, or before each position."""
     ary = as_node(ary)
     axis = axis_of(axis, ary.ndim)
     n = ary.shape[axis]
@@ -152,7 +152,7 @@ vsplit, hsplit, dsplit = split_along("vsplit", 0, 2), split_along("hsplit", 1, 1
 
 @of(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Node, ...]:
-    """The parts along an axis, without it."""
+    """Return the parts along an axis, without it."""
     return tuple(moveaxis(x, axis, 0))
 
 
@@ -160,7 +160,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Node, ...]:
 
 
 def constant_positions(positions: Any, verb: str) -> Any:
-    """Positions that are no node, or a constant one. The shape of the result depends on the others."""
+    """Return positions as an array. NoMeaningError for a node that is not constant: the result's shape depends on
+    them."""
     if isinstance(positions, Node) and isinstance(positions.op, ConstOp):
         return positions.op.array
     if isinstance(positions, Node):
@@ -178,7 +179,7 @@ def flat_or_axis(arr: Any, axis: int | None) -> tuple[Node, int]:
 
 @of(np.delete)
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Node:
-    """Without the elements at known positions along an axis."""
+    """Return the operand without the elements at constant positions along an axis."""
     arr, axis = flat_or_axis(arr, axis)
     stay = np.delete(np.arange(arr.shape[axis]), constant_positions(obj, "delete"))
     return take(arr, stay, axis)
@@ -186,7 +187,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Node:
 
 @of(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
-    """With values put in before known positions along an axis."""
+    """Return the operand with values inserted before constant positions along an axis."""
     arr, axis = flat_or_axis(arr, axis)
     n, obj = arr.shape[axis], constant_positions(obj, "insert before")
     places = np.arange(*obj.indices(n)) if isinstance(obj, slice) else np.asarray(obj)

@@ -1,4 +1,4 @@
-"""``np.linalg``: matrices are the last two axes, leading ones a batch. Results that NumPy names have its names."""
+"""``np.linalg``: matrices are the last two axes, leading ones a batch. Named results have NumPy's names."""
 
 from collections.abc import Sequence
 from math import prod
@@ -38,7 +38,7 @@ svdvals, norm = of(np.linalg.svdvals)(factors.svdvals), of(np.linalg.norm)(norms
 
 @of(np.linalg.cross)
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
-    """The cross product of vectors of three elements."""
+    """Return the cross product of vectors of three elements."""
     x, y = as_node(x1), as_node(x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
         raise ShapeError(f"vectors of 3 elements have a cross product here, not {x.spec} and {y.spec}")
@@ -47,13 +47,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
 
 @of(np.linalg.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Node:
-    """A diagonal of the last two axes."""
+    """Return a diagonal of the last two axes."""
     return diagonals.diagonal(x, offset, -2, -1)
 
 
 @of(np.linalg.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
-    """The sum of a diagonal of the last two axes."""
+    """Return the sum of a diagonal of the last two axes."""
     return total(diagonal(x, offset=offset), -1, dtype)
 
 
@@ -61,7 +61,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
 
 
 def is_upper(UPLO: str) -> bool:
-    """Whether the upper triangle is the one that is named."""
+    """Return True if `UPLO` names the upper triangle."""
     if UPLO.upper() not in ("L", "U"):
         raise ShapeError(f"UPLO is 'L' or 'U', not {UPLO!r}")
     return UPLO.upper() == "U"
@@ -69,37 +69,38 @@ def is_upper(UPLO: str) -> bool:
 
 @of(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Node:
-    """The lower triangular factors of positive definite matrices; the upper ones read the upper triangle."""
+    """Return the lower triangular factors of positive definite matrices; the upper ones read the upper triangle."""
     return ops.adjoint(ops.cholesky(ops.adjoint(as_node(a)))) if upper else ops.cholesky(a)
 
 
 @of(np.linalg.eig)
 def eig(a: Any) -> EigResult:
-    """Eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones alone."""
+    """Return eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones
+    alone."""
     return EigResult(*factors.eig(a))
 
 
 @of(np.linalg.eigvals)
 def eigvals(a: Any) -> Node:
-    """Eigenvalues of square matrices; complex, also where NumPy finds real ones alone."""
+    """Return eigenvalues of square matrices; complex, also where NumPy finds real ones alone."""
     return factors.eig(a)[0]
 
 
 @of(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
-    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which one triangle is read."""
+    """Return rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which one triangle is read."""
     return EighResult(*factors.eigh(a, is_upper(UPLO)))
 
 
 @of(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Node:
-    """Rising eigenvalues of symmetric matrices, of which one triangle is read."""
+    """Return rising eigenvalues of symmetric matrices, of which one triangle is read."""
     return factors.eigh(a, is_upper(UPLO))[0]
 
 
 @of(np.linalg.qr)
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Orthonormal columns and upper triangular rows; `mode` reduced, complete (square Q) or r."""
+    """Return orthonormal columns and upper triangular rows; `mode` reduced, complete (square Q) or r."""
     if mode not in ("reduced", "complete", "r"):
         raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.linalg.qr(x, mode='reduced')")
     q, r = factors.qr(a, complete=mode == "complete")
@@ -108,7 +109,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @of(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """U, falling singular values S, and Vh; the values alone without `compute_uv`; of symmetric ones by eigh."""
+    """Return U, falling singular values S and Vh; without `compute_uv` S alone; `hermitian` matrices by eigh."""
     if not hermitian:
         return SVDResult(*factors.svd(a, full_matrices)) if compute_uv else svdvals(a)
     w, v = factors.eigh(a)
@@ -124,7 +125,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 @of(np.linalg.slogdet)
 def slogdet(a: Any) -> SlogdetResult:
-    """The sign of the determinants of matrices, and the logarithm of their magnitude."""
+    """Return the sign of the determinants of matrices, and the logarithm of their magnitude."""
     return SlogdetResult(*ops.slogdet(a))
 
 
@@ -135,7 +136,7 @@ UNSAID: Any = np._NoValue  # type: ignore[attr-defined]
 
 
 def longest(x: Node) -> int:
-    """The longer side of matrices."""
+    """Return the longer side of matrices."""
     return x.shape[-1] if x.shape[-1] > x.shape[-2] else x.shape[-2]
 
 
@@ -145,7 +146,7 @@ def eps_of(x: Node) -> float:
 
 @of(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSAID) -> Node:
-    """The pseudo-inverse; singular values up to a share of the largest count as 0.
+    """Return the pseudo-inverse; singular values up to a share of the largest count as 0.
 
     The share is `rcond` or `rtol`, 1e-15 by default; with ``rtol=None`` that of rounding in matrices of this size.
     """
@@ -160,7 +161,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSA
 
 @of(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node, Node]:
-    """The nearest solution of ``a @ x = b``, its squared distances, the rank and the singular values.
+    """Return the nearest solution of ``a @ x = b``, its squared distances, the rank and the singular values.
 
     The distances are those of a matrix of full rank, where NumPy gives none for another one: their number must not
     depend on values. The gradient of the solution goes through the singular values.
@@ -183,7 +184,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
 
 @of(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:
-    """How many singular values are above a tolerance."""
+    """Return how many singular values are above a tolerance."""
     A = as_node(A)
     if A.ndim < 2:
         return max(A != 0).astype("int64")
@@ -196,7 +197,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 @of(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Node:
-    """The condition number. A choice inside the graph is `cgraph.cond`."""
+    """Return the condition number. A choice inside the graph is `cgraph.cond`."""
     x = as_node(x)
     if p is None or p in (2, -2):
         s = svdvals(x)
@@ -206,7 +207,7 @@ def cond(x: Any, p: Any = None) -> Node:
 
 @of(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Node:
-    """The x of ``tensordot(a, x, x.ndim) = b``."""
+    """Return the x of ``tensordot(a, x, x.ndim) = b``."""
     a, b = as_node(a), as_node(b)
     if axes is not None:
         a = transpose(a, [*(i for i in range(a.ndim) if i not in axes), *axes])
@@ -218,7 +219,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Node:
 
 @of(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: int = 2) -> Node:
-    """The inverse for ``tensordot(ainv, b, ind)``."""
+    """Return the inverse for ``tensordot(ainv, b, ind)``."""
     a = as_node(a)
     first, rest = a.shape[:ind], a.shape[ind:]
     if ind <= 0 or prod(first) != prod(rest):
@@ -228,7 +229,7 @@ def tensorinv(a: Any, ind: int = 2) -> Node:
 
 @of(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Node:
-    """A square matrix to a whole power, by squarings; negative ones of the inverse."""
+    """Return an integer power of a square matrix, by repeated squaring; for a negative power that of the inverse."""
     a = as_node(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"{a.name} {a.spec} is no square matrix")
@@ -246,7 +247,7 @@ def matrix_power(a: Any, n: int) -> Node:
 
 @of(np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any]) -> Node:
-    """The product of several matrices, vectors at the ends allowed, in the order of fewest multiplications.
+    """Return the product of several matrices, vectors at the ends allowed, in the order of fewest multiplications.
 
     Source: Cormen et al., Introduction to Algorithms, matrix-chain order. Time O(n^3) for n matrices.
     """
@@ -280,13 +281,13 @@ def multi_dot(arrays: Sequence[Any]) -> Node:
 
 @of(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Node:
-    """The norm of matrices."""
+    """Return the norm of matrices."""
     return norms.norm(x, ord, (-2, -1), keepdims=keepdims)
 
 
 @of(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Node:
-    """The norm of vectors along axes, all of them as one vector by default."""
+    """Return the norm of vectors along axes, all of them as one vector by default."""
     x = as_node(x)
     axes = list(range(x.ndim)) if axis is None else np.atleast_1d(axis).tolist()
     rest = tuple(n for i, n in enumerate(x.shape) if i not in [a % x.ndim for a in axes])

@@ -1,4 +1,4 @@
-"""What an ndarray's methods and attributes are of a node; those that are refused, with what to use instead."""
+"""Methods and attributes of ndarray for nodes; refused ones name an alternative."""
 
 from typing import Any
 
@@ -23,14 +23,14 @@ ATTRIBUTES: dict[str, Any] = {
 def astype(
     x: Node, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> Node:
-    """In another dtype. DTypeError where `casting` forbids it."""
+    """Return the node in another dtype. DTypeError if `casting` forbids it."""
     if not np.can_cast(x.dtype, dtype, casting):
         raise DTypeError(f"{x.dtype} does not become {np.dtype(dtype)} under casting={casting!r}")
     return convert(x, dtype)
 
 
 def reshape(x: Node, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
-    """Under another shape, given as a tuple or as numbers."""
+    """Return the node under another shape, given as a tuple or as numbers."""
     return np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order)
 
 
@@ -49,7 +49,7 @@ METHODS: dict[str, Any] = {
 
 
 def view(x: Node, dtype: Any) -> Node:
-    """The bits under another dtype: of the same size, or the parts of complex numbers."""
+    """Return the bits under another dtype: of the same size, or the parts of complex numbers."""
     return as_parts(x) if x.dtype.kind == "c" and real_dtype(x.dtype) == dtype else bitcast(x, dtype)
 
 

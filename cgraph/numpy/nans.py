@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out. Where nothing is left they give what NumPy gives, without its warning."""
+"""Reductions that ignore NaN. If nothing is left they give NumPy's result, without its warning."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ __all__ = [
 
 
 def fill_nan(a: Any, value: float) -> Node:
-    """The operand with a number in place of NaN; what has no NaN is itself."""
+    """Replace NaN by a number."""
     a = as_node(a)
     return where(isnan(a), np.asarray(value, a.dtype), a) if a.dtype.kind in "fc" else a
 
 
 def counts(a: Node, more: Any) -> Any:
-    """What of the operand counts: no NaN, and what a mask names."""
+    """Return the mask of the elements that count: not NaN, and selected by `more`."""
     if a.dtype.kind not in "fc":
         return more
     return logical_not(isnan(a)) if more is True or more is None else logical_not(isnan(a)) & as_node(more).astype(bool)
@@ -36,7 +36,7 @@ def counts(a: Node, more: Any) -> Any:
 def nansum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """The sum of what is no NaN."""
+    """Return the sum of what is no NaN."""
     return reductions.sum(fill_nan(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -44,13 +44,13 @@ def nansum(
 def nanprod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """The product of what is no NaN."""
+    """Return the product of what is no NaN."""
     return reductions.prod(fill_nan(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @of(np.nanmean)
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
-    """The mean of what is no NaN; NaN where nothing is left."""
+    """Return the mean of what is no NaN; NaN where nothing is left."""
     a = as_node(a)
     return reductions.mean(fill_nan(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
 
@@ -60,7 +60,7 @@ def nanvar(
     a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
-    """The variance of what is no NaN; NaN where no more than `ddof` elements are left."""
+    """Return the variance of what is no NaN; NaN where no more than `ddof` elements are left."""
     a = as_node(a)
     ddof = ddof if correction is None else correction
     variance = reductions.var(fill_nan(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
@@ -78,7 +78,7 @@ def nanstd(
     a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
-    """The square root of `nanvar`."""
+    """Return the square root of `nanvar`."""
     return root_of_squares(
         nanvar(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
     )
@@ -86,13 +86,13 @@ def nanstd(
 
 @of(np.nanmax)
 def nanmax(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """The largest of what is no NaN; NaN where nothing is left."""
+    """Return the largest of what is no NaN; NaN where nothing is left."""
     return extreme(reductions.max, -np.inf, a, axis, keepdims, initial, where)
 
 
 @of(np.nanmin)
 def nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """The smallest of what is no NaN; NaN where nothing is left."""
+    """Return the smallest of what is no NaN; NaN where nothing is left."""
     return extreme(reductions.min, np.inf, a, axis, keepdims, initial, where)
 
 
@@ -108,23 +108,23 @@ def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initia
 
 @of(np.nanargmax)
 def nanargmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
-    """The place of the largest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
+    """Return the index of the largest element, ignoring NaN; 0 if all are NaN, which NumPy refuses."""
     return reductions.argmax(fill_nan(a, -np.inf), axis, keepdims=keepdims)
 
 
 @of(np.nanargmin)
 def nanargmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
-    """The place of the smallest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
+    """Return the index of the smallest element, ignoring NaN; 0 if all are NaN, which NumPy refuses."""
     return reductions.argmin(fill_nan(a, np.inf), axis, keepdims=keepdims)
 
 
 @of(np.nancumsum)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """Running sums of what is no NaN."""
+    """Return running sums of what is no NaN."""
     return reductions.cumsum(fill_nan(a, 0), axis, dtype)
 
 
 @of(np.nancumprod)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """Running products of what is no NaN."""
+    """Return running products of what is no NaN."""
     return reductions.cumprod(fill_nan(a, 1), axis, dtype)

@@ -1,4 +1,4 @@
-"""Polynomials by their coefficients, highest power first, as NumPy's older functions have them.
+"""Polynomials by their coefficients, highest power first, as in NumPy's older functions.
 
 How long a result is depends on lengths alone: leading zeros stay, where NumPy drops some.
 """
@@ -25,7 +25,7 @@ __all__ = ["poly", "polyadd", "polyder", "polyfit", "polyint", "polymul", "polys
 
 @of(np.polyval)
 def polyval(p: Any, x: Any) -> Node:
-    """The value at x, by Horner's rule."""
+    """Return the value at x, by Horner's rule."""
     coefficients = list(p) if isinstance(p, Node) or any(isinstance(c, Node) for c in p) else list(np.asarray(p))
     x = as_node(x)
     value = zeros_like(x)
@@ -36,20 +36,20 @@ def polyval(p: Any, x: Any) -> Node:
 
 @of(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Node:
-    """The sum."""
+    """Return the sum."""
     x, y = of_one_length(a1, a2)
     return x + y
 
 
 @of(np.polysub)
 def polysub(a1: Any, a2: Any) -> Node:
-    """The difference."""
+    """Return the difference."""
     x, y = of_one_length(a1, a2)
     return x - y
 
 
 def of_one_length(*xs: Any) -> list[Node]:
-    """Coefficients with zeros in front."""
+    """Return coefficients with zeros in front."""
     nodes = [ravel(x) for x in xs]
     n = max(x.size for x in nodes)
     return [pad(x, (n - x.size, 0)) for x in nodes]
@@ -57,13 +57,13 @@ def of_one_length(*xs: Any) -> list[Node]:
 
 @of(np.polymul)
 def polymul(a1: Any, a2: Any) -> Node:
-    """The product."""
+    """Return the product."""
     return convolve(ravel(a1), ravel(a2))
 
 
 @of(np.polyder)
 def polyder(p: Any, m: int = 1) -> Node:
-    """The m-th derivative."""
+    """Return the m-th derivative."""
     p = ravel(p)
     for _ in range(m):
         p = p[:-1] * np.arange(p.size - 1, 0, -1)
@@ -72,7 +72,7 @@ def polyder(p: Any, m: int = 1) -> Node:
 
 @of(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
-    """The m-th antiderivative, with constants k, 0 by default."""
+    """Return the m-th antiderivative, with constants k, 0 by default."""
     p = ravel(p)
     constants = np.zeros(m) if k is None else np.broadcast_to(np.asarray(k), (m,))
     for i in range(m):
@@ -82,7 +82,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
 
 @of(np.poly)
 def poly(seq_of_zeros: Any) -> Node:
-    """The polynomial with these zeros."""
+    """Return the polynomial with these zeros."""
     zeros = as_node(seq_of_zeros)
     if zeros.ndim != 1:
         raise NoMeaningError(f"the zeros of {zeros.spec} are its eigenvalues; use np.poly(np.linalg.eigvalsh(x))")
@@ -97,7 +97,7 @@ def poly(seq_of_zeros: Any) -> Node:
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Node:
-    """The coefficients of the polynomial of a degree nearest to points, by least squares; `w` weighs them."""
+    """Return the coefficients of the polynomial of a degree nearest to points, by least squares; `w` weighs them."""
     if full or cov:
         raise NoMeaningError("full= and cov= are not there for nodes; use np.linalg.lstsq of np.vander(x, deg + 1)")
     x, y = as_node(x) + 0.0, as_node(y) + 0.0

@@ -27,13 +27,13 @@ matmul, outer = of(np.matmul, np.linalg.matmul)(matmul), of(np.outer, np.linalg.
 
 @of(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
-    """The sum of products over pairs of axes: `axes` of a with `axes` of b, or the last n with the first n."""
+    """Return the sum of products over pairs of axes: `axes` of a with `axes` of b, or the last n with the first n."""
     return linear.tensordot(a, b, axes)
 
 
 @of(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
-    """The sum of products along an axis, those of x1 conjugate; the other axes broadcast."""
+    """Return the sum of products along an axis, those of x1 conjugate; the other axes broadcast."""
     dtype = common_dtype(x1, x2)
     x, y = (as_node(v).astype(dtype) for v in (x1, x2))
     x, y = (moveaxis(v, axis_of(axis, v.ndim), -1) for v in (x, y))
@@ -46,19 +46,19 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
 
 @of(np.matvec)
 def matvec(x1: Any, x2: Any, /) -> Node:
-    """Matrices times vectors."""
+    """Return matrices times vectors."""
     return matmul(x1, expand_dims(x2, -1)).squeeze(-1)
 
 
 @of(np.vecmat)
 def vecmat(x1: Any, x2: Any, /) -> Node:
-    """Vectors, conjugate, times matrices."""
+    """Return vectors, conjugate, times matrices."""
     return matmul(expand_dims(conj(x1), -2), x2).squeeze(-2)
 
 
 @of(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Node:
-    """The cross product of vectors of three elements; of two, its third element."""
+    """Return the cross product of vectors of three elements; of two, its third element."""
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     dtype = common_dtype(a, b)
     x, y = moveaxis(as_node(a).astype(dtype), axisa, -1), moveaxis(as_node(b).astype(dtype), axisb, -1)
@@ -77,14 +77,15 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 @of(np.einsum)
 def einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Node:
-    """Sums of products, by letters or by lists of numbers that name the axes; the cheapest order is always taken."""
+    """Return sums of products, by letters or by lists of numbers that name the axes; the cheapest order is always
+    taken."""
     subscripts, nodes = with_letters(operands)
     nodes = [as_node(x) for x in nodes]
     return by_letters(subscripts, *(nodes if dtype is None else [x.astype(dtype) for x in nodes]))
 
 
 def with_letters(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
-    """``(x, [0, 1], y, [1, 2], [0, 2])`` as ``("ab,bc->ac", [x, y])``; letters as they are."""
+    """Convert ``(x, [0, 1], y, [1, 2], [0, 2])`` to ``("ab,bc->ac", [x, y])``; letters stay."""
     if isinstance(operands[0], str):
         return operands[0], list(operands[1:])
     count = len(operands) // 2
@@ -94,14 +95,14 @@ def with_letters(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def letters(axes: Any) -> str:
-    """Letters in the order of numbers, so that sorting them sorts the numbers."""
+    """Return letters in the order of numbers, so that sorting them sorts the numbers."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     return "".join("..." if a is Ellipsis else alphabet[a] for a in axes)
 
 
 @of(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    """The order of the products that NumPy takes for these shapes, and its description."""
+    """Return the order of the products that NumPy takes for these shapes, and its description."""
     if einsum_call:
         raise NoMeaningError("einsum_call is NumPy's own; use np.einsum_path(subscripts, x, y)")
     subscripts, nodes = with_letters(operands)

@@ -30,7 +30,7 @@ AT_AN_ELEMENT = ("lower", "higher", "midpoint", "nearest")
 
 
 def rows(a: Any, axis: Axis) -> Node:
-    """The elements along the axes, sorted, as the last axis: ``[..., n]``."""
+    """Return the elements along the axes, sorted, as the last axis: ``[..., n]``."""
     a = as_node(a)
     axes = axes_of(axis, a.ndim)
     others = [i for i in range(a.ndim) if i not in axes]
@@ -39,7 +39,7 @@ def rows(a: Any, axis: Axis) -> Node:
 
 
 def numbers(a: Any) -> Node:
-    """The operand; bool and complex numbers refused, which have no middle."""
+    """Return the operand. DTypeError for bool and complex numbers."""
     a = as_node(a)
     if a.dtype.kind in "bc":
         raise DTypeError(f"quantiles are of real numbers, not of {a.dtype}; use astype, or np.abs")
@@ -48,7 +48,7 @@ def numbers(a: Any) -> Node:
 
 @of(np.median)
 def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """The middle element in sorted order, or the mean of the two; NaN where one is."""
+    """Return the middle element in sorted order, or the mean of the two; NaN where one is."""
     a = as_node(a)
     sorted_rows = rows(a, axis)
     n = sorted_rows.shape[-1]
@@ -61,7 +61,7 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
 
 
 def halfway(low: Node, high: Node) -> Node:
-    """The mean of two numbers; their sum may be larger than the largest number."""
+    """Return the mean of two numbers; their sum may be larger than the largest number."""
     kind = low.dtype if low.dtype.kind in "fc" else np.dtype("float64")
     low, high = low.astype(kind), high.astype(kind)
     total = low + high
@@ -70,7 +70,7 @@ def halfway(low: Node, high: Node) -> Node:
 
 
 def with_nan(values: Node, sorted_rows: Node) -> Node:
-    """NaN where the last element in sorted order is one."""
+    """Return NaN where the last element in sorted order is NaN."""
     if sorted_rows.dtype.kind not in "fc":
         return values
     return where(isnan(sorted_rows[..., -1]), np.asarray(np.nan, values.dtype), values)
@@ -80,7 +80,7 @@ def with_nan(values: Node, sorted_rows: Node) -> Node:
 def quantile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """The elements below which a share q lies; the axes of q come first. NaN where one is.
+    """Return the elements below which a share q lies; the axes of q come first. NaN where one is.
 
     Parameters
         q: in [0, 1]; numbers or a node
@@ -100,13 +100,13 @@ def quantile(
 def percentile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """`quantile` of q / 100."""
+    """Return the `quantile` of q / 100."""
     return quantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
 
 
 @of(np.nanmedian)
 def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """The median of what is no NaN; NaN where nothing is left."""
+    """Return the median of what is no NaN; NaN where nothing is left."""
     a = as_node(a)
     sorted_rows = rows(a, axis)
     if a.dtype.kind not in "fc" or not sorted_rows.shape[-1]:
@@ -121,7 +121,7 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
 def nanquantile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """The quantile of what is no NaN; NaN where nothing is left."""
+    """Return the quantile of what is no NaN; NaN where nothing is left."""
     a, q = numbers(a), shares(q, as_node(a).dtype)
     if a.dtype.kind != "f":
         return quantile(a, q, axis, overwrite_input, method, keepdims)
@@ -139,7 +139,7 @@ def nanquantile(
 def nanpercentile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """`nanquantile` of q / 100."""
+    """Return the `nanquantile` of q / 100."""
     return nanquantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
 
 
@@ -147,7 +147,7 @@ def nanpercentile(
 
 
 def shares(q: Any, dtype: np.dtype) -> Any:
-    """q as an array, or the node that it is; a Python number in the operand's float dtype, as NumPy does."""
+    """Return q as an array or the node that it is; a Python number takes the operand's float dtype, as in NumPy."""
     if isinstance(q, Node):
         return q
     weak = type(q) in (int, float) and dtype.kind == "f"
@@ -155,13 +155,13 @@ def shares(q: Any, dtype: np.dtype) -> Any:
 
 
 def kind_of(dtype: np.dtype, q: Any, method: str) -> np.dtype:
-    """The result's dtype: what NumPy makes of one element."""
+    """Return the result's dtype: what NumPy makes of one element."""
     kind = np.quantile(np.zeros(1, dtype), np.zeros(q.shape, q.dtype), method=method).dtype  # type: ignore[call-overload]
     return np.dtype(kind)
 
 
 def position(q: Any, n: Any, method: str) -> Any:
-    """Where the quantiles stand among n elements, from 0; numbers for numbers, a node for nodes."""
+    """Return the positions of quantiles among n sorted elements, from 0: numbers for numbers, a node for nodes."""
     if method in AT_AN_ELEMENT:
         return (n - 1) * q
     if method not in BETWEEN:
@@ -174,7 +174,7 @@ def position(q: Any, n: Any, method: str) -> Any:
 
 
 def interpolated(sorted_rows: Node, place: Any, n: Any, method: str, kind: np.dtype) -> Node:
-    """The elements at places between elements: ``[*q, ...]``."""
+    """Return the elements at fractional positions: ``[*q, ...]``."""
     place = as_node(place)
     place = place if place.dtype.kind == "f" else place.astype("float64")
     if not isinstance(n, Node):
@@ -192,7 +192,7 @@ def interpolated(sorted_rows: Node, place: Any, n: Any, method: str, kind: np.dt
 
 
 def between(below: Node, above: Node, share: Node, kind: np.dtype) -> Node:
-    """From one number to the other, by a share, from the nearer end, so that both ends are exact."""
+    """Interpolate between two numbers by a share, starting at the nearer one so that both ends are exact."""
     if kind.kind != "f":
         return where(share > 0.5, above, below).astype(kind)
     below, above, share = below.astype(kind), above.astype(kind), share.astype(kind)
@@ -202,7 +202,7 @@ def between(below: Node, above: Node, share: Node, kind: np.dtype) -> Node:
 
 
 def at(sorted_rows: Node, place: Any) -> Node:
-    """Elements of each row at places ``[..., *rows]`` whose last axes are those of the rows."""
+    """Return elements of each row at positions ``[..., *rows]``, whose last axes are those of the rows."""
     place = astype(place, "int64")
     batch = sorted_rows.shape[:-1]
     leading = place.shape[: place.ndim - len(batch)]
@@ -213,11 +213,11 @@ def at(sorted_rows: Node, place: Any) -> Node:
 
 
 def left(sorted_rows: Node) -> Node:
-    """How many elements of each row are no NaN."""
+    """Return how many elements of each row are not NaN."""
     return sum(logical_not(isnan(sorted_rows)), -1)
 
 
 def with_axes(values: Node, q: Any, a: Node, axis: Axis) -> Node:
-    """With the reduced axes as axes of one element."""
+    """Return values with the reduced axes as axes of one element."""
     axes = axes_of(axis, a.ndim)
     return expand_dims(values, [q.ndim + i for i in axes]) if axes else values

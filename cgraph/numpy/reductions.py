@@ -1,4 +1,4 @@
-"""Reductions with all of NumPy's keywords: a first value, a mask of what counts, a dtype."""
+"""Reductions with all of NumPy's keywords: initial value, mask, dtype."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ count_nonzero = of(np.count_nonzero)(ops.count_nonzero)
 
 
 def mask_out(a: Any, where: Any, neutral: Any) -> Node:
-    """The operand with the neutral element wherever it does not count."""
+    """Replace the elements that a mask leaves out by the neutral element."""
     a = as_node(a)
     if where is True or where is None:
         return a
@@ -39,7 +39,7 @@ def mask_out(a: Any, where: Any, neutral: Any) -> Node:
 
 
 def element_count(a: Node, axis: Axis, where: Any) -> Any:
-    """How many elements are reduced to one: a number, or a node ``[..., 1 ...]`` where a mask decides."""
+    """Return how many elements are reduced to one: a number, or a node ``[..., 1 ...]`` where a mask decides."""
     if where is True or where is None:
         return ops.count(a, axis)
     return ops.sum(broadcast_to(as_node(where).astype(bool), a.shape), axis, keepdims=True)
@@ -49,7 +49,7 @@ def element_count(a: Node, axis: Axis, where: Any) -> Any:
 def sum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """The sum along axes, all by default; whole numbers add up in 64 bits unless a dtype is given."""
+    """Return the sum along axes, all by default; whole numbers add up in 64 bits unless a dtype is given."""
     total = ops.sum(mask_out(a, where, 0), axis, dtype, keepdims=keepdims)
     return total if initial is None else (total + initial).astype(total.dtype)
 
@@ -58,20 +58,20 @@ def sum(
 def prod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """The product along axes, all by default; whole numbers multiply in 64 bits unless a dtype is given."""
+    """Return the product along axes, all by default; whole numbers multiply in 64 bits unless a dtype is given."""
     product = ops.prod(mask_out(a, where, 1), axis, dtype, keepdims=keepdims)
     return product if initial is None else (product * initial).astype(product.dtype)
 
 
 @of(np.max, np.amax)
 def max(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """The largest along axes, all by default, and at least `initial`; NaN when one is."""
+    """Return the largest along axes, all by default, and at least `initial`; NaN when one is."""
     return extreme(ops.max, maximum, a, axis, keepdims, initial, where)
 
 
 @of(np.min, np.amin)
 def min(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """The smallest along axes, all by default, and at most `initial`; NaN when one is."""
+    """Return the smallest along axes, all by default, and at most `initial`; NaN when one is."""
     return extreme(ops.min, minimum, a, axis, keepdims, initial, where)
 
 
@@ -93,19 +93,19 @@ def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initia
 
 @of(np.any)
 def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Node:
-    """Is an element along the axes not 0?"""
+    """Return True if any element along the axes is not 0."""
     return ops.any(mask_out(a, where, 0), axis, keepdims=keepdims)
 
 
 @of(np.all)
 def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Node:
-    """Are all elements along the axes not 0?"""
+    """Return True if all elements along the axes are not 0."""
     return ops.all(mask_out(a, where, 1), axis, keepdims=keepdims)
 
 
 @of(np.mean)
 def mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
-    """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
+    """Return the mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
     a = as_node(a)
     if (where is True or where is None) and (dtype is None or np.dtype(dtype).kind in "fc"):
         return ops.mean(a, axis, dtype, keepdims=keepdims)
@@ -120,7 +120,7 @@ def var(
     a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
-    """The mean squared distance from the mean along axes; divided by the count less `ddof`, or `correction`.
+    """Return the mean squared distance from the mean along axes; divided by the count less `ddof`, or `correction`.
 
     `mean` is the mean with ``keepdims=True``, where it is known already.
     """
@@ -145,13 +145,13 @@ def std(
     a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
-    """The square root of the variance."""
+    """Return the square root of the variance."""
     return root_of_squares(var(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
 @of(np.average)
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
-    """The weighted mean along axes; with `returned` also the sum of the weights, of the mean's shape."""
+    """Return the weighted mean along axes; with `returned` also the sum of the weights, of the mean's shape."""
     a = as_node(a)
     if weights is None:
         means = mean(a, axis, keepdims=keepdims)
@@ -171,7 +171,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 
 
 def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
-    """Weights that have the lengths of the axes alone, laid along them."""
+    """Return weights that have the lengths of the axes alone, laid along them."""
     if axis is None:
         raise ShapeError(f"weights {weights.spec} for {a.spec}: an axis must say along which one they lie")
     axes = [axis_of(i, a.ndim) for i in (axis if isinstance(axis, Sequence) else (axis,))]
@@ -186,13 +186,13 @@ def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
 
 @of(np.cumsum)
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """Running sums along an axis, of all elements by default."""
+    """Return running sums along an axis, of all elements by default."""
     return running(running_sum, a, axis, dtype)
 
 
 @of(np.cumprod)
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """Running products along an axis, of all elements by default."""
+    """Return running products along an axis, of all elements by default."""
     return running(running_product, a, axis, dtype)
 
 
@@ -202,13 +202,13 @@ def running(scan: Any, a: Any, axis: int | None, dtype: Any) -> Node:
 
 @of(np.cumulative_sum)
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
-    """Running sums along an axis, 0 before them if asked for."""
+    """Return running sums along an axis, 0 before them if asked for."""
     return cumulate(running_sum, 0, x, axis, dtype, include_initial)
 
 
 @of(np.cumulative_prod)
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
-    """Running products along an axis, 1 before them if asked for."""
+    """Return running products along an axis, 1 before them if asked for."""
     return cumulate(running_product, 1, x, axis, dtype, include_initial)
 
 

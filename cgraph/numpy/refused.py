@@ -1,4 +1,4 @@
-"""NumPy's functions that mean nothing for nodes, by the reason, each with the nearest thing that exists."""
+"""NumPy functions without meaning for nodes, each with the reason and the nearest alternative."""
 
 from typing import Any
 

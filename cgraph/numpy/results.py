@@ -1,4 +1,4 @@
-"""NumPy's own named results, around nodes: type checkers, which NumPy tells of arrays, are told of nodes."""
+"""NumPy's named results, typed as containing nodes."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Choice of elements: by position, by condition, by place in sorted order."""
+"""Selection of elements: by index, by condition, by sorted order."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ UNKNOWN_SHAPE = "the shape of the result depends on values: use "
 
 @of(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Node:
-    """x where the condition holds, else y."""
+    """Return x where the condition holds, otherwise y."""
     if x is None or y is None:
         raise NoMeaningError(UNKNOWN_SHAPE + "cg.nonzero(x, size=...), or np.where(condition, x, y)")
     return compare.where(condition, x, y)
@@ -43,21 +43,21 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Node:
 
 @of(np.clip)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Node:
-    """Held between two bounds, either of which may be None."""
+    """Limit elements to two bounds, either of which may be None."""
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     return between(a, low, high, 1.0)
 
 
 @of(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Node:
-    """Elements at positions along an axis, of all by default; outside of it refused, wrapped or clipped."""
+    """Return elements at positions along an axis, by default of all; `mode` raises for, wraps or clips others."""
     a = as_node(a)
     n = a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
     return takes.take(a, inside(indices, n, mode), axis)
 
 
 def inside(indices: Any, n: int, mode: str) -> Any:
-    """Positions brought into an axis of n, as the mode says."""
+    """Bring positions into an axis of n elements, as the mode says."""
     if mode == "raise":
         return indices
     if mode not in ("wrap", "clip"):
@@ -67,7 +67,8 @@ def inside(indices: Any, n: int, mode: str) -> Any:
 
 
 def constant_condition(condition: Any, use: str) -> np.ndarray:
-    """A condition that is no node, or a constant one. The shape of the result depends on the others."""
+    """Return a condition as an array. NoMeaningError for a node that is not constant: the result's shape depends on
+    it."""
     if isinstance(condition, Node) and isinstance(condition.op, ConstOp):
         return condition.op.array
     if isinstance(condition, Node):
@@ -77,21 +78,21 @@ def constant_condition(condition: Any, use: str) -> np.ndarray:
 
 @of(np.compress)
 def compress(condition: Any, a: Any, axis: int | None = None) -> Node:
-    """The elements along an axis for which a known condition holds."""
+    """Return the elements along an axis for which a known condition holds."""
     use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
     return takes.take(a, np.flatnonzero(constant_condition(condition, use)), axis)
 
 
 @of(np.extract)
 def extract(condition: Any, arr: Any) -> Node:
-    """The elements for which a known condition holds, along one axis."""
+    """Return the elements for which a known condition holds, along one axis."""
     use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
     return takes.take(ravel(arr), np.flatnonzero(constant_condition(condition, use)), 0)
 
 
 @of(np.choose)
 def choose(a: Any, choices: Any, *, mode: str = "raise") -> Node:
-    """For each place the element there of the operand that a position names."""
+    """Return, at each index, the element of the operand that `a` selects."""
     options = list(choices)
     dtype = common_dtype(*options)
     which, *nodes = broadcast(positions(a), *(as_node(x, dtype).astype(dtype) for x in options))
@@ -104,7 +105,7 @@ def choose(a: Any, choices: Any, *, mode: str = "raise") -> Node:
 
 @of(np.select)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Node:
-    """The choice of the first condition that holds, else the default."""
+    """Return the choice of the first condition that holds, else the default."""
     if len(condlist) != len(choicelist):
         raise ShapeError(f"{len(condlist)} conditions for {len(choicelist)} choices")
     dtype = common_dtype(*choicelist, default)
@@ -117,7 +118,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @of(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Node:
-    """What the last condition that holds says: a number, or a function, which is called on the whole node."""
+    """Return the value of the last condition that holds: a number, or a function, called with the whole node."""
     x = as_node(x)
     single = isinstance(condlist, Node | np.ndarray) and condlist.ndim == x.ndim and x.ndim > 0
     conditions = [as_node(c).astype(bool) for c in ([condlist] if single else condlist)]
@@ -140,13 +141,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 @of(np.sort)
 def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
-    """Elements in sorted order along an axis; always stable, NaN last."""
+    """Return elements in sorted order along an axis; always stable, NaN last."""
     return sorting.sort(a, axis)
 
 
 @of(np.sort_complex)
 def sort_complex(a: Any) -> Node:
-    """Elements in sorted order along the last axis, as complex numbers."""
+    """Return elements in sorted order along the last axis, as complex numbers."""
     a = as_node(a)
     small = a.dtype in map(np.dtype, ("int8", "int16", "uint8", "uint16"))
     whole = a if a.dtype.kind == "c" else a.astype("complex64" if small else "complex128")
@@ -155,25 +156,25 @@ def sort_complex(a: Any) -> Node:
 
 @of(np.argsort)
 def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
-    """The places of the elements in sorted order along an axis; always stable, NaN last."""
+    """Return the indices that sort an axis; always stable, NaN last."""
     return sorting.argsort(a, axis)
 
 
 @of(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect") -> Node:
-    """Sorted along an axis, which is more than NumPy promises."""
+    """Sort along an axis, which is more than NumPy promises."""
     return sorting.sort(a, axis)
 
 
 @of(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect") -> Node:
-    """The places in sorted order along an axis, which is more than NumPy promises."""
+    """Return the indices that sort an axis, which is more than NumPy promises."""
     return sorting.argsort(a, axis)
 
 
 @of(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Node:
-    """The places in the order of several keys, the last one first of all: stable sorts, one after another."""
+    """Return the indices that sort by several keys, the last key first: stable sorts, one after another."""
     rows = [as_node(k) for k in keys]
     order = sorting.argsort(rows[0], axis)
     for key in rows[1:]:
@@ -183,13 +184,14 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
 
 @of(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Node:
-    """Where values would stand in a row that is ascending, or that `sorter` puts in ascending order."""
+    """Return the indices at which values would be inserted into a row that is ascending, or that `sorter` sorts."""
     return sorting.searchsorted(a if sorter is None else takes.take(a, sorter, 0), v, side)
 
 
 @of(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Node:
-    """The interval between known bins, rising or falling, or a rising node of bins, in which each element lies."""
+    """Return the interval between known bins, rising or falling, or a rising node of bins, in which each element
+    lies."""
     if isinstance(bins, Node):
         return sorting.digitize(x, bins, right)
     bins = np.asarray(bins)
@@ -204,7 +206,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Node:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Node:
-    """Is each element one of a set? Small known sets are compared one by one, others sorted and searched."""
+    """Return True for members of a set. Small constant sets are compared one by one, others are sorted and searched."""
     dtype = common_dtype(element, test_elements)
     x, members = as_node(element, dtype).astype(dtype), ravel(as_node(test_elements, dtype).astype(dtype))
     if members.size <= MOST_COMPARED:
@@ -218,7 +220,8 @@ def isin(
 
 @of(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> Node:
-    """Straight lines between the points (xp, fp), xp rising; beyond them the first and last value, or what is given.
+    """Return straight lines between the points (xp, fp), xp rising; beyond them the first and last value, or what is
+    given.
 
     With a period, points and places are brought into one, and the line goes round.
     """
@@ -253,7 +256,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 @of(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...]:
-    """One position along each axis, from positions among all elements."""
+    """Return one position along each axis, from positions among all elements."""
     lengths = tuple(np.atleast_1d(shape).tolist())
     left, parts = positions(indices).astype("int64"), []
     for n in lengths[::-1] if order == "C" else lengths:
@@ -264,7 +267,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...
 
 @of(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Node:
-    """Positions among all elements, from one along each axis; outside of it refused when they are taken."""
+    """Return positions among all elements, from one along each axis; outside of it refused when they are taken."""
     lengths = tuple(np.atleast_1d(dims).tolist())
     modes = (mode,) * len(lengths) if isinstance(mode, str) else tuple(mode)
     parts = [positions(inside(i, n, m)).astype("int64") for i, n, m in zip(multi_index, lengths, modes)]

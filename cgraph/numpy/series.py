@@ -45,7 +45,7 @@ BEYOND = (
 
 @of(np.i0)
 def i0(x: Any) -> Node:
-    """The modified Bessel function of the first kind and order 0."""
+    """Return the modified Bessel function of the first kind and order 0."""
     x = as_node(x)
     size = abs(x if x.dtype.kind == "f" else x.astype("float64"))
     small = size <= 8.0
@@ -57,7 +57,7 @@ def i0(x: Any) -> Node:
 
 
 def series(x: Node, coefficients: Sequence[float]) -> Node:
-    """The sum of Chebyshev polynomials of x / 2, by Clenshaw's rule."""
+    """Return the sum of Chebyshev polynomials of x / 2, by Clenshaw's rule."""
     now = later = latest = zeros_like(x)
     for c in coefficients:
         now, later, latest = x * now - later + c, now, later

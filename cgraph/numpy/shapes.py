@@ -1,4 +1,4 @@
-"""Shapes and axes: the same elements laid out otherwise."""
+"""Shape functions: the same elements in another arrangement."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ expand_dims, roll, tile = of(np.expand_dims)(expand_dims), of(np.roll)(join.roll
 
 
 def whole_order(order: str) -> bool:
-    """Whether elements are counted with the first axis fastest."""
+    """Return True if elements are counted with the first axis fastest."""
     if order not in ("C", "F", "A", "K"):
         raise ShapeError(f"order is 'C' or 'F', not {order!r}; a node has no order of its own in memory")
     return order == "F"
@@ -47,7 +47,7 @@ def whole_order(order: str) -> bool:
 
 @of(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Node:
-    """The same elements under another shape; one axis may be -1. In order "F" the first axis is the fastest."""
+    """Return the same elements under another shape; one axis may be -1. In order "F" the first axis is the fastest."""
     if not whole_order(order):
         return in_c_order(a, shape)
     turned = in_c_order(any_transpose(a), tuple(np.atleast_1d(shape).tolist())[::-1])
@@ -56,13 +56,13 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 @of(np.ravel)
 def ravel(a: Any, order: str = "C") -> Node:
-    """All elements along one axis."""
+    """Return all elements along one axis."""
     return shape.ravel(any_transpose(a) if whole_order(order) else a)
 
 
 @of(np.transpose)
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Node:
-    """Axes in another order, reversed by default."""
+    """Return axes in another order, reversed by default."""
     return any_transpose(a) if axes is None else any_transpose(a, tuple(axes))
 
 
@@ -71,13 +71,13 @@ permute_dims = transpose
 
 @of(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x: Any, /) -> Node:
-    """The last two axes exchanged."""
+    """Return the last two axes exchanged."""
     return swapaxes(x, -1, -2)
 
 
 @of(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Node:
-    """An axis moved to before another one."""
+    """Return an axis moved to before another one."""
     a = as_node(a)
     axis = axis_of(axis, a.ndim)
     start = axis_of(start, a.ndim + 1) if start >= 0 else axis_of(start, a.ndim)
@@ -86,25 +86,25 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Node:
 
 @of(np.broadcast_arrays)
 def broadcast_arrays(*args: Any) -> tuple[Node, ...]:
-    """All broadcast to one shape."""
+    """Return all broadcast to one shape."""
     return tuple(broadcast(*map(as_node, args)))
 
 
 @of(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
-    """With one axis at least; a tuple for several."""
+    """Return operands with at least one axis; a tuple for several."""
     return one_or_all(with_one_axis(x) for x in arys)
 
 
 @of(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
-    """With two axes at least, new ones in front; a tuple for several."""
+    """Return operands with at least two axes, new ones in front; a tuple for several."""
     return one_or_all(expand_dims(x, list(range(2 - x.ndim))) if x.ndim < 2 else x for x in map(as_node, arys))
 
 
 @of(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
-    """With three axes at least: ``[1, n, 1]``, ``[m, n, 1]``; a tuple for several."""
+    """Return operands with at least three axes: ``[1, n, 1]``, ``[m, n, 1]``; a tuple for several."""
     new = {0: [0, 1, 2], 1: [0, 2], 2: [2]}
     return one_or_all(expand_dims(x, new[x.ndim]) if x.ndim < 3 else x for x in map(as_node, arys))
 
@@ -116,19 +116,19 @@ def one_or_all(arrays: Any) -> Any:
 
 @of(np.fliplr)
 def fliplr(m: Any) -> Node:
-    """The second axis reversed."""
+    """Return the second axis reversed."""
     return flip(m, 1)
 
 
 @of(np.flipud)
 def flipud(m: Any) -> Node:
-    """The first axis reversed."""
+    """Return the first axis reversed."""
     return flip(m, 0)
 
 
 @of(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
-    """Turned by quarters from the first of two axes to the second."""
+    """Rotate by quarter turns from the first of two axes to the second."""
     m = as_node(m)
     first, second = (axis_of(a, m.ndim) for a in axes)
     if first == second:
@@ -142,7 +142,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
 
 @of(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Node:
-    """Each element so many times in a row; counts must be known."""
+    """Repeat each element; the counts must be constant."""
     constant = repeats.op.array if isinstance(repeats, Node) and isinstance(repeats.op, ConstOp) else repeats
     if isinstance(constant, Node):
         raise NoMeaningError(
@@ -159,7 +159,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Node:
 
 @of(np.resize)
 def resize(a: Any, new_shape: Any) -> Node:
-    """Elements in C order, from the start again when there are too few. Pictures are resized by `cgraph.resize`."""
+    """Return elements in C order, from the start again when there are too few. Pictures are resized by
+    `cgraph.resize`."""
     flat, new = shape.ravel(a), tuple(np.atleast_1d(new_shape).tolist())
     count = int(np.prod(new, dtype=np.int64))
     if not flat.size or not count:
@@ -169,7 +170,8 @@ def resize(a: Any, new_shape: Any) -> Node:
 
 @of(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Node:
-    """Every window of the operand, as new last axes: a view of overlapping elements, which has no bytes of its own."""
+    """Return every window of the operand, as new last axes: a view of overlapping elements, which has no bytes of its
+    own."""
     x = as_node(x)
     lengths = np.atleast_1d(window_shape).tolist()
     axes = list(axes_of(None, x.ndim)) if axis is None else [axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist()]

@@ -1,4 +1,4 @@
-"""Sequences: differences, slopes, integrals, convolution, phases, padding."""
+"""Sequences: differences, gradients, integrals, convolution, phases, padding."""
 
 from math import pi
 from typing import Any
@@ -30,13 +30,13 @@ __all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "pad", "trape
 
 
 def along(axis: int, part: slice) -> tuple[slice, ...]:
-    """The index of a part of one axis."""
+    """Return the index of a part of one axis."""
     return (*[slice(None)] * axis, part)
 
 
 @of(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Node:
-    """Each element less the one before it along an axis, n times over."""
+    """Return each element less the one before it along an axis, n times over."""
     a = as_node(a)
     axis = axis_of(axis, a.ndim)
     ends = [v if v is None else beside(as_node(v), a, axis) for v in (prepend, append)]
@@ -49,13 +49,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def beside(v: Node, a: Node, axis: int) -> Node:
-    """A number as one more element along an axis; others as they are."""
+    """Return a number as one more element along an axis, and anything else unchanged."""
     return v if v.ndim else broadcast_to(v, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
 
 
 @of(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Node:
-    """Differences of neighbours among all elements, with others before and behind."""
+    """Return the differences of neighbours among all elements, with others before and after."""
     differences = diff(ravel(ary))
     ends = [None if v is None else ravel(as_node(v).astype(differences.dtype)) for v in (to_begin, to_end)]
     return concat([v for v in (ends[0], differences, ends[1]) if v is not None])
@@ -63,7 +63,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Node:
 
 @of(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Slopes along axes by central differences, to one side at the ends; a tuple for several axes.
+    """Return slopes along axes by central differences, to one side at the ends; a tuple for several axes.
 
     Parameters
         varargs: the distance of neighbours, or their places, for all axes or for each
@@ -80,7 +80,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
-    """Slopes along one axis, in turn the first along it."""
+    """Return slopes along one axis."""
     y = moveaxis(f, axis, 0)
     n, h = y.shape[0], as_node(spacing, real_dtype(f.dtype))
     if n < edge_order + 1:
@@ -105,14 +105,14 @@ def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
 
 
 def quadratic(y: Node, steps: Node) -> Node:
-    """The slope at the first of three places, of the parabola through them."""
+    """Return the slope at the first of three points, of the parabola through them."""
     a, b = steps[:1], steps[1:]
     return -(2.0 * a + b) / (a * (a + b)) * y[:1] + (a + b) / (a * b) * y[1:2] - a / (b * (a + b)) * y[2:]
 
 
 @of(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
-    """The area below straight lines between points, `dx` apart or at places `x`."""
+    """Return the area below straight lines between points, `dx` apart or at places `x`."""
     y = as_node(y)
     axis = axis_of(axis, y.ndim)
     if x is not None:
@@ -125,21 +125,23 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
 
 @of(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Node:
-    """Sums of products of one row with the other one reversed, at every shift: all, the middle, or whole overlaps."""
+    """Return sums of products of one row with the other one reversed, at every shift: all, the middle, or whole
+    overlaps."""
     a, v = as_node(a), as_node(v)
     return sliding_products(v, a, mode) if v.size > a.size else sliding_products(a, v, mode)
 
 
 @of(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
-    """Sums of products of one row with the other one, conjugate, at every shift: all, the middle, or whole overlaps."""
+    """Return sums of products of one row with the other one, conjugate, at every shift: all, the middle, or whole
+    overlaps."""
     a, v = as_node(a), conj(v)
     sums = sliding_products(v, flip(a), mode) if v.size > a.size else sliding_products(a, flip(v), mode)
     return flip(sums) if v.size > a.size else sums
 
 
 def sliding_products(a: Node, v: Node, mode: str) -> Node:
-    """The longer row `a` with the shorter one reversed."""
+    """Return products of the longer row `a` with the shorter one reversed, at every shift."""
     if a.ndim > 1 or v.ndim > 1 or not v.size:
         raise ShapeError(f"two rows with elements are convolved, not {a.spec} and {v.spec}")
     n = v.size
@@ -156,7 +158,7 @@ def sliding_products(a: Node, v: Node, mode: str) -> Node:
 
 @of(np.unwrap)
 def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi) -> Node:
-    """Neighbours brought nearer than half a period by adding whole periods."""
+    """Add multiples of the period so that neighbours differ by at most half of it."""
     p = as_node(p)
     axis = axis_of(axis, p.ndim)
     kind = np.result_type(p.dtype, period)
@@ -187,7 +189,7 @@ def pad(
     array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0, end_values: Any = 0,
     stat_length: Any = None, reflect_type: str = "even",
 ) -> Node:  # fmt: skip
-    """More elements around the operand.
+    """Pad the operand.
 
     Parameters
         pad_width: one number, a pair, or a pair for each axis: elements before and behind
@@ -222,7 +224,7 @@ def pad(
 
 
 def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any, ends: Any, length: Any) -> list[Any]:
-    """What stands before the operand along an axis, itself, and what stands behind; None for nothing."""
+    """Return the padding before the operand along an axis, the operand, and the padding after it; None for none."""
 
     def side(n: int, which: int) -> Node | None:
         if not n:
@@ -242,19 +244,19 @@ def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any
 
 
 def pair_of(values: Any, axis: int, which: int, x: Node) -> np.ndarray:
-    """The value for one side of an axis, in the operand's dtype."""
+    """Return the value for one side of an axis, in the operand's dtype."""
     return np.broadcast_to(np.asarray(values), (x.ndim, 2))[axis, which].astype(x.dtype)
 
 
 def ramp(x: Node, axis: int, n: int, end: Any, which: int) -> Node:
-    """n elements on a straight line from the end value to the edge, which is not among them."""
+    """Return n elements on a straight line from the end value to the edge, which is not among them."""
     edge = moveaxis(x, axis, 0)[0 if which == 0 else -1]
     values = linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis)
     return values if which == 0 else flip(values, axis)
 
 
 def statistic(x: Node, axis: int, mode: str, length: Any, which: int) -> Node:
-    """A statistic of the elements nearest to an edge."""
+    """Return a statistic of the elements nearest to an edge."""
     if length is not None:
         pair = np.broadcast_to(np.asarray(length), (x.ndim, 2))[axis]
         n = x.shape[axis]

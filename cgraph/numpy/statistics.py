@@ -30,7 +30,7 @@ def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
     aweights: Any = None, *, dtype: Any = None,
 ) -> Node:  # fmt: skip
-    """The covariances of variables, which are rows, or columns if `rowvar` is false.
+    """Return the covariances of variables, which are rows, or columns if `rowvar` is false.
 
     `fweights` say how often each observation counts, `aweights` how much.
     """
@@ -59,7 +59,7 @@ def cov(
 
 
 def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
-    """``[variables, observations]``."""
+    """Return observations as ``[variables, observations]``."""
     if x.ndim > 2:
         raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; variables and observations are two")
     x = x.astype(kind)
@@ -68,7 +68,7 @@ def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
 
 @of(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Node:
-    """The correlations of variables, within [-1, 1]."""
+    """Return the correlations of variables, within [-1, 1]."""
     correlations = cov(x, y, rowvar, dtype=dtype)
     if correlations.ndim == 0:
         return correlations / correlations
@@ -84,7 +84,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 @of(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
-    """The edges of the bins: so many between the smallest and the largest, or in a range, or those given."""
+    """Return the edges of the bins: so many between the smallest and the largest, or in a range, or those given."""
     a = ravel(a)
     if isinstance(bins, str):
         raise NoMeaningError(f"how many bins {bins!r} gives depends on values; use a number, as bins=10")
@@ -107,7 +107,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Node, Node]:
-    """How many elements lie in each bin, or the sum of their weights; and the edges of the bins.
+    """Return how many elements lie in each bin, or the sum of their weights; and the edges of the bins.
 
     Edges belong to the bin above them, the last one to the last bin.
     """
@@ -128,7 +128,7 @@ def histogram(
 
 
 def bin_of(a: Node, edges: Node) -> Node:
-    """The bin of each element; one more than there are for those outside."""
+    """Return the bin of each element; for elements outside, the number of bins."""
     n = edges.size - 1
     number = searchsorted(edges, a, "right") - 1
     number = where(equal(a, edges[-1]), n - 1, number)
@@ -139,7 +139,7 @@ def bin_of(a: Node, edges: Node) -> Node:
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Node, Node, Node]:
-    """How many points lie in each cell of a grid, or the sum of their weights; and the edges along both axes."""
+    """Return how many points lie in each cell of a grid, or the sum of their weights; and the edges along both axes."""
     x, y = ravel(x), ravel(y)
     both = list(bins) if (isinstance(bins, Sequence) or np.ndim(bins) > 0) and len(bins) == 2 else [bins, bins]
     ranges = (None, None) if range is None else range
@@ -156,5 +156,5 @@ def histogram2d(
 
 
 def grid_edges(x: Node, bins: Any, range: Any) -> Node:
-    """The edges along one axis of a grid: float64 in a range, as NumPy's are."""
+    """Return the edges along one axis of a grid: float64 in a range, as NumPy's are."""
     return histogram_bin_edges(x if range is None else x.astype("float64"), bins, range)

@@ -1,4 +1,4 @@
-"""The one table: which function of ours is meant by one of NumPy's, by the function objects themselves.
+"""The table from NumPy's functions to ours, by function object.
 
 NumPy has fifteen names that mean two functions (``np.trace`` and ``np.linalg.trace``), so no name is ever compared.
 """
@@ -13,7 +13,8 @@ FUNCTIONS: dict[Any, Callable] = {}
 
 
 def of(*numpy: Any) -> Callable[[Called], Called]:
-    """The decorated function is what these functions of NumPy mean for nodes; it says where it refuses."""
+    """Register the decorated function as the meaning of NumPy's functions for nodes; its errors name the user's
+    line."""
 
     def decorate(function: Called) -> Called:
         entry = locates_errors(function)

@@ -1,4 +1,4 @@
-"""The methods of ufuncs: reduce, accumulate, reduceat; and the dtypes that a ufunc is asked for."""
+"""Ufunc methods reduce, accumulate and reduceat, and the dtypes that a ufunc call requests."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -37,7 +37,7 @@ def reduce(
     ufunc: np.ufunc, ours: Callable, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False,
     initial: Any = None, where: Any = True,
 ) -> Node:  # fmt: skip
-    """``ufunc.reduce``: an op's own reduction, or pairs of pairs where the order does not matter."""
+    """Compute ``ufunc.reduce``: an op's own reduction, or pairs of pairs if the order does not matter."""
     said = {"dtype": dtype} if dtype is not None else {}
     said |= {} if initial is None or initial is np._NoValue else {"initial": initial}  # type: ignore[attr-defined]
     said |= {} if where is True else {"where": where}
@@ -53,7 +53,8 @@ def reduce(
 
 
 def accumulate(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: Any = None) -> Node:
-    """``ufunc.accumulate``: running sums and products, or steps of 1, 2, 4 … where the order does not matter."""
+    """Compute ``ufunc.accumulate``: running sums and products, or steps of 1, 2, 4, ... if the order does not
+    matter."""
     x = as_node(x)
     if ufunc in ACCUMULATED:
         return ACCUMULATED[ufunc](x, axis, dtype)
@@ -63,7 +64,7 @@ def accumulate(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: An
 
 
 def reduceat(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Node:
-    """``ufunc.reduceat`` of known places: one reduction for each part."""
+    """Compute ``ufunc.reduceat`` of constant indices: one reduction for each part."""
     if isinstance(indices, Node):
         raise NoMeaningError(f"places {indices.spec} have no value yet; use known ones, or np.cumsum and np.take")
     x = as_node(x)
@@ -82,7 +83,7 @@ UFUNC_KEYWORDS = ("dtype", "casting", "signature", "sig")
 
 
 def signature_of_dtype(ufunc: np.ufunc, rule: dict[str, Any]) -> dict[str, Any]:
-    """What `ufunc.resolve_dtypes` takes: a dtype as a signature that leaves the operands open."""
+    """Return the arguments of `ufunc.resolve_dtypes`: a dtype as a signature that leaves the operands open."""
     keywords = {"casting": rule["casting"]} if "casting" in rule else {}
     asked = rule.get("signature", rule.get("sig"))
     if rule.get("dtype") is not None:

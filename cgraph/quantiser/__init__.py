@@ -1,4 +1,4 @@
-"""Float networks made into networks of bytes: see docs/quantised.md."""
+"""Quantisation of float networks to 8-bit integers: see docs/quantised.md."""
 
 from cgraph.quantiser.quantise import Choices, Quantised, quantise
 from cgraph.quantiser.report import Likeness, Report, Sensitivity

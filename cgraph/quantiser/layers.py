@@ -1,4 +1,4 @@
-"""The layers of a network that are quantised: convolutions of images and products of matrices, by constants."""
+"""The layers that are quantised: convolutions of images and matrix products with constant weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from cgraph.record import Record
 
 
 class WeightLayer(Record, eq=False):
-    """A convolution or a product, with the factors and terms of its channels that follow it.
+    """A convolution or product, with the factors and terms of its channels downstream.
 
     Fields
         name: its weights' name, or its op's and a number
@@ -37,17 +37,17 @@ class WeightLayer(Record, eq=False):
 
     @property
     def x(self) -> Node:
-        """What it reads."""
+        """The value that the layer reads."""
         return self.core.operands[0]
 
     @property
     def axis(self) -> int:
-        """The axis of its weights that counts the result's channels."""
+        """The axis of the weights that counts the result's channels."""
         return 0 if isinstance(self.core.op, Conv2d) else 1
 
 
 def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> list[WeightLayer]:
-    """The layers of float32 with constant weights, in running order."""
+    """Return the layers of float32 with constant weights, in running order."""
     layers: list[WeightLayer] = []
     for core in order:
         if not isinstance(core.op, Conv2d | Matmul) or core.dtype != np.float32 or core.size == 0:
@@ -67,7 +67,7 @@ def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_in
 def fold_conv(
     core: Node, weights: np.ndarray, users: Mapping[Node, Sequence[Node]], is_inner: IsInner
 ) -> tuple[Node, np.ndarray, np.ndarray]:
-    """The end of what a convolution's channels are multiplied by and added to, filters and bias with all of that."""
+    """Return the last of the factors and terms of a convolution's channels, and filters and bias with all of them."""
     chain = Chain(core, core)
     while is_inner(chain.last):
         longer = extend(chain, users[chain.last][0])
@@ -83,7 +83,7 @@ def fold_conv(
 def fold_product(
     core: Node, weights: np.ndarray, users: Mapping[Node, Sequence[Node]], is_inner: IsInner
 ) -> tuple[Node, np.ndarray, np.ndarray]:
-    """The same of a product and the row that is added to all of its rows."""
+    """Return the node that adds a row to a product, and weights and bias with it."""
     user = users[core][0] if is_inner(core) else core
     for row in user.operands if isinstance(user.op, Add) else ():
         source = unbroadcast(row)
@@ -94,14 +94,14 @@ def fold_product(
 
 
 def last_bound(node: Node, users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> Node:
-    """The last of the bounds that follow a node and that nobody else reads."""
+    """Return the last of the bounds (relu, clip) downstream of a node that have no other consumer."""
     while is_inner(node) and (pair := bound(users[node][0])) and pair[0] is node:
         node = users[node][0]
     return node
 
 
 def name_of(right: Node, core: Node, before: Iterable[WeightLayer]) -> str:
-    """The name of the weights, or of the op, told apart from those before by a number."""
+    """Return the name of the weights or of the op, made distinct by a number."""
     while isinstance(right.op, BroadcastTo | Reshape | Transpose):
         right = right.operands[0]
     stem = (isinstance(right.op, ConstOp) and right.op.label) or core.op.name

@@ -39,7 +39,7 @@ BETWEEN = (*ALIKE, Concat, AvgPool, Resize, Pointwise, BroadcastTo)
 
 
 class Network(Record, eq=False):
-    """A graph whose Vars are its inputs, and what becomes bytes.
+    """A graph whose Vars are its inputs, and the values that become bytes.
 
     Fields
         outputs, order: the graph, operands before users
@@ -55,7 +55,7 @@ class Network(Record, eq=False):
     bytes: dict[Node, Node]
 
     def without(self, names: Iterable[str]) -> "Network":
-        """The same with the layers of these names as floats. GraphError when there is none of a name."""
+        """Return the network with the layers of these names left as floats. GraphError for an unknown name."""
         left = set(names)
         unknown = left.difference(x.name for x in self.all_layers)
         if unknown:
@@ -69,7 +69,7 @@ class Network(Record, eq=False):
     def rebuilt(
         self, layer: Callable[[WeightLayer, Node], Node], value: Callable[[Node, Node], Node]
     ) -> tuple[dict[Node, Node], tuple[Node, ...]]:
-        """The graph with other layers and values.
+        """Return the graph with other layers and values.
 
         Parameters
             layer: of a layer and what it reads now, the sum and bias
@@ -89,7 +89,7 @@ class Network(Record, eq=False):
 
 
 def prepare(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
-    """A graph with its weights as constants, and batch norms as factors and terms.
+    """Return a graph with its weights as constants, and batch norms as factors and terms.
 
     Raises
         UnassignedError: a Var that is no input has no value
@@ -105,7 +105,7 @@ def prepare(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
 
 
 def network_of(outputs: tuple[Node, ...]) -> Network:
-    """The network of a graph that `prepared` gave, with all of its layers."""
+    """Return the network of a graph from `prepare`, with all of its layers."""
     order = post_order(outputs)
     users, is_inner = reading(order, outputs)
     layers = tuple(layers_of(order, users, is_inner))
@@ -113,13 +113,13 @@ def network_of(outputs: tuple[Node, ...]) -> Network:
 
 
 def reading(order: Sequence[Node], outputs: Iterable[Node]) -> tuple[dict[Node, list[Node]], IsInner]:
-    """Each node's users, and whether one node reads it and nobody else sees it."""
+    """Return each node's users, and a predicate: one user and not an output."""
     users, shown = users_of(order), set(outputs)
     return users, lambda node: len(users[node]) == 1 and node not in shown
 
 
 class ByteValues(Record, eq=False):
-    """Which values of a graph become bytes, when `layers` of `all_layers` are quantised."""
+    """Selection of the values that become bytes, when `layers` of `all_layers` are quantised."""
 
     order: Sequence[Node]
     users: dict[Node, list[Node]]
@@ -128,7 +128,7 @@ class ByteValues(Record, eq=False):
     layers: tuple[WeightLayer, ...]
 
     def bytes(self) -> dict[Node, Node]:
-        """Per value that becomes bytes the value whose scale it has."""
+        """Return, for each value that becomes bytes, the value whose scale it has."""
         upstream, interior = self.upstream(), self.interior()
         ends = {x.last for x in self.all_layers}.union(x.x for x in self.layers)
         candidates = [
@@ -143,7 +143,7 @@ class ByteValues(Record, eq=False):
         return {x: root(x, scale_of) for x in scale_of}
 
     def upstream(self) -> set[Node]:
-        """What layers read, and what computes that, back to other layers."""
+        """Return the values that layers read, and those they are computed from, back to other layers."""
         cores, nodes = {x.core for x in self.layers}, set()
         for x in reversed(self.order):
             if any((u in cores and u.operands[0] is x) or (u in nodes and self.is_between(u)) for u in self.users[x]):
@@ -151,13 +151,13 @@ class ByteValues(Record, eq=False):
         return nodes
 
     def is_between(self, node: Node) -> bool:
-        """It computes bytes of bytes, or floats within one loop."""
+        """Return True if the node computes bytes from bytes, or floats within one loop."""
         if isinstance(node.op, Pad):
             return node.op.value == 0
         return isinstance(node.op, BETWEEN) or self.is_total(node)
 
     def is_total(self, node: Node) -> bool:
-        """The sum over all pixels that a mean divides, or its reshape."""
+        """Return True for the sum over all pixels that a mean divides, or for its reshape."""
         while isinstance(node.op, Reshape):
             (node,) = node.operands
         if not isinstance(node.op, Sum) or node.op.axes != PIXELS or node.operands[0].ndim != len(PIXELS) + 2:
@@ -167,7 +167,7 @@ class ByteValues(Record, eq=False):
         return self.is_inner(node) and isinstance(self.users[node][0].op, TrueDivide)
 
     def interior(self) -> set[Node]:
-        """What lies between a layer's op and the last of its bounds."""
+        """Return the nodes between a layer's op and the last of its bounds."""
         nodes: set[Node] = set()
         for layer in self.all_layers:
             node = layer.core
@@ -177,7 +177,7 @@ class ByteValues(Record, eq=False):
         return nodes
 
     def passes(self, node: Node) -> bool:
-        """It stays float on its way from one pointwise op to the next."""
+        """Return True if the value stays float between two pointwise ops."""
         if isinstance(node.op, ConstOp):
             return not any(isinstance(u.op, Concat) for u in self.users[node])
         if isinstance(node.op, BroadcastTo) or self.is_total(node):
@@ -187,7 +187,7 @@ class ByteValues(Record, eq=False):
 
 
 def root(x: Node, shared: dict[Node, Node]) -> Node:
-    """The end of the way from a value to the one whose scale it has."""
+    """Return the value at the end of a chain of shared scales."""
     while shared[x] is not x:
         x = shared[x]
     return x

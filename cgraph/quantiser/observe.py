@@ -1,4 +1,4 @@
-"""The ranges of a network's values over samples, kept in Vars by update edges."""
+"""Ranges of a network's values over samples, collected in Vars by update edges."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ Samples = Sequence[tuple[np.ndarray, ...]]
 
 
 def ranges_of(network: Network, inputs: Sequence[Var], samples: Samples, method: str, tell: Tell) -> dict[Node, Range]:
-    """The range of every value whose scale is asked for.
+    """Return the range of every value that has a scale of its own.
 
     InputError where a value is not finite.
     """
@@ -36,7 +36,7 @@ def ranges_of(network: Network, inputs: Sequence[Var], samples: Samples, method:
 
 
 def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, Range]:
-    """The smallest and the largest number of each node."""
+    """Return the smallest and the largest number of each node."""
     updates = {}
     lows, highs = ([Var((), name=f"{end}{i}") for i in range(len(nodes))] for end in ("low", "high"))
     for x, low, high in zip(nodes, lows, highs):
@@ -53,7 +53,7 @@ def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell:
 
 
 def histograms(spans: dict[Node, Range], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, np.ndarray]:
-    """How many numbers of each node fall into each of BINS equal parts of its span."""
+    """Return how many numbers of each node fall into each of BINS equal parts of its span."""
     updates, counts = {}, {}
     for i, (x, (low, high)) in enumerate(spans.items()):
         place = clip(floor((x - np.float32(low)) * np.float32(BINS / (high - low))), 0, BINS - 1)
@@ -70,7 +70,7 @@ def run_all(function: Function, samples: Samples, stage: str, tell: Tell) -> Non
 
 
 def spread(limit: Range, method: str) -> Range:
-    """The span whose parts are counted: what was seen, or around 0."""
+    """Return the range of the histogram: the observed one, or for entropy the symmetric one around 0."""
     low, high = limit
     if method == "entropy":
         low, high = -max(-low, high), max(-low, high)
@@ -78,5 +78,5 @@ def spread(limit: Range, method: str) -> Range:
 
 
 def within(inner: Range, limit: Range) -> Range:
-    """A range that holds no more than what was seen."""
+    """Return a range limited to the observed one."""
     return max(inner[0], limit[0]), min(inner[1], limit[1])

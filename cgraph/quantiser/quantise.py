@@ -33,7 +33,7 @@ FEW = 16  # samples, by which biases are corrected and layers compared
 
 
 class Choices(Record):
-    """How a network is quantised.
+    """Options of the quantiser.
 
     Fields
         method: the range of a value: ``minmax`` of what was seen, ``percentile`` (99.999 % of it), or ``entropy``
@@ -70,7 +70,7 @@ class Choices(Record):
 
 
 class Quantised(Record, eq=False):
-    """A network on bytes.
+    """A quantised network.
 
     Fields
         outputs, inputs: its graph, for `cgraph.compile` and `cgraph.formats.onnx.save`
@@ -82,7 +82,7 @@ class Quantised(Record, eq=False):
     report: Report
 
     def compile(self, **options: Any) -> Function:
-        """A Function that returns a list of the outputs; options as for `cgraph.compile`."""
+        """Return a Function that returns a list of the outputs; options as for `cgraph.compile`."""
         return compile(self.outputs, self.inputs, **options)
 
 
@@ -150,7 +150,7 @@ def deprecated_labels(options: dict[str, Any], labels: Any) -> Any:
 
 
 def sample_arrays(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
-    """The arrays of one run. InputError when they are not those of the inputs."""
+    """Return the arrays of one run. InputError when they are not those of the inputs."""
     arrays = sample if isinstance(sample, tuple | list) else (sample,)
     if len(arrays) != len(inputs):
         raise InputError(f"a sample has {len(arrays)} arrays for {len(inputs)} inputs")
@@ -158,7 +158,7 @@ def sample_arrays(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...
 
 
 def answers_of(floats: Function, samples: Samples, labels: Any, tell: Tell) -> Answers:
-    """What the floats say, and what is right."""
+    """Return the outputs of the float network, with the labels."""
     outputs = tuple(floats(*arrays) for arrays in with_progress("floats", samples, tell))
     right = None if labels is None else np.asarray(labels).reshape(-1)
     count = len(places(outputs))
@@ -170,7 +170,7 @@ def answers_of(floats: Function, samples: Samples, labels: Any, tell: Tell) -> A
 def tune(
     simulation: Simulation, samples: Samples, choices: Choices, answers: Answers, tell: Tell
 ) -> tuple[Sensitivity, ...]:
-    """What each layer costs, the worst first, and which stay float; the others have corrected biases."""
+    """Return the cost of each layer, the worst first, and which layers stay float; correct the biases of the others."""
     few, layers = samples[:FEW], list(simulation.network.layers)
     table = []
     if choices.sensitivity or choices.agreement is not None:
@@ -191,7 +191,7 @@ def tune(
 
 
 def sensitivities(simulation: Simulation, samples: Samples, answers: Answers, tell: Tell) -> list[Sensitivity]:
-    """Each layer quantised alone, the worst first."""
+    """Return the cost of each layer quantised alone, the worst first."""
     function = simulation.function(simulation.outputs, False)
     rows = []
     for layer in with_progress("sensitivity", simulation.network.layers, tell):
@@ -201,7 +201,7 @@ def sensitivities(simulation: Simulation, samples: Samples, answers: Answers, te
 
 
 def sizes_of_weights(layers: Sequence[WeightLayer], as_bytes: Sequence[WeightLayer]) -> tuple[int, int]:
-    """Bytes of all layers' weights and biases, as floats, and with the chosen ones quantised."""
+    """Return the bytes of all layers' weights and biases: as floats, and with the layers `as_bytes` quantised."""
     before = sum(x.weights.nbytes + x.bias.nbytes for x in layers)
     saved = sum(3 * x.weights.size - x.bias.nbytes for x in as_bytes)  # a float for each channel's scale
     return before, before - saved

@@ -22,14 +22,14 @@ Range = tuple[float, float]
 
 
 class Quantum(Record):
-    """How whole numbers stand for floats: ``(number - zero) * scale``."""
+    """The scale and zero point of integers that stand for floats: ``(number - zero) * scale``."""
 
     scale: np.float32
     zero: int
 
 
 class ByteForm(Record):
-    """What images become.
+    """The 8-bit form of images.
 
     Fields
         dtype: uint8 or int8
@@ -40,7 +40,7 @@ class ByteForm(Record):
     symmetric: bool = False
 
     def quantum(self, limits: Range) -> Quantum:
-        """The scale for a range, widened until it holds 0."""
+        """Return the scale for a range, widened until it holds 0."""
         least = int(np.iinfo(self.dtype).min)
         low, high = min(limits[0], 0.0), max(limits[1], 0.0)
         if self.symmetric:
@@ -57,7 +57,7 @@ class ByteForm(Record):
 
 
 def percentile(counts: np.ndarray, low: float, high: float, p: float = PERCENTILE) -> Range:
-    """The range without ``(100 - p) / 2`` per cent of the values on each side.
+    """Return the range without ``(100 - p) / 2`` per cent of the values on each side.
 
     Parameters
         counts: how many values fell into each of equal bins from `low` to `high`
@@ -71,7 +71,8 @@ def percentile(counts: np.ndarray, low: float, high: float, p: float = PERCENTIL
 
 
 def entropy(counts: np.ndarray, low: float, high: float) -> Range:
-    """The range around 0 whose values, in few levels, are most like all of them (least Kullback-Leibler divergence).
+    """Return the range around 0 whose values, in few levels, are most like all of them (least Kullback-Leibler
+    divergence).
 
     Parameters
         counts: how many values fell into each of equal bins from `-high` to `high`, with `low` being `-high`
@@ -85,7 +86,8 @@ def entropy(counts: np.ndarray, low: float, high: float) -> Range:
 
 
 def divergence(counts: np.ndarray, first: int, stop: int) -> float:
-    """Of bins `first` to `stop`, with all others added to the ends, from the same in LEVELS steps."""
+    """Return the divergence of bins `first` to `stop`, with all others added to the ends, from the same in LEVELS
+    steps."""
     inside = counts[first:stop].astype(np.float64)
     p = inside.copy()
     p[0] += counts[:first].sum()
@@ -99,7 +101,7 @@ def divergence(counts: np.ndarray, first: int, stop: int) -> float:
 
 
 def smooth(x: np.ndarray) -> np.ndarray:
-    """A distribution without zeros: each takes 1e-4 from what is there."""
+    """Return a distribution without zeros: each takes 1e-4 from what is there."""
     zero = x == 0
     if zero.all():
         return x
@@ -118,7 +120,7 @@ METHODS: dict[str, Callable[[np.ndarray, float, float], Range] | None] = {
 
 
 class IntegerWeights(Record, eq=False):
-    """Weights as whole numbers.
+    """Weights as integers.
 
     Fields
         numbers: int8, as the op reads them
@@ -134,22 +136,22 @@ class IntegerWeights(Record, eq=False):
 
     @property
     def wide(self) -> np.ndarray:
-        """The scales so that they broadcast to the numbers."""
+        """The scales, shaped to broadcast to the numbers."""
         return np.expand_dims(self.scale, [i for i in range(self.numbers.ndim) if i != self.axis])
 
     @property
     def floats(self) -> np.ndarray:
-        """What they stand for."""
+        """The floats that the numbers stand for."""
         return self.numbers.astype("float32") * self.wide
 
     def bias(self, x: np.ndarray) -> np.ndarray:
-        """A bias in the unit of the sums."""
+        """Return a bias in the unit of the sums."""
         limit = np.iinfo("int32").max
         return np.clip(np.rint(x / self.unit.astype("float64")), -limit, limit).astype("int32")
 
 
 def weights_of(layer: WeightLayer, x: Quantum) -> IntegerWeights:
-    """A layer's weights by channel; where the bias would not fit into int32, in larger steps."""
+    """Return a layer's integer weights by channel, in larger steps where the bias would overflow int32."""
     others = tuple(i for i in range(layer.weights.ndim) if i != layer.axis)
     size = np.abs(layer.weights).max(others).astype("float64") / LARGEST
     scale = np.maximum(size, np.abs(layer.bias) / (np.float64(x.scale) * MOST_BIAS)).astype("float32")

@@ -1,4 +1,4 @@
-"""The network with quantised values: what `compile` computes on bytes, and what is written as ONNX (QDQ)."""
+"""The quantised network: `compile` computes it on bytes, and ONNX files contain it as QDQ pairs."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ def quantised_outputs(
     weights: Mapping[WeightLayer, IntegerWeights],
     biases: Mapping[WeightLayer, np.ndarray],
 ) -> tuple[Node, ...]:
-    """``dequantize(quantize(x))`` in place of each value that becomes bytes, and dequantised constants in the layers.
+    """Replace values by ``dequantize(quantize(x))``, and the layers' constants by dequantised ones.
 
     Parameters
         quanta: of each value that becomes bytes
@@ -44,7 +44,7 @@ def quantised_outputs(
 
 
 def apply_layer(layer: WeightLayer, x: Node, weights: Node, bias: Node | None) -> Node:
-    """A layer of other weights."""
+    """Apply a layer with other weights."""
     op = layer.core.op
     if isinstance(op, Conv2d):
         sums = conv2d(x, weights, op.stride, op.pad, op.dilation, op.groups)

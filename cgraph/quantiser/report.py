@@ -1,4 +1,4 @@
-"""What quantising a network costs in accuracy, layer by layer and in all, and what it saves in bytes."""
+"""Report of a quantised network: loss of accuracy, in all and by layer, and bytes saved."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -14,7 +14,7 @@ MOST_DECIBELS = 200.0  # what equal answers are said to have
 
 
 class Likeness(Record):
-    """How like the floats' answers others are.
+    """Similarity of answers to those of the float network.
 
     Fields
         decibels: power of the outputs over that of what differs
@@ -28,7 +28,7 @@ class Likeness(Record):
 
 
 class Sensitivity(Record):
-    """What one layer costs when it alone is quantised.
+    """The cost of one layer when it alone is quantised.
 
     Fields
         layer: its name
@@ -63,7 +63,7 @@ class Report(Record):
         return visible("\n".join([*self.table_lines(), *self.lines()]))
 
     def facts(self) -> dict[str, Any]:
-        """The same as numbers and texts."""
+        """Return the same as numbers and texts."""
 
         def plain(x: Any) -> Any:
             if isinstance(x, Record):
@@ -93,7 +93,7 @@ class Report(Record):
 
 
 class Answers(Record, eq=False):
-    """The floats' outputs for some samples, to compare others with.
+    """Outputs of the float network for some samples, as a reference.
 
     Fields
         outputs: of each run
@@ -105,11 +105,11 @@ class Answers(Record, eq=False):
 
     @property
     def right(self) -> float | None:
-        """Share of the floats' own answers that are right."""
+        """Share of correct answers of the float network."""
         return None if self.labels is None else float((places(self.outputs) == self.labels).mean())
 
     def like(self, run: Callable[..., list[np.ndarray]], samples: Iterable[tuple[np.ndarray, ...]]) -> Likeness:
-        """How like these answers those of another function are."""
+        """Compare the answers of another function with these."""
         got = tuple(run(*arrays) for arrays in samples)
         pairs = [(a, b) for run, other in zip(self.outputs, got) for a, b in zip(run, other) if a.dtype.kind == "f"]
         power = sum(float(np.square(a, dtype=np.float64).sum()) for a, _ in pairs)
@@ -121,5 +121,5 @@ class Answers(Record, eq=False):
 
 
 def places(outputs: Sequence[list[np.ndarray]]) -> np.ndarray:
-    """Where the largest number of each sample's first output stands."""
+    """Return the index of the largest number of each sample's first output."""
     return np.concatenate([run[0].reshape(len(run[0]) if run[0].ndim else 1, -1).argmax(1) for run in outputs])

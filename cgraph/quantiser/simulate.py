@@ -1,4 +1,4 @@
-"""A network computed in floats, of which chosen layers see and hold what they would if they were quantised."""
+"""Simulation of quantised layers in float arithmetic."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -57,7 +57,7 @@ class Simulation:
         self.choose(())
 
     def choose(self, layers: Iterable[WeightLayer]) -> None:
-        """Quantise these layers, what they read, and no others."""
+        """Quantise these layers and the values that they read, and no others."""
         names = {x.name for x in layers}
         network = self.network.without(x.name for x in self.network.layers if x.name not in names)
         values: dict[Var, Any] = {flag: node in network.bytes for node, flag in self.flags.items()}
@@ -67,12 +67,13 @@ class Simulation:
         assign_all(values)
 
     def function(self, of: Sequence[Node], frozen: bool) -> Function:
-        """A Function of the samples; with weights that are `frozen` as they are now, or that change between runs."""
+        """Return a Function of the samples, with weights `frozen` at their present values or free to change between
+        runs."""
         freeze = [*self.weights.values(), *self.flags.values()] if frozen else []
         return compile(of, self.inputs, freeze=freeze)
 
     def correct(self, layers: Sequence[WeightLayer], samples: Samples, tell: Tell) -> None:
-        """Quantise these layers, and change their biases, one after the other, until channels have the floats' means.
+        """Quantise these layers, and change their biases one by one until channels have the means of the float network.
 
         Source: Nagel and others 2019, arXiv:1906.04721, section 4.2, by samples.
         """
@@ -89,12 +90,12 @@ class Simulation:
 
 
 def averages(function: Function, samples: Iterable[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
-    """The mean of each output over samples, in double precision."""
+    """Return the mean of each output over samples, in double precision."""
     runs = [function(*arrays) for arrays in samples]
     return [np.mean(outputs, axis=0, dtype="float64") for outputs in zip(*runs)]
 
 
 def mean_of_channels(layer: WeightLayer, x: Node) -> Node:
-    """The mean of each channel of a layer's sums: ``[n, c, h, w]`` of images, ``[..., c]`` of rows."""
+    """Return the mean of each channel of a layer's sums: ``[n, c, h, w]`` of images, ``[..., c]`` of rows."""
     channel = 1 if isinstance(layer.core.op, Conv2d) else x.ndim - 1
     return mean(x, tuple(i for i in range(x.ndim) if i != channel))

@@ -1,4 +1,4 @@
-"""Runner: a program with the cells that it reads and writes, and arenas to run it in. It knows no graph.
+"""Runner: a program with its cells and the arenas that it runs in, independent of any graph.
 
 What `compile` gives is a Runner with its graph (`cgraph.function`), what `load` gives is one without.
 """
@@ -29,7 +29,7 @@ PRESENT_VALUE = attrgetter("cell.value")  # C code alone, as `Var.cell` is
 
 
 class Runner:
-    """What can be called with arrays. Changes: arenas, and the cells of its update edges.
+    """A callable program. Mutable: its arenas, and the cells of its update edges.
 
     Fields
         program: what an engine made; its code can be shown
@@ -70,7 +70,7 @@ class Runner:
 
     @property
     def results(self) -> list[Spec]:
-        """What a call returns."""
+        """The specs of the values that a call returns."""
         return [x.spec for x in self.outputs]
 
     @property
@@ -79,13 +79,14 @@ class Runner:
         return self.program.code.nbytes
 
     def __copy__(self) -> Self:
-        """The same cells and code, other arenas: runs of both may go on at once where there are no update edges."""
+        """Return the same cells and code, other arenas: runs of both may go on at once where there are no update
+        edges."""
         copy = type(self).__new__(type(self))
         copy.__dict__ |= {**self.__dict__, "_idle": []}
         return copy
 
     def returning(self, library: str) -> Self:
-        """This Function, in the same memory, but its calls return arrays of ``torch``, ``jax``, ``cupy`` or ``numpy``.
+        """Return a Runner in the same memory whose calls return arrays of ``torch``, ``jax``, ``cupy`` or ``numpy``.
 
         They are new arrays, which the library reads where they lie. With ``copy=False`` they are those in a device's
         memory, which the next run overwrites. Inputs may be of any of these libraries in any case.
@@ -98,14 +99,14 @@ class Runner:
         return copy
 
     def share(self, rooms: SharedArenas, turns: FairLock) -> None:
-        """Run in memory that other Runners run in by turns, and take turns with them where there are update edges."""
+        """Run in arenas shared with other Runners; those with update edges run one at a time."""
         rooms.need(self.nbytes if self.incremental else 0)
         self._rooms_shared, self._turns = rooms, turns
 
     # -- what the cells hold --------------------------------------------------------------------------------------
     @property
     def state(self) -> dict[str, Variable]:
-        """The cells by name; of those with one name the second is called ``name.2``."""
+        """The cells by name; a second cell of one name is called ``name.2``."""
         cells: dict[str, Variable] = {}
         for x in self._used:
             count, name = 1, x.name
@@ -116,25 +117,25 @@ class Runner:
         return cells
 
     def between_runs(self, work: Callable[[], T]) -> T:
-        """What `work` returns, called while no run of this Function writes into its cells."""
+        """Call `work` while no run of this Function writes its cells, and return its result."""
         return self._turns.run(work)
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write what the cells hold as a safetensors file; it is the old one or the new one at any moment."""
+        """Write the values of the cells as a safetensors file. The file is the old or the new one at any moment."""
         arrays = self.between_runs(self._arrays)
         slots.write_safetensors(path, arrays)
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """Copies of what the cells hold at one moment, by name."""
+        """Return copies of the cells' values at one moment, by name."""
         values = zip(self.state, self._values_now().values())
         return {name: np.array(value.array) for name, value in values if value.is_there}
 
     def _values_now(self) -> dict[Variable, CellValue]:
-        """What the cells hold at one moment: read in one step, between assignments of several cells."""
+        """Return the cells' values at one moment, between assignments of several cells."""
         return dict(zip(self._used, map(PRESENT_VALUE, self._used)))
 
     def load_state(self, path: str | os.PathLike) -> None:
-        """Give the cells what `save_state` wrote, all at once and between two runs.
+        """Assign the values that `save_state` wrote to the cells, all at once and between two runs.
 
         An exception, an interrupt too, leaves every cell as it was, or all with what the file has.
 
@@ -151,7 +152,7 @@ class Runner:
 
     # -- a run ----------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
-        """Run.
+        """Run the program.
 
         Parameters
             args, named: arrays for the inputs, by position or by name
@@ -174,7 +175,7 @@ class Runner:
         return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
 
     def _value(self, x: Any, value: Any) -> Any:
-        """What an input is given, as an instance takes it: in the device's memory where it lies there already."""
+        """Return an input's value as an instance takes it; an array in the device's memory stays there."""
         own = self.program.own_array(value) if self.program.own_array is not None else None
         if own is None:
             return in_c_order(fitting_array(value, x.spec, x.name))
@@ -182,7 +183,7 @@ class Runner:
         return own
 
     def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
-        """The values of all inputs in order, each given once."""
+        """Return the values of all inputs in order, each given once."""
         if len(args) > len(self.inputs):
             raise InputError(f"{len(args)} inputs are given, the Function takes {len(self.inputs)}")
         values: dict[Variable, Any] = dict(zip(self.inputs, args))
@@ -200,7 +201,7 @@ class Runner:
         return tuple(values[x] for x in self.inputs)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
-        """The arrays that take the outputs, checked before anything is done."""
+        """Return the arrays that take the outputs, checked before anything is done."""
         if out is None:
             return None
         rooms = self._each(out, self.single and isinstance(out, np.ndarray))
@@ -211,7 +212,7 @@ class Runner:
         return rooms
 
     def _each(self, out: Any, is_one: bool) -> list[Any]:
-        """What each output goes to."""
+        """Return the destination of each output."""
         if is_one:
             return [out]
         if not isinstance(out, Iterable):
@@ -231,7 +232,7 @@ class Runner:
     def _run_on(
         self, record: "_InstanceRecord", inputs: Inputs, out: Sequence[np.ndarray | None] | None, copy: bool
     ) -> list[np.ndarray]:
-        """A run: all that may fail, then the run itself, which writes all update edges or none, then the results.
+        """Run: first all that may fail, then the program, which writes all update edges or none, then the results.
 
         Whoever sees a Var's version may keep what is computed from it. So there is none while a run may be writing, and
         what the instance holds is known only when the run is over.
@@ -264,7 +265,7 @@ class Runner:
         return [value if room is None else copy_into(room, value) for room, value in zip(out, results)]
 
     def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> Steps:
-        """What must run, given what the instance holds."""
+        """Return the steps that must run, given the values in the instance."""
         if self.incremental is None:
             return Steps(None, None)
         if record.versions == versions and None not in versions:
@@ -274,14 +275,14 @@ class Runner:
         return self.incremental.steps(record.state, self._always.union(changed))
 
     def _check(self, values: Mapping[Variable, CellValue]) -> None:
-        """Every Var that is no input holds a value."""
+        """Raise UnassignedError unless every Var that is not an input has a value."""
         for x in self.cells:
             if not values[x].is_there:
                 raise unassigned(x)
 
     @contextmanager
     def instance_for(self, args: tuple, named: Mapping[str, Any]) -> Iterator[Instance]:
-        """An instance with these inputs, for who times or looks at runs that write no update edge."""
+        """Yield an instance bound to these inputs, for timed or recorded runs that write no update edge."""
         inputs, record = self._values(args, dict(named)), self._take()
         try:
             values = self._values_now()
@@ -294,7 +295,7 @@ class Runner:
             self._give(record)
 
     def _take(self) -> "_InstanceRecord":
-        """An idle instance, or a new one."""
+        """Return an idle instance, or a new one."""
         if self._rooms_shared is None and self._idle:
             try:
                 return self._idle.pop()
@@ -311,7 +312,7 @@ class Runner:
         return _InstanceRecord(self.program.instance(), self.outputs)
 
     def _in(self, room: SharedArena) -> "_InstanceRecord":
-        """The instance in some memory; what it held there is gone when another program has run since."""
+        """Return the instance in an arena; its values are lost if another program has run there since."""
         own = ref(self)
         record = room.instances.get(own)
         if record is None:
@@ -321,19 +322,19 @@ class Runner:
         return record
 
     def _give(self, record: "_InstanceRecord") -> None:
-        """A run is over."""
+        """Return an instance after a run."""
         if record.room is None:
             self._idle.append(record)
         elif self._rooms_shared is not None:
             self._rooms_shared.give(record.room)
 
     def _needs(self, available: str) -> str:
-        """What a run needs, and what there is."""
+        """Say how much memory a run needs, and how much there is."""
         return f"the arena needs {bytes_text(self.nbytes)}, {available}"
 
 
 def check_room(room: Any, spec: Spec) -> None:
-    """InputError unless an array takes values of this spec."""
+    """Raise InputError unless an array takes values of this spec."""
     if not isinstance(room, np.ndarray):
         raise InputError(f"out has {room!r:.60} for {spec}; it takes arrays")
     if room.shape != spec.shape or room.dtype != spec.dtype:
@@ -343,13 +344,13 @@ def check_room(room: Any, spec: Spec) -> None:
 
 
 def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The array that takes a value, with it."""
+    """Copy a value into an array, and return the array."""
     np.copyto(room, value)
     return room
 
 
 class _InstanceRecord:
-    """An instance and what it holds. Changes: the values of which run, for which versions of the cells.
+    """An instance, and the values in it. Mutable: which values, for which versions of the cells.
 
     Fields
         fresh, own: per output, whether a run computes it, and whether it lies in the instance's memory

@@ -1,4 +1,4 @@
-"""A Runner whose images come and go by rows."""
+"""A Runner whose images are streamed by rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from cgraph.storage.row_streams import RowSink, RowSource
 
 
 class ByRows(Runner):
-    """What it adds to a Runner: sources of rows as inputs, sinks of rows as outputs.
+    """A Runner with row sources as inputs and row sinks as outputs.
 
     Fields
         pictures: the outputs that go by rows, by position; each has a name and a spec
@@ -31,7 +31,7 @@ class ByRows(Runner):
         return RowSource(value, x.spec, x.name) if x in self.fed else super()._value(x, value)
 
     def _rooms(self, out: Any) -> Sequence[Any] | None:
-        """The array or function that takes each output; None for one that gets a new array."""
+        """Return the array or function that takes each output; None for one that gets a new array."""
         if out is None:
             return None
         rooms = self._each(out, self.single and (isinstance(out, np.ndarray) or callable(out)))
@@ -55,5 +55,5 @@ class ByRows(Runner):
 
 
 def new_array(spec: Spec) -> np.ndarray:
-    """Room for a value."""
+    """Return an uninitialised array for a value."""
     return np.empty(spec.shape, spec.dtype)

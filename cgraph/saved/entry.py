@@ -1,4 +1,4 @@
-"""A compiled function for one target as files and an entry of the manifest."""
+"""Files and manifest entry of a function compiled for one target."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -20,7 +20,8 @@ from cgraph.saved.pieces import Pieces
 
 
 def target_of(function: Runner) -> Target:
-    """The target whose code is saved: one that any processor of its kind runs."""
+    """Return the target whose code is saved: one that any processor of its kind runs. FormatError if it cannot be
+    saved."""
     target = getattr(function.program, "target", None)
     if target is None or target.name not in NEEDS:
         raise FormatError("only what the CPU engine compiled for an x86-64 processor can be saved")
@@ -31,7 +32,7 @@ def target_of(function: Runner) -> Target:
 
 
 def callback_labels(code: Code) -> list[int]:
-    """The labels of rows that call Python functions."""
+    """Return the labels of rows that call Python functions."""
     numbers = [i for i, k in enumerate(code.kernels) if k in code.callbacks]
     return code.label_of[np.isin(code.table[:, 0], numbers)].tolist()
 
@@ -39,7 +40,7 @@ def callback_labels(code: Code) -> list[int]:
 def compiled_entry(
     function: Runner, target: Target, number_of: Mapping[Any, int], pieces: dict[str, Pieces]
 ) -> dict[str, Any]:
-    """What the manifest says of a compiled function, whose files are added to `pieces`."""
+    """Return the manifest entry of a compiled function, and add its files to `pieces`."""
     code, arrays, constants = function.program.code, Pieces(), Pieces()
     streamed = {p.constant: i for i, p in enumerate(code.ring.pieces)} if code.ring else {}
     start_of = {id(x): constants.add_once(x) for x in in_program_order(code, streamed)}
@@ -71,12 +72,12 @@ def compiled_entry(
 
 
 def plain(params: tuple) -> list[Any]:
-    """A kernel's params as JSON has them; what a user's function is made of by its name."""
+    """Return a kernel's params as JSON values; the name for a user's function."""
     return [plain(x) if isinstance(x, tuple) else x if isinstance(x, int | float | str) else str(x) for x in params]
 
 
 def weights_of(code: Code, ring: Ring) -> tuple[Pieces, list[Any]]:
-    """The file of what goes through a ring; the ring's bytes, and where each piece lies and its bytes."""
+    """Return the file of the weights that go through a ring; the ring's bytes; start and bytes of each piece."""
     file, places = Pieces(), []
     for piece in ring.pieces:
         array = code.constants[piece.constant]
@@ -87,7 +88,7 @@ def weights_of(code: Code, ring: Ring) -> tuple[Pieces, list[Any]]:
 
 
 def in_program_order(code: Code, streamed: Collection[int]) -> list[np.ndarray]:
-    """The constants in the order in which rows first read them; those that no row reads come last.
+    """Return the constants in the order in which rows first read them; those that no row reads come last.
 
     `streamed`: which ones go through a ring, and are left out.
     """
@@ -98,7 +99,7 @@ def in_program_order(code: Code, streamed: Collection[int]) -> list[np.ndarray]:
 
 
 def add_code(code: Code, arrays: Pieces, start_of: Mapping[int, int], streamed: Mapping[int, int]) -> None:
-    """The table, and where addresses stand: those of constants are into one piece of memory, their file.
+    """Add the table and the relocations. Constants' addresses point into one piece of memory, their file.
 
     `streamed`: which constants go through a ring, and which piece each is; they follow with numbers of their own.
     """
@@ -141,7 +142,7 @@ def add_tables(tables: Tables, arrays: Pieces) -> None:
 
 
 def view_entry(view: View, number_of: Mapping[Any, int], start_of: Mapping[int, int]) -> list[Any]:
-    """Where an output lies: in what, with which number, at which byte, with which strides."""
+    """Return an output's place: kind of memory, number, byte offset, strides."""
     base, offset, strides = view.at.base, view.at.offset, list(view.strides)
     if base is ARENA:
         return ["arena", 0, offset, strides]

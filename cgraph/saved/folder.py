@@ -19,7 +19,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Folder:
-    """The files of a folder by name, mapped; each is looked at when it is asked for."""
+    """The files of a folder by name, mapped. Each file is checked when it is opened."""
 
     def __init__(self, path: str | os.PathLike, trust: bool) -> None:
         self.path, self.trust = os.path.realpath(path), trust
@@ -36,7 +36,7 @@ class Folder:
             raise foreign(self.path)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of its files."""
+        """Return the names of its files."""
         return iter(os.listdir(self._handle))
 
     def __contains__(self, name: str) -> bool:
@@ -63,7 +63,7 @@ class Folder:
             os.close(handle)
 
     def stamp(self, name: str) -> Stamp:
-        """Return identity and last change of a file as it was when it was mapped."""
+        """Return identity and last change of a file at the time it was mapped."""
         return self._stamps[name]
 
     def close(self) -> None:

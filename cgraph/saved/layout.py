@@ -44,29 +44,29 @@ def weights_file(target: str) -> str:
 
 
 def image_file(image: str, target: str) -> str:
-    """The file of one of IMAGES."""
+    """Return the file of one of IMAGES."""
     return f"{image}-{target}.bin"
 
 
 def system() -> str:
-    """The system and the machine that code is bound to: numbers of system calls and clocks are in it."""
+    """Return the system and machine that code is bound to, since it contains their system calls and clocks."""
     return f"{sys.platform} {platform.machine()}"
 
 
 def with_sum(text: str) -> bytes:
-    """The text of a JSON object with its own sum as the last entry."""
+    """Return the text of a JSON object with its own sum as the last entry."""
     body = text.removesuffix("}").encode()
     return body + SUM + b"%08x" % crc32(body) + SUM_END
 
 
 def sum_fits(raw: bytes) -> bool:
-    """The text is one of `with_sum`, unchanged."""
+    """Return True if the text comes from `with_sum` and is unchanged."""
     at = len(raw) - len(SUM) - 8 - len(SUM_END)
     return at > 0 and raw[at:] == SUM + b"%08x" % crc32(raw[:at]) + SUM_END
 
 
 def sum_of(parts: Sequence) -> int:
-    """The CRC-32 of pieces one behind another: it finds damage, not malice."""
+    """Return the CRC-32 of pieces one behind another: it finds damage, not malice."""
     crc = 0
     for part in parts:
         crc = crc32(part, crc)

@@ -1,4 +1,4 @@
-"""The manifest of a saved function, and arrays in its files; whatever does not fit is a FormatError."""
+"""The manifest of a saved function, and arrays in its files. Anything that does not fit raises FormatError."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ MOST_VALUES = 250_000  # in it: numbers, texts, lists and objects
 
 
 class SavedVar(Record, eq=False):
-    """What stands for a Var where there is no graph. Changes: its cell."""
+    """A Var of a saved function, without a graph. Mutable: its cell changes."""
 
     name: str
     spec: Spec
@@ -31,23 +31,23 @@ class SavedVar(Record, eq=False):
 
     @property
     def value(self) -> np.ndarray:
-        """A copy of the value it holds. UnassignedError when it holds none."""
+        """A copy of the value. UnassignedError if there is none."""
         return value_of(self)
 
     def assign(self, value: Any, copy: bool = True) -> "SavedVar":
-        """Give it a value, as a Var is given one."""
+        """Assign a value, as to a Var."""
         assign(self, value, copy)
         return self
 
 
 class SavedOutput(Record, eq=False):
-    """What stands for an output where there is no graph."""
+    """An output of a saved function, without a graph."""
 
     spec: Spec
 
 
 class Manifest(Record, eq=False):
-    """What a manifest says.
+    """The contents of a manifest.
 
     Fields
         entries: the manifest itself
@@ -71,7 +71,7 @@ class Manifest(Record, eq=False):
 
 
 def entries_of(file: np.ndarray) -> dict[str, Any]:
-    """The object that the text of a manifest is, if it is whole and of this format."""
+    """Return the parsed manifest. FormatError unless it is whole and of this format."""
     if len(file) > LARGEST:
         raise FormatError(f"a manifest of {len(file)} bytes; at most {LARGEST} are read")
     raw = file.tobytes()
@@ -89,7 +89,7 @@ def entries_of(file: np.ndarray) -> dict[str, Any]:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these entries. FormatError when two have one name."""
+    """Return the entries as a dictionary. FormatError if two have one name."""
     entries = dict(pairs)
     if len(entries) != len(pairs):
         raise malformed("an object has two entries of one name")
@@ -97,7 +97,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def misfit(entries: dict[str, Any], features: frozenset[str]) -> str | None:
-    """Why this version of cgraph, this system or this processor cannot run it; None if they can."""
+    """Return why this version of cgraph, this system or this processor cannot run it; None if they can."""
     if entries.get("version") != VERSION or entries.get("cgraph") != __version__:
         saved = f"cgraph {entries.get('cgraph')!s:.40}, format {entries.get('version')!s:.40}"
         return f"it was saved by {saved}; this is cgraph {__version__}, format {VERSION}"
@@ -110,12 +110,12 @@ def misfit(entries: dict[str, Any], features: frozenset[str]) -> str | None:
 
 
 def target_of(targets: dict[str, Any], features: frozenset[str]) -> str | None:
-    """The widest target that this processor runs."""
+    """Return the widest target that this processor runs."""
     return next((t for t, needed in NEEDS.items() if t in targets and features.issuperset(needed)), None)
 
 
 def manifest_of(entries: dict[str, Any]) -> Manifest:
-    """The manifest of this version's entries."""
+    """Return the manifest of this version's entries."""
     pairs = [variable_of(x) for x in get(entries, "variables", list)]
     variables = tuple(x for x, _ in pairs)
 
@@ -156,7 +156,7 @@ def malformed(what: str) -> FormatError:
 
 
 def get(entry: Any, name: str, kind: type) -> Any:
-    """A field of an object, of this very type."""
+    """Return a field of an object. FormatError unless it is of exactly this type."""
     value = entry.get(name) if type(entry) is dict else None
     if type(value) is not kind:
         raise malformed(f"{name} is {value!r:.40}")
@@ -164,7 +164,7 @@ def get(entry: Any, name: str, kind: type) -> Any:
 
 
 def items(entry: Any, count: int) -> list[Any]:
-    """A list of so many items."""
+    """Return a list of exactly `count` items. FormatError otherwise."""
     if type(entry) is not list or len(entry) != count:
         raise malformed(f"{entry!r:.40} is no list of {count}")
     return entry
@@ -175,7 +175,7 @@ def is_size(x: Any) -> bool:
 
 
 def numbers(entry: Any, name: str, below: int) -> list[int]:
-    """A list of numbers from 0 to less than `below`, none of them twice."""
+    """Return a list of distinct numbers from 0 to less than `below`. FormatError otherwise."""
     values = get(entry, name, list)
     if not all(is_size(x) and x < below for x in values) or len(set(values)) != len(values):
         raise malformed(name)
@@ -189,7 +189,7 @@ class FileArrays:
         self.raw, self.index = raw, index
 
     def get(self, name: str, dtype: str, *shape: int, below: int | None = None) -> np.ndarray:
-        """An array of this dtype and shape, -1 for any size; of whole numbers, each from 0 to less than `below`."""
+        """Return an array of this dtype and shape, -1 for any size; FormatError unless integers are below `below`."""
         kind, sizes, start = items(self.index.get(name), 3)
         fits = type(sizes) is list and len(sizes) == len(shape) and all(map(is_size, sizes)) and is_size(start)
         if kind != dtype or not fits or any(n not in (-1, size) for n, size in zip(shape, sizes)):
@@ -204,7 +204,7 @@ class FileArrays:
 
 
 def check_inside(view: View, nbytes: int) -> None:
-    """Every element of a view lies in memory of so many bytes."""
+    """Raise FormatError unless every element of a view lies in memory of so many bytes."""
     steps = [(n - 1) * stride for n, stride in zip(view.shape, view.strides)]
     low = view.at.offset + sum(x for x in steps if x < 0)
     high = view.at.offset + sum(x for x in steps if x > 0) + view.itemsize
@@ -213,7 +213,7 @@ def check_inside(view: View, nbytes: int) -> None:
 
 
 def integers(entry: Sequence[Any], count: int) -> tuple[int, ...]:
-    """A list of so many whole numbers."""
+    """Return exactly `count` integers. FormatError otherwise."""
     values = items(entry, count)
     if not all(type(x) is int for x in values):
         raise malformed(f"{values!r:.40}")

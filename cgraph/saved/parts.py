@@ -1,4 +1,4 @@
-"""The files of a saved function for one target, looked at before they are used."""
+"""The files of a saved function for one target, checked before use."""
 
 import itertools
 import os
@@ -19,7 +19,7 @@ Files = Mapping[str, np.ndarray] | Folder
 
 
 class Parts:
-    """The files of one target: of the size that the manifest says, and with its sum.
+    """The files of one target, checked against the sizes and sums of the manifest.
 
     Parameters
         verify: the constants are summed, too
@@ -52,7 +52,7 @@ class Parts:
         self.arrays = FileArrays(self.files[program_file(target)], get(self.entry, "arrays", dict))
 
     def image(self, name: str) -> Image:
-        """Machine code."""
+        """Return machine code as an image."""
         code = self.files[image_file(name, self.target)]
         inner = self.arrays.get(f"{name}.inner", "<i8", -1, 2, below=max(len(code), 1))
         starts = self.arrays.get(f"{name}.starts", "<i8", -1, below=max(len(code), 1))
@@ -67,7 +67,7 @@ class Parts:
 
 
 def check_file(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool) -> np.ndarray:
-    """Return a file of the size that the manifest says, and, if it is to be summed, of its sum."""
+    """Return a file. FormatError unless it has the size in the manifest and, if `summed`, its sum."""
     nbytes, crc = items(sums.get(name), 2)
     if len(raw) != nbytes:
         raise FormatError(f"{name} has {len(raw)} bytes, {nbytes} were saved")
@@ -77,7 +77,7 @@ def check_file(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool
 
 
 def places_of(ring: Any, size: int) -> tuple[int, list[tuple[int, int]]]:
-    """Bytes of a ring, and where each of its pieces lies in a file of so many bytes, with its own."""
+    """Return a ring's bytes, and start and bytes of each of its pieces in a file of `size` bytes."""
     nbytes, entries = items(ring, 2)
     places = [tuple(items(x, 2)) for x in entries] if type(entries) is list else []
     if not places or not is_size(nbytes) or not all(map(is_size, itertools.chain(*places))):
@@ -88,12 +88,12 @@ def places_of(ring: Any, size: int) -> tuple[int, list[tuple[int, int]]]:
 
 
 def is_addend(x: object) -> bool:
-    """What may be added to the address of a function."""
+    """Return True for an integer that may be added to the address of a function."""
     return type(x) is int and abs(x) < 2**31
 
 
 def in_memory_of(raw: np.ndarray) -> np.ndarray:
-    """A copy that begins where kernels want constants to."""
+    """Return an aligned copy, as kernels need constants."""
     copy = aligned_memory(len(raw))
     copy[...] = raw
     return copy

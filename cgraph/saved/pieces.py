@@ -1,4 +1,4 @@
-"""A file on its way: arrays one behind another."""
+"""Builder for files that contain arrays one after another."""
 
 from hashlib import sha256
 from typing import Any
@@ -11,7 +11,7 @@ from cgraph.system.alignment import ALIGNMENT
 
 
 class Pieces:
-    """A file on its way: pieces one behind another, each aligned. Changes: grows."""
+    """A file under construction: arrays one after another, each aligned. Mutable: it grows."""
 
     def __init__(self) -> None:
         self.parts: list[Any] = []
@@ -20,14 +20,14 @@ class Pieces:
         self._starts: dict[tuple[int, bytes], int] = {}
 
     def add(self, x: np.ndarray, alignment: int = ALIGNMENT) -> int:
-        """Where the array begins: at a multiple of so many bytes."""
+        """Append an array at an aligned start, and return the start."""
         self.fill(alignment)
         start = self.nbytes
         self._append(bytes_in(x))
         return start
 
     def fill(self, alignment: int) -> None:
-        """Zeros up to a multiple of so many bytes."""
+        """Append zeros up to a multiple of `alignment` bytes."""
         self._append(bytes(-self.nbytes % alignment))
 
     def _append(self, part: Any) -> None:
@@ -36,7 +36,7 @@ class Pieces:
         self.crc = crc32(part, self.crc)
 
     def add_once(self, x: np.ndarray) -> int:
-        """Where the array's content begins, which lies there once however many arrays have it."""
+        """Append an array unless its content is stored already, and return its start."""
         key = x.nbytes, sha256(bytes_in(x)).digest()
         if key not in self._starts:
             self._starts[key] = self.add(x)
@@ -44,11 +44,11 @@ class Pieces:
         return self._starts[key]
 
     def name(self, name: str, x: Any, dtype: str = "<i8") -> None:
-        """An array that is found again by name."""
+        """Append an array that readers find by name."""
         array = np.asarray(x, dtype)
         self.index[name] = [dtype, list(array.shape), self.add(array)]
 
 
 def bytes_in(x: np.ndarray) -> memoryview:
-    """The bytes of an array in C order, where they lie."""
+    """Return the bytes of an array in C order, where they lie."""
     return np.ascontiguousarray(x).reshape(-1).view(np.uint8).data

@@ -1,4 +1,4 @@
-"""Symbolic code, and what runs again, from the arrays of a saved function."""
+"""Symbolic code and incremental tables, read from the arrays of a saved function."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,7 +16,7 @@ from cgraph.saved.parts import Parts
 
 
 def code_of(parts: Parts) -> Code:
-    """The symbolic code."""
+    """Return the symbolic code."""
     arrays, manifest, entry = parts.arrays, parts.manifest, parts.entry
     kernels = tuple(kernel_of(*items(x, 2)) for x in get(entry, "kernels", list))
     arrays.get("kernels.starts", "<i8", len(kernels))
@@ -43,7 +43,7 @@ def code_of(parts: Parts) -> Code:
 
 
 def with_ring(code: Code, parts: Parts) -> Code:
-    """The code with the ring that it was saved with; its pieces and their places follow from the rows."""
+    """Return the code with the ring that it was saved with; its pieces and their places follow from the rows."""
     if parts.ring is None:
         return code
     rings, (path, stamp, nbytes) = import_module("cgraph.engine.cpu.ring"), parts.ring
@@ -55,19 +55,19 @@ def with_ring(code: Code, parts: Parts) -> Code:
 
 
 def kernel_of(family: Any, params: Any) -> Kernel:
-    """The name of a kernel, whose machine code is there: for `Code.text`."""
+    """Return a kernel by name, for `Code.text`; its machine code is in the image."""
     if type(family) is not str or type(params) is not list:
         raise malformed("kernels")
     return Kernel(family, as_tuple(params))
 
 
 def as_tuple(values: list[Any]) -> tuple:
-    """Lists in lists as tuples."""
+    """Return lists in lists as tuples."""
     return tuple(as_tuple(x) if type(x) is list else x for x in values)
 
 
 def check_rows(table: np.ndarray, first_row: np.ndarray, below: tuple[int, int]) -> None:
-    """Every row calls a kernel that there is, and every step has rows."""
+    """Raise FormatError unless every row calls an existing kernel and every step has rows."""
     ordered = len(first_row) >= 2 and first_row[0] == 0 and first_row[-1] == len(table)
     if not ordered or (np.diff(first_row) < 0).any():
         raise malformed("steps")
@@ -76,7 +76,7 @@ def check_rows(table: np.ndarray, first_row: np.ndarray, below: tuple[int, int])
 
 
 def relocations_of(arrays: FileArrays, counts: dict[str, int], words: int) -> tuple[Relocation, ...]:
-    """What to fill in; every variable and target is named once."""
+    """Return the relocations. FormatError unless every variable and target has exactly one."""
     symbols = arrays.get("symbols", "<i8", -1, 3).tolist()
     positions = arrays.get("positions", "<i8", -1, below=words)
     offsets = arrays.get("offsets", "<i8", len(positions))
@@ -97,7 +97,7 @@ def relocations_of(arrays: FileArrays, counts: dict[str, int], words: int) -> tu
 
 
 def views_of(parts: Parts, nbytes: int) -> list[View]:
-    """Where each output lies."""
+    """Return where each output lies."""
     manifest, views, entries = parts.manifest, [], get(parts.entry, "views", list)
     bases: dict[str, Sequence[Any]] = {"arena": [ARENA], "variable": manifest.variables, "constant": [parts.constants]}
     if len(entries) != len(manifest.outputs):
@@ -115,7 +115,7 @@ def views_of(parts: Parts, nbytes: int) -> list[View]:
 
 
 def tables_of(arrays: FileArrays) -> Tables:
-    """What the plan says of what runs again."""
+    """Return the plan's tables for incremental evaluation."""
     workspace = arrays.get("again.workspace", "<i8", -1)
     steps = len(workspace)
     values = len(arrays.get("again.segments", "<i8", -1, 2))

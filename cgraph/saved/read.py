@@ -1,4 +1,4 @@
-"""load: a saved function as something that can be called. Nothing of what compiles is imported."""
+"""load: a saved function as a callable. It imports nothing of the compiler."""
 
 import os
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def load(
     verify: bool = False,
     in_memory: bool = False,
 ) -> Runner:
-    """A function that was saved, with what its cells held; NumPy and a few modules suffice.
+    """Load a saved function with the values of its cells. NumPy and a few modules suffice.
 
     Parameters
         folder: what `Function.save` wrote
@@ -57,7 +57,7 @@ def load(
 
 
 def load_files(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
-    """A function of these files."""
+    """Return the function of these files."""
     try:
         return load_or_compile(files, threads, verify, in_memory)
     except RecursionError:
@@ -65,7 +65,7 @@ def load_files(files: Files, threads: int, verify: bool, in_memory: bool) -> Run
 
 
 def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
-    """The function, or its graph compiled, as it fits this machine and version."""
+    """Return the saved function, or its graph compiled if the code does not fit this machine and version."""
     entries, features = entries_of(files[MANIFEST]), cpu_features()
     reason = misfit(entries, features)
     if reason:
@@ -81,7 +81,7 @@ def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -
 
 
 def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
-    """The graph that lies beside a program, with the sum that the manifest says; until format 2 it said none."""
+    """Return the graph beside a program, checked against the manifest's sum; formats 1 and 2 have no sum."""
     graph, sums = folder[GRAPH], entries.get("files")
     if entries.get("version") not in WITHOUT_SUM:
         check_file(GRAPH, graph, sums if isinstance(sums, dict) else {}, True)
@@ -89,7 +89,7 @@ def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
 
 
 def compile_graph(graph: memoryview, entries: dict[str, Any], threads: int) -> Runner:
-    """A graph compiled for this machine."""
+    """Compile a graph for this machine."""
     return slots.compile_onnx(graph, entries.get("single") is True, threads)
 
 
@@ -97,7 +97,7 @@ WITHOUT_SUM = (1, 2)  # formats whose manifest does not list the graph
 
 
 def cpu_features() -> frozenset[str]:
-    """What this processor has, as Linux calls it; nothing on another system."""
+    """Return this processor's features, as Linux names them; nothing on other systems."""
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
             text = file.read(1 << 14)
@@ -130,12 +130,12 @@ class SavedFunction(Runner):
         self._fill(parts.files[STATE])
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write it again, with what its cells hold now: see `Function.save`."""
+        """Write the function again with the present values of its cells: see `Function.save`."""
         slots.save_functions([self], folder, names=self.names)
 
     def share_cells(self, other: Runner) -> None:
-        """Read and write the cells of another function wherever one has the name of this one's. InputError if a spec
-        differs; then nothing has changed."""
+        """Use the cells of another function wherever names agree. InputError if a spec differs; then nothing has
+        changed."""
         pairs = [(x, y) for x in (*self.cells, *self.updated) for y in (other.state.get(x.name),) if y is not None]
         for x, y in pairs:
             if x.spec != y.spec:
@@ -146,7 +146,7 @@ class SavedFunction(Runner):
         return unpickle, (slots.bytes_of_functions([self]),)
 
     def _fill(self, state: np.ndarray) -> None:
-        """Give the cells what they held."""
+        """Give the cells their saved values."""
         values: dict[Cell, CellValue] = {}
         for x, start in zip(self.parts.manifest.variables, self.parts.manifest.starts):
             if start >= 0:
@@ -159,7 +159,7 @@ class SavedFunction(Runner):
 
 
 def native_of(parts: Parts) -> tuple[dict[Kernel, int], np.ndarray]:
-    """The interpreter."""
+    """Return the interpreter's functions and their memory."""
     memory, addresses = place_code(parts, "interpreter")
     if len(addresses) != len(WORDS):
         raise malformed("the interpreter")
@@ -167,7 +167,7 @@ def native_of(parts: Parts) -> tuple[dict[Kernel, int], np.ndarray]:
 
 
 def place_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
-    """Executable memory with an image, and the addresses of its functions."""
+    """Return executable memory with an image, and the addresses of its functions."""
     image = parts.image(name)
     try:
         memory, addresses = place_image(image)
@@ -177,7 +177,7 @@ def place_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
 
 
 def unpickle(files: Mapping[str, bytes]) -> Runner:
-    """A function from its files' bytes. Whoever unpickles runs what the pickle says, so trust is no question."""
+    """Return a function from its files' bytes. Unpickling runs code in any case, so trust is not checked."""
     arrays = {name: np.frombuffer(raw, np.uint8) for name, raw in files.items()}
     return load_files(arrays, threads=0, verify=True, in_memory=True)
 

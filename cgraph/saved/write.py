@@ -1,4 +1,4 @@
-"""save: a compiled Function as plain data in a folder; nothing in it names a Python object."""
+"""save: a compiled Function as plain data in a folder, without pickled objects."""
 
 import json
 import os
@@ -33,7 +33,7 @@ from cgraph.version import __version__
 def save(
     functions: Sequence[Runner], folder: str | os.PathLike, graph: bytes | None = None, names: Sequence[str] = ()
 ) -> None:
-    """Write a function as a folder, which is there as a whole or not at all.
+    """Write a function as a folder, completely or not at all.
 
     Parameters
         functions: what the CPU engine compiled: the same function for each target
@@ -72,22 +72,22 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
 
 
 def bytes_of(functions: Sequence[Runner]) -> dict[str, bytes]:
-    """The files, each as a whole: what is pickled."""
+    """Return each file as bytes, for pickles."""
     return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions, names_of(functions[0])).items()}
 
 
 def names_of(function: Runner) -> Sequence[str]:
-    """What the outputs of a function that was saved are called."""
+    """Return the names of a saved function's outputs."""
     return function.names if isinstance(function, SavedFunction) else ()
 
 
 def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None = None) -> dict[str, list[Any]]:
-    """The files of the same function compiled for some targets, each in pieces; cells as they are between runs."""
+    """Return the files of one function compiled for several targets, in pieces, with the cells as between two runs."""
     return functions[0].between_runs(lambda: file_parts(functions, names, graph))
 
 
 def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None) -> dict[str, list[Any]]:
-    """The files, each in pieces; all but the manifest are in it with their sums."""
+    """Return the files in pieces. The manifest lists all others with their sums."""
     first = functions[0]
     variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
     number_of = {x: i for i, x in enumerate(variables)}
@@ -114,7 +114,7 @@ def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes |
 
 
 def variable_entry(x: Variable, state: Pieces) -> list[Any]:
-    """A Var, and where its value begins in the file of the state; -1 where it has none."""
+    """Return a Var, and where its value begins in the file of the state; -1 where it has none."""
     array = x.cell.array
     return [x.name, *spec_entry(x), x.where, -1 if array is None else state.add(array.copy())]
 
@@ -122,7 +122,7 @@ def variable_entry(x: Variable, state: Pieces) -> list[Any]:
 def targets_of(
     functions: Sequence[Runner], number_of: Mapping[Any, int], pieces: dict[str, Pieces]
 ) -> dict[str, dict[str, Any]]:
-    """What the manifest says of each target; its files are added to `pieces`."""
+    """Return the manifest entry of each target, and add its files to `pieces`."""
     first, entries = functions[0], {}
     for function in functions:
         if facts_of(function) != facts_of(first):
@@ -135,7 +135,7 @@ def targets_of(
 
 
 def facts_of(function: Runner) -> tuple:
-    """What all targets have in common."""
+    """Return the facts that all targets must share: Vars and specs of outputs."""
     variables = (function.inputs, function.cells, function.updated)
     return *(tuple(map(id, xs)) for xs in variables), tuple(x.spec for x in function.outputs)
 
@@ -143,7 +143,7 @@ def facts_of(function: Runner) -> tuple:
 def target_entry(
     function: Runner, number_of: Mapping[Any, int], pieces: dict[str, Pieces]
 ) -> tuple[str, dict[str, Any]]:
-    """The name of a function's target, and what the manifest says of it."""
+    """Return the name of a function's target and its manifest entry."""
     if not isinstance(function, SavedFunction):
         target = target_of(function)
         return target.name, compiled_entry(function, target, number_of, pieces)

@@ -1,1 +1,1 @@
-"""Where values are stored outside the arena: cells of Vars, weight files, streams of rows, arenas that are shared."""
+"""Storage of values outside the arena: cells of Vars, weight files, row streams, shared arenas."""

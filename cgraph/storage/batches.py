@@ -1,4 +1,4 @@
-"""A function of a fixed batch over any number of rows."""
+"""Application of a fixed-batch function to any number of rows."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from cgraph.ir.spec import Spec
 def in_batches(
     function: Callable[..., Sequence[np.ndarray]], arrays: Sequence[np.ndarray], batch: int, results: Sequence[Spec]
 ) -> list[np.ndarray]:
-    """What a function gives for all rows; the last, ragged batch is filled up with zeros and cut off again.
+    """Return a function's results for all rows, batch by batch. The last batch is padded with zeros and cut again.
 
     Parameters
         function: called with ``copy=False``; gives a list
@@ -29,7 +29,7 @@ def in_batches(
 
 
 def pad_rows(rows: np.ndarray, count: int) -> np.ndarray:
-    """`rows` with zeros behind them, up to `count`."""
+    """Return `rows` padded with zeros to `count` rows."""
     if len(rows) == count:
         return rows
     return np.concatenate([rows, np.zeros((count - len(rows), *rows.shape[1:]), rows.dtype)])

@@ -1,4 +1,4 @@
-"""Cell: the one thing that changes, what a Var holds. No graph here, so that a saved function has cells too."""
+"""Cell: the value of a Var, the only mutable part of a graph. It needs no graph, so saved functions have cells, too."""
 
 import itertools
 from collections import deque
@@ -16,7 +16,7 @@ from cgraph.system.alignment import aligned_memory
 
 
 class Variable(Protocol):
-    """What has a cell: a Var, or what stands for one where there is no graph. Compared by identity."""
+    """An object with a cell: a Var, or its counterpart in a saved function. Compared by identity."""
 
     @property
     def name(self) -> str: ...
@@ -24,7 +24,7 @@ class Variable(Protocol):
     def spec(self) -> Spec: ...
     @property
     def where(self) -> str:
-        """The user's line that made it."""
+        """The user's line that created it."""
 
     @property
     def cell(self) -> "Cell": ...
@@ -34,7 +34,7 @@ V = TypeVar("V", bound=Variable)
 
 
 class CellValue:
-    """What a Var holds until it is assigned anew. Changes: runs with an update edge to the Var write into the array.
+    """The value of a Var until it is assigned anew. Mutable: runs with an update edge to the Var write the array.
 
     Fields
         array: its bytes, or None
@@ -58,7 +58,7 @@ class CellValue:
 
     @property
     def array(self) -> np.ndarray | None:
-        """Its bytes, fetched from the device that has newer ones, or None."""
+        """The array, fetched from a device that has a newer one; None if unassigned. Do not write it."""
         if self._is_old:
             fetched, self._stamp = self.elsewhere.fetched(), None
             self._array, self.shared = fetched, False
@@ -67,7 +67,7 @@ class CellValue:
 
     @property
     def address(self) -> int:
-        """Of its array's first byte: asking NumPy takes a microsecond, which the calls of small graphs would notice."""
+        """The address of the array's first byte, cached because NumPy takes a microsecond to compute it."""
         array, place = self.array, self._place
         if place is None or place[0] is not array:
             assert array is not None
@@ -80,13 +80,13 @@ class CellValue:
         return there and (self.done is None or bool(self.done[0]))
 
     def lies_elsewhere(self, copy: Any) -> None:
-        """A device has written a newer value into its copy; ``copy.fetched()`` gives it in new bytes."""
+        """Note that a device's copy is newer; ``copy.fetched()`` returns its value in new bytes."""
         self._stamp = None
         self.elsewhere, self._is_old, self.done = copy, True, None
 
     @property
     def stamp(self) -> int | None:
-        """A number that nothing else has while runs read and write these very bytes as they lie.
+        """A unique number while runs read and write these very bytes in place.
 
         None when somebody has to look first: whoever moves the bytes takes the stamp away before, and what is shared
         has none, so that no exception can come between.
@@ -94,13 +94,14 @@ class CellValue:
         return None if self.shared or self._is_old else self._stamp
 
     def settle(self) -> int | None:
-        """The stamp of a value that is there, in bytes of its own."""
+        """Return the stamp of an assigned value with bytes of its own."""
         if self._stamp is None and self.is_there:
             self._stamp = next(_VERSIONS)
         return self.stamp
 
     def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
-        """The array, for a run that writes all of it and then sets the word `done`; until then the Var is as it was."""
+        """Return the array, for a run that writes all of it and then sets the word `done`; until then the Var is as it
+        was."""
         if not self.is_there:
             self.done = done
             self._array = aligned_empty(spec)
@@ -115,7 +116,7 @@ class CellValue:
         return array  # type: ignore[return-value]
 
     def renew(self) -> None:
-        """A run that may have written is over."""
+        """Set a new version after a run that may have written."""
         self.version = next(_VERSIONS)
 
 
@@ -123,7 +124,8 @@ _VERSIONS = itertools.count()
 
 
 class Cell:
-    """The one thing that changes: a Var's value. An assignment is one change of `value`, and so whole or not at all."""
+    """The container of a Var's value. An assignment is one change of `value`, so it happens completely or not at
+    all."""
 
     __slots__ = ("value",)
 
@@ -132,19 +134,19 @@ class Cell:
 
     @property
     def array(self) -> np.ndarray | None:
-        """The present contents, or None; not to be written."""
+        """The array, fetched from a device that has a newer one; None if unassigned. Do not write it."""
         value = self.value
         return value.array if value.is_there else None
 
     def share(self) -> np.ndarray | None:
-        """The array, for someone who keeps it: it will not change any more."""
+        """Return the array and never write it again."""
         value = self.value
         value.shared = True
         return value.array if value.is_there else None
 
 
 def value_of(variable: Variable) -> np.ndarray:
-    """A copy of the value that a variable holds. UnassignedError when it holds none."""
+    """Return a copy of the value that a variable holds. UnassignedError when it holds none."""
     array = variable.cell.array
     if array is None:
         raise unassigned(variable)
@@ -152,7 +154,7 @@ def value_of(variable: Variable) -> np.ndarray:
 
 
 def unassigned(variable: Variable) -> UnassignedError:
-    """The error of whoever reads a variable that holds nothing."""
+    """Return the error for reading a variable without a value."""
     return UnassignedError(f"{variable.name} {variable.spec} (made at {variable.where}) has no value; assign one first")
 
 
@@ -176,7 +178,7 @@ def assign_all(values: Mapping[V, Any], copy: bool = True) -> None:
 
 
 def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> CellValue:
-    """The `Value` that `assign` gives a variable. InputError unless it fits."""
+    """Return the value that `assign` gives a variable. InputError unless it fits."""
     array = fitting_array(value, spec, name)
     if not copy:
         return CellValue(aligned(in_c_order(array)), shared=True)
@@ -202,7 +204,7 @@ def set_all(holders: Sequence[Any], name: str, values: Sequence[Any]) -> None:
 
 
 def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
-    """`value` as an array of exactly this spec, or InputError; Python numbers and lists take the spec's dtype.
+    """Return `value` as an array of exactly this spec; Python numbers and lists take its dtype. InputError otherwise.
 
     Arrays of other libraries keep their own dtype, and are read where they lie when they speak DLPack.
     """
@@ -219,7 +221,7 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
 
 
 def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
-    """Numbers and lists as an array of this dtype. ValueError for halves where whole numbers are wanted."""
+    """Return numbers and lists as an array of this dtype. ValueError for fractions where integers are needed."""
     if dtype.kind in "iu":
         array = np.asarray(value)
         if array.dtype.kind == "f" and not np.equal(array, np.floor(array)).all():
@@ -228,7 +230,7 @@ def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def check_fits(value: Any, spec: Spec, name: str) -> None:
-    """InputError when an array is not exactly of this spec."""
+    """Raise InputError unless an array is exactly of this spec."""
     if value.dtype != spec.dtype:
         raise InputError(
             f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]; "
@@ -245,7 +247,8 @@ IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, 
 
 
 def foreign_array(value: Any) -> np.ndarray:
-    """Another library's array as NumPy's, without a copy where DLPack allows it. BufferError for a device's memory."""
+    """Return another library's array as NumPy's, without a copy where DLPack allows it. BufferError for a device's
+    memory."""
     if not hasattr(value, "__dlpack__"):
         return np.asarray(value)
     if value.__dlpack_device__()[0] not in IN_HOST_MEMORY:
@@ -258,7 +261,7 @@ LIBRARIES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy", "cupy": "cu
 
 
 def reader_of(library: str) -> Callable[[Any], Any]:
-    """What makes an array of this library of one of ours, where it lies if the library can read that memory.
+    """Return a function that converts our arrays to a library's, in place if the library can read that memory.
 
     Raises
         InputError: the library is none of LIBRARIES, or not installed
@@ -282,10 +285,10 @@ def reader_of(library: str) -> Callable[[Any], Any]:
 
 
 def shareable(x: np.ndarray) -> np.ndarray:
-    """The array, or a copy: what is read-only others write into, and of what runs backwards torch dies."""
+    """Return the array, or a copy if it is read-only (others would write it) or reversed (torch would crash)."""
     return x if x.flags.writeable and all(step >= 0 for step in x.strides) else x.copy()
 
 
 def aligned_empty(spec: Spec) -> np.ndarray:
-    """An uninitialised array whose first byte is aligned."""
+    """Return an uninitialised array whose first byte is aligned."""
     return aligned_memory(spec.nbytes).view(spec.dtype).reshape(spec.shape)

@@ -12,7 +12,7 @@ FUNCTION_NBYTES, STEP_NBYTES = 24 << 10, 3 << 10  # measured: what a Function ta
 
 
 class FunctionCache:
-    """Functions by key. Changes: the ones that were used longest ago go when all together are too many or too large.
+    """Functions by key. Mutable: the least recently used ones go when all are too many or too large.
 
     The latest one stays whatever its size. Threads may share a cache, and an exception at any line leaves it usable.
 
@@ -34,7 +34,7 @@ class FunctionCache:
         return sum(nbytes for _, nbytes in list(self._entries.values()))
 
     def get(self, key: Hashable) -> Any:
-        """The Function of this key, which becomes the latest; None if there is none."""
+        """Return the Function of this key, which becomes the latest; None if there is none."""
         function, _ = self._entries.get(key, (None, 0))
         if function is not None:
             with suppress(KeyError):  # another thread has removed it
@@ -42,7 +42,7 @@ class FunctionCache:
         return function
 
     def keep(self, key: Hashable, function: Any, nbytes: int) -> None:
-        """Add a Function of so many bytes."""
+        """Add a Function that keeps `nbytes` bytes alive."""
         self._entries[key] = function, nbytes
         while len(self) > 1 and (len(self) > self.most or self.nbytes > self.most_nbytes):
             with suppress(KeyError):  # other threads have removed all
@@ -50,7 +50,8 @@ class FunctionCache:
 
 
 def nbytes_of(function: Any, key: Iterable[Node] = ()) -> int:
-    """Bytes that a Function keeps alive: its arena, its steps, and all constants and Vars of its graph and of `key`.
+    """Return bytes that a Function keeps alive: its arena, its steps, and all constants and Vars of its graph and of
+    `key`.
 
     Arrays that its inputs are given do not count: it holds them only while it runs.
     """

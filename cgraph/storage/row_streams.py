@@ -1,4 +1,4 @@
-"""Where the rows of images come from while a run asks for them, and where rows go that it has made."""
+"""Row sources and row sinks: streams of image rows into and out of a run."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +15,7 @@ Sink = Callable[[np.ndarray], Any]
 
 
 class RowSource:
-    """The rows of one input in one run. Changes: they are taken from first to last.
+    """The rows of one input in one run. Mutable: they are read from first to last.
 
     Parameters
         value: an array of the input's spec, perhaps in a mapped file, of which some rows at a time are read; or what
@@ -36,7 +36,7 @@ class RowSource:
         self.part: np.ndarray | None = None
 
     def __call__(self, band: np.ndarray) -> None:
-        """Fill a band ``[n, c, rows, w]`` with the next rows; after the last of all, see that there are no more."""
+        """Fill a band ``[n, c, rows, w]`` with the next rows; after the last ones, check that there are no more."""
         rows, whole = band.shape[ROWS], self.spec.shape[ROWS]
         filled = 0
         while filled < rows:
@@ -54,7 +54,7 @@ class RowSource:
             raise InputError(f"{self.name} {self.spec}: more than its {whole} rows are given")
 
     def next_rows(self) -> np.ndarray | None:
-        """More rows ``[n, c, rows, w]``; None where there are none."""
+        """Return more rows ``[n, c, rows, w]``; None where there are none."""
         try:
             rows = next(self.parts, None)
         except Exception as error:
@@ -63,7 +63,7 @@ class RowSource:
         return None if rows is None else self.fitting(rows)
 
     def fitting(self, rows: Any) -> np.ndarray:
-        """A row, or some, as they are; InputError for anything else."""
+        """Return rows as ``[n, c, rows, w]``. InputError if they do not fit."""
         n, c, _, w = self.spec.shape
         if not isinstance(rows, np.ndarray):
             raise InputError(f"{self.name} {self.spec} is given {rows!r:.60} for rows; they are arrays")
@@ -81,7 +81,7 @@ class RowSource:
 
 
 class RowSink:
-    """Where the rows of one output go in one run. Changes: they come from first to last.
+    """The destination of one output's rows in one run. Mutable: they arrive from first to last.
 
     Parameters
         to: an array that takes them, perhaps in a mapped file; or what is called with each band of them, an array

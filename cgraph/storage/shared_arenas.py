@@ -1,4 +1,4 @@
-"""Memory that several programs run in by turns: as much as the largest needs, for as many runs as go on at once."""
+"""Arenas shared by several programs: as large as the largest needs, one for each concurrent run."""
 
 from typing import Any
 from weakref import ref
@@ -9,7 +9,7 @@ from cgraph.system.alignment import aligned_memory
 
 
 class SharedArena:
-    """Memory, and the instances in it. Changes: who ran last, whose values are the ones that are there.
+    """One arena, with an instance of each program in it. Mutable: the program that ran last owns the values there.
 
     Fields
         memory: bytes
@@ -23,14 +23,16 @@ class SharedArena:
         self.last: ref[Any] | None = None
 
     def sweep(self) -> None:
-        """Drop the instances of programs that are gone: no function called as each goes would hear an interrupt."""
+        """Drop the instances of programs that no longer exist. A weak-reference callback instead could swallow an
+        interrupt."""
         for program in list(self.instances):
             if program() is None:
                 self.instances.pop(program, None)
 
 
 class SharedArenas:
-    """Memory for programs. Changes: pieces are made when none is idle, larger ones when a program needs more.
+    """Arenas for several programs. Mutable: new ones are allocated when none is idle, larger ones when a program needs
+    more.
 
     Fields
         nbytes: of a piece of memory: what the largest program needs
@@ -41,13 +43,13 @@ class SharedArenas:
         self._idle: list[SharedArena] = []
 
     def need(self, nbytes: int) -> None:
-        """A program of so many bytes runs here, too."""
+        """Add a program that needs this many bytes."""
         if nbytes > self.nbytes:
             self.nbytes = nbytes
             self._idle = []
 
     def take(self) -> SharedArena:
-        """An idle piece of memory, or a new one."""
+        """Return an idle arena, or a new one."""
         while True:
             try:
                 arena = self._idle.pop()
@@ -61,6 +63,7 @@ class SharedArenas:
         self._idle.append(room)
 
     def sweep(self) -> None:
-        """A program is gone."""
+        """Drop the instances of programs that no longer exist. A weak-reference callback instead could swallow an
+        interrupt."""
         for room in list(self._idle):
             room.sweep()

@@ -1,4 +1,4 @@
-"""Weights in a file of their own, from which a run reads them into a ring while kernels compute.
+"""Weight files, from which a run reads weights into a ring while kernels compute.
 
 A page with magic, version, how many arrays there are and a checksum of the table; the table, for each array where it
 lies, its bytes and a digest of them; then the arrays, each from the beginning of a page on, so that reads can go past
@@ -31,7 +31,7 @@ SPOOL = 1 << 28  # bytes that a spool maps at once, more for a larger array; wha
 
 
 class StreamedWeights(Record):
-    """Read large constants from a file during each run, instead of holding them.
+    """Options for constants that each run reads from a file instead of keeping them in memory.
 
     Parameters
         path: the file, which `compile` writes unless it holds these very weights already, as its table says
@@ -78,7 +78,7 @@ Checksums = dict[int, Checksum]  # by where in the file an array begins
 
 
 class WeightMap(mmap.mmap):
-    """The mapped file. What lies in it is found by `place_of`.
+    """A mapped weight file; `place_of` finds arrays in it.
 
     Fields
         weights: as asked for
@@ -92,7 +92,7 @@ class WeightMap(mmap.mmap):
 
 
 def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
-    """The file that an array lies in, and where in it; None for any other array."""
+    """Return the file that an array lies in, and where in it; None for any other array."""
     mapping = mapping_of(array)
     if not isinstance(mapping, WeightMap):
         return None
@@ -100,7 +100,7 @@ def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
 
 
 class Spool:
-    """Arrays that are made one after another and needed later: they go to files without names. Changes: grows.
+    """Temporary unnamed files for arrays that are created one after another and needed later. Mutable: it grows.
 
     Parameters
         folder: where there is room for them
@@ -112,7 +112,7 @@ class Spool:
         self.mapping: mmap.mmap | None = None
 
     def keep(self, x: np.ndarray) -> np.ndarray:
-        """The same array, mapped; itself if it is small, or lies in a file already."""
+        """Return the array mapped from a file, or unchanged if it is small or mapped already."""
         if x.nbytes <= self.small or (mapping_of(x) is not None and x.flags.c_contiguous):
             return x
         if self.mapping is None or self.at + x.nbytes > len(self.mapping):
@@ -128,7 +128,7 @@ class Spool:
 
 
 def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the same arrays in the file, which is written anew where its table does not say that it holds them.
+    """Return the arrays mapped from the file. Write it first unless its table says that it has these very arrays.
 
     Raises
         WeightsError: another process replaces the file as soon as it is written
@@ -150,7 +150,7 @@ def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> li
 
 
 def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
-    """The file's beginning; where each array lies, and where the file ends."""
+    """Return the file's beginning; where each array lies, and where the file ends."""
     start = pages(PAGE + ENTRY * len(arrays))
     places = [start]
     for x in arrays:
@@ -161,7 +161,7 @@ def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
 
 
 def entry_of(place: int, x: np.ndarray) -> bytes:
-    """Where an array lies, its bytes and their digest."""
+    """Return where an array lies, its bytes and their digest."""
     entry = number(place) + number(x.nbytes) + digest_of(x.data)
     release(x)
     return entry
@@ -194,7 +194,7 @@ def number(value: int) -> bytes:
 
 
 def pages(nbytes: int) -> int:
-    """Bytes rounded up to whole pages."""
+    """Return bytes rounded up to a multiple of the page size."""
     return round_up(nbytes, PAGE)
 
 
@@ -209,7 +209,7 @@ def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -
 def with_progress(
     parts: Iterator[bytes | memoryview], size: int, progress: Callable[[int, int], None] | None
 ) -> Iterator[bytes | memoryview]:
-    """The parts, while `progress` is told how many bytes have been taken, of `size`."""
+    """Yield the parts, and report the bytes yielded so far, and `size`, to `progress`."""
     done = 0
     for part in parts:
         yield part
@@ -240,7 +240,7 @@ def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> We
 
 
 def check_weights(path: str | Path) -> None:
-    """Read the whole file, a portion at a time. WeightsError for one that is damaged."""
+    """Check a whole file, a portion at a time. WeightsError if it is damaged."""
     with open(path, "rb") as file:
         head = file.read(PAGE)
         count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)
@@ -253,7 +253,7 @@ def check_weights(path: str | Path) -> None:
 
 
 def digest_in(file: BinaryIO, place: int, nbytes: int) -> bytes:
-    """The digest of some bytes of a file, as many of them as there are."""
+    """Return the digest of some bytes of a file, as many of them as there are."""
     digest = blake2b(digest_size=DIGEST)
     file.seek(place)
     while nbytes > 0 and (portion := file.read(min(nbytes, PORTION))):

@@ -1,1 +1,1 @@
-"""What the operating system gives: aligned memory, atomic files, file ownership, fair locks, progress lines."""
+"""Services of the operating system: aligned memory, atomic files, file ownership, fair locks, progress lines."""

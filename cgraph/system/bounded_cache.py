@@ -13,7 +13,7 @@ MOST_ITEMS = 1 << 17
 
 
 class Bounded(OrderedDict[Key, Entry]):
-    """A mapping of at most `most` entries: the oldest ones make room for new ones.
+    """A mapping of at most `most` entries that drops its oldest ones.
 
     Threads may share it, and an exception at any line leaves it usable: each change is one call of C code.
     """
@@ -32,5 +32,5 @@ class Bounded(OrderedDict[Key, Entry]):
 
 
 def most_of(items: int) -> int:
-    """How many entries a cache may have whose entries have up to so many items each: fewer of larger ones."""
+    """Return how many entries a cache may have, given the items of its entries: fewer for larger entries."""
     return max(LEAST_ENTRIES, min(MOST_ENTRIES, MOST_ITEMS // max(items, 1)))

@@ -18,7 +18,7 @@ PATIENCE = 0.05  # seconds after which who waits looks again at who is before; o
 
 
 class Ticket:
-    """One call's place in the line. Changes: it ends."""
+    """One call's place in the queue. Mutable: it ends."""
 
     __slots__ = ("__weakref__", "_gate", "_is_over", "process", "thread")
 
@@ -32,26 +32,26 @@ class Ticket:
         return self._is_over or self.process != os.getpid()
 
     def end(self) -> None:
-        """Let the next one go on; done once, whoever says it again."""
+        """Release the lock; later calls do nothing."""
         if not self._is_over:
             self._is_over = True
             self._gate.release()
 
     def wait(self) -> None:
-        """Return when it ended, or after a while."""
+        """Wait until the ticket is released, or for a short time."""
         if self._gate.acquire(timeout=PATIENCE):
             self._gate.release()
 
 
 class FairLock:
-    """A line of calls. Changes: calls come and go. A call inside a call of the same thread does not wait."""
+    """A fair lock: calls run one at a time, in order of arrival. Reentrant within a thread. Mutable: its queue."""
 
     def __init__(self) -> None:
         self._line: dict[int, weakref.ref[Ticket]] = {}
         self._numbers = itertools.count()
 
     def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns, called when those that came before are over."""
+        """Call `work` when all earlier tickets are released, and return its result."""
         turn = Ticket()
         try:
             try:
@@ -63,13 +63,13 @@ class FairLock:
             turn.end()  # again: an exception may have come just before
 
     def join(self, turn: Ticket) -> None:
-        """Wait until it is this turn, which its caller ends."""
+        """Wait for this ticket's turn; the caller releases it."""
         self._line[next(self._numbers)] = weakref.ref(turn)
         while (first := self._first()) is not turn and first.thread != turn.thread:
             first.wait()
 
     def _first(self) -> Ticket:
-        """The first one that is not over; those before it are struck out."""
+        """Return the first living ticket, and remove those before it."""
         for number, reference in list(self._line.items()):
             turn = reference()
             if turn is not None and not turn.is_over:

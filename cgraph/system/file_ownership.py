@@ -25,17 +25,17 @@ def is_regular(status: os.stat_result) -> bool:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """A regular file of the user's that others cannot write, under one name."""
+    """Return True for a regular file of the user with one name that others cannot write."""
     return is_regular(status) and is_closed(status) and status.st_nlink == 1
 
 
 def is_closed(status: os.stat_result) -> bool:
-    """The user's, and others cannot write there."""
+    """Return True if the user owns it and others cannot write it."""
     return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
 
 
 def is_safe(status: os.stat_result) -> bool:
-    """Only the user and root can rename what is in a folder: it is theirs, and closed or sticky as /tmp is.
+    """Return True if only the user and root can rename entries of a folder: theirs, and closed or sticky as /tmp.
 
     Whoever owns ``/`` counts as root: in a container it may go by another number.
     """
@@ -73,7 +73,7 @@ def open_folder(path: str, make: bool = False) -> int | None:
 
 
 def open_part(name: str, flags: int, folder: int, make: bool) -> int:
-    """Open a folder in another one; make it where it is missing and may be made."""
+    """Open a folder in another one. If `make`, create it when it is missing."""
     try:
         return os.open(name, flags, dir_fd=folder)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Writing a file so that at any moment the old one or the new one is whole."""
+"""Atomic writing of files: at any moment the old or the new file is complete."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ SUFFIX = ".part"
 
 
 def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
-    """Write `parts` one after another to a new file, bring it to the disk, and put it in the place of the old one.
+    """Write `parts` to a new file, flush it to disk, and rename it over the old one.
 
     A process that is killed leaves at worst a ``.part`` file. A link stays one: what it leads to is replaced. What is
     no file, such as a pipe or a device, stays what it is and is written.
@@ -44,7 +44,7 @@ def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
 
 
 def unnamed_file(folder: str | Path) -> BinaryIO:
-    """A new file to read and write, which is gone when it is closed and nothing maps it."""
+    """Return a new file to read and write that disappears once it is closed and unmapped."""
     part = Path(folder) / f".{secrets.token_hex(8)}{SUFFIX}"
     file = part.open("x+b")
     part.unlink()

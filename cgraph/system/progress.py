@@ -1,4 +1,4 @@
-"""How far something is that takes longer than a second: a line for every stage, and one for a search."""
+"""Progress lines for operations that take more than a second: one for each stage, one for a search."""
 
 import sys
 import time
@@ -17,16 +17,16 @@ PAUSE, LONG_PAUSE = 0.2, 5.0  # seconds between two lines, where somebody looks 
 
 
 def line_start(stream: TextIO | None) -> str:
-    """What empties the line that a bar has left; nothing where there are no bars."""
+    """Return the characters that clear a progress line; nothing where there are no bars."""
     return CLEAR if stream is not None and stream.isatty() else ""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 def with_progress(stage: str, items: Sequence[T], tell: Tell) -> Iterator[T]:
-    """The items, while `tell` is told how many of them are done."""
+    """Yield the items, and report after each how many are done."""
     tell(stage, 0, len(items))
     for i, item in enumerate(items):
         yield item
@@ -37,7 +37,7 @@ def with_progress(stage: str, items: Sequence[T], tell: Tell) -> Iterator[T]:
 def bounds_progress(
     name: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int, int], None]]:
-    """What a search is to tell: the bytes that no plan is below, and those of the best so far. A line on a terminal."""
+    """Yield a function of a search's lower bound and best size so far, which it shows on a terminal line."""
     bars = Bars(stream, clock)
 
     def tell(lower: int, upper: int) -> None:
@@ -52,7 +52,8 @@ def bounds_progress(
 
 
 class Bars:
-    """Writes how far a stage is, on one line where somebody looks. Changes: the stage, and when it was last shown."""
+    """A progress line for the current stage, on a terminal or in a log. Mutable: the stage, and the time of the last
+    line."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.stream, self.clock = stream or sys.stderr, clock
@@ -71,7 +72,7 @@ class Bars:
 
     @property
     def is_due(self) -> bool:
-        """It takes longer than a second, and the last line is old."""
+        """True if the stage takes longer than a second and the last line is old."""
         now = self.clock()
         return now - self.begun >= QUICK and now - self.shown >= (PAUSE if self.over else LONG_PAUSE)
 
@@ -84,7 +85,7 @@ class Bars:
         self.is_dirty = self.over
 
     def clear(self) -> None:
-        """Leave no line behind."""
+        """Clear the progress line."""
         if self.is_dirty:
             write("", self.stream, before=CLEAR)
         self.is_dirty = False

@@ -1,4 +1,4 @@
-"""Every picture, so that `cgraph.ir.graph.OPS` knows those that are functions of the package: ``cgraph.page_html``."""
+"""All pictures. Importing them registers functions such as ``cgraph.page_html`` in `cgraph.ir.graph.OPS`."""
 
 from cgraph.view import dot, frames, graph_text, notebook, page, planned, report
 

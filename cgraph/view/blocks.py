@@ -50,12 +50,12 @@ STRIPES = (
 
 
 def plan_svg(problem: Problem, plan: Plan, title: str = "") -> Svg:
-    """The picture of a plan, as an SVG text, under `title` (by default the name of the strategy)."""
+    """Return the picture of a plan, as an SVG text, under `title` (by default the name of the strategy)."""
     return memory_svg(memory_of_plan(problem, plan), title)
 
 
 def memory_svg(memory: MemoryPicture, title: str = "") -> Svg:
-    """The same for a plan of which more is known."""
+    """Draw a plan with its values, views and workspaces."""
     picture = _Picture(memory)
     title = title or f"Memory by {memory.strategy}"
     colours = "".join(f".c{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS))
@@ -76,7 +76,7 @@ def memory_svg(memory: MemoryPicture, title: str = "") -> Svg:
 
 
 def summary(memory: MemoryPicture) -> str:
-    """How large a plan is, in one line."""
+    """Return how large a plan is, in one line."""
     text = f"{len(memory.boxes)} values in {bytes_text(memory.nbytes)} ({memory.nbytes} bytes)"
     if memory.lower_bound:
         text += f", {memory.ratio:.4f} × the lower bound"
@@ -84,7 +84,7 @@ def summary(memory: MemoryPicture) -> str:
 
 
 def about(box: Box, boxes: tuple[Box, ...]) -> str:
-    """Everything that is known of one value, a line each."""
+    """Describe one value, one fact per line."""
     lines = [
         f"{box.name} {box.spec}".rstrip(),
         f"{bytes_text(box.nbytes)} at [{box.offset}, {box.offset + box.nbytes})",
@@ -103,7 +103,8 @@ def about(box: Box, boxes: tuple[Box, ...]) -> str:
 
 
 def label(name: str, x: float, y: float, width: float, height: float) -> str:
-    """The name on a rectangle, along its longer side where it does not fit across; nothing where there is no room."""
+    """Write the name on a rectangle, along its longer side if it does not fit across; nothing if it fits neither
+    way."""
     across = fit_name(name, int((width - 6) / LETTER)) if height >= LINE else ""
     if across:
         return f'<text class="label" x="{x + 4:.6g}" y="{y + 11:.6g}">{markup(across)}</text>'
@@ -113,7 +114,7 @@ def label(name: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def fit_name(name: str, letters: int) -> str:
-    """As much of a name as there is room for: all of it, the last part of a path, or its beginning if enough fits."""
+    """Shorten a name to a number of letters: all of it, the last part of a path, or its beginning."""
     last = name.rsplit("/", 1)[-1]
     text = name if len(name) <= letters else last
     if len(text) <= letters:
@@ -138,7 +139,7 @@ class _Picture:
         return self.bottom - nbytes * (self.bottom - TOP) / self.top
 
     def axes(self) -> list[str]:
-        """Ticks at round steps across and at round bytes upwards, all in one unit."""
+        """Return ticks at round steps across and at round bytes upwards, all in one unit."""
         step, nbytes = _round_step(self.steps, (1, 2, 5, 10)), _round_step(self.top, (1, 2, 4, 8, 16), 16)
         unit, size = next((name, size) for name, size in UNITS if self.top >= size)
         lines = []
@@ -153,7 +154,7 @@ class _Picture:
         return lines
 
     def place(self, box: Box, until: int) -> tuple[float, float, float, float]:
-        """Left, top, width and height of a box that is drawn to the end of step `until`."""
+        """Return left, top, width and height of a box that is drawn to the end of step `until`."""
         x, y = self.x(box.first), self.y(box.offset + box.nbytes)
         return x, y, self.x(until + 1) - x, self.y(box.offset) - y
 
@@ -163,7 +164,7 @@ class _Picture:
         return f'<rect class="reserved c{colour}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}"/>'
 
     def rectangle(self, box: Box, until: int) -> str:
-        """One value, with its name on it where there is room."""
+        """Return one value, with its name on it where there is room."""
         x, y, width, height = self.place(box, until)
         style = "workspace" if box.kind == WORKSPACE else f"operand c{box.block % len(COLOURS)}"
         style += " viewed" if box.views else " thin" if min(width, height) < THIN else ""
@@ -176,7 +177,7 @@ class _Picture:
         return text + label(plain(box.name), x, y, width, height)
 
     def strip(self) -> list[str]:
-        """The bytes in use at each step."""
+        """Return the bytes in use at each step."""
         scale = STRIP / self.top
         path = f"M{LEFT} {self.ground}"
         for step, nbytes in zip(self.memory.changes.tolist(), self.memory.in_use.tolist()):
@@ -188,7 +189,7 @@ class _Picture:
         ]
 
     def marks(self) -> list[str]:
-        """The lower bound, and the step with the most bytes in use."""
+        """Return the lower bound, and the step with the most bytes in use."""
         memory = self.memory
         y, x = self.y(memory.lower_bound), self.x(memory.peak)
         width = max(self.x(memory.peak + 1) - x, 1.5)
@@ -204,7 +205,7 @@ class _Picture:
 
 
 def _round_step(span: int, steps: tuple[int, ...], base: int = 10) -> int:
-    """The smallest of `steps`, times a power of `base`, that makes at most `TICKS` ticks in a span."""
+    """Return the smallest of `steps`, times a power of `base`, that makes at most `TICKS` ticks in a span."""
     scale = 1
     while span > TICKS * scale * steps[-1]:
         scale *= base

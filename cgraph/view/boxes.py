@@ -1,4 +1,4 @@
-"""What a picture of memory shows: one box for each value, with steps across and bytes upwards.
+"""Boxes of a memory picture: one for each value, steps across and bytes upwards.
 
 Pictures, pages and reports all read these records, so that all of them show the one plan.
 """
@@ -46,7 +46,7 @@ class Box(Record):
 
 
 class MemoryPicture(Record):
-    """All boxes of a plan, and what is known of the whole.
+    """All boxes of a plan, with the figures of the whole.
 
     Fields
         boxes: one per value
@@ -77,13 +77,13 @@ class MemoryPicture(Record):
         return self.nbytes / self.lower_bound if self.lower_bound else 1.0
 
     def alive(self, step: int) -> list[int]:
-        """The boxes in use at a step, largest first."""
+        """Return the boxes in use at a step, largest first."""
         boxes = [i for i, x in enumerate(self.boxes) if x.first <= step <= x.last and x.nbytes]
         return sorted(boxes, key=lambda i: (-self.boxes[i].nbytes, i))
 
 
 def memory_of_plan(problem: Problem, plan: Plan) -> MemoryPicture:
-    """The boxes of a plan of which nothing but sizes and intervals is known. Time O(n log n)."""
+    """Return the boxes of a plan from sizes and intervals alone. Time O(n log n)."""
     blocks = blocks_of(problem, plan)
     boxes = [
         Box(x.name or f"operand {i}", "", "", x.nbytes, at, x.interval.first, x.interval.last, i, blocks[i])
@@ -93,7 +93,7 @@ def memory_of_plan(problem: Problem, plan: Plan) -> MemoryPicture:
 
 
 def last_drawn_steps(boxes: Sequence[Box]) -> list[int]:
-    """The last step that each box shows: at the next another one takes its bytes over, or has been made of it."""
+    """Return the last step at which each box is drawn: before another value overwrites it or is made of it."""
     until = [x.last for x in boxes]
     for i, x in enumerate(boxes):
         for covered, by in ((x.over, x), (i if x.inside >= 0 else -1, boxes[x.inside])):
@@ -103,7 +103,7 @@ def last_drawn_steps(boxes: Sequence[Box]) -> list[int]:
 
 
 def blocks_of(problem: Problem, plan: Plan) -> list[int]:
-    """The number of each operand's block.
+    """Return the number of each operand's block.
 
     When the plan is made of blocks (operands begin together or do not share a byte), those with one offset are in one
     block. In any other plan each operand is a block of its own.
@@ -122,7 +122,7 @@ def blocks_of(problem: Problem, plan: Plan) -> list[int]:
 def memory_with(
     problem: Problem, plan: Plan, boxes: Sequence[Box], reserved: Sequence[Box], bound: int | None = None
 ) -> MemoryPicture:
-    """The boxes of a plan with the bytes in use at every step.
+    """Return the boxes of a plan with the bytes in use at every step.
 
     `bound` is what no plan beats; by default what no plan of this problem beats, the largest operator breadth.
     """

@@ -1,4 +1,4 @@
-"""The picture of a budget's curve: milliseconds that plans cost more across, bytes of their arenas upwards.
+"""Picture of a budget curve: extra milliseconds of plans across, bytes of their arenas upwards.
 
 One dot is one plan; the line says how many bytes are needed when so much time may be spent. The plan that was asked for
 is red. Pointing at a dot tells by which means it came about.
@@ -44,7 +44,7 @@ class Point(Record):
 
 
 def curve_svg(points: Sequence[Point], title: str) -> Svg:
-    """The picture of plans by falling bytes, at least one, as an SVG text."""
+    """Return the picture of plans by falling bytes, at least one, as an SVG text."""
     longest, most = max(x.seconds for x in points) or 1e-6, max(points[0].nbytes, 1)
 
     def at(seconds: float, nbytes: float) -> tuple[float, float]:
@@ -80,7 +80,7 @@ def curve_svg(points: Sequence[Point], title: str) -> Svg:
 
 
 def cheapest(points: Sequence[Point]) -> list[Point]:
-    """The plans that no other one beats in both bytes and time, by rising time."""
+    """Return the Pareto front: plans that no other beats in both bytes and time, by rising time."""
     front: list[Point] = []
     for point in sorted(points, key=lambda x: (x.seconds, x.nbytes)):
         if not front or point.nbytes < front[-1].nbytes:
@@ -89,6 +89,6 @@ def cheapest(points: Sequence[Point]) -> list[Point]:
 
 
 def staircase(corners: Sequence[tuple[float, float]]) -> str:
-    """A path that goes across to each corner, then down to it."""
+    """Return a path that goes across to each corner, then down to it."""
     (x, y), *rest = corners
     return f"M{x:.1f} {y:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in rest)

@@ -1,4 +1,4 @@
-"""What a picture of a graph shows: one item for each node, with what the plan says of its bytes."""
+"""Items of a graph picture: one for each node, with the plan's facts about its bytes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -51,7 +51,7 @@ class Diagram(Record):
 
 
 def diagram_of(shown: Shown) -> Diagram:
-    """The graph of a Function as it runs. Time O(n)."""
+    """Return the graph of a Function as it runs. Time O(n)."""
     compiled = compiled_of(shown)
     layout, usage = compiled.layout, compiled.usage
     blocks = blocks_of(usage.problem, compiled.plan)
@@ -71,7 +71,7 @@ def diagram_of(shown: Shown) -> Diagram:
 
 
 def diagram_of_nodes(outputs: Iterable[Node], updates: Mapping[Var, Node] | None = None) -> Diagram:
-    """A graph as it was written, before any pass. Time O(n)."""
+    """Return a graph as it was written, before any pass. Time O(n)."""
     ends, updates = tuple(outputs), dict(updates or {})
     nodes = post_order((*ends, *updates.values(), *updates))
     index = {node: i for i, node in enumerate(nodes)}

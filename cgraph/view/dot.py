@@ -31,18 +31,18 @@ HEAD = """digraph cgraph {
 
 @public
 def function_dot(shown: Shown) -> str:
-    """The graph of a Function as it runs, coloured by its plan, as DOT text."""
+    """Return the graph of a Function as it runs, coloured by its plan, as DOT text."""
     return diagram_dot(diagram_of(shown))
 
 
 @public
 def graph_dot(outputs: NodeLike | Iterable[NodeLike], updates: Mapping[Var, NodeLike] | None = None) -> str:
-    """A graph as it was written, as DOT text."""
+    """Return a graph as it was written, as DOT text."""
     return diagram_dot(diagram_of_nodes((outputs,) if isinstance(outputs, Node) else outputs, updates))
 
 
 def render(dot: str, kind: str) -> bytes:
-    """The picture of a DOT text, as ``svg`` or ``png``.
+    """Return the picture of a DOT text, as ``svg`` or ``png``.
 
     Raises
         UnavailableError: Graphviz, or the package that calls it, is not installed
@@ -66,12 +66,12 @@ def render(dot: str, kind: str) -> bytes:
 
 
 def diagram_dot(diagram: Diagram) -> str:
-    """DOT text of a graph."""
+    """Return DOT text of a graph."""
     return "\n".join([HEAD, *_nodes(diagram), *_edges(diagram), "}"]) + "\n"
 
 
 def quote(text: str) -> str:
-    """A DOT string that shows exactly this text: no escape, no entity and no quote of it is one to Graphviz."""
+    """Return a DOT string that shows exactly this text, with escapes and entities made harmless."""
     shown = visible(text, "\n").replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
     return f'"{shown}"'
 

@@ -19,7 +19,7 @@ class StepRow(Record):
 
 
 class Alive(Record):
-    """Bytes that are in use at the peak, and what they hold."""
+    """Bytes in use at the peak, and the values in them."""
 
     nbytes: int
     name: str
@@ -27,7 +27,7 @@ class Alive(Record):
 
 
 class Kernels(Record):
-    """What runs the steps.
+    """Counts of the kernels that run the steps.
 
     Fields
         kernels, calls: different kernels, and calls of them, in the Function
@@ -59,7 +59,7 @@ class PieceRow(Record):
 
 
 class WeightFigures(Record):
-    """Weights from disk.
+    """Figures of weights that are read from disk during a run.
 
     Fields
         path: the file
@@ -117,7 +117,7 @@ class RegionRow(Record):
 
 
 class Figures(Record):
-    """What a Function needs and why.
+    """The memory needs of a Function, with their causes.
 
     Fields
         steps: in running order
@@ -165,7 +165,7 @@ class Figures(Record):
         return sum(times) if times else None
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as numbers, texts, lists and dictionaries."""
+        """Return the fields as numbers, texts, lists and dictionaries."""
         return vars(self) | {
             "steps": [vars(row) for row in self.steps],
             "alive": [vars(row) for row in self.alive],
@@ -180,5 +180,5 @@ class Figures(Record):
         }
 
     def json(self) -> str:
-        """The same as JSON text."""
+        """Return the same as JSON text."""
         return json.dumps(self.as_dict(), indent=1)

@@ -24,7 +24,8 @@ from cgraph.view.sheet import Svg
 
 @public
 def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
-    """The frame of a region of a Function, regions counted in running order, as an SVG text: see `cgraph.view.frames`.
+    """Return the frame of a region of a Function, regions counted in running order, as an SVG text: see
+    `cgraph.view.frames`.
 
     GraphError where there is no such region: `budget=` and `bands=` make them, of several values each.
     """
@@ -36,13 +37,13 @@ def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
 
 
 def regions_of(shown: Shown) -> list[tuple[int, Node]]:
-    """The steps that are regions of several values."""
+    """Return the steps that are regions of several values."""
     steps = enumerate(compiled_of(shown).layout.steps)
     return [(t, node) for t, node in steps if isinstance(node.op, Stream) and len(node.op.inner) > 1]
 
 
 def frame_memory(node: Node) -> MemoryPicture:
-    """The boxes of a region's frame."""
+    """Return the boxes of a region's frame."""
     assert isinstance(node.op, Stream)
     boxes = boxes_of(node)
     return memory_with(
@@ -51,7 +52,7 @@ def frame_memory(node: Node) -> MemoryPicture:
 
 
 def region_row(step: int, node: Node) -> RegionRow:
-    """What a region saves and costs."""
+    """Return the savings and costs of a region."""
     op = node.op
     assert isinstance(op, Stream)
     values, moves, boxes = values_of(node), runs_of(op.frame), boxes_of(node)
@@ -73,12 +74,12 @@ def problem_of(boxes: list[Box]) -> Problem:
 
 
 def runs_of(frame: BandBuffer) -> list[Move]:
-    """The bands and slides as often as they run."""
+    """Return all bands and slides, repeated ones as often as they run."""
     return [move for move, _ in frame.turns(range(frame.loop.count) if frame.loop else (0,))]
 
 
 def boxes_of(node: Node) -> list[Box]:
-    """Neighbouring rows of a value that are there for the same bands and slides, and the workspaces of bands."""
+    """Return the boxes of neighbouring rows with equal lifetimes, and of the workspaces of bands."""
     assert isinstance(node.op, Stream)
     values, frame = values_of(node), node.op.frame
     if frame.loop:
@@ -94,7 +95,7 @@ def boxes_of(node: Node) -> list[Box]:
 
 
 class _BandRows:
-    """The rows that are there. Changes as bands run.
+    """Rows of values in the band buffer. Mutable: they change as bands run.
 
     Fields
         there: per value and row, where it lies, since which step, and the last step that reads it
@@ -107,7 +108,7 @@ class _BandRows:
         self.gone: list[tuple[int, int, int, int, int]] = []
 
     def run(self, t: int, value: int, rows: range, at: int, slides: bool) -> None:
-        """Some rows of a value are made or moved."""
+        """Record that rows of a value are computed or moved."""
         reads = () if slides else self.values[value].reads
         for read in reads:
             for row in range(read.first[rows.start], read.stop[rows.stop - 1]):
@@ -122,7 +123,7 @@ class _BandRows:
             self.there[value, row] = at + k * self.values[value].row_nbytes, t, t
 
     def boxes(self, first: int) -> list[Box]:
-        """A box for neighbouring rows of the same steps; operands count from `first`."""
+        """Return a box for neighbouring rows of the same steps; operands count from `first`."""
         rows = [*self.gone, *((value, row, *place) for (value, row), place in self.there.items())]
         rows.sort(key=lambda x: (x[0], x[3], x[4], x[2]))
         runs: list[list[tuple[int, int, int, int, int]]] = []
@@ -136,7 +137,7 @@ class _BandRows:
         return [self.box(run, first + i) for i, run in enumerate(runs)]
 
     def box(self, run: list[tuple[int, int, int, int, int]], operand: int) -> Box:
-        """The box of neighbouring rows."""
+        """Return the box of neighbouring rows."""
         value, row, at, since, last = run[0]
         x = self.values[value]
         spec = f"rows {row} to {run[-1][1]} of {x.rows}"

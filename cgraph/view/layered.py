@@ -1,4 +1,4 @@
-"""Places for the nodes of a graph: every node below its operands, in layers, with few crossings.
+"""Layered layout of a graph: every node below its operands, with few crossings.
 
 Idea: the layer is the longest way from a leaf; leaves, and what is made of them alone and read once, such as packed
 weights, stand right above their first user, and not all in one wide layer at the top. Layers are sorted by the mean
@@ -15,7 +15,7 @@ SWEEPS = 4
 
 
 def layered(operands: Sequence[Sequence[int]]) -> tuple[list[float], list[int]]:
-    """Column and layer of each node, given the positions of its operands, which come before it.
+    """Return column and layer of each node, given the positions of its operands, which come before it.
 
     Columns are multiples of a node's width: nodes of one layer are at least 1 apart; layers count from 0.
     """

@@ -1,4 +1,4 @@
-"""How a Function and a node look in a notebook."""
+"""Functions and nodes as notebooks show them."""
 
 from cgraph.errors import bytes_text
 from cgraph.function import Function
@@ -12,19 +12,19 @@ MOST_ITEMS = 30  # of a graph's table: the last ones
 
 
 def notebook_html(function: Function) -> str | None:
-    """The picture of its memory over its report; None on the reference engine, which has no plan."""
+    """Return the picture of its memory over its report; None on the reference engine, which has no plan."""
     if function.compiled is None:
         return None
     return f'<div style="max-width:1200px;overflow-x:auto">{function_svg(function)}</div>\n{report(function).html()}'
 
 
 def notebook_svg(function: Function) -> str | None:
-    """The picture of its memory; None on the reference engine."""
+    """Return the picture of its memory; None on the reference engine."""
     return None if function.compiled is None else function_svg(function)
 
 
 def node_html(node: Node) -> str:
-    """A node under the last of those that it is made of, as a table; nothing is computed."""
+    """Show a node below the nodes it is computed from, as a table; nothing is computed."""
     items = diagram_of_nodes((node,)).items
     first = max(0, len(items) - MOST_ITEMS)
     rows = [_row(i, item, first) for i, item in enumerate(items) if i >= first]

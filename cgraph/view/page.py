@@ -29,8 +29,8 @@ MOST_NAMES = 3  # of outputs, in a title
 
 @public
 def page_html(shown: Shown, title: str = "", times: Figures | None = None) -> Page:
-    """The page of a Function, as HTML text, under `title` or the names of its outputs; with `times`, a timed report of
-    it, also how long each step takes.
+    """Return the page of a Function, as HTML text, under `title` or the names of its outputs; with `times`, a timed
+    report of it, also how long each step takes.
 
     GraphError when it has no plan, as on the reference engine, or when `times` are those of another Function or none.
     """
@@ -52,7 +52,7 @@ def page_html(shown: Shown, title: str = "", times: Figures | None = None) -> Pa
 
 
 def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
-    """Of each step, as they were measured."""
+    """Return the measured seconds of each step."""
     if times is None:
         return []
     seconds = [row.seconds for row in times.steps if row.seconds is not None]
@@ -63,7 +63,7 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
 
 
 def region_part(step: int, node: Node) -> str:
-    """A region as a fold: what it saves and costs, and the picture of its frame."""
+    """Return a region as a fold: savings and costs, and the picture of its band buffer."""
     svg = memory_svg(frame_memory(node), f"{node.name} at {node.where}: rows by bands")
     picture = base64.b64encode(svg.encode()).decode()
     text = markup(region_text(region_row(step, node)))
@@ -75,5 +75,5 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """How a policy names a script or a style."""
+    """Return how a policy names a script or a style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

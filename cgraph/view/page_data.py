@@ -1,4 +1,4 @@
-"""What Python tells the page: records whose fields have the same names on both sides.
+"""Data of the page: records whose fields have the same names in Python and JavaScript.
 
 `PageData` is an object in the page's JSON. A list of records is a table there, ``{"fields": names, "rows": values}``,
 so that names are written once; ``records`` in ``web/page.js`` makes objects of its rows.
@@ -108,7 +108,7 @@ TABLES: dict[str, type[Record]] = {
 def page_data(
     memory: MemoryPicture, diagram: Diagram, summary: str, unshared: int, seconds: Sequence[float] = ()
 ) -> PageData:
-    """The data of a page. Time O(n log n) for the places of items."""
+    """Return the data of a page. Time O(n log n) for the places of items."""
     return PageData(
         summary=summary,
         unshared=unshared,
@@ -159,7 +159,7 @@ def item_rows(diagram: Diagram) -> list[ItemRow]:
 
 
 def folded_of(diagram: Diagram) -> list[bool]:
-    """Constants and views of nothing else, but for outputs."""
+    """Return which items are folded: constants, and views of constants alone, except outputs."""
     folded: list[bool] = []
     for x in diagram.items:
         is_view = x.kind == VIEW and all(folded[i] for i in x.operands)
@@ -168,7 +168,7 @@ def folded_of(diagram: Diagram) -> list[bool]:
 
 
 def as_json(data: PageData) -> dict[str, Any]:
-    """What is written into the page."""
+    """Return the data as JSON values."""
     return {name: as_table(name, value) if name in TABLES else value for name, value in fields_of(data)}
 
 
@@ -182,5 +182,5 @@ def fields_of(record: Record) -> list[tuple[str, Any]]:
 
 
 def number_of(value: Any) -> Any:
-    """Truth as 0 or 1, which is shorter text."""
+    """Return booleans as 0 or 1, which is shorter text."""
     return int(value) if isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""The boxes of a compiled Function: what its plan, schedule and views say of every value."""
+"""Boxes of a compiled Function, from its plan, schedule and views."""
 
 from collections import defaultdict
 
@@ -18,12 +18,12 @@ Shown = Function | Compiled
 
 @public
 def function_svg(shown: Shown, title: str = "") -> Svg:
-    """The memory plan of a Function as an SVG text: see `cgraph.view.blocks`."""
+    """Return the memory plan of a Function as an SVG text: see `cgraph.view.blocks`."""
     return memory_svg(memory_of(shown), title)
 
 
 def memory_of(shown: Shown) -> MemoryPicture:
-    """The boxes of a Function: first its steps in order, then the workspaces. Time O(n log n)."""
+    """Return the boxes of a Function: first its steps in order, then the workspaces. Time O(n log n)."""
     compiled = compiled_of(shown)
     blocks = blocks_of(compiled.usage.problem, compiled.plan)
     views = views_by_owner(compiled)
@@ -35,7 +35,7 @@ def memory_of(shown: Shown) -> MemoryPicture:
 
 
 def compiled_of(shown: Shown) -> Compiled:
-    """The plan behind a Function. GraphError when it has none."""
+    """Return the plan behind a Function. GraphError when it has none."""
     if isinstance(shown, Compiled):
         return shown
     if shown.compiled is None:
@@ -44,7 +44,7 @@ def compiled_of(shown: Shown) -> Compiled:
 
 
 def views_by_owner(compiled: Compiled) -> dict[Node, list[Node]]:
-    """The nodes that have no bytes of their own, by the node whose bytes they show."""
+    """Return the nodes that have no bytes of their own, by the node whose bytes they show."""
     views: dict[Node, list[Node]] = defaultdict(list)
     for node, view in compiled.layout.views.items():
         owner = owner_of(view)
@@ -54,7 +54,7 @@ def views_by_owner(compiled: Compiled) -> dict[Node, list[Node]]:
 
 
 def _box(compiled: Compiled, i: int, node: Node, blocks: list[int], views: list[Node] | None) -> Box:
-    """Value i of the plan, made by `node`; `views` is None for a workspace."""
+    """Return the box of value i, which `node` computes; `views` is None for a workspace."""
     usage, value = compiled.usage, compiled.usage.values[i]
     return Box(
         node.name if views is not None else f"{node.name} workspace",
@@ -74,7 +74,7 @@ def _box(compiled: Compiled, i: int, node: Node, blocks: list[int], views: list[
 
 
 def _reserved(compiled: Compiled, blocks: list[int]) -> list[Box]:
-    """The operands that hold more than one value."""
+    """Return the operands that hold more than one value."""
     operands = compiled.usage.problem.operands
     count = np.bincount(np.array(compiled.usage.operand_of, np.int64), minlength=len(operands))
     places = zip(operands, compiled.plan.offsets, blocks)

@@ -1,4 +1,4 @@
-"""What a Function needs and why: bytes by step, the peak and what is in use there, kernels, and times when measured."""
+"""Report of a Function: bytes by step, the peak and its values, kernels, and measured times."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,14 +21,14 @@ from cgraph.view.weights import time_weights, weights_of
 
 
 class Report(Figures):
-    """The figures of a Function. Printed they are text; in a notebook they are a page."""
+    """The figures of a Function, shown as text when printed and as a page in a notebook."""
 
     def text(self, most: int | None = 50) -> str:
-        """Plain text; of more than `most` steps those that need or take the most."""
+        """Return plain text; of more than `most` steps those that need or take the most."""
         return report_text(self, most)
 
     def html(self) -> str:
-        """The same as a part of a page."""
+        """Return the same as a part of a page."""
         return report_html(self)
 
     def __str__(self) -> str:
@@ -40,13 +40,13 @@ class Report(Figures):
 
 @public
 def report(shown: Shown) -> Report:
-    """The report of a Function. GraphError when it has no plan, as on the reference engine."""
+    """Return the report of a Function. GraphError when it has no plan, as on the reference engine."""
     return _report(shown, None, weights_of(shown) if isinstance(shown, Function) else None)
 
 
 @public
 def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any) -> Report:
-    """The same with the time of each step, for these inputs: see `cgraph.view.timing`. No update edge is written.
+    """Return the report with the time of each step for these inputs: see `cgraph.view.timing`. Updates are not written.
 
     Of weights from a file also what a run waits for, predicted and measured: see `cgraph.view.weights`.
     """
@@ -92,7 +92,7 @@ def _steps(compiled: Compiled, memory: MemoryPicture, seconds: Sequence[float] |
 
 
 def _alive(compiled: Compiled, memory: MemoryPicture) -> tuple[Alive, ...]:
-    """The operands in use at the peak; their bytes add up to those in use."""
+    """Return the operands in use at the peak; their bytes add up to those in use."""
     problem, alive = compiled.usage.problem, []
     by_operand: dict[int, list[int]] = {}
     for i in memory.alive(memory.peak):

@@ -28,7 +28,7 @@ class Svg(str):
 
 
 class Page(str):
-    """A page: HTML text that needs nothing else. In a notebook it is a frame of its own, cut off from the rest."""
+    """A page: HTML text that needs nothing else. A notebook shows it in a frame of its own."""
 
     __slots__ = ()
 
@@ -44,10 +44,11 @@ class Page(str):
 
 
 def style_of(own: str, dark: str = "") -> str:
-    """The style of a picture: the sheet's and its own, and what is otherwise where the reader's screen is dark."""
+    """Return the style of a picture: the sheet's and its own, and what is otherwise where the reader's screen is
+    dark."""
     return f"<style>{SHEET}{own}@media (prefers-color-scheme:dark){{{DARK_SHEET}{dark}}}</style>"
 
 
 def heading(width: int, height: int) -> str:
-    """The beginning of a picture of that many pixels."""
+    """Return the beginning of a picture of that many pixels."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'

@@ -1,4 +1,4 @@
-"""Names and numbers as they stand in pictures: safe to show, no longer than fits; a colour for each block of bytes."""
+"""Names, numbers and colours in pictures: safe to show and short enough."""
 
 from html import escape
 
@@ -15,16 +15,16 @@ letters can be read on all; drawn from colours of even brightness, each the fart
 
 
 def plain(text: str) -> str:
-    """A name as it is shown: visible, and cut off where it is too long."""
+    """Return a name as text to show: visible, and cut off if it is too long."""
     shown = visible(text, "")
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
 
 
 def markup(text: str) -> str:
-    """Text for SVG and HTML, between tags or in quotes."""
+    """Return text for SVG and HTML, between tags or in quotes."""
     return escape("\n".join(map(plain, text.split("\n"))), quote=True)
 
 
 def colour_of(block: int) -> str:
-    """The colour of a block's bytes, the same in every picture; neighbouring numbers are far apart."""
+    """Return the colour of a block's bytes, the same in every picture; neighbouring numbers are far apart."""
     return COLOURS[block % len(COLOURS)]

@@ -1,4 +1,4 @@
-"""How long each step of a Function takes, and how many kernels it has: what only its program knows.
+"""Times of the steps of a Function, and the number of its kernels.
 
 Steps run one by one, so each time includes one start of the interpreter (some microseconds), and a step finds in the
 processor's caches what the step before it left there, as in a whole run.
@@ -15,7 +15,8 @@ from cgraph.view.planned import compiled_of
 
 
 def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repeats: int) -> list[float]:
-    """Seconds of each step, the shortest of `repeats` runs after one that is not counted. No update edge is written.
+    """Return seconds of each step, the shortest of `repeats` runs after one that is not counted. No update edge is
+    written.
 
     What a step waits for weights from a file does not count.
 
@@ -34,7 +35,7 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
 
 
 def record_run(function: Function, args: tuple, named: Mapping[str, Any], repeats: int = 3) -> tuple[Share, ...]:
-    """What each thread ran when, in the shortest of `repeats` runs. No update edge is written.
+    """Record which thread ran which tasks when, in the shortest of `repeats` runs. Updates are not written.
 
     Nothing where the engine does not know. Raises as `step_seconds` does.
     """
@@ -44,12 +45,12 @@ def record_run(function: Function, args: tuple, named: Mapping[str, Any], repeat
 
 
 def run_nanoseconds(shares: Sequence[Share]) -> int:
-    """From the first begin to the last end."""
+    """Return the nanoseconds from the first begin to the last end."""
     return max((x.end for x in shares), default=0) - min((x.begin for x in shares), default=0)
 
 
 def program_size(function: Function) -> tuple[int, int] | None:
-    """Different kernels and kernel calls of the program; None when there is no program."""
+    """Return different kernels and kernel calls of the program; None when there is no program."""
     if function.compiled is None:
         return None
     code = function.program.code

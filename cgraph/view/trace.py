@@ -1,4 +1,4 @@
-"""Steps along time, as a trace that Perfetto and Chrome open, with the bytes in use under them.
+"""Traces of steps over time for Perfetto and Chrome, with the bytes in use.
 
 It has two processes. The first is what `cgraph.view.timing` measured: each step was run alone on all threads of its
 Function, and the shortest of several times is laid end to end with those of its neighbours; its length is the sum of
@@ -36,13 +36,13 @@ def write_trace(function: Function, path: str | os.PathLike, args: tuple, named:
 
 
 def trace_json(figures: Figures, shares: Sequence[Share] = (), title: str = "cgraph") -> str:
-    """The trace of a timed report and of a run, as JSON text. GraphError when its steps have no times."""
+    """Return the trace of a timed report and of a run, as JSON text. GraphError when its steps have no times."""
     events = [*_events_of_steps(figures, title), *(_events_of_run(figures, shares, title) if shares else ())]
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
 
 
 def _events_of_steps(figures: Figures, title: str) -> list[Event]:
-    """Steps one by one."""
+    """Return the events of the steps, one after another."""
     durations = [_nanoseconds(row) for row in figures.steps]
     begins = list(accumulate(durations, initial=0))
     whole = {"arena": figures.nbytes, "peak": figures.peak_nbytes, "strategy": figures.strategy}
@@ -55,7 +55,7 @@ def _events_of_steps(figures: Figures, title: str) -> list[Event]:
 
 
 def _events_of_run(figures: Figures, shares: Sequence[Share], title: str) -> list[Event]:
-    """What threads ran, from the first begin on."""
+    """Return the events of one run, by thread."""
     start, last_step = shares[0].begin, -1
     events = [_named("process_name", f"{title}: one run", RUN, 1)]
     events += [_named("thread_name", f"thread {i}", RUN, i + 1) for i in sorted({x.thread for x in shares})]
@@ -85,7 +85,7 @@ def _in_use(row: StepRow, begin: int, process: int) -> Event:
 
 
 def _nanoseconds(row: StepRow) -> int:
-    """Whole numbers add up exactly, so that steps neither overlap nor end after what encloses them."""
+    """Return integer nanoseconds, which add up exactly: steps neither overlap nor end after what encloses them."""
     if row.seconds is None:
         raise GraphError("a trace needs the times of steps, which a timed report has")
     return round(row.seconds * 1e9)
@@ -96,6 +96,6 @@ def _named(what: str, name: str, process: int, track: int) -> Event:
 
 
 def _complete(name: str, begin: int, duration: int, process: int, track: int, said: dict[str, Any]) -> Event:
-    """An event from `begin` for `duration`, both in nanoseconds."""
+    """Return an event from `begin` for `duration`, both in nanoseconds."""
     times = {"ts": begin / 1000, "dur": duration / 1000}
     return {"ph": "X", "name": name, "cat": "step", "pid": process, "tid": track, **times, "args": said}

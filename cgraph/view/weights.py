@@ -1,4 +1,4 @@
-"""What a run waits for of its weights from disk: predicted from times of rows and reads, and measured, piece by piece.
+"""Waits for streamed weights: predicted from times of rows and reads, and measured piece by piece.
 
 Each piece is read alone and each step run alone; from these times follows what a reader and kernels that overlap would
 wait for (`cgraph.engine.cpu.ring_timing`). Then whole runs are made, one behind the other, and the shortest counts. No
@@ -19,7 +19,7 @@ from cgraph.view.figures import PieceRow, WeightFigures
 
 
 def weights_of(function: Function) -> WeightFigures | None:
-    """The ring of a Function and the pieces that go through it, without times; None where nothing is read."""
+    """Return the ring of a Function and the pieces that go through it, without times; None where nothing is read."""
     ring = getattr(function.program.code, "ring", None)
     if ring is None or not ring.pieces:
         return None
@@ -30,7 +30,7 @@ def weights_of(function: Function) -> WeightFigures | None:
 def time_weights(
     function: Function, args: tuple, named: Mapping[str, Any], steps: Sequence[float], repeats: int
 ) -> WeightFigures | None:
-    """The same with times, for these inputs.
+    """Return the same with times, for these inputs.
 
     Parameters
         steps: seconds of each step
@@ -53,12 +53,13 @@ def time_weights(
 
 
 def piece_row(code: Code, piece: Piece) -> PieceRow:
-    """A piece and the step that reads it first."""
+    """Return a piece and the step that reads it first."""
     return PieceRow(code.labels[code.label_of[piece.first]], piece.nbytes)
 
 
 def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
-    """Seconds of each row: those of its step, in proportion to its tasks; none where update edges are written."""
+    """Return seconds of each row: those of its step, in proportion to its tasks; none where update edges are
+    written."""
     tasks, per_row = code.table[:, 2], np.zeros(len(code.table))
     for t, seconds in enumerate(steps):
         rows = slice(int(code.first_row[t]), int(code.first_row[t + 1]))
@@ -67,14 +68,14 @@ def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
 
 
 def read_seconds(instance: StreamedInstance, piece: Piece) -> float:
-    """Seconds of reading a piece alone."""
+    """Return seconds of reading a piece alone."""
     start = perf_counter()
     instance.reader.read_alone(piece.offset, piece.nbytes)
     return perf_counter() - start
 
 
 def time_run(instance: StreamedInstance) -> tuple[float, np.ndarray]:
-    """Seconds of a whole run, and those that it waited for each piece."""
+    """Return seconds of a whole run, and those that it waited for each piece."""
     before, start = instance.reader.waits, perf_counter()
     instance.run(write=False)
     return perf_counter() - start, instance.reader.waits - before
