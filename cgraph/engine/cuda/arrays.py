@@ -1,4 +1,4 @@
-"""Arrays in a device's memory: what a run gives with ``copy=False``, and others' arrays read where they lie."""
+"""Arrays in a device's memory: results of runs with ``copy=False``, and other libraries' arrays read in place."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ LEGACY = 1  # the number of the default stream in both protocols
 
 
 class DeviceArray:
-    """An array in a device's memory; `numpy.asarray` brings it to the processor's.
+    """An array in a device's memory; `numpy.asarray` copies it to the host.
 
-    What a run gives lies in the arena: the next run of that Function writes over it.
+    A run's result lies in the arena: the next run of that Function overwrites it.
 
     Fields
-        device, address: where it lies; view: shape, strides in bytes, elements
-        owner: keeps the memory
-        stream: whose work writes it, to be waited for; None where that is done
+        device, address: its memory; view: shape, strides in bytes, dtype
+        owner: keeps the memory alive
+        stream: the stream that writes it and must be waited for; None if the writing is done
     """
 
     def __init__(self, device: Device, address: int, view: View, owner: Any, stream: int | None = None) -> None:
@@ -44,7 +44,7 @@ class DeviceArray:
         return f"<DeviceArray {Spec(self.shape, self.dtype)} on {self.device.name}>"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """A copy in the processor's memory."""
+        """Return a copy in the host's memory."""
         first, nbytes = extent(self.view)
         room, queue = np.empty(nbytes, np.uint8), self.device.side_queue
         if self.stream is not None:
@@ -56,7 +56,9 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """For other libraries. AttributeError for a simulated device, whose addresses are nobody else's."""
+        """The interface for other libraries. AttributeError on a simulated device, whose addresses no other library can
+        read.
+        """
         if self.device.number is None:
             raise AttributeError(f"{self.device.name} shares no memory. Take a copy with numpy.asarray")
         interface = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3}
@@ -68,16 +70,16 @@ class DeviceArray:
         return self.device.number
 
     def __dlpack__(self, stream: int | None = None, **more: Any) -> Any:
-        """A capsule for another library; the values are there already."""
+        """Return a capsule for another library; the values are complete."""
         strides = tuple(s // self.view.itemsize for s in self.view.strides)
         return capsule_of(SharedArray(self.address, self.shape, strides, self.dtype, self.__dlpack_device__(), self))
 
 
 def device_array(device: Device, value: Any) -> DeviceArray | None:
-    """An array that lies in this device's memory already; None for one that does not.
+    """Return a value that lies in this device's memory as a DeviceArray; None if it lies elsewhere.
 
     Raises
-        InputError: it lies there, but its elements do not follow one another
+        InputError: it lies there, but its elements are not contiguous
     """
     if isinstance(value, np.ndarray):
         return None
@@ -97,7 +99,7 @@ def device_array(device: Device, value: Any) -> DeviceArray | None:
 
 
 def interface_array(device: Device, value: Any) -> DeviceArray:
-    """An array by the CUDA Array Interface, version 2 or 3."""
+    """Return an array from its CUDA Array Interface, version 2 or 3."""
     said = value.__cuda_array_interface__
     dtype, shape = np.dtype(said["typestr"]), tuple(said["shape"])
     view = contiguous(Pointer(value), shape, code_of(dtype))

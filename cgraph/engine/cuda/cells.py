@@ -1,4 +1,4 @@
-"""Vars on a device: a copy of each value, uploaded when it is older, known to the value when it is newer."""
+"""Vars on a device: a copy of each value, uploaded when it is older than the host's, registered when it is newer."""
 
 from weakref import WeakKeyDictionary
 
@@ -10,14 +10,14 @@ from cgraph.storage.cell import CellValue, aligned_empty
 
 
 class Copy:
-    """A Var's bytes on a device. Changes: with what is uploaded or computed there."""
+    """A Var's bytes on a device. Mutable: uploads and kernels write them."""
 
     def __init__(self, device: Device, spec: Spec) -> None:
         self.spec, self.memory, self.queue = spec, Allocation(device, spec.nbytes), device.queue()
         self.version: int | None = None
 
     def fetched(self) -> np.ndarray:
-        """The value, in new bytes of the host."""
+        """Return the value in new memory of the host."""
         array = aligned_empty(self.spec)
         self.queue.download(self.memory.address, array)
         self.queue.wait()
@@ -35,14 +35,14 @@ class Copy:
 
 
 class DeviceCells:
-    """The values of Vars that one device holds. Changes: grows; a copy lives as long as its value."""
+    """The Vars' values on one device. Mutable: grows; a copy lives as long as its value."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._copies: WeakKeyDictionary[CellValue, Copy] = WeakKeyDictionary()
 
     def copy_of(self, value: CellValue, spec: Spec) -> Copy:
-        """The copy of a value; not necessarily as new."""
+        """Return the copy of a value; it may be out of date."""
         copy = self._copies.get(value)
         if copy is None:
             copy = self._copies[value] = Copy(self.device, spec)

@@ -1,4 +1,4 @@
-"""What the engine needs of a device: memory, kernels from PTX, and queues that copy and launch in order."""
+"""The device interface: memory, kernels from PTX, and queues that copy and launch in order."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ COLUMNS = 5  # of a launch table: function, blocks, threads of a block, address 
 
 
 class LaunchError(EngineError):
-    """A row of a launch table failed; `row` says which."""
+    """A row of a launch table failed; `row` is its number."""
 
     def __init__(self, row: int, text: str) -> None:
         super().__init__(text)
@@ -23,7 +23,7 @@ class LoadedKernel(Record):
     """A kernel on a device.
 
     Fields
-        function: what a launch table calls it
+        function: its handle in a launch table
         threads: of a block
     """
 
@@ -32,14 +32,14 @@ class LoadedKernel(Record):
 
 
 class Graph(Protocol):
-    """Launches that the driver knows already, with their arguments."""
+    """Launches, with their arguments, that the driver can repeat."""
 
     def launch(self) -> None:
-        """Queue all of them. EngineError when they are refused."""
+        """Queue all launches. EngineError if the driver refuses them."""
 
 
 class Queue(Protocol):
-    """Work for a device, done in order. Host memory that is given must stay as it is until `wait` returns."""
+    """Work for a device, done in order. Host memory passed to it must not change until `wait` returns."""
 
     def upload(self, address: int, array: np.ndarray) -> None:
         """Copy a contiguous array to the device."""
@@ -54,26 +54,26 @@ class Queue(Protocol):
         """Set bytes."""
 
     def run(self, table: np.ndarray) -> None:
-        """Launch the rows of a table, in order. LaunchError for one that is refused."""
+        """Launch the rows of a table in order. LaunchError if the driver refuses one."""
 
     def captured(self, table: np.ndarray) -> Graph | None:
-        """The rows of a table as a graph, not launched yet; None on a device that gains nothing by it."""
+        """Return the rows of a table as a graph, not yet launched; None if the device gains nothing from graphs."""
 
     def follow(self, stream: int) -> None:
-        """What is queued from now on comes after what another library has queued in its stream."""
+        """Run later work after the work that another library has queued in its stream."""
 
     def wait(self) -> None:
-        """Until all is done. EngineError when something failed."""
+        """Wait until all work is done. EngineError if something failed."""
 
 
 class Device(Protocol):
     """A GPU, or a simulated one.
 
     Fields
-        name: as people call it
-        target: what kernels are made for
+        name: for messages
+        target: the target of its kernels
         nbytes: of memory, free when the device was opened
-        number: how DLPack calls the device; None for one whose memory is nobody else's
+        number: DLPack's name of the device; None if other libraries cannot read its memory
     """
 
     name: str
@@ -84,24 +84,24 @@ class Device(Protocol):
     def number(self) -> tuple[int, int] | None: ...
 
     def take(self, nbytes: int, watched: bool = True) -> int:
-        """The address of new memory; many threads may write one word of it where it is not `watched`."""
+        """Return the address of new memory. `watched` is False if many threads may write one word of it."""
 
     def free(self, address: int) -> None:
-        """Give memory back."""
+        """Release memory."""
 
     def load(self, symbol: str, text: bytes) -> LoadedKernel:
-        """A kernel of a PTX module."""
+        """Load a kernel of a PTX module."""
 
     @property
     def side_queue(self) -> Queue:
-        """For what belongs to no instance; the same one always."""
+        """A queue for work that belongs to no instance; always the same one."""
 
     def queue(self) -> Queue:
-        """A new queue."""
+        """Return a new queue."""
 
 
 class Allocation:
-    """Device memory that is given back when nobody holds it any more."""
+    """Device memory, released with the last reference."""
 
     def __init__(self, device: Device, nbytes: int, watched: bool = True) -> None:
         self.device, self.nbytes, self.address = device, nbytes, device.take(nbytes, watched)

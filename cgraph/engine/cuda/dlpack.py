@@ -1,4 +1,4 @@
-"""DLPack by ctypes: capsules that show memory to other libraries, and theirs read. No further package.
+"""DLPack through ctypes, without another package: capsules that export memory, and reading other libraries' capsules.
 
 Source: the DLPack specification 0.8, https://dmlc.github.io/dlpack/latest/
 """
@@ -18,7 +18,7 @@ FRESH, TAKEN = b"dltensor", b"used_dltensor"
 
 
 class DLTensor(ctypes.Structure):
-    """DLTensor; strides are in elements."""
+    """DLPack's DLTensor; strides are in elements."""
 
     _fields_ = [
         ("data", c_void_p), ("device_kind", c_int32), ("device_number", c_int32), ("ndim", c_int32),
@@ -28,7 +28,7 @@ class DLTensor(ctypes.Structure):
 
 
 class DLManagedTensor(ctypes.Structure):
-    """DLManagedTensor."""
+    """DLPack's DLManagedTensor."""
 
     _fields_ = [("tensor", DLTensor), ("context", c_void_p), ("deleter", c_void_p)]
 
@@ -42,7 +42,7 @@ release = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", pythonapi))
 
 
 class SharedArray(Record, eq=False):
-    """What lies at an address, in elements' strides; `owner` keeps it there."""
+    """An array at an address, with strides in elements; `owner` keeps its memory alive."""
 
     address: int
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class SharedArray(Record, eq=False):
 
 
 class _Context:
-    """What a capsule's receiver needs as long as it uses the memory."""
+    """The objects that a capsule's receiver needs while it uses the memory."""
 
     def __init__(self, shown: SharedArray) -> None:
         n, kind = len(shown.shape), shown.dtype.kind
@@ -68,26 +68,26 @@ class _Context:
 
 @ctypes.CFUNCTYPE(None, c_void_p)
 def DELETER(managed: int) -> None:
-    """The receiver is done."""
+    """Release the context when the receiver is done."""
     release(ctypes.cast(DLManagedTensor.from_address(managed).context, ctypes.py_object).value)
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
 def DESTRUCTOR(capsule: int) -> None:
-    """A capsule goes; nobody took what it shows."""
+    """Release the context of a capsule that no receiver took."""
     if is_valid(capsule, FRESH):
         DELETER(get_pointer(capsule, FRESH))
 
 
 def capsule_of(shown: SharedArray) -> Any:
-    """A capsule for one receiver."""
+    """Return a capsule for one receiver."""
     context = _Context(shown)
     hold(context)
     return new_capsule(ctypes.addressof(context.managed), FRESH, ctypes.cast(DESTRUCTOR, c_void_p).value)
 
 
 class _ForeignMemory:
-    """Another library's memory, given back when nobody holds this any more."""
+    """Another library's memory, released with the last reference."""
 
     def __init__(self, managed: int) -> None:
         self.managed = managed
@@ -99,10 +99,10 @@ class _ForeignMemory:
 
 
 def read_capsule(capsule: Any) -> SharedArray:
-    """What a capsule shows, which belongs to the receiver from now on.
+    """Return the array in a capsule, which belongs to the caller from now on.
 
     Raises
-        BufferError: it was taken before, or its elements are of no kind that NumPy has
+        BufferError: the capsule was taken before, or NumPy has no such dtype
     """
     if not is_valid(id(capsule), FRESH):
         raise BufferError("not a DLPack capsule, or one that was taken before. Call __dlpack__ again for a new one")

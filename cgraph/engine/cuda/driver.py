@@ -1,7 +1,7 @@
-"""The CUDA driver through ctypes: no toolkit, no further package. Every result is checked.
+"""The CUDA driver through ctypes, without a toolkit or another package. Every result is checked.
 
-An error that loses the context (an address that is nobody's, a trap, a hardware fault) is remembered: the driver then
-refuses everything until the process ends, and so does this module, with the first error's text.
+Some errors lose the context (an illegal address, a trap, a hardware fault): the driver then refuses every call until
+the process ends. This module remembers the first such error and repeats its text.
 """
 
 import ctypes
@@ -56,7 +56,7 @@ LOSES_CONTEXT = frozenset((700, 702, 714, 715, 716, 717, 718, 719))
 
 
 class Driver:
-    """The functions of libcuda. Changes: remembers the error that lost the context."""
+    """The functions of libcuda. Mutable: remembers the error that lost the context."""
 
     def __init__(self, library: Any) -> None:
         self.library, self.lost, self.process = library, "", os.getpid()
@@ -65,7 +65,7 @@ class Driver:
             function.argtypes, function.restype = types, c_int
 
     def do(self, name: str, *args: Any) -> None:
-        """One call. EngineError with the driver's own name of the error."""
+        """Make one call. EngineError has the driver's own name of the error."""
         if self.process != os.getpid():
             raise EngineError("CUDA was used before this process was forked. Use it in the parent or in a new process")
         if self.lost:
@@ -76,11 +76,11 @@ class Driver:
 
     @property
     def is_usable(self) -> bool:
-        """Calls may succeed: the context is there, in this process."""
+        """True if calls may succeed: the context exists, in this process."""
         return not self.lost and self.process == os.getpid()
 
     def failure(self, name: str, code: int) -> str:
-        """What is told of a call that failed."""
+        """Return the message of a call that failed."""
         text = c_char_p()
         self.library.cuGetErrorName(code, byref(text))
         message = f"{name}: {(text.value or b'unknown error').decode()} ({code})"
@@ -90,7 +90,7 @@ class Driver:
         return f"{message}; the context is lost. Start a new process"
 
     def is_done(self, stream: int) -> bool:
-        """Has a stream nothing left to do?"""
+        """Return True if a stream has no work left."""
         code = self.library.cuStreamQuery(stream)
         if code == NOT_READY:
             return False
@@ -99,13 +99,13 @@ class Driver:
         return True
 
     def number(self, name: str, *args: Any) -> int:
-        """What a call writes to its first argument, an int."""
+        """Return the int that a call writes to its first argument."""
         value = c_int()
         self.do(name, byref(value), *args)
         return value.value
 
     def handle(self, name: str, *args: Any) -> int:
-        """What a call writes to its first argument, a handle or an address."""
+        """Return the handle or address that a call writes to its first argument."""
         value = c_void_p()
         self.do(name, byref(value), *args)
         return value.value or 0
@@ -113,12 +113,12 @@ class Driver:
 
 @cache
 def driver() -> Driver:
-    """libcuda. EngineError says why there is none, or no device."""
+    """Return libcuda. EngineError if there is no library or no device."""
     return open_driver(library())
 
 
 def open_driver(library: Any) -> Driver:
-    """A driver that finds a device. EngineError where it finds none."""
+    """Return a driver that has a device. EngineError if there is none."""
     cuda = Driver(library)
     count = c_int()
     code = cuda.library.cuInit(0) or cuda.library.cuDeviceGetCount(byref(count))

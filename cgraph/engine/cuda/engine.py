@@ -1,4 +1,4 @@
-"""The CUDA engine: kernels as PTX, on a GPU or on a simulated one, over an arena in the device's memory."""
+"""The CUDA engine: kernels as PTX, on a GPU or a simulated one, over an arena in the device's memory."""
 
 from functools import cache, partial
 
@@ -35,13 +35,13 @@ class CudaEngine(Record):
 
     Fields
         device: the number of a GPU; -1 is the simulated one
-        host: LAPACK, Fourier transforms and users' functions run on the host, their operands carried down and their
-            results up; False refuses them when compiling
-        poison: fill dead bytes with a pattern that shows (NaN in floats): a test that nothing reads them
-        check: wait for each launch, so that what fails is named: slow
-        graphs: what runs a third time with the same addresses becomes a CUDA graph, launched by one call
-        blocks: families that have kernels written for blocks of threads use them; False gives each thread a task of the
-            CPU's kernels, which is slow, and what the others are tested against
+        host: run LAPACK, Fourier transforms and users' functions on the host and copy operands and results; False
+            refuses them when compiling
+        poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
+        check: wait for each launch, so that errors name the failing step: slow
+        graphs: launch segments from the third run with the same addresses on as one CUDA graph
+        blocks: use kernels written for blocks of threads where a family has them; False runs the CPU's kernels, one
+            task per thread, which is slow and serves as a reference in tests
     """
 
     device: int = 0
@@ -56,11 +56,11 @@ class CudaEngine(Record):
     alignment = 256
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
-        """All passes, then layouts; Winograd's transforms are the CPU's."""
+        """Run all passes, then choose layouts; Winograd's transforms are for the CPU only."""
         return lower_for(roots, self._target, options.passes, False, weights_dtype=options.storage_dtype)
 
     def plan(self, request: Request, options: CompileOptions) -> Compiled:
-        """A plan at multiples of 256 bytes. BudgetError for one that the device does not hold."""
+        """Plan memory at multiples of 256 bytes. BudgetError if the device has less memory than the plan."""
         device = self._opened()
         compiled = planned(request, self._target, self.alignment, options)
         if compiled.nbytes > device.nbytes:
@@ -71,20 +71,20 @@ class CudaEngine(Record):
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:
-        """The kernel calls of all steps, by name and over symbolic addresses."""
+        """Return the kernel calls of all steps, by name and over symbolic addresses."""
         target = self._target
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         parts = [list(map(self._allowed, calls.parts(step))) for step in compiled.steps]
         return code_of([*parts, [Part("update edges", update_calls(target, compiled))]], compiled)
 
     def _allowed(self, part: Part) -> Part:
-        """The part, where it may run."""
+        """Return the part if it may run here."""
         if not self.host and any(isinstance(call.kernel, Callback) for call in part.calls):
             raise NoKernelError(f"{part.label} runs on the host, which host=False forbids. Allow it with host=True")
         return part
 
     def program(self, code: Code) -> CudaProgram:
-        """The code with its kernels and constants on the device."""
+        """Load the code's kernels and constants onto the device."""
         device = self._opened()
         keys = keys_of(code)
         kernels: dict[tuple[Kernel | Callback, int], LoadedKernel] = {}
@@ -97,18 +97,18 @@ class CudaEngine(Record):
 
     @property
     def _target(self) -> Target:
-        """What calls are made for; the kernels themselves are the device's."""
+        """The target of calls; the kernels themselves are compiled for the device."""
         target = self._opened().target
         return replace(target, name="gpu-blocks") if self.blocks else target
 
     def _opened(self) -> Device:
-        """The device. EngineError says why there is none."""
+        """Return the device. EngineError if it cannot be used."""
         return open_device(self.device)
 
 
 @cache
 def open_device(number: int) -> Device:
-    """A device by its number, opened once."""
+    """Open a device by its number, once."""
     version = tuple(map(int, llvmlite.__version__.split(".")[:2]))
     if version < LEAST_LLVMLITE:
         raise EngineError(
@@ -126,18 +126,18 @@ def open_device(number: int) -> Device:
 
 @cache
 def cells_of(number: int) -> DeviceCells:
-    """The Vars that a device holds."""
+    """Return the Vars' values on a device."""
     return DeviceCells(open_device(number))
 
 
 def keys_of(code: Code) -> list[tuple[Kernel | Callback, int]]:
-    """Per call, its kernel and how many arguments that is made for."""
+    """Return for each call its kernel and the number of arguments that the kernel is compiled for."""
     counts = np.diff([*code.table[:, 1].tolist(), len(code.args)])
     return [(code.kernels[n], round_words(c)) for n, c in zip(code.table[:, 0].tolist(), counts.tolist())]
 
 
 def upload_constant(device: Device, array: np.ndarray) -> Allocation:
-    """An array in the device's memory, for good."""
+    """Copy an array into the device's memory, permanently."""
     memory, queue = Allocation(device, array.nbytes), device.queue()
     queue.upload(memory.address, np.ascontiguousarray(array))
     queue.wait()

@@ -1,4 +1,4 @@
-"""An NVIDIA GPU through its driver: the primary context, which other libraries of this process share."""
+"""An NVIDIA GPU through its driver, in the primary context, which other libraries of this process share."""
 
 import ctypes
 import re
@@ -25,10 +25,10 @@ LAUNCHER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 
 class Gpu:
-    """One device. Changes: memory and kernels are added.
+    """One device. Mutable: memory and kernels are added.
 
     Raises
-        EngineError: there is no such device, or it or its driver is too old
+        EngineError: there is no such device, or the device or its driver is too old
     """
 
     def __init__(self, index: int = 0) -> None:
@@ -59,7 +59,7 @@ class Gpu:
         self._loaded: dict[str, LoadedKernel] = {}
 
     def use(self) -> None:
-        """Make the context current, which it is for each thread on its own."""
+        """Make the context current for the calling thread."""
         self.driver.do("cuCtxSetCurrent", self.context)
 
     def take(self, nbytes: int, watched: bool = True) -> int:
@@ -89,14 +89,14 @@ class Gpu:
         return GpuQueue(self, self.driver.handle("cuStreamCreate", NON_BLOCKING))
 
     def free_nbytes(self) -> int:
-        """Memory that nobody has taken, in this process or another."""
+        """Return the bytes of memory that no process has allocated."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.driver.do("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
 
 def describe_gpus() -> list[str]:
-    """A line for each GPU: name, capability, memory and driver. EngineError when there is none."""
+    """Return a line for each GPU: name, capability, memory and driver. EngineError if there is none."""
     cuda = driver()
     version = cuda.number("cuDriverGetVersion")
     return [
@@ -113,7 +113,7 @@ def name_of(driver: Driver, handle: int) -> str:
 
 
 def capability_of(driver: Driver, handle: int) -> tuple[int, int]:
-    """The compute capability: major, minor."""
+    """Return the compute capability: major, minor."""
     return driver.number("cuDeviceGetAttribute", MAJOR, handle), driver.number("cuDeviceGetAttribute", MINOR, handle)
 
 
@@ -124,7 +124,7 @@ def total_nbytes(driver: Driver, handle: int) -> int:
 
 
 def cuda_text(version: int) -> str:
-    """A CUDA version as people write it: ``12080`` is 12.8."""
+    """Return a CUDA version as text: ``12080`` is 12.8."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
@@ -202,7 +202,7 @@ class GpuQueue:
 
 
 class GpuGraph:
-    """A graph that the driver has made ready; given back when nobody holds it any more."""
+    """An executable graph of the driver; destroyed with its last reference."""
 
     def __init__(self, queue: GpuQueue, handle: int) -> None:
         self.queue, self.handle = queue, handle
@@ -219,5 +219,5 @@ class GpuGraph:
 
 @cache
 def launcher() -> "ctypes._FuncPointer":
-    """Native code that launches the rows of a table: see `cgraph.kernels.launch.emit`."""
+    """Return native code that launches the rows of a table: see `cgraph.kernels.launch.emit`."""
     return LAUNCHER(store().address(Kernel("launch.launch_rows"), host_target()))

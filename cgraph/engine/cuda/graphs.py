@@ -1,7 +1,7 @@
-"""Graphs of launches: what runs again and again with the same addresses costs one call of the driver, not one each.
+"""CUDA graphs of launches: a segment that runs repeatedly with the same addresses costs one driver call.
 
-The first runs go by the table; the third with the same addresses is captured. Arguments are part of a graph, so other
-addresses, as those of a Var that was assigned anew, begin from the start.
+The first runs launch the table row by row; the third run with the same addresses captures a graph. Arguments are part
+of a graph, so new addresses (for example of a Var that was assigned again) start over.
 """
 
 from cgraph.engine.cuda.device import Graph, Queue
@@ -12,14 +12,14 @@ MOST = 8  # that are kept
 
 
 class Graphs:
-    """What an instance has run. Changes: with every run; the eight used last are kept."""
+    """Run counts and graphs of an instance. Mutable: every run; the eight entries used last stay."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.entries: dict[tuple[Segment, tuple[int, ...]], int | Graph] = {}  # the number of runs, later the graph
 
     def run(self, segment: Segment, addresses: tuple[int, ...]) -> None:
-        """Queue a segment's launches. LaunchError or EngineError when one is refused."""
+        """Queue a segment's launches. LaunchError or EngineError if the driver refuses one."""
         key = (segment, addresses)
         entry = self.entries.pop(key, 0)
         if isinstance(entry, int):
@@ -31,7 +31,7 @@ class Graphs:
         self.entries[key] = entry
 
     def _counted(self, segment: Segment, runs: int) -> int | Graph:
-        """Run by the table, or capture and launch."""
+        """Launch the table, or capture a graph and launch it."""
         graph = self.queue.captured(segment.table) if runs >= CAPTURED else None
         if graph is None:
             self.queue.run(segment.table)

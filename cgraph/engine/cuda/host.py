@@ -1,4 +1,4 @@
-"""Steps that stay on the host (LAPACK, Fourier transforms, users' functions): operands down, run, results up."""
+"""Steps that run on the host (LAPACK, Fourier transforms, users' functions): copy down, run, copy up."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from cgraph.kernels.kernel import Callback, View
 
 
 def run_on_host(queue: Queue, callback: Callback, addresses: list[int]) -> None:
-    """One step. What the function raises is raised here.
+    """Run one step and pass on its exceptions.
 
     Parameters
-        addresses: where the elements of the callback's views begin on the device
+        addresses: of the elements of the callback's views on the device
     """
     words, rooms = [], []
     for view, at in zip(callback.views, addresses):
@@ -27,13 +27,13 @@ def run_on_host(queue: Queue, callback: Callback, addresses: list[int]) -> None:
 
 
 def moved_nbytes(callback: Callback) -> int:
-    """Bytes that go to the host and back for one call."""
+    """Return the bytes that one call copies to the host and back."""
     sizes = [extent(view)[1] for view in callback.views]
     return sum(sizes) + sum(sizes[: callback.results])
 
 
 def extent(view: View) -> tuple[int, int]:
-    """The first byte of a view, counted from its first element, and the bytes from there to its last."""
+    """Return the first byte of a view, relative to its first element, and the bytes from there to its last."""
     if not view.size:
         return 0, 0
     spans = [(n - 1) * stride for n, stride in zip(view.shape, view.strides)]

@@ -1,6 +1,6 @@
-"""Copies between NumPy arrays and a device through two pinned buffers: one is filled while the other is copied.
+"""Copies between NumPy arrays and a device through two pinned buffers: one fills while the other is copied.
 
-The driver copies pageable memory through one small buffer of its own, waiting for each piece.
+The driver itself copies pageable memory through one small buffer and waits for each piece.
 """
 
 import ctypes
@@ -16,14 +16,14 @@ NO_TIMING = 2  # an event that keeps no time
 
 
 class Pinned:
-    """Two buffers of a device, taken when first used, for good. Changes: one copy at a time goes through them."""
+    """Two buffers of a device, allocated when first used, permanently. Mutable: one copy at a time uses them."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.lock = driver, Lock()
         self._buffers: list[tuple[np.ndarray, int]] = []  # each with the event behind its last copy
 
     def upload(self, stream: int, address: int, source: np.ndarray) -> None:
-        """Queue the copy of bytes, which are read before this returns."""
+        """Queue a copy of bytes; they have been read when this returns."""
         with self.lock:
             for i, first in enumerate(range(0, source.size, PIECE)):
                 buffer, event = self.buffers[i % 2]
@@ -34,7 +34,7 @@ class Pinned:
                 self.driver.do("cuEventRecord", event, stream)
 
     def download(self, stream: int, address: int, to: np.ndarray) -> None:
-        """Copy into bytes, which are there when this returns."""
+        """Copy into bytes; they are complete when this returns."""
         with self.lock:
             starts = range(0, to.size, PIECE)
             for i in range(len(starts) + 1):
@@ -52,7 +52,7 @@ class Pinned:
 
     @property
     def buffers(self) -> list[tuple[np.ndarray, int]]:
-        """Both, with their events."""
+        """Both buffers with their events."""
         while len(self._buffers) < 2:
             at = self.driver.handle("cuMemHostAlloc", PIECE, 0)
             buffer = np.ctypeslib.as_array((ctypes.c_uint8 * PIECE).from_address(at))

@@ -1,7 +1,7 @@
-"""Code with its kernels on a device, and instances of it: an arena there, addresses, a launch table, runs.
+"""Code with its kernels on a device, and its instances: an arena there, addresses, a launch table, runs.
 
-A launch table is int64 ``[rows, 5]``: function, blocks, threads of a block, address of the arguments, tasks.
-Steps on the host cut a run into segments; everything else is queued without waiting.
+A launch table is int64 ``[rows, 5]``: function, blocks, threads of a block, address of the arguments, tasks. Steps on
+the host divide a run into segments; everything else is queued without waiting.
 """
 
 from collections.abc import Mapping
@@ -28,18 +28,17 @@ ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol
 
 
 class CudaProgram(Record, eq=False):
-    """What all instances of a function share.
+    """Code with its kernels on a device, shared by all instances of a function.
 
     Fields
         code: without addresses
-        device: where it runs
-        cells: the Vars that the device holds
-        loaded: per row of the code's table, its kernel on the device; None for one on the host
+        device: that runs it
+        cells: the Vars' values on the device
+        loaded: per row of the code's table, its kernel on the device; None for a call on the host
         constants: the code's constants on the device
-        poison: what the arena is filled with at first; None leaves it as it is. With it every run is a full one, as on
-            the processor
-        check: wait for each launch, so that what fails is named
-        graphs: what runs again with the same addresses becomes a graph
+        poison: byte that fills a new arena; None leaves it unfilled. With it every run is a full one, as on the CPU
+        check: wait for each launch, so that errors name the failing step
+        graphs: run repeated segments as CUDA graphs
     """
 
     code: Code
@@ -53,22 +52,24 @@ class CudaProgram(Record, eq=False):
 
     @property
     def on_host(self) -> tuple[tuple[str, int], ...]:
-        """Steps that run on the host: what each is, and the bytes carried down and up."""
+        """Steps that run on the host: the label of each, and the bytes copied down and up."""
         code = self.code
         rows = [r for r, n in enumerate(code.table[:, 0].tolist()) if isinstance(code.kernels[n], Callback)]
         return tuple((label_of(code, r), moved_nbytes(code.kernels[code.table[r, 0]])) for r in rows)
 
     def own_array(self, value: Any) -> DeviceArray | None:
-        """An array that lies in the device's memory already; None for any other one."""
+        """Return a value that lies in the device's memory as a DeviceArray; None for any other value."""
         return device_array(self.device, value)
 
     def instance(self, memory: np.ndarray | None = None) -> "CudaInstance":
-        """A program with an arena of its own."""
+        """Return an instance with an arena of its own."""
         return CudaInstance(self)
 
 
 class CudaInstance:
-    """A program with an arena. Changes: addresses when memory is bound, and the device's memory. One run at a time."""
+    """A program with an arena. Mutable: addresses when memory is bound, and the device's memory. It runs once at a
+    time.
+    """
 
     waited = 0.0
 
@@ -98,7 +99,7 @@ class CudaInstance:
 
     # -- memory -----------------------------------------------------------------------------------------------------
     def bind(self, inputs: Mapping[Variable, Any], cells: Mapping[Variable, CellValue], done: np.ndarray) -> None:
-        """The inputs of the runs that follow, uploaded; the other Vars where the device has them."""
+        """Upload the inputs of the runs that follow; bind the other Vars to their memory on the device."""
         self._input_values, self._cells, self._done = inputs, cells, done
         for i, x in enumerate(self.code.variables):
             self._move(Symbol("variable", i), self._input(x) if x in inputs else self._cell(x))
@@ -106,7 +107,9 @@ class CudaInstance:
             self._move(Symbol("target", i), self._copy(x).memory.address)
 
     def _input(self, x: Variable) -> int:
-        """Where an input lies: its own place, or uploaded. What lies in this arena is copied, a run writes over it."""
+        """Return an input's address: its own, or that of an uploaded copy. An input inside this arena is copied,
+        because the run overwrites it.
+        """
         value = self._input_values[x]
         if isinstance(value, DeviceArray):
             if value.stream is not None:
@@ -130,29 +133,29 @@ class CudaInstance:
         return self.program.cells.copy_of(self._cells[x], x.spec)
 
     def _move(self, symbol: Symbol, address: int) -> None:
-        """Write the addresses that begin at a symbol."""
+        """Write the addresses relative to a symbol."""
         relocation = self._relocations.get(symbol)
         if relocation is not None and self._bound.get(symbol) != address:
             self.args[relocation.positions] = address + relocation.offsets
             self._bound[symbol] = address
 
     def recorded(self) -> tuple[()]:
-        """Run all steps; what a device runs when is not recorded."""
+        """Run all steps; the device's times are not recorded."""
         self.run(write=False)
         return ()
 
     # -- values -----------------------------------------------------------------------------------------------------
     def makes(self, output: Any) -> bool:
-        """The output's bytes are in the arena, or in a Var that a kernel writes into."""
+        """Return True if the output's bytes are in the arena or in a Var that a kernel writes."""
         base = self.views[output].at.base
         return base is ARENA or any(base is x for x in self._written)
 
     def owns(self, output: Any) -> bool:
-        """What is read is a copy already."""
+        """Return True: `read` returns a copy or an array in this instance's arena."""
         return True
 
     def read(self, output: Any) -> Any:
-        """An output's value: in the arena on the device, or a copy of one that is a Var, an input or a constant."""
+        """Return an output's value: a device array in the arena, or a copy of a Var, an input or a constant."""
         view = self.views[output]
         base = view.at.base
         if base is ARENA:
@@ -161,17 +164,17 @@ class CudaInstance:
         return np.array(array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view))
 
     def _array(self, x: Any) -> np.ndarray:
-        """A Var's value on the host."""
+        """Return a Var's value on the host."""
         return np.asarray(self._input_values[x] if x in self._input_values else self._cells[x].array)
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        """Run steps, and write update edges on the device; see `cgraph.engine.instance.Instance`.
+        """Run steps, and update edges on the device; see `cgraph.engine.instance.Instance`.
 
         Raises
-            PositionError: a position that is data lies outside its axis
+            PositionError: an index read from data lies outside its axis
             EngineError: the device failed
-            whatever a Python function among the kernels raises
+            any exception of a Python function among the kernels
         """
         before, behind = self._parts_of(steps if self.program.poison is None else None, write)
         for segment in before:
@@ -204,7 +207,7 @@ class CudaInstance:
             raise EngineError(f"{where}{f' or one of {behind} calls after it' if behind else ''}: {error}") from None
 
     def _parts_of(self, steps: tuple[int, ...] | None, write: bool) -> tuple[list[Segment], list[Segment]]:
-        """What runs before the first step that writes into a Var, and from there on."""
+        """Return the segments before the first step that writes a Var, and those from there on."""
         parts = self._parts.get((steps, write))
         if parts is None:
             last, first = len(self.code.first_row) - 2, self.code.first_write
@@ -220,12 +223,12 @@ class CudaInstance:
 
 
 def round_words(count: int) -> int:
-    """How many arguments a kernel is made for that is given `count`."""
+    """Return the number of arguments of the kernel for a call with `count` arguments."""
     return max(1, -(-count // GROUP)) * GROUP
 
 
 def launch_rows(program: CudaProgram, args: np.ndarray) -> np.ndarray:
-    """The launch table of all calls; rows of calls on the host stay 0."""
+    """Return the launch table of all calls; rows of calls on the host stay 0."""
     code = program.code
     rows = np.zeros((len(code.table), COLUMNS), np.int64)
     for row, (loaded, (number, first, tasks, _)) in enumerate(zip(program.loaded, code.table.tolist())):
@@ -237,9 +240,9 @@ def launch_rows(program: CudaProgram, args: np.ndarray) -> np.ndarray:
 
 
 class Stops:
-    """A word for each call that can meet a position outside its axis: kernels set it, and go on.
+    """A word for each call that can meet an index outside its axis: kernels set it and continue.
 
-    Changes: the words on the device.
+    Mutable: the words on the device.
     """
 
     def __init__(self, code: Code, device: Device, args: np.ndarray, queue: Queue) -> None:
@@ -254,7 +257,7 @@ class Stops:
             queue.fill(self.memory.address, self.words.nbytes, 0)
 
     def failed(self) -> int | None:
-        """The first row of the last run that met such a position; waits for the run."""
+        """Wait for the run and return its first row that met such an index, or None."""
         if not len(self.rows):
             self.queue.wait()
             return None

@@ -1,4 +1,4 @@
-"""Runs cut into segments: launches that the device goes through without the host, and single calls on the host."""
+"""Runs divided into segments: launches without the host, and single calls on the host."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,9 +14,9 @@ class Segment(Record, eq=False):
 
     Fields
         table: of the launches, int64 ``[rows, 5]``
-        host: the function that is called; None where there are launches
+        host: the function to call; None for launches
         words: the positions of its arguments
-        rows: of each launch, which row of the code's table it is
+        rows: for each launch its row in the code's table
     """
 
     table: np.ndarray
@@ -26,7 +26,7 @@ class Segment(Record, eq=False):
 
 
 def segments(code: Code, rows: np.ndarray, steps: Sequence[int], most: int) -> Iterator[Segment]:
-    """What a run of these steps does, in order; a segment of at most so many launches."""
+    """Yield the segments of these steps in order, each of at most `most` launches."""
     waiting: list[int] = []  # rows
     for row in (r for s in steps for r in range(code.first_row[s], code.first_row[s + 1])):
         number, first, tasks, _ = code.table[row].tolist()
@@ -47,5 +47,5 @@ def launch_segments(rows: np.ndarray, waiting: Sequence[int]) -> Iterator[Segmen
 
 
 def label_of(code: Code, row: int) -> str:
-    """What a row of the code's table is."""
+    """Return the label of a row of the code's table."""
     return code.labels[code.label_of[row]]

@@ -1,4 +1,4 @@
-"""A device that is simulated on the processor: `cgraph.engine.cuda.simulator` behind the interface of a GPU."""
+"""The simulated device: `cgraph.engine.cuda.simulator` behind the interface of a GPU."""
 
 import ctypes
 from functools import cached_property
@@ -14,7 +14,7 @@ NBYTES = 1 << 34  # more than the host is likely to give
 
 
 class SimulatedDevice:
-    """A GPU of capability 9.0 without a clock. Changes: its memory; kernels are added."""
+    """A GPU of capability 9.0 without a clock. Mutable: its memory; kernels are added."""
 
     name, target, nbytes, number = "a simulated GPU", gpu_target(9, 0), NBYTES, None
 
@@ -45,7 +45,7 @@ class SimulatedDevice:
 
 
 class SimulatedQueue:
-    """Everything is done at once."""
+    """A queue that executes everything immediately."""
 
     def __init__(self, device: SimulatedDevice) -> None:
         self.device, self.memory = device, device.simulator.memory
@@ -73,10 +73,10 @@ class SimulatedQueue:
                 raise LaunchError(row, str(fault)) from None
 
     def captured(self, table: np.ndarray) -> None:
-        """None: a launch costs nothing here that a graph would save."""
+        """Return None: graphs save no time on the simulator."""
 
     def follow(self, stream: int) -> None:
-        """Nothing is under way."""
+        """Do nothing: no work is in progress."""
 
     def wait(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: no work is left."""

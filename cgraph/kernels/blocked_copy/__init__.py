@@ -1,1 +1,1 @@
-"""The kernel family `blocked_copy`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Copies between plain and channel-blocked images, halo fills, and copies of channels (concat, slices)."""

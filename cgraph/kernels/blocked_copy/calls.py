@@ -1,4 +1,4 @@
-"""Calls that change a layout: plain to lanes and back, frames, channels to other lanes (concat, slices)."""
+"""Calls that change a layout: plain to channel-blocked and back, halos, channels to other lanes (concat, slices)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ from cgraph.kernels.views.row_bands import band_of, banded_tasks
 
 
 def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
-    """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
+    """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with contiguous pixels."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
     if target.has_blocks and out.lanes == 1:
@@ -26,7 +26,7 @@ def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
 
 
 def to_plain_calls(target: Target, out: View, x: BlockedView) -> list[Call]:
-    """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a value in lanes."""
+    """``out``, a view ``[n, c, h, w]`` with contiguous pixels, = a channel-blocked value."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
     if target.has_blocks and x.lanes == 1:
@@ -39,13 +39,13 @@ def to_plain_calls(target: Target, out: View, x: BlockedView) -> list[Call]:
 
 
 def pixels(x: BlockedView) -> View:
-    """All pixels of a value whose blocks are channels."""
+    """Return all pixels of a value whose blocks are single channels."""
     steps = (x.image, x.plane, x.row, x.lanes)
     return View(x.origin, (x.n, x.c, x.h, x.w), tuple(s * x.itemsize for s in steps), x.dtype)
 
 
 def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Elements from image, channel and row to the next. ValueError for another shape, or pixels apart."""
+    """Return the elements from image, channel and row to the next. ValueError for another shape, or strided pixels."""
     if x.shape != shape or (x.strides[3] != x.itemsize and shape[3] > 1):
         raise ValueError(
             f"a view {x.shape} {x.strides} is not a plain image {shape} with contiguous pixels. Copy it first"
@@ -54,7 +54,7 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def row_call(family: Signature, x: BlockedView, sides: Mapping[str, object]) -> Call:
-    """A call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
+    """Return a call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
     band = band_of(x.h, x.w)
     tasks = banded_tasks(x.n, x.blocks, x.h, band)
     chunk = chunk_of(tasks, x.w * x.lanes * 0.4)
@@ -62,7 +62,7 @@ def row_call(family: Signature, x: BlockedView, sides: Mapping[str, object]) -> 
 
 
 def fill_halo_calls(x: BlockedView) -> list[Call]:
-    """Fill the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
+    """Fill the halo of every plane of the whole buffer of `x`; no call if there is no halo."""
     top, left, bottom, right = x.halo
     if not x.has_halo:
         return []
@@ -80,7 +80,7 @@ def fill_halo_calls(x: BlockedView) -> list[Call]:
 def copy_channels_calls(out: BlockedView, x: BlockedView, fill: bool = False) -> list[Call]:
     """``out = x`` where either may start inside a block: a part of a concatenation, or a slice of channels.
 
-    Other lanes of the blocks of `out` keep their values, but with `fill` those after its last channel become zero: the
+    Other lanes of the blocks of `out` keep their values. With `fill`, those after its last channel become zero: the
     last part of a buffer is written with it.
     """
     if (out.n, out.c, out.h, out.w) != (x.n, x.c, x.h, x.w):
@@ -114,5 +114,5 @@ def concat_calls(out: BlockedView, parts: Sequence[BlockedView]) -> list[Call]:
 
 
 def ends_buffer(x: BlockedView) -> bool:
-    """No channel of the buffer comes after those of `x`."""
+    """Return True if no channel of the buffer comes after those of `x`."""
     return x.channel_offset + x.c == (x.channels or x.channel_offset + x.c)

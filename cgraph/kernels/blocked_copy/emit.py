@@ -1,4 +1,4 @@
-"""Copies between plain images and ones in lanes, frames, and channels that move to other lanes."""
+"""Copies between plain and channel-blocked images, halos, and channels that move to other lanes."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,9 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 @final
 def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
-    """Plain to lanes; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
+    """Plain to channel-blocked; lanes beyond the channels become zero. Task: one row of one block of an image, by
+    bands.
+    """
     a = k.args()
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + row * a.x_row)
@@ -35,7 +37,7 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
 
 @final
 def to_plain(k: Builder, dtype: str, lanes: int) -> None:
-    """Laned to plain. Task: one row of one block of an image, by bands."""
+    """Channel-blocked to plain. Task: one row of one block of an image, by bands."""
     a = k.args()
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
@@ -56,7 +58,7 @@ def to_plain(k: Builder, dtype: str, lanes: int) -> None:
 
 
 def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
-    """Squares of `lanes` pixels; the last one overlaps its neighbour; a row narrower than one goes pixel by pixel."""
+    """Emit squares of `lanes` pixels; the last one overlaps its neighbour. A narrower row goes pixel by pixel."""
     with k.if_else(count >= lanes) as (wide, narrow):
         with wide, k.loop(0, count, lanes) as column:
             square(k.smaller(column, count - lanes))
@@ -66,7 +68,7 @@ def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
 
 @final
 def fill_halo(k: Builder, dtype: str, lanes: int) -> None:
-    """Fill the frame of a plane. Task: one row of one block of an image, frame included, by bands."""
+    """Fill the halo of a plane. Task: one row of one block of an image, halo included, by bands."""
     a = k.args()
     rows, columns = a.above + a.h + a.below, a.before + a.w + a.after
     fill = k.splat(k.cast(a.fill, dtype), lanes)
@@ -84,10 +86,10 @@ def fill_pixels(k: Builder, at: Ptr, pixels: Val, fill: Val) -> None:
 
 @final
 def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
-    """Copy channels from one lane to another: a vector is read from two blocks under masks, written to two.
+    """Copy channels from one lane to another: each vector is read from two blocks under masks, and written to two.
 
-    `is_shifted`: either side starts inside a block; else whole blocks are copied as they are.
-    Task: one row of one block of an image, by bands, counted from the first channel copied.
+    `is_shifted`: either side starts inside a block; else whole blocks are copied. Task: one row of one block of an
+    image, by bands, counted from the first channel copied.
     """
     a = k.args()
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
@@ -100,7 +102,7 @@ def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
 
 
 def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
-    """One row of a whole block; the last block of a value may be filled in part."""
+    """Copy one row of a whole block; the last block of a value may be partial."""
     lanes = k.target.channels_of(x.dtype)
     with k.if_else((block + 1) * lanes <= a.c) as (whole, cut):
         with whole, k.loop(0, a.w) as column:
@@ -110,7 +112,7 @@ def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> 
 
 
 def copy_shifted(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
-    """One row: what is near lies in the first block that a vector touches, what is far in the next."""
+    """Copy one row: `near` lies in the first block that a vector touches, `far` in the next."""
     lanes = k.target.channels_of(x.dtype)
     lane = k.iota("i4", lanes)
     readable = first_lanes(k, a.c - block * lanes, lanes)

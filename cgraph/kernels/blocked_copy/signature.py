@@ -1,4 +1,4 @@
-"""Copies between plain images and ones in lanes, frames of zeros, and channels that move to other lanes."""
+"""Copies between plain and channel-blocked images, halos, and channels that move to other lanes."""
 
 from cgraph.kernels.signature import Signature
 

@@ -1,1 +1,1 @@
-"""The kernel family `interpret`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""The interpreter of call tables: native code that runs kernels on one thread or on a team of threads."""

@@ -1,25 +1,25 @@
-"""The interpreter: runs a table of kernel calls, alone or as one of a team of threads. Not a kernel itself.
+"""The interpreter: runs a table of kernel calls, alone or in a team of threads. It is not itself a kernel.
 
-Table: int64 ``[rows, 4]``, each row the kernel's address, the address of its arguments, its tasks, its chunk. A row is
-cut into shares of `chunk` tasks. A *control row* has a small number instead of an address, see `control`.
+Table: int64 ``[rows, 4]``; a row is the kernel's address, the address of its arguments, its tasks, its chunk. A row is
+divided into shares of `chunk` tasks. A *control row* has a small number instead of an address, see `control`.
 
-A team shares a few words of memory. Its one *word* holds ``epoch << 32 | limit << 24 | shares``: a row is out, for
-members up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``: it counts down
-the shares of that member's part of the row, which is the same part of every row, so that a thread finds in its core's
-cache what it wrote there in the row before. Whoever lowers a member's word in a compare-and-swap has taken a share, and
-knows that the row's fields are valid and stay so until the share is reported; members first take their own part, then
-what the others have left. Threads report to `finished`; the one that reports the last share of a row owns the table
-until it publishes the next row with a new epoch. So nobody waits for a thread that has taken nothing (a full barrier
-would wait for one that lost its core), rows of one share are run by the owner without telling anyone, and between runs
-threads wait exactly as between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
+A team shares a few words of memory. Its *word* is ``epoch << 32 | limit << 24 | shares``: a row is published for
+members up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``, which counts
+down the shares of that member's part of the row. A member's part is the same in every row, so that a thread finds in
+its core's cache what it wrote in the row before. A thread takes a share by lowering a member's word in a
+compare-and-swap; the row's fields then stay valid until the share is reported. Members first take their own part, then
+the shares that others have left. Threads report to `finished`; the one that reports a row's last share owns the table
+until it publishes the next row with a new epoch. Nobody waits for a thread that has taken nothing (a full barrier would
+wait for one that lost its core), the owner runs rows of one share without publishing them, and between runs threads
+wait exactly as between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
 
-The owner also decides to stop: the table has ended, the stop word is set, the next row is a Python function (its
-kernel is 0), or the run's time slice is over, after which the caller goes back to Python and returns, so that signals
-are handled. Weights that a reader brings from a file are waited for by the owner, within the slice.
+The owner also decides to stop: at the end of the table, if the stop word is set, before a Python function (kernel 0),
+or after the time slice. The caller then returns to Python, so that signals are handled. The owner also waits for
+weights that a reader copies from a file, within the slice.
 
-Cores of the process are a few words, too: how many are free, how many runs wait for one. They are taken on entry and
-given back on return, and so is a team: whatever happens to the caller in Python, it holds none. Without a free core
-the caller waits for one as long as a slice, and goes back to Python then, too.
+The cores of the process are a few words too: how many are free, and how many runs wait for one. They are taken on entry
+and returned on exit, and so is a team: an exception in the caller's Python code never leaves one taken. Without a free
+core the caller waits for one as long as a slice, then returns to Python.
 """
 
 from time import CLOCK_MONOTONIC
@@ -56,8 +56,8 @@ INT = ir.IntType(32)
 def alone(k: Builder, clock: int, futex: int):
     """``row = alone(cores, table, row, rows, stop, nanoseconds)``: run rows on this thread, without atomics.
 
-    Returns the next row: `rows`, or less when there is no core, the next row is a Python function, the word at `stop`
-    is set or the time is over. The clock is read once per few tasks. Params: as of `lead`.
+    Return the next row: `rows`, or less if there is no core, the next row is a Python function, the word at `stop` is
+    set or the time is over. The clock is read once per few tasks. Params: as of `lead`.
     """
     cores, start, first, rows, flag, slice_ = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(cores=k.pointer(cores, "i8"), clock=clock, futex=futex)
@@ -86,8 +86,8 @@ def alone(k: Builder, clock: int, futex: int):
 def lead(k: Builder, clock: int, futex: int):
     """``row = lead(cores, team, most, table, row, rows, stop, nanoseconds)``: run rows as member 0 of a team.
 
-    Returns as `alone` does, or TAKEN. At most `most` threads take part, the caller's included. Params: the clock's
-    number; the system call's number, 0 where there is no futex.
+    Return as `alone` does, or TAKEN. At most `most` threads take part, including the caller's. Params: the clock's
+    number; the system call's number, 0 if there is no futex.
     """
     cores, team, most, table, row, rows, stop, slice_ = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(cores=k.pointer(cores, "i8"), at=k.pointer(team, "i8"), clock=clock, futex=futex)
@@ -107,7 +107,7 @@ def lead(k: Builder, clock: int, futex: int):
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 2))
 def follow(k: Builder, clock: int, futex: int):
-    """``follow(team, member)``: take part in the team's runs until QUIT is set; at once back if another is this member.
+    """``follow(team, member)``: take part in the team's runs until QUIT is set; return at once if the member exists.
 
     Params: as of `lead`.
     """
@@ -120,9 +120,9 @@ def follow(k: Builder, clock: int, futex: int):
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 2))
 def hold(k: Builder, clock: int, futex: int):
-    """``count = hold(cores, target)``: take the cores that runs give back, and return how many are held now.
+    """``count = hold(cores, target)``: take the cores that runs return, and return how many are taken now.
 
-    Fewer than `target` when others did not become free in a slice's time. Params: as of `lead`.
+    Fewer than `target` if others did not become free within a slice. Params: as of `lead`.
     """
     cores, target = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(cores=k.pointer(cores, "i8"), clock=clock, futex=futex)
@@ -134,7 +134,7 @@ def hold(k: Builder, clock: int, futex: int):
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 1))
 def release(k: Builder, clock: int, futex: int):
-    """``count = release(cores)``: give back what is held. Params: as of `lead`."""
+    """``count = release(cores)``: return all cores that `hold` took. Params: as of `lead`."""
     t = SimpleNamespace(cores=k.pointer(k.wrap(k.function.args[0], "i8"), "i8"), clock=clock, futex=futex)
     count = k.wrap(k.b.atomic_rmw("xchg", (t.cores + HELD).v, k.const(0, "i8").v, "seq_cst"), "i8")
     give_cores(k, t, count)
@@ -142,7 +142,7 @@ def release(k: Builder, clock: int, futex: int):
 
 
 def take_cores(k: Builder, t: SimpleNamespace, most: Val) -> Val:
-    """Take as many cores as are free, at most `most`, and return how many: 0 when none became free in time."""
+    """Take the free cores, at most `most`, and return how many: 0 if none became free in time."""
     count, deadline = k.slot(0, "i8"), now(k, t.clock) + WAIT_NANOSECONDS
     with k.loop_while() as w:
         free = load(k, t.cores + FREE)
@@ -160,14 +160,14 @@ def take_cores(k: Builder, t: SimpleNamespace, most: Val) -> Val:
 
 
 def give_cores(k: Builder, t: SimpleNamespace, count: Val) -> None:
-    """Give cores back, and wake whoever waits for one."""
+    """Return cores, and wake the runs that wait for one."""
     add(k, t.cores + FREE, count)
     with k.if_(load(k, t.cores + WAITING) != 0, likely=False):
         wake(k, t, t.cores + FREE)
 
 
 def take_part(k: Builder, t: SimpleNamespace, member: Val) -> None:
-    """Work on rows that are out: as member 0, who begins as the owner, until the run is over; as another until QUIT."""
+    """Work on published rows: member 0 begins as the owner and works until the run is over, others until QUIT."""
     owner, spins, last_epoch = k.slot(member == 0), k.slot(0, "i8"), k.slot(-1, "i8")
     with k.loop_while() as w:
         with k.if_(owner.value):
@@ -188,12 +188,12 @@ def take_part(k: Builder, t: SimpleNamespace, member: Val) -> None:
 
 
 def limit_of(word: Val) -> Val:
-    """The last member that takes part."""
+    """Return the last member that takes part."""
     return (word >> 24) & 0xFF
 
 
 def advance(k: Builder, t: SimpleNamespace) -> None:
-    """As the owner: run rows of one share, and publish the next row of several, or the end."""
+    """As the owner, run rows of one share, and publish the next row of several shares, or the end."""
     table, stop = k.pointer(t.at.load(TABLE), "i8"), k.pointer(t.at.load(STOP), "i8")
     rows, deadline = t.at.load(ROWS), t.at.load(DEADLINE)
     row, shares, credit = k.slot(t.at.load(ROW)), k.slot(0, "i8"), k.slot(CREDIT, "i8")
@@ -230,7 +230,7 @@ def is_control(k: Builder, entry: Ptr) -> Val:
 
 
 def run_row(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadline: Val) -> Val:
-    """Run a row as a whole; false if what it waits for did not come. Of a control row `tasks` becomes 1."""
+    """Run a whole row; return False if what it waits for did not come. For a control row, set `tasks` to 1."""
     passed = k.slot(1, "b1")
     with k.if_else(is_control(k, entry)) as (told, called):
         with told:
@@ -242,9 +242,9 @@ def run_row(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadli
 
 
 def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val) -> Val:
-    """WAIT: until as many pieces have been read as the row says; PASSED: so many are not needed any more.
+    """WAIT: wait until the row's number of pieces has been read. PASSED: release that number of pieces.
 
-    False when the slice is over first, or when reading has failed: then the stop word says so.
+    Return False if the slice ends first, or if reading failed: then the stop word is set.
     """
     words, number, there = k.pointer(entry.load(1), "i8"), entry.load(2), k.slot(1, "b1")
     with k.if_else(entry.load(0) == PASSED) as (passed, waits):
@@ -267,7 +267,7 @@ def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val
 
 
 def nap(k: Builder, t: SimpleNamespace, at: Ptr, value: Val) -> None:
-    """Sleep until the word is no longer what was seen, for a slice's time at most."""
+    """Sleep until the word differs from `value`, at most for a slice."""
     if not t.futex:
         k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
         return
@@ -280,13 +280,13 @@ def nap(k: Builder, t: SimpleNamespace, at: Ptr, value: Val) -> None:
 
 
 def wake(k: Builder, t: SimpleNamespace, at: Ptr) -> None:
-    """Wake whoever sleeps on the word."""
+    """Wake all threads that sleep on the word."""
     if t.futex:
         system_call(k, t.futex, at, FUTEX_WAKE, 0x7FFFFFFF, k.const(ANY, "i8"))
 
 
 def publish(k: Builder, t: SimpleNamespace, shares: Val) -> None:
-    """Start a new epoch with this many shares, 0 at the end, and wake whom it concerns."""
+    """Start a new epoch with this many shares, 0 at the end, and wake the members that take part."""
     limit, over = t.at.load(LIMIT), shares == 0
     mates = k.select(over, k.const(1, "i8"), (k.const(2, "i8") << limit) - 1)
     mates = k.select(load(k, t.at + QUIT) != 0, k.const(-1, "i8"), mates)
@@ -305,12 +305,12 @@ def publish(k: Builder, t: SimpleNamespace, shares: Val) -> None:
 
 
 def first_share(shares: Val, member: Val, limit: Val) -> Val:
-    """Where a member's part of a row begins; members share it out evenly, in order."""
+    """Return the first share of a member's part of a row; members divide it evenly, in order."""
     return shares * member // (limit + 1)
 
 
 def work(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> Val:
-    """Run what is left of the row published in `word`, the member's own part first; true when it was the row's last."""
+    """Run the remaining shares of the row in `word`, the member's own part first; return True after the row's last."""
     epoch, limit, done = word >> 32, limit_of(word), k.slot(0, "i8")
     with k.loop(0, limit + 1) as i:
         whose = (member + i) % (limit + 1)
@@ -333,7 +333,7 @@ def work(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> Val:
 
 
 def wait(k: Builder, t: SimpleNamespace, word: Val, member: Val, spins) -> None:
-    """One step of waiting for another epoch than `word`'s: a pause, then a yield, at last a sleep."""
+    """Wait one step for another epoch than `word`'s: first a pause, then a yield, at last a sleep."""
     n = spins.value
     spins.value = n + 1
     with k.if_else(n < PAUSES) as (then, otherwise):
@@ -348,7 +348,7 @@ def wait(k: Builder, t: SimpleNamespace, word: Val, member: Val, spins) -> None:
 
 
 def sleep(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> None:
-    """Sleep until the epoch changes; it is not missed: the kernel compares it again after ASLEEP is set."""
+    """Sleep until the epoch changes. No change is missed: the kernel compares it again after ASLEEP is set."""
     if not t.futex:
         k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
         return
@@ -383,7 +383,7 @@ def store(k: Builder, at: Ptr, value: Val) -> None:
 
 
 def swap(k: Builder, at: Ptr, old: Val, new: Val) -> Val:
-    """Write `new` if the word is `old`; whether it was."""
+    """Write `new` if the word is `old`; return whether it was."""
     return k.wrap(k.b.extract_value(k.b.cmpxchg(at.v, old.v, new.v, "acq_rel", "acquire"), 1), "b1")
 
 
@@ -392,13 +392,13 @@ def add(k: Builder, at: Ptr, value: Val) -> None:
 
 
 def pause(k: Builder) -> None:
-    """Tell the core that it spins, where there is an instruction for it."""
+    """Signal to the core that this thread spins, if there is an instruction for it."""
     if k.module.triple.startswith("x86_64"):
         k.b.call(k.declare("llvm.x86.sse2.pause", VOID, []), [])
 
 
 def now(k: Builder, clock: int) -> Val:
-    """Nanoseconds of the system's clock of this number."""
+    """Return the nanoseconds of a system clock by its number."""
     time = k.stack_ptr("i8", 2)
     k.b.call(k.declare("clock_gettime", INT, [INT, POINTER]), [ir.Constant(INT, clock), time.v])
     return time.load(0) * 1_000_000_000 + time.load(1)

@@ -1,1 +1,1 @@
-"""The kernel family `launch`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Native code that launches a table of GPU kernels through the CUDA driver."""

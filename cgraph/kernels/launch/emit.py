@@ -1,4 +1,4 @@
-"""Native code that hands a table of launches to the CUDA driver: Python is entered once a run."""
+"""Native code that passes a table of launches to the CUDA driver, with one call from Python per run."""
 
 from llvmlite import ir
 
@@ -14,7 +14,7 @@ LAUNCH = ir.FunctionType(WORD, [POINTER, *[WORD] * 7, POINTER, POINTER, POINTER]
 def launch_rows(k: Builder):
     """``row = launch_rows(table, rows, stream, cuLaunchKernel, code)``: launch rows until one is refused.
 
-    Returns how many were launched; the driver's result for the next one goes to the int64 at `code`.
+    Return the number of launched rows; the driver's result for the next one is written to the int64 at `code`.
     """
     table, rows, stream, driver, code = (k.wrap(x, "i8") for x in k.function.args)
     parameters = k.stack_ptr("i8", 2)

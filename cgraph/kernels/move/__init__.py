@@ -1,1 +1,1 @@
-"""The kernel family `move`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Copies and fills of arrays with any strides, on the CPU and in blocks of a GPU's threads."""

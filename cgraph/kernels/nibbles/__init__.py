@@ -1,1 +1,1 @@
-"""The kernel family `nibbles`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Products of floats with a matrix of 4-bit numbers."""

@@ -1,1 +1,1 @@
-"""The kernel family `normalise`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Layer, group and local response normalisation, on the CPU and in blocks of a GPU's threads."""

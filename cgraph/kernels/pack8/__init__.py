@@ -1,1 +1,1 @@
-"""The kernel family `pack8`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Packing of int8 matrices that are computed at run time, for the tiles of int8 products."""

@@ -1,1 +1,1 @@
-"""The kernel family `pack_filters`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Packing of filters that are computed at run time, for the tiles of convolutions."""

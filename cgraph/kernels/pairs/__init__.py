@@ -1,1 +1,1 @@
-"""The kernel family `pairs`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Products of pairs of bfloat16 numbers, summed in float32."""

@@ -1,1 +1,1 @@
-"""The kernel family `peak`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Multiply-adds on registers alone: the peak rate of the machine."""

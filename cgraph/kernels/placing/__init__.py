@@ -1,1 +1,1 @@
-"""The kernel family `placing`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Placement of operands in an arena: native loops of the memory planner."""

@@ -1,1 +1,1 @@
-"""The kernel family `plain`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Copies of plain images ``[n, c, h, w]`` with padding."""

@@ -1,1 +1,1 @@
-"""The kernel family `pointwise`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Pointwise kernels: a scalar program over whole arrays, on the CPU and in blocks of a GPU's threads."""

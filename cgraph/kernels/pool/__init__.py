@@ -1,1 +1,1 @@
-"""The kernel family `pool`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Max and average pooling, on channel-blocked and plain images."""

@@ -1,1 +1,1 @@
-"""The kernel family `pool_indices`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""The gradient of max pooling: indices of each window's largest element, and sums at these indices."""

@@ -1,1 +1,1 @@
-"""The kernel family `product8`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Products of two int8 matrices that are computed at run time; composed of the families `pack8` and `conv8`."""

@@ -1,1 +1,1 @@
-"""The kernel family `random`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Random numbers by Philox 4x32-10, on the CPU and in blocks of a GPU's threads."""

@@ -1,1 +1,1 @@
-"""The kernel family `reduce`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Reductions over any axes of any layout, on the CPU and by teams of a GPU's threads."""

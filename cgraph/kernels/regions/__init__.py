@@ -1,1 +1,1 @@
-"""The kernel family `regions`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Region features (RoiAlign) and their gradient, on the CPU and in blocks of a GPU's threads."""

@@ -1,1 +1,1 @@
-"""The kernel family `resize`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Nearest and linear resizing, on channel-blocked and plain images."""

@@ -1,1 +1,1 @@
-"""The kernel family `ring`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""The native reader of streamed weights: copies pieces of a file into a ring."""

@@ -1,7 +1,7 @@
-"""The reader of a ring of weights: brings pieces of a file into memory, ahead of the kernels. Not a kernel itself.
+"""The reader of a ring of weights: copies pieces of a file into memory ahead of the kernels. It is not itself a kernel.
 
-Reader and run share words. READ counts the pieces that are there, FREED those that no kernel needs any more; either
-side sleeps on the other's word (futex; where there is none, naps). FAILED is what `pread` said, HALT ends the reading.
+Reader and run share words. READ counts the available pieces, FREED those that no kernel needs any more; each side
+sleeps on the other's word (futex; where there is none, naps). FAILED is the error of `pread`, HALT ends the reading.
 """
 
 from types import SimpleNamespace
@@ -19,10 +19,10 @@ INTERRUPTED, ENDED = 4, -1  # EINTR; the file is shorter than it was
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 4))
 def read(k: Builder, clock: int, futex: int):
-    """``n = read(words, orders, count, file)``: read pieces until all are there, HALT is set, or one cannot be read.
+    """``n = read(words, orders, count, file)``: read pieces until all are done, HALT is set, or one cannot be read.
 
-    Orders: int64 ``[count, 5]``, each row where in the file, bytes, the address that takes them, how many pieces must
-    be freed before, and what READ is afterwards. Returns the pieces read.
+    Orders: int64 ``[count, 5]``: offset in the file, bytes, destination address, pieces that must be freed before, and
+    the value of READ afterwards. Return the number of pieces read.
     """
     words, orders, count, file = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(words=k.pointer(words, "i8"), clock=clock, futex=futex, file=file)
@@ -41,7 +41,7 @@ def read(k: Builder, clock: int, futex: int):
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 1))
 def halt(k: Builder, clock: int, futex: int):
-    """``halt(words)``: let the reader stop, wherever it waits. Params: as of `read`."""
+    """``halt(words)``: stop the reader wherever it waits. Params: as of `read`."""
     at = k.pointer(k.wrap(k.function.args[0], "i8"), "i8")
     store(k, at + HALT, k.const(1, "i8"))
     wake(k, SimpleNamespace(futex=futex), at + FREED)
@@ -49,7 +49,7 @@ def halt(k: Builder, clock: int, futex: int):
 
 
 def await_freed(k: Builder, t: SimpleNamespace, count: Val) -> None:
-    """Sleep until so many pieces are freed, or HALT."""
+    """Sleep until `count` pieces are freed, or HALT."""
     with k.loop_while() as w:
         freed = load(k, t.words + FREED)
         w.until((freed >= count) | (load(k, t.words + HALT) != 0))
@@ -57,10 +57,10 @@ def await_freed(k: Builder, t: SimpleNamespace, count: Val) -> None:
 
 
 def read_whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address: Val) -> Val:
-    """Read all bytes of a piece; false, and FAILED says why, when that cannot be.
+    """Read all bytes of a piece; return False after an error, with its number in FAILED.
 
-    At once: whoever returns from a read waits for a core, some milliseconds while kernels have them all. Reads of 1 MiB
-    made YOLOv4 40 % slower, where reads of its slices of 4 MiB cost it nothing.
+    One call reads the whole piece: a thread that returns from a read waits for a core, some milliseconds while kernels
+    use them all. Reads of 1 MiB made YOLOv4 40 % slower; reads of its slices of 4 MiB cost nothing.
     """
     pread = k.declare("pread", INDEX, [INT, POINTER, INDEX, INDEX])
     at, fine = k.slot(0, "i8"), k.slot(1, "b1")
@@ -83,7 +83,7 @@ def read_whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address
 
 
 def error_number(k: Builder) -> Val:
-    """The C library's errno of this thread."""
+    """Return the C library's errno of this thread."""
     name = "__errno_location" if "linux" in k.module.triple else "__error"
     place = k.b.call(k.declare(name, POINTER, []), [])
     return k.wrap(k.b.sext(k.b.load(place, typ=INT), INDEX), "i8")

@@ -1,1 +1,1 @@
-"""The kernel family `rows`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Rows read or written at a position that is data, on the CPU and in blocks of a GPU's threads."""

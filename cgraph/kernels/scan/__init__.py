@@ -1,1 +1,1 @@
-"""The kernel family `scan`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Cumulative sums, products, minima and maxima, on the CPU and in blocks of a GPU's threads."""

@@ -1,1 +1,1 @@
-"""The kernel family `simulate`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Arithmetic that NumPy lacks, for the simulator of GPU kernels."""

@@ -1,1 +1,1 @@
-"""The kernel family `softmax`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Softmax, log_softmax and logsumexp along one axis, on the CPU and by teams of a GPU's threads."""

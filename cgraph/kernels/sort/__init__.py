@@ -1,1 +1,1 @@
-"""The kernel family `sort`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Stable sorting, top k, binary search and distinct values, on the CPU and in blocks of a GPU's threads."""

@@ -1,1 +1,1 @@
-"""The kernel family `stencil`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Pointwise programs over the neighbourhood of each element, with the result in the same array."""

@@ -1,1 +1,1 @@
-"""The kernel family `table8`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Lookup of bytes in a table of 256."""

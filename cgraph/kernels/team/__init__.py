@@ -1,1 +1,1 @@
-"""The kernel family `team`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Teams of a GPU's threads that compute one result together, and offsets of elements."""

@@ -1,1 +1,1 @@
-"""The kernel family `timed`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""A wrapper of kernel calls that records their times."""

@@ -1,8 +1,8 @@
-"""A kernel call with its times: what stands in a table instead of a kernel that is recorded. Not a kernel itself.
+"""A wrapper of a kernel call that records its times. It replaces the kernel in a recorded table.
 
-Arguments: int64 ``[4]``, the kernel's address, the address of its own arguments, the row, the address of a log. Log: a
-word that counts entries, alone in its cache lines, then entries of int64 ``[6]``: row, first task, the one behind the
-last, begin and end in nanoseconds, the thread.
+Arguments: int64 ``[4]``: the kernel's address, the address of its own arguments, the row, the address of a log. Log: a
+word that counts entries, alone in its cache lines, then entries of int64 ``[6]``: row, first task, last task
+(excluded), begin and end in nanoseconds, the thread.
 """
 
 from llvmlite import ir
@@ -16,7 +16,7 @@ ENTRIES, FIELDS = 16, 6  # words before the first entry; of an entry
 
 @called_as(KERNEL_TYPE)
 def timed(k: Builder, clock: int):
-    """``timed(args, first, last)``: call the kernel, and write down when and by whom. Params: the clock's number."""
+    """``timed(args, first, last)``: call the kernel, and record times and thread. Params: the clock's number."""
     at, first, last = k.function.args
     args = k.pointer(k.wrap(k.b.ptrtoint(at, INDEX), "i8"), "i8")
     begin = now(k, clock)

@@ -1,1 +1,1 @@
-"""The kernel family `trees`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Evaluation of decision trees."""

@@ -1,1 +1,1 @@
-"""The kernel family `user`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Users' functions compiled by Numba, on the CPU and in blocks of a GPU's threads."""

@@ -1,1 +1,1 @@
-"""Views of operands as kernels read them, and the geometry that packing and calls share."""
+"""Views of operands as kernels read them, and the geometry shared by packing and calls."""

@@ -1,9 +1,9 @@
-"""The layout of images between kernels: ``[n, c / lanes, h + halo, w + halo, lanes]``.
+"""Channel-blocked images: the layout between kernels, ``[n, c / lanes, h + halo, w + halo, lanes]``.
 
-The channels of one block lie side by side, one vector register; the frame of zero pixels around an image (the halo)
-lets a convolution read beyond the border without a test. Channels beyond `c` in the last block are zero lanes and stay
-zero (as long as values are finite: 0 times an infinity is not zero). Bytes stand for numbers with a zero point: a frame
-holds that, and lanes without a channel hold anything.
+The channels of one block are adjacent and form one vector register. The halo, zero pixels around an image, lets a
+convolution read beyond the border without a test. Lanes beyond the last channel are zero and stay zero (as long as
+values are finite: 0 times an infinity is not zero). In images of bytes the halo contains the zero point, and lanes
+beyond the last channel are undefined.
 """
 
 from cgraph.kernels.kernel import Pointer
@@ -11,18 +11,18 @@ from cgraph.record import Record, replace
 
 
 class BlockedView(Record):
-    """Where a value in lanes lives: a whole buffer, or some of the channels of one.
+    """The memory of a channel-blocked value: a whole buffer, or some of its channels.
 
     Fields
         at: first byte of the buffer, halo included
         n, c, h, w: images, channels of this value, rows, columns
-        lanes: channels in a block: those that a target lays side by side for `dtype`
+        lanes: channels in a block, as many as the target's vectors have for `dtype`
         halo: zero pixels around each image ``(top, left, bottom, right)``
         channel_offset: first channel of this value in the buffer
         channels: channels of the whole buffer; 0 means that it ends with this value
         dtype: ``f4``, ``f8`` or ``u1``
-        steps: elements from one image, block and row to the next, where they do not follow one another in this order
-        fill: what the frame holds; of bytes the number that means 0
+        steps: elements from one image, block and row to the next, if they are not contiguous in this order
+        fill: value of the halo; for bytes the number that means 0
     """
 
     at: Pointer
@@ -49,7 +49,7 @@ class BlockedView(Record):
 
     @property
     def blocks(self) -> int:
-        """Blocks of channels that this value fills, the last one perhaps in part."""
+        """Blocks of channels that this value fills; the last one may be partial."""
         return -(-self.c // self.lanes)
 
     @property
@@ -59,7 +59,7 @@ class BlockedView(Record):
 
     @property
     def width(self) -> int:
-        """Elements of a row, with its frame."""
+        """Elements of a row, halo included."""
         return (self.w + self.halo[1] + self.halo[3]) * self.lanes
 
     @property
@@ -79,22 +79,22 @@ class BlockedView(Record):
 
     @property
     def starts_a_block(self) -> bool:
-        """The first channel is the first lane of a block: what all but `copy_channels_calls` needs."""
+        """True if the first channel is the first lane of a block; only `copy_channels_calls` allows others."""
         return self.channel_offset % self.lanes == 0
 
     @property
     def ends_a_block(self) -> bool:
-        """No channel of another value lies behind the last one in its block."""
+        """True if no channel of another value follows the last one in its block."""
         end = self.channel_offset + self.c
         return end % self.lanes == 0 or end == (self.channels or end)
 
     @property
     def origin(self) -> Pointer:
-        """The first pixel of the first channel (of its block, when it does not start one)."""
+        """The first pixel of the first channel, or of its block if it does not start one."""
         return self.pixel(0, 0)
 
     def pixel(self, row: int, column: int) -> Pointer:
-        """A pixel of the first block; negative and large indices reach into the halo."""
+        """Return a pixel of the first block; negative and large indices reach into the halo."""
         block = self.channel_offset // self.lanes
         elements = block * self.plane + (self.halo[0] + row) * self.row + (self.halo[1] + column) * self.lanes
         return self.at + elements * self.itemsize
@@ -105,21 +105,21 @@ class BlockedView(Record):
 
     @property
     def is_flat(self) -> bool:
-        """The rows of a block follow one another without a gap."""
+        """True if the rows of a block are contiguous."""
         return not self.has_halo and self.row == self.width
 
     def covers(self, halo: tuple[int, int, int, int]) -> bool:
-        """The frame of zeros is at least `halo` wide on every side."""
+        """Return True if the halo is at least `halo` wide on every side."""
         return all(have >= need for have, need in zip(self.halo, halo))
 
     def part(self, first: int, count: int) -> "BlockedView":
-        """Some of the channels of this value."""
+        """Return some of the channels of this value."""
         whole = self.channels or self.channel_offset + self.c
         return replace(self, c=count, channel_offset=self.channel_offset + first, channels=whole)
 
 
 def require_whole_blocks(*values: BlockedView | None) -> None:
-    """ValueError when a value shares a block with another: its channels need `copy_channels_calls` first."""
+    """Raise ValueError if a value shares a block with another; `copy_channels_calls` must separate them first."""
     for x in values:
         if x is not None and not (x.starts_a_block and x.ends_a_block):
             end = x.channel_offset + x.c
@@ -129,7 +129,7 @@ def require_whole_blocks(*values: BlockedView | None) -> None:
 
 
 def require_first_lane(x: BlockedView) -> None:
-    """ValueError when a value starts inside a block. A last block may be shared where filters are zero beyond `c`."""
+    """Raise ValueError if a value starts inside a block. A shared last block needs filters that are zero beyond `c`."""
     if not x.starts_a_block:
         raise ValueError(
             f"channel offset {x.channel_offset} is not a multiple of {x.lanes} lanes. Use copy_channels_calls"

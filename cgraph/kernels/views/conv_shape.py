@@ -1,8 +1,8 @@
-"""The geometry of a convolution, and how its kernel is tiled: decided once, read by packing and by the calls.
+"""The geometry of a convolution and the tiling of its kernel, decided once for packing and for the calls.
 
-The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result; `pixels` is the number
-of neighbouring pixels that wastes least on this width, where a last tile that does not fit repeats pixels of its
-neighbour. Measured efficiencies: docs/performance.md.
+The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result. `pixels` is the number
+of neighbouring pixels that wastes least for this width; a last tile that does not fit repeats pixels of its neighbour.
+Measured efficiencies: docs/performance.md.
 """
 
 from functools import cached_property
@@ -21,12 +21,12 @@ class ConvShape(Record):
         c, h, w: channels, rows and columns of an image
         k: channels of the result
         window: filter size, stride, padding, dilation
-        groups: groups of channels that do not meet
-        is_plain: images lie as ``[n, c, h, w]`` (first layers of few channels), else in lanes
+        groups: independent groups of channels
+        is_plain: images are plain ``[n, c, h, w]`` (first layers of few channels), else channel-blocked
         target: the machine
         dtype: ``f4`` or ``f8``
         panel: blocks of result channels in a tile; 0 lets `vectors` choose. Packed filters depend on it, so a part of
-            a layer is given that of the whole
+            a layer uses that of the whole
     """
 
     c: int
@@ -54,7 +54,7 @@ class ConvShape(Record):
 
     @property
     def source_lanes(self) -> int:
-        """Channels side by side in the images that are read."""
+        """Channels in a block of the source images."""
         return self.lanes
 
     @property
@@ -85,7 +85,7 @@ class ConvShape(Record):
         return fitting[-1]
 
     def spans(self, vectors: int) -> list[tuple[int, int]]:
-        """First and last input block (excluded) of each panel of `vectors` blocks."""
+        """Return the first and the last input block (excluded) of each panel of `vectors` blocks."""
         per_in, per_out, width = self.c // self.groups, self.k // self.groups, vectors * self.lanes
         spans = []
         for start in range(0, self.k, width):
@@ -94,7 +94,7 @@ class ConvShape(Record):
         return spans
 
     def blocks_read(self, vectors: int) -> int:
-        """Input blocks that every panel of `vectors` blocks reads: those of the panel that touches most."""
+        """Return the input blocks that every panel of `vectors` blocks reads: the most that any panel touches."""
         return max((stop - start for start, stop in self.spans(vectors)), default=0)
 
     @property
@@ -106,7 +106,7 @@ class ConvShape(Record):
         return self.vectors * self.lanes
 
     def pixels(self, columns: int) -> int:
-        """Neighbouring pixels in a tile, for rows of `columns` pixels."""
+        """Return the neighbouring pixels in a tile, for rows of `columns` pixels."""
         return pixels_for(columns, self.vectors, self.target)
 
     @property
@@ -154,12 +154,12 @@ class ConvShape(Record):
 
 
 def sums(target: Target) -> int:
-    """Vector registers that may hold sums: what is left beside the weights and one spread scalar."""
+    """Return the vector registers available for sums, beside the weights and one broadcast scalar."""
     return 28 if target.registers == 32 else 12 if target.fma else 8
 
 
 def pixels_for(columns: int, vectors: int, target: Target) -> int:
-    """The tile width that wastes least: repeated pixels against fewer sums in flight."""
+    """Return the tile width that wastes least: repeated pixels against fewer sums in flight."""
     most = min(max(sums(target) // vectors, 1), 14)
     if columns <= most:
         return max(columns, 1)

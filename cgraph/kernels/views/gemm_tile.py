@@ -1,4 +1,4 @@
-"""How a matrix product is tiled: the register tile by the size of the result, the portions by the caches."""
+"""The tiling of matrix products: the register tile by the size of the result, the portions by the caches."""
 
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import sums
@@ -27,14 +27,14 @@ class GemmTile(Record):
 
 
 def is_near(m: int, k: int, dtype: str) -> bool:
-    """Rows ``[m, k]`` are read where they lie: at 128 rows a product is 1.03 to 1.08 times as fast as from panels."""
+    """Return True if rows ``[m, k]`` are read unpacked: 1.03 to 1.08 times as fast as from panels at 128 rows."""
     return m * k * int(dtype[1:]) <= NEAR_A
 
 
 def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
-    """The tile for a result of `m` x `n` and sums of `k`: few rows leave registers for more columns.
+    """Return the tile for a result of `m` x `n` and sums of `k`: few rows leave registers for more columns.
 
-    One row reads panels of four vectors, or of fewer where that adds fewer columns to the last one.
+    One row reads panels of four vectors, or of fewer if that adds fewer columns to the last panel.
     """
     lanes, limit = target.lanes_of(dtype), sums(target)
     if target.is_gpu:  # a thread a tile: many of them, and panels of one column never overlap
@@ -56,11 +56,11 @@ def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
 
 
 def evenly(total: int, most: int, multiple: int) -> int:
-    """The size of equal portions, of `most` or one `multiple` at the most, that make up `total`."""
+    """Return the size of equal portions of `total`, each of at most `most` (or one `multiple`)."""
     count = max(1, -(-total // max(most, multiple)))
     return round_up(-(-total // count), multiple)
 
 
 def spans(total: int, size: int) -> list[tuple[int, int]]:
-    """(start, length) of the portions of `total`; one empty portion when there is nothing."""
+    """Return (start, length) of the portions of `total`; one empty portion if `total` is 0."""
     return [(i, min(size, total - i)) for i in range(0, total, max(size, 1))] or [(0, 0)]

@@ -1,4 +1,4 @@
-"""Images of either layout, in lanes or plain ``[n, c, h, w]``, as kernels that treat planes alike see them."""
+"""Images of either layout, channel-blocked or plain ``[n, c, h, w]``, as planes."""
 
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
@@ -22,7 +22,7 @@ class Planes(Record):
 
 
 def planes_of(x: Images) -> Planes:
-    """The planes of images in lanes or of a plain view. ValueError when a value shares a block of channels."""
+    """Return the planes of channel-blocked images or of a plain view. ValueError if a value shares a block."""
     if isinstance(x, BlockedView):
         require_whole_blocks(x)
         return Planes(x.n, x.blocks, x.h, x.w, x.origin, x.image, x.plane, x.row, x.lanes)
@@ -32,12 +32,12 @@ def planes_of(x: Images) -> Planes:
 
 
 def is_plane_by_plane(x: Images) -> bool:
-    """Every plane is one channel, as in plain images."""
+    """Return True if every plane is one channel, as in plain images."""
     return not isinstance(x, BlockedView) or x.lanes == 1
 
 
 def same_planes(out: Images, x: Images) -> tuple[Planes, Planes]:
-    """The planes of a result and of its operand. ValueError when layout, images or channels differ."""
+    """Return the planes of a result and of its operand. ValueError if layout, images or channels differ."""
     planes = planes_of(out), planes_of(x)
     if isinstance(out, BlockedView) != isinstance(x, BlockedView):
         raise ValueError("values of one layout are needed, both channel-blocked or both plain. Convert one first")

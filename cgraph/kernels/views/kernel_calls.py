@@ -1,4 +1,4 @@
-"""What a call builder returns when its calls read tables: the calls, and the arrays that must stay alive with them."""
+"""The result of a call builder whose calls read tables: the calls, and the arrays that they need."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ CHUNK_NS = 4000.0  # a chunk lasts at least this long, so that handing it out (a
 
 
 class KernelCalls(Record):
-    """Kernel calls, and the constant tables that their Pointers name as base: the engine keeps those alive."""
+    """Kernel calls, and the constant tables that their Pointers have as base; the engine keeps those alive."""
 
     calls: tuple[Call, ...] = ()
     constants: tuple[np.ndarray, ...] = ()
@@ -21,7 +21,7 @@ class KernelCalls(Record):
 
 
 def join_calls(parts: Sequence[KernelCalls]) -> KernelCalls:
-    """All calls in order, all constants."""
+    """Return all calls in order, and all constants."""
     return KernelCalls(
         tuple(c for p in parts for c in p.calls),
         tuple(a for p in parts for a in p.constants),
@@ -29,9 +29,9 @@ def join_calls(parts: Sequence[KernelCalls]) -> KernelCalls:
 
 
 def chunk_of(tasks: int, nanoseconds: float) -> int:
-    """Tasks handed out at once, for tasks of about `nanoseconds` each: 64 chunks or fewer, serving 2 to 16 threads.
+    """Return the tasks of a chunk, for tasks of about `nanoseconds` each: at most 64 chunks, for 2 to 16 threads.
 
-    Chunks are about equal, so that threads that share them end together.
+    Chunks have about equal sizes, so that threads that share them end together.
     """
     most = max(1, -(-tasks // 64), min(tasks, int(CHUNK_NS / max(nanoseconds, 1.0))))
     count = -(-tasks // most)
@@ -39,5 +39,5 @@ def chunk_of(tasks: int, nanoseconds: float) -> int:
 
 
 def table(values: Sequence[int] | np.ndarray) -> np.ndarray:
-    """A constant table of int64; never empty, so that it has an address."""
+    """Return a constant table of int64; never empty, so that it has an address."""
     return np.ascontiguousarray(values if len(values) else [0], np.int64)

@@ -1,4 +1,4 @@
-"""Arranging views before a call: broadcasting, the order of axes, merging them, and cutting rows into tasks."""
+"""Arrangement of views before a call: broadcasting, the order of axes, merging axes, and division into tasks."""
 
 from collections.abc import Iterable
 from math import prod
@@ -10,7 +10,7 @@ TASK_ELEMENTS = 32768
 
 
 def broadcast(x: View, shape: tuple[int, ...]) -> View:
-    """`x` seen with `shape`, by NumPy's rule: missing axes come first, axes of one element repeat.
+    """Return `x` with `shape`, by NumPy's rule: missing axes come first, axes of one element repeat.
 
     Raises
         ValueError: an axis has neither one element nor as many as `shape`
@@ -24,11 +24,11 @@ def broadcast(x: View, shape: tuple[int, ...]) -> View:
 
 
 class Walk(Record):
-    """Views of one shape, merged and put in the order in which a kernel walks them.
+    """Views of one shape, merged and in the order in which a kernel walks them.
 
     Fields
         views: same shape, fastest axis last, at least two axes (rows and columns)
-        repeated: positions of views of which one vector serves a whole row; their column stride is 0
+        repeated: positions of views that repeat one vector along a row; their column stride is 0
     """
 
     views: tuple[View, ...]
@@ -36,7 +36,7 @@ class Walk(Record):
 
     @property
     def access(self) -> str:
-        """How a kernel reads a row of each view: as `access_of` says, or ``p``, one vector again and again."""
+        """The access to a row of each view: as `access_of`, or ``p`` for a repeated vector."""
         return "".join("p" if i in self.repeated else access_of(v) for i, v in enumerate(self.views))
 
     @property
@@ -48,7 +48,7 @@ class Walk(Record):
         return prod(self.views[0].shape[:-1])
 
     def table(self) -> list[int]:
-        """What the emitters' `walk` reads of the outer axes, fastest first."""
+        """Return the outer axes, fastest first, for the emitters' `walk`."""
         return outer_table(self.views, self.rank)
 
     @property
@@ -58,17 +58,17 @@ class Walk(Record):
 
 
 def axis_table(views: tuple[View, ...], axes: Iterable[int]) -> list[int]:
-    """What the emitters' `walk` reads: for each axis its extent, then its stride in each view; `axes` fastest first."""
+    """Return for each axis its extent, then its stride in each view, for the emitters' `walk`; `axes` fastest first."""
     return [n for axis in axes for n in (views[0].shape[axis], *(v.strides[axis] for v in views))]
 
 
 def outer_table(views: tuple[View, ...], rank: int) -> list[int]:
-    """The same of the first `rank` axes, the last of them first."""
+    """Return `axis_table` of the first `rank` axes, the last of them first."""
     return axis_table(views, range(rank - 1, -1, -1))
 
 
 def merge_axes(views: tuple[View, ...]) -> tuple[View, ...]:
-    """The views with neighbouring axes merged where all of them allow it, and with at least two axes."""
+    """Merge neighbouring axes where all views allow it; the result has at least two axes."""
     shape, strides = collapse(views[0].shape, *(v.strides for v in views))
     missing = max(0, 2 - len(shape))
     if missing:
@@ -77,7 +77,7 @@ def merge_axes(views: tuple[View, ...]) -> tuple[View, ...]:
 
 
 def ascending(views: tuple[View, ...], leader: int) -> tuple[View, ...]:
-    """Walk every axis in the direction in which the view `leader` ascends."""
+    """Return the views with every axis in the direction in which the view `leader` ascends."""
     for axis, (n, step) in enumerate(zip(views[leader].shape, views[leader].strides)):
         if step < 0:
             views = tuple(
@@ -92,23 +92,23 @@ def with_item(items: tuple[int, ...], i: int, value: int) -> tuple[int, ...]:
 
 
 def permute_axes(views: tuple[View, ...], order: list[int]) -> tuple[View, ...]:
-    """Every view with its axes in another order."""
+    """Return every view with its axes in another order."""
     return tuple(
         replace(v, shape=tuple(v.shape[i] for i in order), strides=tuple(v.strides[i] for i in order)) for v in views
     )
 
 
 def by_rows(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
-    """A view of images ``[n, c, h, ...]`` whose rows lie one behind the other: all planes of one, then of the next."""
+    """Return a view of images ``[n, c, h, ...]`` stored row by row: a row of all planes, then the next row."""
     n, planes, count, *row = shape
     rows = contiguous(at, (count, n, planes, *row), dtype)
     return permute_axes((rows,), [1, 2, 0, *range(3, len(shape))])[0]
 
 
 def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
-    """The order for work whose elements do not depend on one another: along the memory of the view `leader`.
+    """Return the order for elementwise work: along the memory of the view `leader`.
 
-    A last axis shorter than a vector gives way to the longest one, when that fills vectors.
+    A last axis shorter than a vector is replaced by the longest one, if that fills vectors.
     """
     views = ascending(views, leader)
 
@@ -125,9 +125,9 @@ def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
 
 
 def repeat_vectors(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
-    """Rows of one vector joined to longer ones: some operands go on through memory, others repeat the vector.
+    """Merge rows of one vector into longer ones: some operands continue through memory, others repeat the vector.
 
-    So lie images in lanes beside values of their channels.
+    This is the case of channel-blocked images with one value per channel.
     """
     if views[0].shape[-1] != lanes or lanes == 1:
         return Walk(views)
@@ -147,18 +147,18 @@ def repeat_vectors(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
 
 
 def access_of(view: View) -> str:
-    """How a kernel reads a row: ``v`` whole vectors, ``s`` one value, ``g`` element by element."""
+    """Return the access to a row: ``v`` whole vectors, ``s`` one value, ``g`` element by element."""
     step = view.strides[-1]
     return "v" if step == view.itemsize else "s" if step == 0 else "g"
 
 
 def streams(views: Iterable[View]) -> list[int | Pointer]:
-    """What the emitters' `listed` reads: address and column stride of each view."""
+    """Return the address and column stride of each view, for the emitters' `stream_list`."""
     return [word for view in views for word in (view.at, view.strides[-1])]
 
 
 class TaskGrid(Record):
-    """Rows and columns cut into tasks; it depends on the shape alone.
+    """The division of rows and columns into tasks; it depends on the shape alone.
 
     Fields
         block: columns of one task
@@ -174,7 +174,7 @@ class TaskGrid(Record):
 
 
 def cut(rows: int, columns: int, elements: int) -> TaskGrid:
-    """Tasks of about `elements` elements; blocks of columns are multiples of 64."""
+    """Return tasks of about `elements` elements; blocks of columns are multiples of 64."""
     if columns >= 2 * elements:
         blocks = -(-columns // elements)
         block = -(-columns // blocks // 64) * 64
@@ -185,7 +185,7 @@ def cut(rows: int, columns: int, elements: int) -> TaskGrid:
 
 
 def without(x: View, axis: int) -> View:
-    """The first slice along `axis`."""
+    """Return the first slice along `axis`."""
     return replace(x, shape=without_axis(x.shape, axis), strides=without_axis(x.strides, axis))
 
 

@@ -1,4 +1,4 @@
-"""Views of matrices as kernels take them: groups of equal products one stride apart, turned the way that suits."""
+"""Views of matrices for kernels: groups of equal products at a constant stride, transposed where that is faster."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -8,7 +8,7 @@ from cgraph.record import Record, replace
 
 
 class Operand(Record):
-    """Matrices one stride apart. Strides in elements: of a matrix (`batch`), a row, a column."""
+    """Matrices at a constant stride. Strides in elements: of a matrix (`batch`), a row, a column."""
 
     at: Pointer
     batch: int
@@ -25,13 +25,13 @@ class Operand(Record):
         return replace(self, row=self.column, column=self.row)
 
     def moved(self, batch: int = 0, row: int = 0, column: int = 0) -> "Operand":
-        """The part that begins at this matrix, row and column."""
+        """Return the part that begins at this matrix, row and column."""
         elements = batch * self.batch + row * self.row + column * self.column
         return replace(self, at=self.at + elements * self.itemsize)
 
 
 class Matrices(Record):
-    """`count` products ``[m, k] @ [k, n]`` of one dtype; a constant side may be held in another."""
+    """`count` products ``[m, k] @ [k, n]`` of one dtype; a constant side may be stored in another."""
 
     dtype: str
     count: int
@@ -45,14 +45,14 @@ class Matrices(Record):
 
     @property
     def transposed(self) -> "Matrices":
-        """The same products by way of ``out.T = b.T @ a.T``."""
+        """The same products as ``out.T = b.T @ a.T``."""
         bias = self.bias.transposed if self.bias else None
         a, b, out = self.b.transposed, self.a.transposed, self.out.transposed
         return replace(self, m=self.n, n=self.m, a=a, b=b, out=out, bias=bias)
 
 
 def each_matrices(out: View, a: View, b: View, bias: View | None) -> Iterator[Matrices]:
-    """Groups of products, not yet turned: one when the batch axes merge, else one for each outer index."""
+    """Yield groups of products, not yet transposed: one if the batch axes merge, else one per outer index."""
     if not out.size:
         return
     views = [a, b, out, *([bias] if bias else [])]
@@ -65,14 +65,14 @@ def each_matrices(out: View, a: View, b: View, bias: View | None) -> Iterator[Ma
 
 
 def operand(v: View, index: tuple[int, ...], steps: tuple[int, ...]) -> Operand:
-    """The matrices of `v` at an outer index; `steps` are bytes along each batch axis."""
+    """Return the matrices of `v` at an outer index; `steps` are bytes along each batch axis."""
     at = v.at + sum(i * step for i, step in zip(index, steps))
     batch, row, column = (s // v.itemsize for s in (steps[-1] if steps else 0, *v.strides[-2:]))
     return Operand(at, batch, row, column, v.dtype)
 
 
 def merge_batch(x: Matrices) -> Matrices:
-    """Matrices that share `b` and follow one another are one tall matrix."""
+    """Merge contiguous matrices that share `b` into one tall matrix."""
     rows = [x.a, x.out, *([x.bias] if x.bias else [])]
     if x.count == 1 or x.b.batch or (x.m > 1 and any(y.batch != x.m * y.row for y in rows)):
         return x
@@ -81,7 +81,7 @@ def merge_batch(x: Matrices) -> Matrices:
 
 
 def orient(x: Matrices) -> Matrices:
-    """Rows of the result side by side where possible; one row against rows of `b` is a column of dot products."""
+    """Make rows of the result contiguous if possible; one row times rows of `b` becomes a column of dot products."""
     if x.m == 1 and x.n > 1:
         as_dot = x.b.row == 1 and x.b.column != 1 and x.a.column == 1
         return x.transposed if as_dot or x.out.column != 1 else x

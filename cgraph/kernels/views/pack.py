@@ -1,5 +1,6 @@
-"""Constants in the order in which kernels read them. NumPy, some panels at a time: nothing as large as a layer is made
-beside the result, and pages of a mapped file are forgotten as they are read.
+"""Packing of constants into the order in which kernels read them, with NumPy, a few panels at a time.
+
+No temporary is as large as a layer, and pages of a mapped file are released after reading.
 """
 
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ from cgraph.kernels.views.conv_shape import ConvShape
 
 
 def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``; zero
-    beyond the channels. Filters that are held in half precision stay so.
+    """Pack filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``.
+
+    Entries beyond the channels are zero. Half-precision filters keep their dtype.
     """
     width = shape.panel_channels
     dtype = filters.dtype if filters.dtype.itemsize == 2 else np.dtype(shape.dtype)
@@ -28,8 +30,9 @@ def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = 
 def runs_of(
     filters: np.ndarray, scale: np.ndarray | None, width: int, several: bool
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """The first filter and the scaled filters of each run of panels: about a `PIECE` of whole ones where several may
-    be taken at once, then what is left for a last one.
+    """Yield the first filter and the scaled filters of each run of panels.
+
+    A run has about a `PIECE` of whole panels if `several` allows it; the last run has the remaining filters.
     """
     whole = len(filters) // width * width
     panels = max(PIECE // max(filters[:width].nbytes, 1), 1) if several else 1
@@ -41,7 +44,7 @@ def runs_of(
 
 
 def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
-    """Filters ``[panels * count, c, r, s]`` into ``[panels, steps, unroll, panel channels]``, `count` of each panel."""
+    """Pack filters ``[panels * count, c, r, s]`` as ``[panels, steps, unroll, panel channels]``, `count` per panel."""
     panels, steps, _, width = out.shape
     count, c, taps = len(dense) // panels, dense.shape[1], shape.window.taps
     if shape.is_plain:
@@ -59,7 +62,7 @@ def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
 
 
 def spread_groups(shape: ConvShape, filters: np.ndarray, panel: int) -> np.ndarray:
-    """The filters of a panel over all the channels that the panel reads: zero outside each filter's own group."""
+    """Return the filters of a panel over all its input channels, zero outside each filter's own group."""
     starts, blocks = shape.panel_blocks
     per_in, per_out = shape.c // shape.groups, shape.k // shape.groups
     dense = np.zeros((len(filters), blocks * shape.lanes, *shape.window.kernel), filters.dtype)
@@ -71,7 +74,7 @@ def spread_groups(shape: ConvShape, filters: np.ndarray, panel: int) -> np.ndarr
 
 
 def pack_bias(shape: ConvShape, bias: np.ndarray) -> np.ndarray:
-    """A bias ``[k]`` with zeros up to the last panel's end."""
+    """Return a bias ``[k]`` padded with zeros to the last panel's end."""
     out = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     out[: shape.k] = bias.ravel()
     return out

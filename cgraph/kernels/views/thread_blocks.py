@@ -1,4 +1,4 @@
-"""Calls of kernels that are written for blocks of a GPU's threads."""
+"""Dispatch to kernels that are written for blocks of a GPU's threads."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,5 +7,5 @@ from cgraph.kernels.target import Target
 
 
 def in_blocks(target: Target, calls: Callable[..., Any], *args: Any) -> Any:
-    """Return ``calls(*args)`` on a target with blocks of threads. None elsewhere, or where the kernels do not fit."""
+    """Return ``calls(*args)`` on a target with blocks of threads; None elsewhere, or if the views do not fit."""
     return calls(*args) if target.has_blocks else None

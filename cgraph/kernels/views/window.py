@@ -1,4 +1,4 @@
-"""How a filter or a pooling window moves over an image."""
+"""The geometry of a filter or pooling window over an image."""
 
 from cgraph.record import Record
 
@@ -30,18 +30,18 @@ class Window(Record):
 
     @property
     def is_point(self) -> bool:
-        """One tap, stride 1, no padding: pixels do not meet."""
+        """True for one tap, stride 1, no padding: every pixel is independent."""
         return self.taps == 1 and self.stride == (1, 1) and self.pad == (0, 0, 0, 0)
 
     def result(self, h: int, w: int) -> tuple[int, int]:
-        """Rows and columns of the result for an image of `h` x `w` pixels; 0 where the window does not fit."""
+        """Return the rows and columns of the result for an `h` x `w` image; 0 if the window does not fit."""
         (down, across), (top, left, bottom, right) = self.extent, self.pad
         rows = (h + top + bottom - down) // self.stride[0] + 1
         columns = (w + left + right - across) // self.stride[1] + 1
         return max(rows, 0), max(columns, 0)
 
     def halo(self, h: int, w: int) -> tuple[int, int, int, int]:
-        """The rows and columns that windows read beyond an image of `h` x `w`: ``(top, left, bottom, right)``."""
+        """Return the rows and columns that windows read beyond an `h` x `w` image: ``(top, left, bottom, right)``."""
         p, q = self.result(h, w)
         last_row = (p - 1) * self.stride[0] + self.extent[0] - self.pad[0]
         last_column = (q - 1) * self.stride[1] + self.extent[1] - self.pad[1]

@@ -1,4 +1,4 @@
-"""The views that windows and groups of channels are, and what is computed over them."""
+"""Views of windows and of groups of channels, and a program over them."""
 
 from math import prod
 
@@ -11,31 +11,31 @@ PLACE = np.dtype("int32")
 
 
 def select_matches(dtype: str) -> Program:
-    """Operand 0 where operands 1 and 2, places, are equal, else 0."""
+    """Return a program: operand 0 where the indices in operands 1 and 2 are equal, else 0."""
     m = Trace()
     code = code_of(PLACE)
     return m.program(m.where(m.eq(m.load(1, code), m.load(2, code)), m.load(0, dtype), m.const(0, dtype)))
 
 
 def window_places(window: tuple[int, ...]) -> View:
-    """The position of each element of a window, in C order."""
+    """Return the index of each element of a window, in C order."""
     numbers = np.arange(prod(window), dtype=PLACE)
     return contiguous(Pointer(numbers), window, code_of(PLACE))
 
 
 def split_axis(x: View, axis: int, groups: int) -> View:
-    """An axis as groups and what is in one."""
+    """Return the view with an axis split into groups and their elements."""
     n, step = x.shape[axis] // groups, x.strides[axis]
     shape = (*x.shape[:axis], groups, n, *x.shape[axis + 1 :])
     return View(x.at, shape, (*x.strides[:axis], n * step, step, *x.strides[axis + 1 :]), x.dtype)
 
 
 def reorder_axes(x: View, order: tuple[int, ...]) -> View:
-    """The view with its axes in another order."""
+    """Return the view with its axes in another order."""
     return View(x.at, tuple(x.shape[i] for i in order), tuple(x.strides[i] for i in order), x.dtype)
 
 
 def repeat_axes(x: View, axis: int, *lengths: int) -> View:
-    """New axes from `axis` on, along which the view repeats."""
+    """Return the view with new axes from `axis` on, along which it repeats."""
     shape = (*x.shape[:axis], *lengths, *x.shape[axis:])
     return View(x.at, shape, (*x.strides[:axis], *(0 for _ in lengths), *x.strides[axis:]), x.dtype)

@@ -1,1 +1,1 @@
-"""The kernel family `walk`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Walks over arrays of any rank, shared by many families."""

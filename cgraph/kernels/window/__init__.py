@@ -1,1 +1,1 @@
-"""The kernel family `window`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Pooling, its gradient, depthwise convolution and resizing in blocks of a GPU's threads."""

@@ -1,1 +1,1 @@
-"""The kernel family `winograd`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""Winograd convolution F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) on channel-blocked images."""

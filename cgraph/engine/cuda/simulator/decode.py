@@ -1,7 +1,7 @@
-"""Each instruction as a Python function of a run: what it reads and writes is looked up once, when a kernel is loaded.
+"""PTX instructions as Python functions of a run; operands are resolved once, when a kernel is loaded.
 
-All threads of a run take an instruction together, as NumPy operations over arrays with one element a thread; `run.mask`
-says which of them are there.
+All threads of a run execute an instruction together, as NumPy operations over arrays with one element for each thread;
+`run.mask` selects the active threads.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ U4, U8, PREDICATE = np.dtype("u4"), np.dtype("u8"), np.dtype(bool)
 
 
 def decode(i: Instruction, kernel: PtxKernel) -> Do:
-    """What an instruction that is no branch does to a run. Fault for one that is not known."""
+    """Return the effect of an instruction that is not a branch. Fault if the simulator does not know it."""
     if i.guard:
         raise Fault(f"a guard before an instruction that is not a branch: {i.line}")
     if i.name in MAKERS:
@@ -49,7 +49,7 @@ def one_ufunc(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def on_pairs(i: Instruction) -> Do:
-    """Two numbers of 16 bits in each register."""
+    """Apply an operation to two 16-bit numbers in each register."""
     f, half = meaning.UFUNCS[i.name], dtype_of(i.kind.removesuffix("x2"))
     out, *xs = i.operands
 
@@ -66,7 +66,7 @@ def one_function(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def apply(out: str, f: Callable, xs: list[tuple[str, np.dtype]]) -> Do:
-    """``out = f(*xs)``, whatever dtype `f` gives."""
+    """Return ``out = f(*xs)``, with the dtype that `f` returns."""
 
     def do(run: Any) -> None:
         run.put(out, f(*(run.values[x] for x in xs)))
@@ -75,7 +75,7 @@ def apply(out: str, f: Callable, xs: list[tuple[str, np.dtype]]) -> Do:
 
 
 def with_carry(i: Instruction, kernel: PtxKernel) -> Do:
-    """Sums and differences of long integers, word by word."""
+    """Return a sum or difference of long integers, word by word."""
     out, *xs = i.operands
     dtype = np.dtype(f"u{int(i.kind[1:]) // 8}")
     takes, down = i.name.endswith("c"), i.name.startswith("sub")
@@ -93,7 +93,7 @@ def with_carry(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def move(i: Instruction, kernel: PtxKernel) -> Do:
-    """Also from and to the parts of a wide register."""
+    """Return a move, also from and to the parts of a wide register."""
     out, x = i.operands
     dtype = dtype_of(i.kind)
     if out[0] == "{":
@@ -144,7 +144,7 @@ def shift(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def product(i: Instruction, kernel: PtxKernel) -> Do:
-    """``mul`` and ``mad``."""
+    """Return ``mul`` or ``mad``."""
     out, *xs = i.operands
     dtype = dtype_of(i.kind)
     f = meaning.PRODUCT[i.modifiers[0]]
@@ -155,7 +155,7 @@ def product(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def fused_multiply_add(i: Instruction, kernel: PtxKernel) -> Do:
-    """``fma``: one rounding."""
+    """Return ``fma``, which rounds once."""
     out, *xs = i.operands
     dtype = dtype_of(i.kind)
 
@@ -192,7 +192,7 @@ def permute(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def shuffle(i: Instruction, kernel: PtxKernel) -> Do:
-    """``shfl.sync``: what another lane of the warp holds."""
+    """Return ``shfl.sync``: read a register of another lane of the warp."""
     if i.modifiers[1] != "bfly":
         raise Fault(f"a shuffle that is not simulated: {i.line}")
     out, x, mask = i.operands[0].split("|")[0], i.operands[1], int(i.operands[2])
@@ -210,7 +210,7 @@ def shuffle(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def address(operand: str) -> tuple[tuple[str, np.dtype], int]:
-    """What an operand in brackets names: a register or symbol, and the bytes behind it."""
+    """Return the register or symbol of an operand in brackets, and the byte offset from it."""
     name, _, plus = operand[1:-1].partition("+")
     return (name, np.dtype("i8")), int(plus or 0)
 
@@ -231,7 +231,7 @@ def load(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 def parameter(i: Instruction, kernel: PtxKernel) -> Do:
-    """A load whose address is known: the same value for all threads."""
+    """Return a load from a fixed address: the same value for all threads."""
     (name, _), plus = address(i.operands[1])
     if name not in kernel.symbols:
         return load(i, kernel)
@@ -265,7 +265,7 @@ def store_any(i: Instruction, kernel: PtxKernel) -> Do:
 
 
 class Values(dict):
-    """Registers, symbols and constants as arrays by (text, dtype). Changes: made when first asked for."""
+    """Registers, symbols and constants as arrays by (text, dtype). Mutable: entries are created at first use."""
 
     def __init__(
         self, kernel: PtxKernel, threads: int, special: dict[str, np.ndarray], symbols: dict[str, int]
@@ -289,7 +289,7 @@ class Values(dict):
         return value
 
     def register(self, name: str) -> np.ndarray:
-        """The bits of a register, an element a thread."""
+        """Return the bits of a register, one element for each thread."""
         if name in self.special:
             return self.special[name]
         if name not in self.registers:

@@ -1,9 +1,9 @@
-"""Runs PTX text on the processor, all threads of a launch in step: the text is the very one that a GPU's driver gets.
+"""Launches of PTX text on the CPU, all threads in step: the same text that a GPU's driver receives.
 
-Where threads have gone different ways, those at the earliest basic block go first, so they meet again behind a branch.
-Found, and raised as `Fault` with the PTX line: accesses outside every allocation or misaligned; races, within a block
-and between blocks; shared memory that nobody wrote; barriers that not all threads of a block reach; shuffles without
-the whole warp; instructions that are not known. Not simulated: time, caches, fences, asynchronous copies, mma.
+Where threads diverge, those at the earliest basic block run first, so that they meet again after a branch. The
+simulator raises `Fault` with the PTX line for: accesses outside every allocation or misaligned; races within a block
+and between blocks; reads of shared memory before any write; barriers that not all threads of a block reach; shuffles
+without the whole warp; unsupported instructions. Not simulated: time, caches, fences, asynchronous copies, mma.
 """
 
 from typing import Any
@@ -45,18 +45,18 @@ class SimulatedKernel:
 
 
 class Simulator:
-    """A simulated device. Changes: memory; launches are counted."""
+    """A simulated device. Mutable: memory; launches are counted."""
 
     def __init__(self) -> None:
         self.memory = Memory()
         self.launches = 0
 
     def load(self, text: str, symbol: str) -> SimulatedKernel:
-        """The kernel `symbol` of a PTX module."""
+        """Return the kernel `symbol` of a PTX module."""
         return SimulatedKernel(text, symbol, self.memory)
 
     def launch(self, loaded: SimulatedKernel, blocks: int, words: np.ndarray, tasks: int) -> None:
-        """Run `blocks` blocks of a kernel: the int64 `words` by value, then the number of tasks."""
+        """Run `blocks` blocks of a kernel with the int64 `words` by value, then the number of tasks."""
         kernel = loaded.kernel
         param = np.zeros(kernel.param_nbytes, np.uint8)
         param[: words.nbytes] = words.view(np.uint8)
@@ -69,14 +69,14 @@ class Simulator:
 
 
 class BlockRun:
-    """Some blocks of a launch under way. Changes: registers, arrays, and where each thread is.
+    """Some blocks of a launch in progress. Mutable: registers, arrays, and the position of each thread.
 
     Fields
-        threads: how many there are
-        mask: which of them take the present instruction; True is all
+        threads: their number
+        mask: the threads that execute the present instruction; True means all
         values: registers and constants
         carry: the carry of each thread
-        prepared: what instructions keep from one time to the next
+        prepared: state that instructions reuse between executions
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class BlockRun:
         self.end = len(kernel.blocks)
 
     def go(self) -> None:
-        """Until every thread has returned."""
+        """Run until every thread has returned."""
         while self._next_threads():
             number = int(self.at[self.lanes][0])
             for do, line in self.loaded.steps[number]:
@@ -116,7 +116,7 @@ class BlockRun:
 
     # -- which threads go on --------------------------------------------------------------------------------------
     def _next_threads(self) -> bool:
-        """Choose the threads at the earliest block; False when all have returned."""
+        """Select the threads at the earliest block; return False if all have returned."""
         at = np.where(self.waiting, self.end, self.at)
         first = at.min()
         if first == self.end:
@@ -129,7 +129,7 @@ class BlockRun:
         return True
 
     def _pass_barrier(self) -> None:
-        """Let all blocks go on, when all threads of each stand at one barrier."""
+        """Release all blocks if all threads of each wait at one barrier."""
         at = self.at.reshape(-1, self.loaded.kernel.threads)
         if (at != at[:, :1]).any():
             raise Fault(f"a barrier that not all threads of a block reach; {self.loaded.kernel.symbol}")
@@ -137,7 +137,7 @@ class BlockRun:
         self.waiting[:] = False
 
     def _leave(self, number: int) -> None:
-        """Where the threads go from the end of a basic block."""
+        """Move the threads from the end of a basic block to the next one."""
         block = self.loaded.kernel.blocks[number]
         last = block[-1] if block and block[-1].name in BRANCHES else None
         to: Any = number + 1
@@ -156,7 +156,7 @@ class BlockRun:
 
     # -- registers and memory -------------------------------------------------------------------------------------
     def put(self, name: str, value: Any) -> None:
-        """Write a register where `mask` holds; `value` has an element for each thread, or is one for all."""
+        """Write a register of the threads in `mask`; `value` has an element for each thread, or one for all."""
         register = self.values.register(name)
         np.copyto(register, bits(value, register.dtype), where=self.mask, casting="unsafe")
 
@@ -166,11 +166,13 @@ class BlockRun:
         register[self.lanes] = bits(value, register.dtype)
 
     def active(self, x: Any) -> Any:
-        """The elements of the active threads."""
+        """Return the elements of the active threads."""
         return x[self.lanes] if np.ndim(x) else x
 
     def places(self, base: tuple, plus: int, nbytes: int, write: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The memory that addresses lie in, and the byte of it for each active thread; Fault outside of it."""
+        """Return the memory that addresses lie in, and the byte offset for each active thread. Fault outside of all
+        memory.
+        """
         addresses = self.values[base]
         at = (self.active(addresses) if addresses.ndim else np.full(self.threads, addresses)[self.lanes]) + plus
         if (at & (nbytes - 1)).any():
@@ -193,7 +195,7 @@ class BlockRun:
         return memory, at
 
     def _own_memory(self, start: int) -> tuple[np.ndarray, int]:
-        """A kernel's own memory by its first address, and the bytes that a thread sees of it."""
+        """Return a kernel's own memory by its first address, and the bytes that one thread can address."""
         kernel = self.loaded.kernel
         if start == SHARED:
             return self.shared, kernel.shared_nbytes
@@ -202,7 +204,7 @@ class BlockRun:
         return self.param, kernel.param_nbytes if start == PARAM else 0
 
     def _watch_shared(self, at: np.ndarray, nbytes: int, write: bool) -> None:
-        """Races in shared memory, and reads of what nobody wrote."""
+        """Check shared memory for races, and for reads before any write."""
         if nbytes < WORD:
             return
         stamps = self.stamp[self.lanes]
@@ -217,7 +219,7 @@ class BlockRun:
 
 
 def bits(value: Any, dtype: np.dtype) -> Any:
-    """A value as the bits of a register: floats as they are stored, narrower integers by value."""
+    """Return a value as the bits of a register: floats by their bits, narrower integers by value."""
     if value.dtype.itemsize == dtype.itemsize and value.dtype != dtype:
         return value.view(dtype)
     return value

@@ -1,6 +1,6 @@
-"""What PTX instructions compute, as functions of arrays over threads.
+"""Reference implementations of PTX instructions, as functions of arrays over threads.
 
-Floats round to nearest, nothing is flushed to zero. ``fma`` rounds once: it is the processor's own, by a kernel.
+Floats round to nearest; nothing is flushed to zero. ``fma`` rounds once: a kernel uses the CPU's own instruction.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 
 
 def divide(a, b):
-    """Truncating division of integers; all ones for a zero divisor."""
+    """Divide, truncating integers; a zero divisor gives all ones."""
     if a.dtype.kind == "f":
         return a / b
     safe = np.where(b == 0, b.dtype.type(1), b)
@@ -36,14 +36,14 @@ def shift_left(a, by):
 
 
 def shift_right(a, by):
-    """Fills with the sign of signed numbers, with zeros otherwise."""
+    """Shift right; fill with the sign of signed numbers, with zeros otherwise."""
     width = 8 * a.dtype.itemsize
     moved = a >> np.minimum(by, width - 1).astype(a.dtype)
     return moved if a.dtype.kind == "i" else np.where(by >= width, a.dtype.type(0), moved)
 
 
 def high_product(a, b):
-    """The upper half of the product of two integers."""
+    """Return the upper half of the product of two integers."""
     if a.dtype.itemsize == 4:
         double = np.dtype(f"{a.dtype.kind}8")
         return (a.astype(double) * b.astype(double) >> double.type(32)).astype(a.dtype)
@@ -64,14 +64,14 @@ def wide_product(a, b):
 
 
 def bit_field(a, at, count):
-    """`count` bits from bit `at` on."""
+    """Return `count` bits from bit `at` on."""
     width = a.dtype.type(8 * a.dtype.itemsize)
     at, count = at.astype(a.dtype), count.astype(a.dtype)
     return (a << (width - at - count)) >> (width - count)
 
 
 def leading_zeros(a):
-    """Zero bits before the highest bit that is set."""
+    """Count the zero bits before the highest set bit."""
     count, left = np.zeros(np.shape(a), np.uint32), a.copy()
     for step in (32, 16, 8, 4, 2, 1):
         if step < 8 * a.dtype.itemsize:
@@ -82,7 +82,7 @@ def leading_zeros(a):
 
 
 def permute_bytes(a, b, selector):
-    """Bytes picked from the eight of two words, by the digits of a selector."""
+    """Select bytes of two words by the digits of a selector."""
     if (selector & 0x8888).any():
         raise Fault("prmt that repeats signs is not simulated")
     pool = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
@@ -94,7 +94,7 @@ def permute_bytes(a, b, selector):
 
 
 def convert(x, to: np.dtype, how: str):
-    """`cvt`: floats to integers saturate, NaN gives 0."""
+    """Convert as ``cvt``: floats to integers saturate, NaN gives 0."""
     x = ROUND[how](x) if how in ROUND and x.dtype.kind == "f" else x
     if x.dtype.kind != "f" or to.kind == "f":
         return x.astype(to)

@@ -1,7 +1,7 @@
-"""The memory that simulated kernels see: what is allocated, and which thread touched which word when.
+"""Memory of simulated kernels: allocations, and a record of which thread touched which word when.
 
-Device memory starts as 0xFF bytes (NaN). `Watch` finds races: two threads at one word, one of them writing, without a
-barrier between them; threads of different blocks never have one. Accesses of less than a word are not watched.
+Device memory starts as 0xFF bytes (NaN). `Watch` detects races: two threads access one word, one of them writes, and no
+barrier separates them; none ever separates threads of different blocks. Accesses of less than a word are not watched.
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ SEVERAL_BLOCKS = SEVERAL_THREADS | ((1 << BLOCK_BITS) - 1) << BLOCK_AT
 
 
 class Watch:
-    """Who last wrote and read each word of some memory. Changes: with every access."""
+    """The last writer and reader of each word of some memory. Mutable: every access."""
 
     def __init__(self, words: int) -> None:
         self.written, self.read = np.zeros(words, np.int64), np.zeros(words, np.int64)
 
     def loaded(self, words: np.ndarray, stamps: np.ndarray) -> None:
-        """These threads read these words. Fault when another one has written them."""
+        """Record reads of these words by these threads. Fault if another thread has written them."""
         if in_conflict(self.written[words], stamps).any():
             raise Fault("a race: another thread wrote this word")
         before = self.read[words]
@@ -40,7 +40,7 @@ class Watch:
             self.read[words[far]] = stamps[far] | SEVERAL_BLOCKS
 
     def stored(self, words: np.ndarray, stamps: np.ndarray) -> None:
-        """These threads write these words. Fault when another one has written or read them, or does so now."""
+        """Record writes of these words. Fault if another thread wrote or read them, or writes them now."""
         if in_conflict(self.written[words], stamps).any() or in_conflict(self.read[words], stamps).any():
             raise Fault("a race: another thread used this word")
         self.written[words] = stamps
@@ -49,18 +49,18 @@ class Watch:
 
 
 def in_conflict(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Another thread, the same launch, and no barrier between."""
+    """Return True for stamps of another thread in the same launch without a barrier between."""
     apart = old ^ new
     return ((apart > 0) & (apart < 1 << THREAD_BITS)) | ((apart >= 1 << BLOCK_AT) & (apart < 1 << LAUNCH_AT))
 
 
 class Memory:
-    """Device memory. Changes: allocations come and go, bytes are written.
+    """Device memory. Mutable: allocations come and go, bytes are written.
 
     Fields
         data: the bytes, from address `DEVICE` on
-        owned: which bytes are allocated
-        unwatched: which words many threads may write
+        owned: the bytes that are allocated
+        unwatched: the words that many threads may write
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Memory:
         self._end = 0
 
     def take(self, nbytes: int, watched: bool = True) -> int:
-        """The address of new memory, 256-byte aligned; `watched` is False where many threads may write one word."""
+        """Return the address of new memory, 256-byte aligned. `watched` is False if many threads may write one word."""
         start = self._end
         self._end = round_up(start + max(nbytes, 1), GAP) + GAP
         if self._end > len(self.data):
@@ -81,25 +81,25 @@ class Memory:
         return DEVICE + start
 
     def free(self, address: int) -> None:
-        """Give memory back; from now on nobody may touch it."""
+        """Release memory; later accesses are faults."""
         start = address - DEVICE
         self.owned[start : start + self._sizes.pop(address)] = False
 
     def bytes_at(self, address: int, nbytes: int) -> np.ndarray:
-        """Allocated bytes as an array over them, for copies from and to the host."""
+        """Return allocated bytes as an array, for copies from and to the host."""
         start = address - DEVICE
         if nbytes and (start < 0 or start + nbytes > len(self.owned) or not self.owned[start : start + nbytes].all()):
             raise Fault(f"a copy of {nbytes} bytes outside every allocation")
         return self.data[start : start + nbytes]
 
     def check(self, at: np.ndarray, size: int) -> None:
-        """Refuse accesses of `size` bytes from these offsets on that are not inside what is allocated."""
+        """Raise Fault for accesses of `size` bytes at these offsets that are outside the allocations."""
         inside = at.min() >= 0 and at.max() <= len(self.owned) - size
         if not (inside and self.owned[at].all() and self.owned[at + (size - 1)].all()):
             raise Fault("outside every allocation")
 
     def touch(self, at: np.ndarray, size: int, stamps: np.ndarray, write: bool) -> None:
-        """Tell the watch of accesses of `size` bytes."""
+        """Record accesses of `size` bytes with the watch."""
         if size < WORD:
             return
         first = at // WORD

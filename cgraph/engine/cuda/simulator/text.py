@@ -1,4 +1,4 @@
-"""PTX text, as LLVM writes it, taken apart: basic blocks of instructions, registers, the sizes of a kernel's arrays.
+"""Parser of PTX text as LLVM writes it: basic blocks of instructions, registers, the sizes of a kernel's arrays.
 
 Source: NVIDIA, Parallel Thread Execution ISA 8.0.
 """
@@ -26,16 +26,16 @@ OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
 
 
 class Fault(Exception):
-    """What a GPU would do wrong, or what this simulator does not know."""
+    """An error that a GPU would make, or an instruction that this simulator does not support."""
 
 
 class Instruction(Record, eq=False):
-    """One line.
+    """One line of PTX.
 
     Fields
         guard: the predicate register before it, with ``@`` and perhaps ``!``; empty without one
         name, modifiers: ``add.rn.f32`` is ``add`` with ``rn`` and ``f32``
-        operands: as they stand in the text
+        operands: as in the text
         line: the text, for messages
     """
 
@@ -47,17 +47,17 @@ class Instruction(Record, eq=False):
 
     @property
     def kind(self) -> str:
-        """The last modifier, as a rule the type."""
+        """The last modifier, usually the type."""
         return self.modifiers[-1] if self.modifiers else ""
 
 
 class PtxKernel(Record, eq=False):
-    """A kernel's text.
+    """A parsed kernel.
 
     Fields
         threads: of a block
-        blocks: basic blocks, in order; the last instruction may be a branch, a barrier or a return
-        labels: the number of the block that follows a label
+        blocks: basic blocks in order; the last instruction may be a branch, a barrier or a return
+        labels: the number of the block after each label
         widths: bytes of a register, by its name without digits; 0 for predicates
         symbols: addresses of the kernel's parameters and arrays
         constants: bytes of the module's constant arrays, by name
@@ -76,7 +76,7 @@ class PtxKernel(Record, eq=False):
     local_nbytes: int
 
     def parameter_offset(self, name: str) -> int:
-        """Bytes from the first parameter to the one that is called `name`."""
+        """Return the bytes from the first parameter to the parameter `name`."""
         return self.symbols[name] - PARAM
 
     def width(self, register: str) -> int:
@@ -84,7 +84,7 @@ class PtxKernel(Record, eq=False):
 
 
 def kernel_of(text: str, symbol: str) -> PtxKernel:
-    """The kernel `symbol` of a module."""
+    """Return the kernel `symbol` of a module."""
     at = text.index(f".entry {symbol}(")
     start = text.index("{", at)
     head, body = text[at:start], text[start + 1 : text.index("\n}", start)]
@@ -109,7 +109,7 @@ def kernel_of(text: str, symbol: str) -> PtxKernel:
 
 
 def parameters(head: str) -> tuple[dict[str, int], int]:
-    """The address of each parameter, and the bytes of all."""
+    """Return the address of each parameter, and the bytes of all."""
     symbols, nbytes = {}, 0
     for name, count in PARAMETER.findall(head):
         symbols[name] = PARAM + nbytes
@@ -118,7 +118,7 @@ def parameters(head: str) -> tuple[dict[str, int], int]:
 
 
 def own_arrays(text: str) -> tuple[dict[str, int], dict[str, int]]:
-    """The address of each array in shared and local memory, and the bytes of both."""
+    """Return the address of each array in shared and local memory, and the bytes of both."""
     symbols, sizes = {}, {"shared": 0, "local": 0}
     for space, align, name, count in ARRAY.findall(text):
         start = round_up(sizes[space], int(align))
@@ -128,12 +128,12 @@ def own_arrays(text: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def initial(values: str, nbytes: int) -> bytes:
-    """The bytes of a constant array; those that are not written are 0."""
+    """Return the bytes of a constant array; bytes that the text omits are 0."""
     return bytes(map(int, values.split(","))).ljust(nbytes, b"\0")
 
 
 def basic_blocks(body: str) -> tuple[tuple[tuple[Instruction, ...], ...], dict[str, int]]:
-    """Runs of instructions that are entered at their first and left at their last, and the labels before them."""
+    """Return the basic blocks of a kernel, and the labels before them."""
     blocks: list[list[Instruction]] = [[]]
     labels: dict[str, int] = {}
     for raw in body.split("\n"):
@@ -161,12 +161,12 @@ def instruction(line: str) -> Instruction:
 
 
 def dtype_of(kind: str) -> np.dtype:
-    """NumPy's dtype of a PTX type."""
+    """Return NumPy's dtype of a PTX type."""
     return np.dtype(bool) if kind == "pred" else np.dtype(f"{LETTERS[kind[0]]}{int(kind[1:]) // 8}")
 
 
 def constant_of(text: str, dtype: np.dtype) -> Any:
-    """A number in the text (floats are written by their bits) as a value of `dtype`."""
+    """Return a number in the text (floats are written by their bits) as a value of `dtype`."""
     if text[:2] in ("0f", "0d"):
         number = np.array(struct.unpack(">f" if text[1] == "f" else ">d", bytes.fromhex(text[2:]))[0])
         number = number.astype(np.float32 if text[1] == "f" else np.float64)
@@ -179,5 +179,5 @@ def constant_of(text: str, dtype: np.dtype) -> Any:
 
 
 def parts_of(operand: str) -> list[str]:
-    """The registers of an operand, which may be a vector in braces."""
+    """Return the registers of an operand, which may be a vector in braces."""
     return [x.strip() for x in operand.strip("{}").split(",")]
