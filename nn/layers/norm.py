@@ -99,7 +99,7 @@ def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
 
 
 class RMSNorm(Norm):
-    """Divides the last axis by its root mean square and scales it. Source: Zhang and Sennrich 2019, arXiv:1910.07467."""
+    """Divides the last axis by its root mean square, and scales. Source: Zhang and Sennrich 2019, arXiv:1910.07467."""
 
     features: int
     eps: float = 1e-5

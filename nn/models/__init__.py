@@ -1,4 +1,4 @@
-"""Known networks, one file each. Every function takes `weights`: a seed, ``"zeros"``, or None for none."""
+"""Published networks, one file each. Every function takes `weights`: a seed, ``"zeros"``, or None for none."""
 
 from nn.models.blazeface import BlazeFace, blazeface
 from nn.models.decoder import Decoder, DecoderBlock, gpt, llama

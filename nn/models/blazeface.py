@@ -1,5 +1,5 @@
-"""BlazeFace: finds faces and six points on each. The front camera's network sees 128×128 pixels and large faces, the
-back camera's 256×256 and smaller ones too.
+"""BlazeFace: a detector of faces with six points on each. The front camera's network takes 128×128 pixels and detects
+large faces, the back camera's takes 256×256 and detects smaller ones too.
 
 Source: Bazarevsky et al. 2019, arXiv:1907.05047; MediaPipe's face_detection_front and face_detection_back for sizes.
 """
@@ -19,14 +19,14 @@ BACK_FIRST = (*((24, 1),) * 7, (24, 2), *((24, 1),) * 7, (48, 2), *((48, 1),) * 
 BACK_SECOND = ((96, 2),)
 """Result channels and stride of the blocks before and after the first heads."""
 NUMBERS = 16
-"""Per anchor: centre, size, and six points."""
+"""Numbers per anchor: centre, size, and six points."""
 
 
 class BlazeBlock(Layer):
-    """Depthwise 3×3 and pointwise convolution beside x, whose channels are filled up with zeros.
+    """Depthwise 3×3 and pointwise convolution, plus x, whose channels are padded with zeros.
 
     Fields
-        residual: x is added
+        residual: add x
     """
 
     inputs: int
@@ -54,6 +54,7 @@ class BlazeBlock(Layer):
 
 
 def blocks(before: int, sizes: tuple[tuple[int, int], ...], residual: bool = True) -> tuple[BlazeBlock, ...]:
+    """Return blocks of result channels and strides."""
     parts = []
     for channels, stride in sizes:
         parts.append(BlazeBlock(before, channels, stride, residual))
@@ -104,10 +105,10 @@ class BlazeFace(Layer):
 
 
 def per_anchor(x: Node, numbers: int) -> Node:
-    """Maps ``[n, anchors * numbers, h, w]`` as rows ``[n, h * w * anchors, numbers]``."""
+    """Return maps ``[n, anchors * numbers, h, w]`` as rows ``[n, h * w * anchors, numbers]``."""
     return cg.reshape(cg.transpose(x, (0, 2, 3, 1)), (x.shape[0], -1, numbers))
 
 
 def blazeface(weights: int | str | None = 0, back: bool = False) -> BlazeFace:
-    """BlazeFace with random weights of this seed, or as `initialise` says."""
+    """Return BlazeFace; `weights` as for `initialise`."""
     return initialise(BlazeFace(back), weights)

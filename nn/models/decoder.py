@@ -1,4 +1,4 @@
-"""Decoders: each token's scores of the next one, from all tokens before it, in the manners of GPT-2 and of Llama."""
+"""Decoders in the manner of GPT-2 and of Llama: scores of each next token, from all tokens before it."""
 
 from collections.abc import Callable
 
@@ -38,8 +38,8 @@ class Decoder(Layer):
     Operands
         x: tokens, integers ``[n, t]`` with ``t <= length``
     Fields
-        positions: a trained row for each position; None where the blocks know positions themselves
-        length: the most tokens of a sequence
+        positions: a trained row for each position; None for blocks with positions of their own
+        length: maximum number of tokens of a sequence
     Result
         scores (logits) ``[n, t, symbols]``
     """
@@ -58,7 +58,9 @@ class Decoder(Layer):
     def build(self, *xs: Node, mode: Mode) -> Node:
         n, t = xs[0].shape
         if t > self.length:
-            raise ShapeError(f"{t} tokens for a decoder of {self.length}")
+            raise ShapeError(
+                f"{t} tokens exceed the decoder's length of {self.length}. Pass fewer, or build it with length=."
+            )
         x = self.tokens(xs[0], mode=mode)
         if self.positions is not None:
             x = x + self._positions(t, mode)
@@ -67,7 +69,7 @@ class Decoder(Layer):
         return self.scores(self.norm(x, mode=mode), mode=mode)
 
     def _positions(self, t: int, mode: Mode) -> Node:
-        """The rows of the tokens' positions; beyond the last one, where nothing is read, the last row."""
+        """Return the rows of the tokens' positions; beyond the last one, where nothing is read, the last row."""
         if mode.cache is None:
             return self.positions[:t]  # type: ignore[index]
         places = cg.reshape(mode.cache.start, (-1, 1)) + cg.arange(t)
@@ -82,7 +84,7 @@ def gpt(
     heads: int = 4,
     layers: int = 4,
 ) -> Decoder:
-    """Positions that are learned, layer norms, gelu. Source: Radford et al. 2019 (GPT-2)."""
+    """Return a decoder with learned positions, layer norms and gelu. Source: Radford et al. 2019 (GPT-2)."""
 
     def block() -> DecoderBlock:
         mixing = Sequential(
@@ -103,7 +105,7 @@ def llama(
     layers: int = 4,
     key_heads: int | None = None,
 ) -> Decoder:
-    """Rotary positions, RMS norms, SwiGLU, shared heads of keys. Source: Touvron et al. 2023, arXiv:2302.13971."""
+    """Return a decoder with rotary positions, RMS norms, SwiGLU and shared key heads. Source: arXiv:2302.13971."""
 
     def block() -> DecoderBlock:
         attention = MultiHeadAttention(features, heads, True, key_heads, rotary=10000.0, use_bias=False)
@@ -122,6 +124,7 @@ def decoder(
     norm: Layer,
     learned: bool,
 ) -> Decoder:
+    """Return a decoder of equal blocks."""
     start = Gaussian(deviation=0.02)
     positions = Parameter((length, features), start) if learned else None
     blocks = tuple(block() for _ in range(layers))
@@ -130,4 +133,5 @@ def decoder(
 
 
 def approximate_gelu(x: Node) -> Node:
+    """Return gelu by its tanh approximation."""
     return cg.gelu(x, approximate=True)

@@ -19,7 +19,7 @@ WIDTH, STRIDE, HEAD = 0.5, 8, 256
 
 
 def atrous_body() -> tuple[Layer, ...]:
-    """MobileNet v2's blocks; where the stride would pass 8, windows are dilated instead, from the next block on."""
+    """Return MobileNet v2's blocks; where the stride would exceed 8, the next blocks have dilated windows instead."""
     before = int(STEM * WIDTH)
     parts: list[Layer] = [ConvNorm(3, before, 3, 2, "same", function="relu6", eps=EPS)]
     total, rate = 2, 1
@@ -68,10 +68,10 @@ class DeepLabV3(Layer):
 
 
 def resize_bilinear(x: Node, shape: tuple[int, ...]) -> Node:
-    """Bilinear, corners on corners."""
+    """Return a bilinear resize with aligned corners."""
     return cg.resize(x, tuple(shape), mode="linear", coordinates="align_corners")
 
 
 def deeplab_v3(weights: int | str | None = 0, classes: int = 21) -> DeepLabV3:
-    """DeepLab v3 with random weights of this seed, or as `initialise` says."""
+    """Return DeepLab v3; `weights` as for `initialise`."""
     return initialise(DeepLabV3(classes), weights)

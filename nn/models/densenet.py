@@ -36,7 +36,7 @@ class NormConv(Layer):
 
 
 class Dense(Layer):
-    """x with GROWTH new channels behind it."""
+    """x, concatenated with GROWTH new channels."""
 
     inputs: int
     narrow: NormConv = field(init=False)
@@ -86,8 +86,10 @@ class DenseNet(Layer):
 
 
 def densenet121(weights: int | str | None = 0, classes: int = 1000) -> DenseNet:
+    """Return DenseNet-121; `weights` as for `initialise`."""
     return initialise(DenseNet((6, 12, 24, 16), classes), weights)
 
 
 def densenet201(weights: int | str | None = 0, classes: int = 1000) -> DenseNet:
+    """Return DenseNet-201; `weights` as for `initialise`."""
     return initialise(DenseNet((6, 12, 48, 32), classes), weights)

@@ -1,4 +1,4 @@
-"""From BlazeFace's raw numbers to faces: boxes and points in picture coordinates, overlapping ones blended."""
+"""Faces from BlazeFace's raw results: boxes and points in picture coordinates; overlapping faces are blended."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ class Face(Record):
     Fields
         box: left, top, right, bottom
         points: x and y of right eye, left eye, nose, mouth, right ear, left ear ``[6, 2]``
-        probability: that it is one
+        probability: probability of a face
     """
 
     box: tuple[float, float, float, float]
@@ -29,14 +29,14 @@ def faces_of(
     least: float = 0.75,
     overlap: float = 0.3,
 ) -> list[Face]:
-    """Faces in one picture, the most probable first.
+    """Return the faces of one picture, the most probable first.
 
     Parameters
         raw, scores: the network's results for the picture, ``[896, 16]`` and ``[896, 1]``
         anchors: centre and size of every anchor ``[896, 4]``
-        pixels: width of the picture that the network saw; the raw numbers are in them
-        least: probability of a face
-        overlap: intersection over union from which two boxes are one face
+        pixels: width of the network's input, the unit of the raw numbers
+        least: minimum probability of a face
+        overlap: intersection over union from which on two boxes are one face
     Source
         weighted suppression of Bazarevsky et al. 2019, section 3.3
     """
@@ -59,7 +59,7 @@ def faces_of(
 
 
 def decode_boxes(raw: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Left, top, right, bottom and points, from 0 to 1 ``[n, 16]``."""
+    """Return left, top, right, bottom and points, from 0 to 1 ``[n, 16]``."""
     centre, size = anchors[:, :2], anchors[:, 2:]
     middle = raw[:, :2] * size + centre
     half = raw[:, 2:4] * size / 2
@@ -68,7 +68,7 @@ def decode_boxes(raw: np.ndarray, anchors: np.ndarray) -> np.ndarray:
 
 
 def intersection_over_union(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Of one box with each of several; 0 where they do not touch."""
+    """Return the intersection over union of one box with each of several."""
     sides = np.maximum(np.minimum(box[2:], boxes[:, 2:]) - np.maximum(box[:2], boxes[:, :2]), 0)
     shared = sides.prod(axis=1)
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)

@@ -1,6 +1,6 @@
 """Inception v3. Source: Szegedy et al. 2015, arXiv:1512.00567; names and sizes as in TensorFlow's slim.
 
-Every concatenation joins all branches of its block at once, also those of the forks inside a branch.
+Each block has one concatenation of all its branches, including the forks inside a branch.
 """
 
 from dataclasses import field
@@ -20,7 +20,7 @@ EPS = 1e-3
 
 
 class Forked(Layer):
-    """Both a 1×3 and a 3×1 convolution of what `stem` gives, or of x itself."""
+    """A 1×3 and a 3×1 convolution of the result of `stem`."""
 
     stem: Sequential
     inputs: int
@@ -38,7 +38,7 @@ class Forked(Layer):
 
 
 class Flat(Layer):
-    """All results of all branches, joined along the channels."""
+    """All results of all branches, concatenated along the channels."""
 
     parts: tuple[Layer, ...]
 
@@ -51,11 +51,12 @@ class Flat(Layer):
 
 
 def conv(inputs: int, outputs: int, window: Sizes, stride: int = 1, pad: Pad = "valid") -> ConvNorm:
+    """Return a ConvNorm with this network's eps."""
     return ConvNorm(inputs, outputs, window, stride, pad, eps=EPS)
 
 
 def chain(inputs: int, *steps: tuple) -> Sequential:
-    """Convolutions of ``(outputs, window)`` that keep the size, or ``(outputs, window, stride)`` without padding."""
+    """Return convolutions ``(outputs, window)`` of unchanged size, or ``(outputs, window, stride)`` without padding."""
     parts = []
     for outputs, window, *rest in steps:
         parts.append(conv(inputs, outputs, window, rest[0] if rest else 1, "valid" if rest else "same"))
@@ -64,14 +65,17 @@ def chain(inputs: int, *steps: tuple) -> Sequential:
 
 
 def pooling_branch(inputs: int, outputs: int, torch: bool) -> Sequential:
+    """Return the branch of average pooling and a 1×1 convolution."""
     return Sequential(AvgPool2d(3, 1, "same", count_pad=torch), conv(inputs, outputs, 1))
 
 
 def concatenated_branches(*parts: Layer) -> Branches:
+    """Return branches whose results are concatenated."""
     return Branches(parts, Concatenate(1))
 
 
 def block_35(inputs: int, outputs: int, torch: bool) -> Branches:
+    """Return a block at 35×35 pixels."""
     return concatenated_branches(
         chain(inputs, (64, 1)),
         chain(inputs, (48, 1), (64, 5)),
@@ -81,7 +85,7 @@ def block_35(inputs: int, outputs: int, torch: bool) -> Branches:
 
 
 def block_17(c: int, torch: bool) -> Branches:
-    """Four branches of 192 channels; `c` inside the 1×7 and 7×1 chains."""
+    """Return a block at 17×17 pixels: four branches of 192 channels, `c` inside the 1×7 and 7×1 chains."""
     w, t = (1, 7), (7, 1)
     return concatenated_branches(
         chain(768, (192, 1)),
@@ -92,6 +96,7 @@ def block_17(c: int, torch: bool) -> Branches:
 
 
 def block_8(inputs: int, torch: bool) -> Flat:
+    """Return a block at 8×8 pixels."""
     return Flat(
         (
             chain(inputs, (320, 1)),
@@ -103,6 +108,7 @@ def block_8(inputs: int, torch: bool) -> Flat:
 
 
 def blocks(torch: bool) -> tuple[Layer, ...]:
+    """Return all blocks after the stem."""
     down_17 = concatenated_branches(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
     down_8 = concatenated_branches(
         chain(768, (192, 1), (320, 3, 2)),
@@ -120,7 +126,7 @@ class InceptionV3(Layer):
     """Images ``[n, 3, 299, 299]`` to class probabilities ``[n, classes]``.
 
     Fields
-        torch: as torchvision has it: means of a window count the zeros around the image
+        torch: as in torchvision: padding zeros count in the means of average pooling
     """
 
     classes: int = 1000
@@ -149,5 +155,5 @@ class InceptionV3(Layer):
 
 
 def inception_v3(weights: int | str | None = 0, classes: int = 1000, torch: bool = False) -> InceptionV3:
-    """Inception v3 with random weights of this seed, or as `initialise` says; `torch`: as torchvision has it."""
+    """Return Inception v3; `weights` as for `initialise`, `torch` as in InceptionV3."""
     return initialise(InceptionV3(classes, torch), weights)

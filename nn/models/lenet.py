@@ -12,7 +12,7 @@ from nn.layers.shape import Input
 
 
 def lenet(weights: int | str | None = 0, image: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> Sequential:
-    """Images ``[n, c, h, w]`` with values from 0 to 1 to class scores (logits) ``[n, classes]``."""
+    """Return LeNet: images ``[n, c, h, w]`` with values from 0 to 1 to class scores (logits) ``[n, classes]``."""
     c, h, w = image
     features = 32 * (h // 2) * (w // 2)
     parts = (Conv2d(c, 32, 5, pad="same"), Activation(cg.relu), MaxPool2d(2), Dropout(0.1))

@@ -1,4 +1,4 @@
-"""A character model: embedding, LSTM, and class scores of the next character. After Owl's example lazy_lstm."""
+"""A character model: embedding, LSTM, and scores of the next character. After Owl's example lazy_lstm."""
 
 from nn.layer import initialise
 from nn.layers.container import Sequential
@@ -11,6 +11,6 @@ from nn.layers.shape import Input
 def lstm_text(
     weights: int | str | None = 0, vocabulary: int = 128, length: int = 100, features: int = 16, units: int = 128
 ) -> Sequential:
-    """Characters ``int32[n, length]`` to scores (logits) of the next character ``[n, vocabulary]``."""
+    """Return the model: characters ``int32[n, length]`` to scores (logits) of the next ``[n, vocabulary]``."""
     parts = (Embedding(vocabulary, features), LSTM(features, units), Linear(units, vocabulary))
     return initialise(Sequential(Input((length,), "int32"), *parts), weights)

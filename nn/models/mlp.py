@@ -10,7 +10,7 @@ from nn.layers.shape import Input
 
 
 def mlp(weights: int | str | None = 0, sizes: tuple[int, ...] = (784, 300, 100, 10)) -> Sequential:
-    """Rows ``[n, sizes[0]]`` to class scores (logits) ``[n, sizes[-1]]``."""
+    """Return the network: rows ``[n, sizes[0]]`` to class scores (logits) ``[n, sizes[-1]]``."""
     parts: list[Layer] = [Input((sizes[0],))]
     for i, (before, after) in enumerate(zip(sizes, sizes[1:])):
         parts += [Activation(cg.relu)] if i else []

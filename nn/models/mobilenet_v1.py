@@ -39,7 +39,7 @@ class Separable(Layer):
 
 
 def body(width: float, blocks: tuple[tuple[int, int], ...] = BLOCKS) -> tuple[Layer, ...]:
-    """The stem and the separable blocks, with all channels times `width`."""
+    """Return the stem and the separable blocks, with all channels multiplied by `width`."""
     stem = int(STEM * width)
     parts: list[Layer] = [ConvNorm(3, stem, 3, 2, "same", function="relu6", eps=EPS)]
     before = stem
@@ -77,5 +77,5 @@ class MobileNetV1(Layer):
 
 
 def mobilenet_v1(weights: int | str | None = 0, classes: int = 1000, width: float = 1.0) -> MobileNetV1:
-    """MobileNet v1 with random weights of this seed, or as `initialise` says."""
+    """Return MobileNet v1; `weights` as for `initialise`."""
     return initialise(MobileNetV1(classes, width), weights)

@@ -18,11 +18,11 @@ EPS = 1e-3
 
 
 class InvertedResidual(Layer):
-    """1×1 convolution that widens, 3×3 depthwise, 1×1 that narrows without activation; adds x when it can.
+    """1×1 expansion, 3×3 depthwise and linear 1×1 projection; adds x if the shapes are equal.
 
     Fields
-        pad: around the image of the depthwise convolution
-        eps: of the norms
+        pad: padding of the depthwise convolution
+        eps: eps of the norms
     """
 
     inputs: int
@@ -51,14 +51,14 @@ class InvertedResidual(Layer):
 
 
 def channels(count: int, width: float) -> int:
-    """`count` times `width`, as a multiple of 8 that is not below nine tenths of it."""
+    """Return `count` times `width`, rounded to a multiple of 8 that is at least nine tenths of it."""
     exact = count * width
     multiple = max(8, int(exact + 4) // 8 * 8)
     return multiple + 8 if multiple < 0.9 * exact else multiple
 
 
 def body(width: float, pad: Pad, eps: float) -> tuple[Layer, ...]:
-    """The stem and the inverted residuals, without the last 1×1 convolution."""
+    """Return the stem and the inverted residuals, without the last 1×1 convolution."""
     before = channels(STEM, width)
     parts: list[Layer] = [ConvNorm(3, before, 3, 2, pad, function="relu6", eps=eps)]
     for expansion, count, blocks, stride in GROUPS:
@@ -73,7 +73,7 @@ class MobileNetV2(Layer):
     """Images ``[n, 3, h, w]`` to class probabilities ``[n, classes]``.
 
     Fields
-        torch: as torchvision has it: the same pixels are added on both sides, and the eps of norms is 1e-5
+        torch: as in torchvision: symmetric padding, and norms with an eps of 1e-5
     """
 
     classes: int = 1000
@@ -107,5 +107,5 @@ class MobileNetV2(Layer):
 def mobilenet_v2(
     weights: int | str | None = 0, classes: int = 1000, width: float = 1.0, torch: bool = False
 ) -> MobileNetV2:
-    """MobileNet v2 with random weights of this seed, or as `initialise` says; `torch`: as torchvision has it."""
+    """Return MobileNet v2; `weights` as for `initialise`, `torch` as in MobileNetV2."""
     return initialise(MobileNetV2(classes, width, torch), weights)

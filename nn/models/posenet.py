@@ -1,7 +1,7 @@
 """PoseNet: keypoint heads on MobileNet v1, width 0.75, output stride 16.
 
-Source: Papandreou et al. 2018, arXiv:1803.08225. The last two blocks are 384 wide, as the published memory figures of
-multi_person_mobilenet_v1_075 imply (Pisarchyk and Lee 2020).
+Source: Papandreou et al. 2018, arXiv:1803.08225. The last two blocks have 384 channels, as the published memory
+figures of multi_person_mobilenet_v1_075 imply (Pisarchyk and Lee 2020).
 """
 
 from dataclasses import field
@@ -54,5 +54,5 @@ class PoseNet(Layer):
 
 
 def posenet(weights: int | str | None = 0) -> PoseNet:
-    """PoseNet with random weights of this seed, or as `initialise` says."""
+    """Return PoseNet; `weights` as for `initialise`."""
     return initialise(PoseNet(), weights)

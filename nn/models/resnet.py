@@ -1,4 +1,4 @@
-"""ResNet. Source: He et al. 2015, arXiv:1512.03385; the stride sits on the 3×3 convolution, as in torchvision.
+"""ResNet. Source: He et al. 2015, arXiv:1512.03385; the 3×3 convolution has the stride, as in torchvision.
 
 The networks for CIFAR-10 have 3 groups of 16, 32 and 64 channels and shortcuts without weights (option A).
 """
@@ -18,10 +18,10 @@ CHANNELS = (64, 128, 256, 512)
 
 
 class Basic(Layer):
-    """Two 3×3 convolutions beside a shortcut.
+    """Two 3×3 convolutions and a shortcut.
 
     Fields
-        subsampled: the shortcut drops pixels and adds zero channels, instead of a 1×1 convolution
+        subsampled: the shortcut subsamples pixels and pads channels with zeros, instead of a 1×1 convolution
     """
 
     inputs: int
@@ -48,10 +48,10 @@ class Basic(Layer):
 
 
 class Bottleneck(Layer):
-    """1×1, 3×3 and 1×1 convolution beside a shortcut; the result has four times `width` channels.
+    """1×1, 3×3 and 1×1 convolution and a shortcut; the result has four times `width` channels.
 
     Fields
-        first_stride: the stride sits on the first 1×1 convolution, as in the paper and in Keras
+        first_stride: the first 1×1 convolution has the stride, as in the paper and in Keras
         eps, frozen: as in ConvNorm
     """
 
@@ -80,13 +80,13 @@ class Bottleneck(Layer):
 
 
 def shortcut(inputs: int, outputs: int, stride: int, **how: Any) -> ConvNorm | None:
-    """A 1×1 convolution where sizes differ, else nothing."""
+    """Return a 1×1 convolution if the shapes differ, else None."""
     same = inputs == outputs and stride == 1
     return None if same else ConvNorm(inputs, outputs, 1, stride, function="none", **how)
 
 
 def subsample(x: Node, stride: int, missing: int) -> Node:
-    """Every `stride`-th pixel, with zero channels added half before and half behind."""
+    """Return every `stride`-th pixel, with zero channels, half of them before and half after."""
     return cg.pad(x[:, :, ::stride, ::stride], [(0, 0), (missing // 2, missing - missing // 2), (0, 0), (0, 0)])
 
 
@@ -94,9 +94,9 @@ class ResNet(Layer):
     """Images ``[n, 3, h, w]`` to class scores (logits) ``[n, classes]``.
 
     Fields
-        depths: blocks in each group
+        depths: number of blocks in each group
         bottleneck: Bottleneck blocks, else Basic ones
-        small: for CIFAR-10: 3×3 stem without pooling, 16 channels to begin with, option A shortcuts
+        small: for CIFAR-10: 3×3 stem without pooling, 16 first channels, option A shortcuts
     """
 
     depths: tuple[int, ...]

@@ -16,7 +16,7 @@ from nn.mode import Mode
 
 
 class Fire(Layer):
-    """A 1×1 convolution to few channels, then 1×1 and 3×3 ones side by side to `wide` channels each."""
+    """A 1×1 convolution to few channels, then in parallel a 1×1 and a 3×3 one to `wide` channels each."""
 
     inputs: int
     few: int
@@ -36,7 +36,7 @@ class Fire(Layer):
 
 
 def squeezenet1_0(weights: int | str | None = 0, classes: int = 1000) -> Sequential:
-    """Images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``."""
+    """Return SqueezeNet 1.0: images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``."""
     body = (Conv2d(3, 96, 7, 2, start=HE_NORMAL), Activation(cg.relu), MaxPool2d(3, 2, ceil=True))
     fires = (Fire(96, 16, 64), Fire(128, 16, 64), Fire(128, 32, 128), MaxPool2d(3, 2, ceil=True))
     more = (Fire(256, 32, 128), Fire(256, 48, 192), Fire(384, 48, 192), Fire(384, 64, 256))
@@ -45,7 +45,7 @@ def squeezenet1_0(weights: int | str | None = 0, classes: int = 1000) -> Sequent
 
 
 def squeezenet1_1(weights: int | str | None = 0, classes: int = 1000) -> Sequential:
-    """Images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``; 2.4 times less work than 1.0."""
+    """Return SqueezeNet 1.1: as 1.0, with 2.4 times less work."""
     body = (Conv2d(3, 64, 3, 2, start=HE_NORMAL), Activation(cg.relu), MaxPool2d(3, 2, ceil=True))
     fires = (Fire(64, 16, 64), Fire(128, 16, 64), MaxPool2d(3, 2, ceil=True), Fire(128, 32, 128), Fire(256, 32, 128))
     more = (Fire(256, 48, 192), Fire(384, 48, 192), Fire(384, 64, 256), Fire(512, 64, 256))
@@ -54,4 +54,5 @@ def squeezenet1_1(weights: int | str | None = 0, classes: int = 1000) -> Sequent
 
 
 def head(classes: int) -> tuple[Layer, ...]:
+    """Return the layers after the fires."""
     return Dropout(0.5), Conv2d(512, classes, 1), Activation(cg.relu), GlobalAvgPool()

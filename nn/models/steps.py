@@ -1,7 +1,7 @@
-"""A network as published memory tables see it: one step for each convolution, pooling, addition and so on.
+"""A network as steps of published memory tables: one step for each convolution, pooling, addition and so on.
 
-Bias, batch norm and activation belong to the step that they follow, a view after a view or after a mean likewise.
-Weights and what is computed of weights alone take no step.
+Bias, batch norm and activation belong to the step before them, and so does a view after a view or after a mean.
+Weights, and values computed from weights alone, have no step.
 
 Source: the rules that reproduce the tables of Pisarchyk and Lee 2020, arXiv:2001.03288.
 """
@@ -22,12 +22,12 @@ OWN_STEP = frozenset(
 
 
 class NetworkStep(Record):
-    """One step: what it computes last, and the steps whose results it reads.
+    """One step: its result, and the steps whose results it reads.
 
     Fields
         kind: name of its first op
-        result: the node whose value others read
-        operands: positions of the steps that it reads, in the list of steps; an input of the network has none
+        result: node that other steps read
+        operands: indices of the steps that it reads; inputs of the network have none
     """
 
     kind: str
@@ -36,14 +36,14 @@ class NetworkStep(Record):
 
     @property
     def nbytes(self) -> int:
-        """float32 bytes of the result with its channels rounded up to a multiple of 4."""
+        """Bytes of the float32 result with its channels rounded up to a multiple of 4."""
         shape = self.result.shape
         channels = shape[1] if len(shape) == 4 else shape[-1]
         return 4 * prod(shape) // channels * (-(-channels // 4) * 4)
 
 
 def steps_of(outputs: Sequence[Node]) -> list[NetworkStep]:
-    """The steps of a graph in the order of building."""
+    """Return the steps of a graph in the order of construction."""
     values = computed_of_inputs(nodes_of(outputs))
     readers: dict[Node, int] = {}
     for node in values:
@@ -68,7 +68,7 @@ def steps_of(outputs: Sequence[Node]) -> list[NetworkStep]:
 def continued_step(
     node: Node, read: list[Node], steps: list[NetworkStep], place: dict[Node, int], readers: dict[Node, int]
 ) -> int | None:
-    """The step to which `node` belongs, given what it reads; None when it begins one."""
+    """Return the step to which `node` belongs, by the nodes that it reads; None when it begins a new one."""
     places = {place[x] for x in read}
     if len(places) != 1:
         return None
@@ -79,14 +79,14 @@ def continued_step(
 
 
 def continues(node: Node, operand: Node, step: NetworkStep) -> bool:
-    """Does `node`, which reads nothing else that was computed, belong to the step of its operand?"""
+    """Return True if `node` belongs to the step of its only computed operand."""
     if node.op.name in VIEWS:
         return operand.op.name in VIEWS or (step.kind in REDUCTIONS and operand.op.name in REDUCTIONS)
     return node.op.name not in OWN_STEP | REDUCTIONS
 
 
 def usage_records(outputs: Sequence[Node]) -> list[tuple[int, int, int, str]]:
-    """First step, last step, bytes and kind of every intermediate result, with steps in the order they become ready.
+    """Return first step, last step, bytes and kind of every intermediate result; steps run as they become ready.
 
     Inputs and outputs are not counted.
     """
@@ -103,7 +103,7 @@ def usage_records(outputs: Sequence[Node]) -> list[tuple[int, int, int, str]]:
 
 
 def breadth_first(steps: Sequence[NetworkStep]) -> list[int]:
-    """Positions of the steps, first ready first served. Source: Kahn 1962."""
+    """Return the indices of the steps in the order they become ready. Source: Kahn 1962."""
     missing = [len(step.operands) for step in steps]
     users: list[list[int]] = [[] for _ in steps]
     for i, step in enumerate(steps):
@@ -121,7 +121,7 @@ def breadth_first(steps: Sequence[NetworkStep]) -> list[int]:
 
 
 def nodes_of(outputs: Sequence[Node]) -> list[Node]:
-    """Every node that the outputs need, in the order of making."""
+    """Return every node that the outputs need, in the order of construction."""
     nodes: set[Node] = set()
     waiting = list(outputs)
     while waiting:
@@ -133,7 +133,7 @@ def nodes_of(outputs: Sequence[Node]) -> list[Node]:
 
 
 def computed_of_inputs(nodes: Sequence[Node]) -> list[Node]:
-    """Those of `nodes`, in order, that are no inputs and have one below them: neither weights nor made of weights."""
+    """Return the nodes that depend on an input of the network and are not inputs, in order."""
     moving: set[Node] = {x for x in nodes if isinstance(x, Var) and not isinstance(x, Parameter)}
     results = []
     for node in nodes:

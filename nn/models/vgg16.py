@@ -15,7 +15,7 @@ GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 
 
 def vgg16(weights: int | str | None = 0, classes: int = 1000) -> Sequential:
-    """Images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``."""
+    """Return VGG-16: images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``."""
     parts: list[Layer] = [Input((3, 224, 224))]
     before = 3
     for channels, count in GROUPS:

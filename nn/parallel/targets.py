@@ -1,4 +1,4 @@
-"""The code that all processors of a cluster run: what each of them is, they say themselves."""
+"""The widest target that all processors of a cluster run; each worker reports its own."""
 
 import time
 from collections.abc import Iterable
@@ -14,34 +14,35 @@ Kind = tuple[str, str]
 
 
 def least_target(client: Client, seconds: float) -> str:
-    """The widest target that runs here and on all workers of this architecture that are there and answer in time."""
+    """Return the widest target that runs here and on all workers of this architecture that answer in time."""
     return least_of(own_kind(), kinds_of(client, seconds))
 
 
 def least_of(own: Kind, others: Iterable[Kind]) -> str:
-    """The name of the widest target of all that are of one's own architecture."""
+    """Return the name of the widest target that all processors of the own architecture run."""
     return narrowest([own[1], *(name for architecture, name in others if architecture == own[0])])
 
 
 def own_kind() -> Kind:
-    """Of this process's machine."""
+    """Return the kind of this machine's processor."""
     return host().triple.partition("-")[0], host_target().name
 
 
 def kinds_of(client: Client, seconds: float) -> list[Kind]:
-    """What the workers say that they are, those who do so in time."""
+    """Return the kinds of the workers that answer in time."""
     options = {"allow_other_workers": False, "pure": False, "retries": 0}
-    asked: dict[str, Future] = {x: client.submit(own_kind, workers=[x], **options) for x in there(client)}
+    pending: dict[str, Future] = {x: client.submit(own_kind, workers=[x], **options) for x in present(client)}
     kinds, end = [], time.monotonic() + seconds
-    while asked and time.monotonic() < end:
-        wait_for_any(list(asked.values()))
-        kinds += [answer(asked.pop(x)) for x in [*asked] if asked[x].done()]
-        for x in asked.keys() - there(client):
-            asked.pop(x).cancel()
-    for future in asked.values():
+    while pending and time.monotonic() < end:
+        wait_for_any(list(pending.values()))
+        kinds += [answer(pending.pop(x)) for x in [*pending] if pending[x].done()]
+        for x in pending.keys() - present(client):
+            pending.pop(x).cancel()
+    for future in pending.values():
         future.cancel()
     return [x for x in kinds if x is not None]
 
 
-def there(client: Client) -> set[str]:
+def present(client: Client) -> set[str]:
+    """Return the addresses of the cluster's workers."""
     return set(client.scheduler_info(n_workers=-1)["workers"])

@@ -1,7 +1,7 @@
-"""Member: a worker's part in a training. It holds Functions and the whole state, and runs many steps at a time.
+"""TrainingWorker: a worker's part in a training. It stores the Functions and the whole state, and runs many steps.
 
-Neither client nor scheduler is in a step: members exchange sums by connections of their own. Whatever goes wrong in a
-round ends it for all; a step is then made as a whole or not at all, since the state changes in one call.
+Neither client nor scheduler takes part in a step: workers exchange sums over connections of their own. Any failure in a
+round ends it for all workers. The state changes in one call, so a step happens completely or not at all.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ NAME = "cgraph-data-parallel"
 
 
 class TrainingWorker(WorkerPlugin):
-    """A worker's part. Changes: with every step.
+    """A worker's part in a training. Changes: with every step.
 
     Fields
-        token: of the job; one job at a time has the workers of a cluster
+        token: token of the job; a cluster runs one job at a time
     """
 
     name = NAME
@@ -43,29 +43,31 @@ class TrainingWorker(WorkerPlugin):
         self.worker, self.lock = worker, threading.Lock()
         self.door: Door | None = None
         self.mesh: Mesh | None = None
-        self.gone = False
+        self.closed = False
 
     def teardown(self, worker: Worker) -> None:
-        """The job is over, or the worker is: whoever waits here stops waiting."""
-        self.gone = True
+        """End the job or the worker: everything that waits here stops waiting."""
+        self.closed = True
         if self.door is not None:
             self.door.close()
         if self.mesh is not None:
             self.mesh.give_up()
 
     @contextmanager
-    def turn(self, seconds: float) -> Iterator[None]:
-        """One task at a time; one that the client does not wait for any more may still be at a step."""
+    def exclusive(self, seconds: float) -> Iterator[None]:
+        """Run one task at a time: a task that the client has given up may still run a step."""
         if not self.lock.acquire(timeout=seconds):
-            raise MemberError(f"{self.worker.address} has been at a step for {seconds:g} s")
+            raise MemberError(
+                f"{self.worker.address} has been at a step for {seconds:g} s. Raise limits=, or use a faster worker."
+            )
         try:
             yield
         finally:
             self.lock.release()
 
-    # -- what it holds ------------------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------------------
     def begin(self, job: Job) -> WorkerReady:
-        """Make or load what steps need."""
+        """Load or compile the Functions, and open the door to other workers."""
         if self.door is None:
             self.job, self.shards = job, job.shards
             self.gradient, self.update = job.source.pair(self.worker.state.nthreads)
@@ -78,28 +80,32 @@ class TrainingWorker(WorkerPlugin):
 
     @property
     def step(self) -> int:
-        """Of the state: a part of it, and so never ahead or behind."""
+        """Step of the state, of which it is a part."""
         return int(self.state["step"].cell.array)  # type: ignore[arg-type]
 
     def set_step(self, step: int) -> None:
+        """Set the step of the state."""
         self.state["step"].assign(np.int64(step))  # type: ignore[attr-defined]
 
     def set_state(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take the whole state of another member, or none of it."""
+        """Take the whole state of another worker, or none of it."""
         assign_all({x: arrays[name] for name, x in self.state.items()})
 
     # -- rounds -------------------------------------------------------------------------------------------------------
     def carry_out(self, order: StepOrder) -> StepReport:
-        """Go as far as the order says, or until somebody is lost."""
+        """Run the steps of an order, until a worker is lost."""
         results: list[list[np.ndarray]] = []
         self.busy, lost, missing = 0.0, "", -1
         try:
-            mesh = self.meshed(order)
+            mesh = self.connect(order)
             self.send_state(mesh, order)
             if self.step != order.step:
-                raise MemberError(f"{self.worker.address} is at step {self.step}, and was to be at {order.step}")
+                raise MemberError(
+                    f"{self.worker.address} is at step {self.step} instead of {order.step}. Restart the training from "
+                    "its checkpoint."
+                )
             while self.step < order.last:
-                results.append(self.one(mesh, order))
+                results.append(self.run_step(mesh, order))
         except LostError as error:
             self.drop_mesh()
             lost, missing = str(error), -1 if error.member is None else error.member
@@ -113,8 +119,8 @@ class TrainingWorker(WorkerPlugin):
         same = b"" if lost else digest(self.update)
         return StepReport(self.step, results, seconds, lost, missing, same, arrays)
 
-    def one(self, mesh: Mesh, order: StepOrder) -> list[np.ndarray]:
-        """One step: gradients of own shards, the sum of all, the update."""
+    def run_step(self, mesh: Mesh, order: StepOrder) -> list[np.ndarray]:
+        """Run one step: gradients of the own shards, the sum over all shards, the update."""
         first, began = sum(order.deal[: order.me]), time.perf_counter()
         mine = range(first, first + order.deal[order.me])
         parts = add_neighbours(((i, 1), self.gradient(*self.arrays(i))) for i in mine)
@@ -122,12 +128,12 @@ class TrainingWorker(WorkerPlugin):
         return self.update(sum_over_members(mesh, self.step, order.deal, parts))
 
     def arrays(self, shard: int) -> list[np.ndarray]:
-        """What the gradient of a shard is computed of."""
+        """Return the inputs of the gradient of a shard."""
         arrays = list(self.loader.shard_at(self.step, shard, self.shards))
         return [*arrays, key_of(self.job.seed, self.step, shard)] if self.draws else arrays
 
-    def meshed(self, order: StepOrder) -> Mesh:
-        """The connections of this round: those of the last order, if it is the same round."""
+    def connect(self, order: StepOrder) -> Mesh:
+        """Return the connections of this round: those of the last order, if it is the same round."""
         if self.mesh is None or self.mesh.round != order.round:
             self.drop_mesh()
             assert self.door is not None
@@ -138,29 +144,30 @@ class TrainingWorker(WorkerPlugin):
             elif order.me in order.behind:
                 peers.add(order.source)
             self.mesh = Mesh(self.door, order.round, order.me, order.doors, peers, self.job.limits)
-        if self.gone:
+        if self.closed:
             self.drop_mesh()
             raise LostError("the training is over")
         return self.mesh
 
     def drop_mesh(self) -> None:
+        """Close all connections."""
         if self.mesh is not None:
             self.mesh.close()
         self.mesh = None
 
     def send_state(self, mesh: Mesh, order: StepOrder) -> None:
-        """Those who are behind take the state of one who is not."""
+        """Send the state from `order.source` to the workers in `order.behind`."""
         if order.me == order.source and order.behind:
             arrays = [np.ascontiguousarray(x.cell.array) for x in self.state.values()]
             mesh.exchange(order.step, [(i, tag, x) for i in order.behind for tag, x in enumerate(arrays)], [])
         elif order.me in order.behind:
-            came = {name: np.empty(x.spec.shape, x.spec.dtype) for name, x in self.state.items()}
-            mesh.exchange(order.step, [], [(order.source, tag, x) for tag, x in enumerate(came.values())])
-            self.set_state(came)
+            received = {name: np.empty(x.spec.shape, x.spec.dtype) for name, x in self.state.items()}
+            mesh.exchange(order.step, [], [(order.source, tag, x) for tag, x in enumerate(received.values())])
+            self.set_state(received)
 
 
 def digest(update: Runner) -> bytes:
-    """Of the whole state."""
+    """Return a hash of the whole state."""
     hasher = hashlib.sha256()
     for x in update.state.values():
         hasher.update(raw(np.ascontiguousarray(x.cell.array)))
@@ -168,7 +175,7 @@ def digest(update: Runner) -> bytes:
 
 
 def secrets(worker: Worker, token: bytes) -> Secrets:
-    """The job's token, and TLS where the cluster has it."""
+    """Return the job's token, with TLS contexts if the cluster uses TLS."""
     if not worker.address.startswith("tls://"):
         return Secrets(token)
     ends = worker.security.get_listen_args("worker"), worker.security.get_connection_args("worker")
@@ -177,27 +184,32 @@ def secrets(worker: Worker, token: bytes) -> Secrets:
 
 # -- tasks ------------------------------------------------------------------------------------------------------------
 def worker_of(token: bytes) -> TrainingWorker:
-    """This worker's. MemberError when it belongs to another job."""
+    """Return the TrainingWorker of this process. MemberError when it belongs to another job."""
     plugin = get_worker().plugins.get(NAME)
     if not isinstance(plugin, TrainingWorker) or plugin.token != token:
-        raise MemberError("the cluster is given to another training, or this one is over")
+        raise MemberError(
+            "the cluster runs another training, or this one is over. Start one training at a time on a cluster."
+        )
     return plugin
 
 
 def prepare(job: Job) -> WorkerReady:
+    """Task: prepare this worker for a job."""
     member = worker_of(job.token)
-    with member.turn(job.limits.step):
+    with member.exclusive(job.limits.step):
         return member.begin(job)
 
 
 def take_state(token: bytes, arrays: dict[str, np.ndarray]) -> int:
+    """Task: take a state and return its step."""
     member = worker_of(token)
-    with member.turn(member.job.limits.step):
+    with member.exclusive(member.job.limits.step):
         member.set_state(arrays)
         return member.step
 
 
 def carry_out(token: bytes, order: StepOrder) -> StepReport:
+    """Task: run the steps of an order."""
     member = worker_of(token)
-    with member.turn(member.job.limits.step):
+    with member.exclusive(member.job.limits.step):
         return member.carry_out(order)

@@ -61,7 +61,7 @@ def after_the_sum(step: int, end: Callable[[], None]) -> None:
 
 
 def after_the_update(step: int, end: Callable[[], None]) -> None:
-    known = worker.TrainingWorker.one
+    known = worker.TrainingWorker.run_step
 
     def one(self, mesh, order):
         found = known(self, mesh, order)
@@ -69,7 +69,7 @@ def after_the_update(step: int, end: Callable[[], None]) -> None:
             end()
         return found
 
-    worker.TrainingWorker.one = one
+    worker.TrainingWorker.run_step = one
 
 
 def sending_state(step: int, end: Callable[[], None]) -> None:

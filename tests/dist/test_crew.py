@@ -104,21 +104,21 @@ def test_the_first_round_waits_for_all_that_make_ready_and_later_ones_for_nobody
     cluster.prepared["b"] = "never"
     cluster.at(5.0, lambda: cluster.prepared.clear())
     crew = use(monkeypatch, cluster)
-    assert crew.gathered() == ["a", "b"] and cluster.now >= 5.0
+    assert crew.participants() == ["a", "b"] and cluster.now >= 5.0
     crew.steps(0, 2)
     cluster.members["c"], cluster.prepared["c"] = Fake("c"), "never"
     now = cluster.now
-    assert crew.gathered() == ["a", "b"] and cluster.now == now
+    assert crew.participants() == ["a", "b"] and cluster.now == now
     cluster.prepared.clear()
     cluster.sleep()
-    assert crew.gathered() == ["a", "b", "c"]
+    assert crew.participants() == ["a", "b", "c"]
 
 
 def test_one_that_is_never_ready_keeps_the_others_for_a_bounded_time(monkeypatch):
     cluster = Cluster("ab")
     cluster.prepared["b"] = "never"
     crew = use(monkeypatch, cluster)
-    assert crew.gathered() == ["a"]
+    assert crew.participants() == ["a"]
     assert LIMITS.gather < cluster.now < LIMITS.gather + 1
 
 
@@ -127,14 +127,14 @@ def test_nobody_who_is_ready_in_time_is_an_error(monkeypatch, names):
     cluster = Cluster(names)
     cluster.prepared["a"] = "never"
     with pytest.raises(MemberError, match="no worker has been ready to train for 20 s"):
-        use(monkeypatch, cluster).gathered()
+        use(monkeypatch, cluster).participants()
     assert LIMITS.gather < cluster.now < LIMITS.gather + 1
 
 
 def test_no_more_members_than_shards_take_part(monkeypatch):
     cluster = Cluster("abcdef", shards=4)
     crew = use(monkeypatch, cluster)
-    assert crew.gathered() == list("abcd")
+    assert crew.participants() == list("abcd")
     assert trained(cluster, crew) == WANTED
     assert not cluster.members["e"].orders and not cluster.members["f"].orders
 
@@ -159,7 +159,7 @@ def test_when_nobody_can_train_every_reason_is_told_at_once(monkeypatch):
         pytest.warns(UserWarning, match="takes no part"),
         pytest.raises(MemberError, match=r"no worker can train; a: it has cgraph 2\.0.*; b: InputError: this file"),
     ):
-        crew.gathered()
+        crew.participants()
     assert cluster.now < 1
 
 
@@ -171,11 +171,11 @@ def test_who_cannot_be_ready_for_a_reason_that_is_not_ours_is_told_again(monkeyp
     cluster.prepared["b"] = Foreign("the worker was restarted")
     crew = use(monkeypatch, cluster)
     for _ in range(3):
-        assert crew.gathered() == ["a"]
+        assert crew.participants() == ["a"]
         cluster.sleep()
     cluster.prepared.clear()
-    cluster.sleep(), crew.look()
-    assert crew.gathered() == ["a", "b"]
+    cluster.sleep(), crew.refresh()
+    assert crew.participants() == ["a", "b"]
     assert told(cluster, "prepare").count("b") > 2 and not crew.unfit
 
 
@@ -185,23 +185,23 @@ def test_who_is_gone_is_forgotten_wherever_it_stood(monkeypatch):
     cluster.prepared["b"] = "never"
     crew = use(monkeypatch, cluster)
     with pytest.warns(UserWarning):
-        crew.gathered()
+        crew.participants()
     crew.silent["d"], crew.seconds["a"] = Future(), 3.0
     crew.ready.pop("d")
     for name in "abcd":
         cluster.leave(name)
-    crew.look()
-    assert not (crew.ready or crew.coming or crew.silent or crew.unfit or crew.seconds)
+    crew.refresh()
+    assert not (crew.ready or crew.preparing or crew.silent or crew.unfit or crew.seconds)
 
 
 def test_who_comes_back_is_made_ready_again(monkeypatch):
     cluster = Cluster("a")
     crew = use(monkeypatch, cluster)
-    crew.gathered()
+    crew.participants()
     cluster.leave("a")
-    crew.look()
+    crew.refresh()
     cluster.members["a"] = Fake("a", 7)
-    assert crew.gathered() == ["a"] and crew.ready["a"].step == 7
+    assert crew.participants() == ["a"] and crew.ready["a"].step == 7
     assert told(cluster, "prepare") == ["a", "a"]
 
 
@@ -211,10 +211,10 @@ def test_who_comes_back_is_made_ready_again(monkeypatch):
 def test_the_job_is_sent_again_only_when_all_who_had_it_are_gone(monkeypatch, status, sent):
     cluster = Cluster("a")
     crew = use(monkeypatch, cluster)
-    crew.gathered()
+    crew.participants()
     cluster.scattered[0].status = status
     cluster.members["b"] = Fake("b")
-    crew.look()
+    crew.refresh()
     assert len(cluster.scattered) == sent
 
 
@@ -230,7 +230,7 @@ def test_a_member_of_another_step_takes_the_state_of_one_that_has_it(monkeypatch
     crew.steps(5, 1)
     newcomer = cluster.members[name] = Fake(name, max(stale, 0))
     newcomer.step, newcomer.weight = stale, -7
-    crew.gathered(), cluster.sleep()
+    crew.participants(), cluster.sleep()
     results, state = crew.steps(6, 1)
     assert [int(x) for (x,) in results] == [weight(6)] and int(state["weight"]) == weight(7)
     (order,) = newcomer.orders
@@ -255,7 +255,7 @@ def test_who_does_not_take_the_state_takes_no_part(monkeypatch):
     cluster = Cluster("ab", step=-1)
     cluster.client_step = 0
     crew = use(monkeypatch, cluster)
-    crew.gathered()
+    crew.participants()
     submit = cluster.submit
 
     def refused(function, *args, workers, **options):
@@ -341,7 +341,7 @@ def test_a_round_keeps_its_number_while_nothing_changes_and_has_another_when_any
     cluster.fates["c"] = [dies(0)]
     crew.steps(2, 1)  # c is lost in round 1; then others go on in a round of their own
     cluster.members["d"] = Fake("d")
-    crew.look(), cluster.sleep(), crew.look()
+    crew.refresh(), cluster.sleep(), crew.refresh()
     crew.steps(3, 1)
     crew.steps(4, 1)
     assert [x.round for x in cluster.members["a"].orders] == [1, 1, 1, 2, 3, 3]
@@ -362,7 +362,7 @@ def test_one_that_was_started_anew_at_its_address_takes_the_state_in_a_round_of_
     crew = use(monkeypatch, cluster)
     crew.steps(0, 1)
     cluster.members["b"] = other = Fake("b")
-    crew.ready.pop("b"), crew.look(), cluster.sleep()
+    crew.ready.pop("b"), crew.refresh(), cluster.sleep()
     crew.steps(1, 1)
     (order,) = other.orders
     assert (order.round, list(order.behind)) == (2, [1])
@@ -416,8 +416,8 @@ def test_a_broken_round_measures_nothing(monkeypatch):
     cluster = Cluster("ab")
     crew = use(monkeypatch, cluster)
     cluster.fates["b"] = [hangs(0, 9.0)]
-    crew.gathered()
-    crew.ordered(["a", "b"], 0, 1)
+    crew.participants()
+    crew.run_order(["a", "b"], 0, 1)
     assert crew.pace == 0 and crew.last == ((), ())
 
 
@@ -451,7 +451,7 @@ def test_who_answers_again_is_asked_where_it_is(monkeypatch):
     crew.steps(0, 1)
     assert "b" in crew.silent
     cluster.sleep(3.0)
-    crew.look(), cluster.sleep(), crew.look(), cluster.sleep(), crew.look()
+    crew.refresh(), cluster.sleep(), crew.refresh(), cluster.sleep(), crew.refresh()
     assert not crew.silent and crew.ready["b"].step == 0 and told(cluster, "prepare") == ["a", "b", "b"]
 
 
@@ -459,9 +459,9 @@ def test_one_of_whom_nobody_says_anything_is_waited_for_within_a_bound(monkeypat
     """It holds the round, and no other member misses it."""
     cluster = Cluster("a")
     crew = use(monkeypatch, cluster)
-    crew.gathered()
+    crew.participants()
     silent = Future(crew_module.carry_out)
-    assert crew.wait({"a": silent}) == {}
+    assert crew.collect({"a": silent}) == {}
     assert LIMITS.step + LIMITS.round <= cluster.now < LIMITS.step + LIMITS.round + 1
     assert crew.silent == {"a": silent} and not crew.ready
 
@@ -470,11 +470,11 @@ def test_one_of_whom_nobody_says_anything_is_waited_for_within_a_bound(monkeypat
 def test_once_a_round_is_lost_the_others_have_a_short_time(monkeypatch, lost):
     cluster = Cluster("ab")
     crew = use(monkeypatch, cluster)
-    crew.gathered()
+    crew.participants()
     crew.pace = 2.0
     began = cluster.now
     first = Future().settle(StepReport(3, [], 0.0, "lost" if lost else "", -1, b"", {}))
-    found = crew.wait({"a": first, "b": Future()})
+    found = crew.collect({"a": first, "b": Future()})
     grace = LIMITS.silence + LIMITS.answer + 2 * crew.pace
     bound = grace if lost else LIMITS.step + LIMITS.round
     assert list(found) == ["a"] and bound <= cluster.now - began < bound + 1
@@ -484,10 +484,10 @@ def test_once_a_round_is_lost_the_others_have_a_short_time(monkeypatch, lost):
 def test_whose_task_is_lost_is_ready_no_more_and_not_silent(monkeypatch):
     cluster = Cluster("abc")
     crew = use(monkeypatch, cluster)
-    crew.gathered()
+    crew.participants()
     alone = Future()
     cluster.leave("c")  # the scheduler has noticed before the future has
-    found = crew.wait({"a": Future().settle(1), "b": Future().settle(None, "lost"), "c": alone})
+    found = crew.collect({"a": Future().settle(1), "b": Future().settle(None, "lost"), "c": alone})
     assert found == {"a": 1} and list(crew.ready) == ["a"] and not crew.silent
     assert alone.status == "cancelled"
 
@@ -538,9 +538,9 @@ def test_a_cluster_that_does_not_answer_is_an_error_and_closing_is_quiet(monkeyp
     cluster = Cluster("a", limits=quick)
     crew = use(monkeypatch, cluster)
     with pytest.raises(MemberError, match=r"has not answered for 0\.05 s"):
-        crew.bounded(free.wait)
+        crew.call_all(free.wait)
     with pytest.raises(MemberError, match="does not take part: closed"):
-        crew.bounded(raising_now)
+        crew.call_all(raising_now)
     cluster.unregister_worker_plugin = lambda name: free.wait()
     crew.close()
     cluster.unregister_worker_plugin = raising_now
@@ -563,7 +563,7 @@ def test_the_state_that_is_held_is_the_one_that_is_sent(monkeypatch):
     cluster = Cluster("a", step=-1)
     cluster.client_step = 6
     crew = use(monkeypatch, cluster)
-    crew.gathered()
-    assert crew.give_state("a") and crew.ready["a"].step == 6
+    crew.participants()
+    assert crew.send_state("a") and crew.ready["a"].step == 6
     assert cluster.members["a"].weight == int(state_at(6)["weight"])
     assert SimpleNamespace(**vars(crew.ready["a"])).door == ("host", 1)

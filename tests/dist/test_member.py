@@ -138,7 +138,7 @@ def test_an_order_in_two_parts_is_one(make):
 @pytest.mark.parametrize("step", [-1, 1, 5])
 def test_a_member_of_another_step_refuses(make, step):
     member = make()
-    with pytest.raises(MemberError, match=f"is at step 0, and was to be at {step}"):
+    with pytest.raises(MemberError, match=f"is at step 0 instead of {step}"):
         member.carry_out(order_of(step=step, last=step + 1))
     assert member.step == 0 and member.mesh is None
 
@@ -162,7 +162,7 @@ def test_three_members_meet_whom_they_exchange_something_with(make):
     """Members 0 and 3 of four have no sum in common, and yet one sends the other its state."""
     for me, peers in ((0, {1, 2, 3}), (1, {0, 3}), (3, {0, 1, 2})):
         member = make()
-        member.meshed(order_of(me=me, deal=(1, 1, 1, 1), source=0, behind=(3,)))
+        member.connect(order_of(me=me, deal=(1, 1, 1, 1), source=0, behind=(3,)))
         assert {*member.mesh.peers} == peers
 
 
@@ -183,7 +183,7 @@ def test_a_state_that_came_in_half_is_not_taken_at_all(make):
 def test_whatever_ends_a_round_closes_its_connections_and_leaves_a_whole_state(make, monkeypatch, kind):
     member = make()
     error = {"lost": LostError("gone", 1), "error": ZeroDivisionError("mine"), "interrupt": KeyboardInterrupt()}[kind]
-    mesh = member.meshed(order_of())
+    mesh = member.connect(order_of())
 
     def summed(mesh, step, deal, parts):
         if step == 2:
@@ -213,15 +213,15 @@ def test_a_lost_round_without_a_name_misses_nobody(make, monkeypatch):
 
 def test_connections_are_those_of_the_round_and_older_ones_are_forgotten(make):
     member = make()
-    first = member.meshed(order_of(round=3))
-    assert member.meshed(order_of(round=3)) is first and member.door.forgotten == [3]
-    second = member.meshed(order_of(round=4))
+    first = member.connect(order_of(round=3))
+    assert member.connect(order_of(round=3)) is first and member.door.forgotten == [3]
+    second = member.connect(order_of(round=4))
     assert second is not first and first.closed and not second.closed and member.door.forgotten == [3, 4]
 
 
 def test_a_training_that_is_over_opens_no_connection(make):
     member = make()
-    mesh = member.meshed(order_of())
+    mesh = member.connect(order_of())
     member.teardown(None)
     assert member.door.closed and mesh.given_up
     for number in (1, 2):
@@ -246,20 +246,20 @@ def test_one_task_at_a_time_and_none_waits_without_end(make):
     member, entered, free = make(), threading.Event(), threading.Event()
 
     def hold():
-        with member.turn(1.0):
+        with member.exclusive(1.0):
             entered.set()
             free.wait(30)
 
     thread = threading.Thread(target=hold)
     thread.start()
     entered.wait(30)
-    with pytest.raises(MemberError, match=r"has been at a step for 0\.05 s"), member.turn(0.05):
+    with pytest.raises(MemberError, match=r"has been at a step for 0\.05 s"), member.exclusive(0.05):
         pass
     free.set()
     thread.join()
-    with pytest.raises(ZeroDivisionError), member.turn(1.0):
+    with pytest.raises(ZeroDivisionError), member.exclusive(1.0):
         raise ZeroDivisionError
-    with member.turn(1.0):  # it is free again after an error
+    with member.exclusive(1.0):  # it is free again after an error
         pass
 
 
@@ -295,7 +295,7 @@ def test_the_shards_of_each_member_follow_those_of_the_members_before_it(make, m
         asked = []
         member.arrays = lambda shard, known=known, asked=asked: (asked.append(shard), known(shard))[1]
         member.update, member.busy = lambda total: [], 0.0
-        member.one(None, order_of(me=me, deal=(1, 2, 1)))
+        member.run_step(None, order_of(me=me, deal=(1, 2, 1)))
         assert asked == mine
     assert [[part for part, _ in parts] for parts in seen] == [[(0, 1)], [(1, 1), (2, 1)], [(3, 1)]]
 

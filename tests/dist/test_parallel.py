@@ -176,7 +176,7 @@ def test_frozen_parameters_stay(three):
         (
             {"loss": lambda x, y: cg.astype(nn.losses.cross_entropy(x, y), "float64"), "engine": "cpu"},
             DTypeError,
-            "takes float32",
+            "needs float32",
         ),
     ],
 )

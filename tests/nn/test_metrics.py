@@ -75,9 +75,9 @@ def test_what_is_no_metric_is_refused():
             figures([metric], [(scores, wanted[:-1])])
     with pytest.raises(ShapeError, match="the metric has 4 classes"):
         figures([nn.metrics.mean_iou(4)], [(scores, wanted)])
-    with pytest.raises(ShapeError, match="a metric is one number"):
+    with pytest.raises(ShapeError, match="Return one number"):
         figures([lambda scores, wanted: scores], [(scores, wanted)])
-    with pytest.raises(InputError, match="each needs a name of its own"):
+    with pytest.raises(InputError, match="Give each a name of its own"):
         metrics_of([nn.metrics.accuracy(), nn.metrics.accuracy()])
 
 
