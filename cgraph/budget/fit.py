@@ -33,7 +33,7 @@ WORTH = 0.95  # of the bytes, what is left where cheap values are computed again
 PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
-class Limits(Record):
+class PlanLimits(Record):
     """What a plan is to fit into, and by which means.
 
     Fields
@@ -80,7 +80,7 @@ class Planner(Record, eq=False):
     facts: NodeFacts
 
 
-def fitted(whole: Choice, limits: Limits, planner: Planner, search: Search | None = None) -> Choice:
+def fitted(whole: Choice, limits: PlanLimits, planner: Planner, search: Search | None = None) -> Choice:
     """A plan that fits, or the smallest that is found; `search` is that of `known` as it is, if that has been made."""
     if is_by_rows(whole[0].layout):
         return rows_fed(whole, limits.budget, planner)

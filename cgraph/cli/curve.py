@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.budget.bands.regions import CALL_NS
-from cgraph.budget.fit import Limits, Planner, fitted, search_of
+from cgraph.budget.fit import PlanLimits, Planner, fitted, search_of
 from cgraph.cli.model import CliModel
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
@@ -43,7 +43,7 @@ def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
     search = search_of(baseline, None, planner)
 
     def within(nbytes: int) -> Choice:
-        choice = fitted(baseline, Limits(nbytes), planner, search)
+        choice = fitted(baseline, PlanLimits(nbytes), planner, search)
         check_plan(choice[0].usage.problem, choice[1])
         return choice
 

@@ -16,7 +16,7 @@ from cgraph.view.diagram import diagram_of
 from cgraph.view.dot import function_dot, graph_dot, render
 from cgraph.view.page import page_html
 from cgraph.view.planned import function_svg, memory_of
-from cgraph.view.report import Report, timed_report
+from cgraph.view.report import FunctionReport, timed_report
 
 MEMORY, GRAPH = "memory", "graph"
 MOST_DRAWN = 150  # nodes of a graph in one picture
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def time_model(model: CliModel, function: Function, args: argparse.Namespace) -> Report:
+def time_model(model: CliModel, function: Function, args: argparse.Namespace) -> FunctionReport:
     """Return the report with the times of steps, on random inputs."""
     values = random_inputs(model) | constants_of(args, model.inputs)
     return timed_report(function, *(values[x.name] for x in model.inputs))

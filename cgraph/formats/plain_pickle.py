@@ -28,7 +28,7 @@ class Global(Record):
     name: str
 
 
-class Call(Record, eq=False):
+class PickledCall(Record, eq=False):
     """A function with its arguments, not called."""
 
     function: Global
@@ -162,7 +162,7 @@ class PickleReader:
         if not isinstance(function, Global) or not isinstance(args, tuple):
             raise FormatError(f"it calls {describe(function)}")
         if function != DICT:
-            return Call(function, args)
+            return PickledCall(function, args)
         if args:
             raise FormatError("it makes a dictionary of arguments")
         return {}

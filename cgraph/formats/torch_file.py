@@ -17,7 +17,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
-from cgraph.formats.plain_pickle import ByteStream, Call, Global, PersistentId, describe, read_pickle
+from cgraph.formats.plain_pickle import ByteStream, Global, PersistentId, PickledCall, describe, read_pickle
 from cgraph.formats.zip_archive import STORED, members_of
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
@@ -80,7 +80,7 @@ def read_torch(path: str | Path) -> dict[str, np.ndarray]:
         raise FormatError(f"{path}: {error}") from None
 
 
-def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
+def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, PickledCall], dict[str, Place]]:
     """Five pickles one after another – magic, protocol, machine, tree, keys – and then the storages."""
     stream = ByteStream(data)
 
@@ -107,7 +107,7 @@ def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call]
     return tensors, places
 
 
-def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
+def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, PickledCall], dict[str, Place]]:
     """A zip archive of ``data.pkl`` and a stored, uncompressed member for each storage, all in one folder."""
     members = members_of(data, allowance)
     inner = {name.partition("/")[2]: member for name, member in members.items()}
@@ -137,7 +137,7 @@ def check_place(key: str, offset: int, count: int, dtype: np.dtype, size: int) -
     return Place(offset, count, dtype)
 
 
-def storages_of(tensors: Mapping[str, Call]) -> Storages:
+def storages_of(tensors: Mapping[str, PickledCall]) -> Storages:
     """Every storage that a tensor names."""
     storages: Storages = {}
     for call in tensors.values():
@@ -168,16 +168,16 @@ def natural(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**48
 
 
-def tensors_of(tree: Any, allowance: Allowance) -> dict[str, Call]:
+def tensors_of(tree: Any, allowance: Allowance) -> dict[str, PickledCall]:
     """Calls that describe tensors, by path; each dictionary is entered once."""
-    tensors: dict[str, Call] = {}
+    tensors: dict[str, PickledCall] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]
     entered: set[int] = set()
     while waiting:
         path, value = waiting.pop()
-        if isinstance(value, Call) and value.function == PARAMETER and value.args:
+        if isinstance(value, PickledCall) and value.function == PARAMETER and value.args:
             value = value.args[0]
-        if isinstance(value, Call) and value.function in TENSORS:
+        if isinstance(value, PickledCall) and value.function in TENSORS:
             tensors[path or "tensor"] = value
         elif isinstance(value, Mapping) and id(value) not in entered:
             entered.add(id(value))
@@ -188,7 +188,7 @@ def tensors_of(tree: Any, allowance: Allowance) -> dict[str, Call]:
     return tensors
 
 
-def tensor(call: Call, storages: Mapping[str, np.ndarray]) -> np.ndarray:
+def tensor(call: PickledCall, storages: Mapping[str, np.ndarray]) -> np.ndarray:
     """The array of ``_rebuild_tensor(storage, offset, size, stride, …)``: a view of its storage."""
     if len(call.args) < 4:
         raise FormatError("a tensor lacks its size or strides")

@@ -81,7 +81,7 @@ class KernelStore:
 
         What is kept and does not fit, because of its machine, its relocations or what it calls, is compiled anew.
         """
-        files = {symbol: self._kept(f"{symbol}.o") for symbol in symbols.values()}
+        files = {symbol: self._stored_code(f"{symbol}.o") for symbol in symbols.values()}
         code = {symbol: files[symbol] or self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
         try:
             return code, image_of(code)
@@ -138,17 +138,17 @@ class KernelStore:
         """The symbol and the text of a kernel for a GPU that takes `words` arguments."""
         symbol = f"{symbol_of(kernel, target)}_{words}"
         args = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
-        return symbol, self._turns.run(lambda: self._kept(f"{symbol}.ptx") or self._made(*args))
+        return symbol, self._turns.run(lambda: self._stored_code(f"{symbol}.ptx") or self._compile_and_store(*args))
 
     def _compiled(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
-        return self._made(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
+        return self._compile_and_store(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
 
-    def _kept(self, file: str) -> bytes | None:
+    def _stored_code(self, file: str) -> bytes | None:
         code = self.folder.read(file) if self.folder else None
         self.hits += code is not None
         return code
 
-    def _made(self, file: str, compiler: str, *args: Any) -> bytes:
+    def _compile_and_store(self, file: str, compiler: str, *args: Any) -> bytes:
         code, seconds = getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args)
         self.misses += 1
         self.compile_seconds += seconds

@@ -32,7 +32,7 @@ class Columns(Record):
     after: int
 
 
-KNOWN = (Columns("first_op", "last_op", "size_bytes", 0), Columns("lower", "upper", "size", 1))
+LAYOUTS = (Columns("first_op", "last_op", "size_bytes", 0), Columns("lower", "upper", "size", 1))
 
 
 def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
@@ -46,9 +46,9 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     if len(set(header)) != len(header):
         raise FormatError(f"{path}:{line}: two columns of {','.join(header)!r:.200} have one name")
     most = _most_rows(path)
-    columns = next((x for x in KNOWN if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
+    columns = next((x for x in LAYOUTS if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
     if columns is None:
-        headers = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in KNOWN)
+        headers = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in LAYOUTS)
         raise FormatError(f"{path}:{line}: the header is {','.join(header)!r:.200}, expected {headers}")
     operands: list[ProblemOperand] = []
     line_of: dict[str, int] = {}

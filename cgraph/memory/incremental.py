@@ -24,7 +24,7 @@ State = frozenset[int]
 FULL: State = frozenset((-1,))  # the state after a full run; worked out only when a later run is not full
 
 
-class Steps(Record):
+class StepSelection(Record):
     """The steps to run (None: all of them) and the state they leave (None: nothing is held)."""
 
     run: tuple[int, ...] | None
@@ -46,28 +46,28 @@ class IncrementalPlan:
         self._number_of = {x: i for i, x in enumerate(variables)}
         most = most_of(count)
         self.states: Bounded[State, State] = Bounded(most)
-        self.answers: Bounded[tuple[State, frozenset], Steps] = Bounded(most)
+        self.answers: Bounded[tuple[State, frozenset], StepSelection] = Bounded(most)
         self.cones: Bounded[frozenset, State] = Bounded(most)
 
-    def steps(self, state: State | None, changed: frozenset) -> Steps:
+    def steps(self, state: State | None, changed: frozenset) -> StepSelection:
         """What to run in this state when these Vars changed."""
         if state is None:
-            return Steps(None, FULL if self.count <= MOST_STEPS else None)
+            return StepSelection(None, FULL if self.count <= MOST_STEPS else None)
         key = (state, changed)
         steps = self.answers.get(key)
         if steps is None:
             steps = self.answers.keep(key, self._solve(state, changed))
         return steps
 
-    def _solve(self, state: State, changed: frozenset) -> Steps:
+    def _solve(self, state: State, changed: frozenset) -> StepSelection:
         cone = self._cone(changed)
         if len(cone) == self.count:
-            return Steps(None, FULL)
+            return StepSelection(None, FULL)
         valid = self.valid_values(state)
         order = tuple(sorted(self._close(set(cone) | (self.lasting - valid), valid)))
         after = self._survivors(order, valid)
         state_after = self.states.get(after)
-        return Steps(order, self.states.keep(after, after) if state_after is None else state_after)
+        return StepSelection(order, self.states.keep(after, after) if state_after is None else state_after)
 
     def valid_values(self, state: State | None) -> frozenset[int]:
         """Values that are there in a state."""

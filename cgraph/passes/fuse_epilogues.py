@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, TrueDivide
 from cgraph.ops.conv import Conv2d, ConvTranspose
@@ -37,7 +37,7 @@ class Chain(Record):
     scale: np.ndarray | None = None
     shift: np.ndarray | None = None
     residual: Node | None = None
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
 
     @property
     def is_open(self) -> bool:

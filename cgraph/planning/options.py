@@ -116,7 +116,7 @@ def is_patches(x: Any) -> bool:
     return isinstance(x[0], int | float) and all(map(is_whole, x[1]))
 
 
-TAKEN: dict[str, tuple[str, Callable[[Any], bool]]] = {
+CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "memory": ("a strategy's name, or a strategy", lambda x: isinstance(x, str) or callable(x)),
     "order": ("the name of an order", lambda x: isinstance(x, str)),
     "changing": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
@@ -147,11 +147,11 @@ def is_half(x: Any) -> bool:
 def options_of(arguments: dict[str, Any]) -> CompileOptions:
     """Options by name. GraphError for a name that there is not, and for what an option does not take."""
     for name, value in arguments.items():
-        if name not in TAKEN:
+        if name not in CHECKS:
             raise GraphError(f"compile has no option {name!r}; there are {', '.join(CompileOptions._fields)}")
         argument = members(value) if name in SEVERAL else value
-        words, is_taken = TAKEN[name]
-        if argument is None and name in SEVERAL or not is_taken(argument):
+        words, is_accepted = CHECKS[name]
+        if argument is None and name in SEVERAL or not is_accepted(argument):
             raise GraphError(f"{name} takes {words}, not {value!r:.60}")
         arguments = arguments | {name: plain_number(argument)}
     if arguments.get("recompute") == 0.0 and isinstance(arguments["recompute"], float):

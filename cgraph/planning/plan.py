@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from cgraph.budget.bands.build_bands import check_stream
-from cgraph.budget.fit import Limits, Planner, fitted
+from cgraph.budget.fit import PlanLimits, Planner, fitted
 from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.rewrite import with_new_operands
@@ -129,7 +129,7 @@ def planned(request: Request, target: Any, alignment: int, options: CompileOptio
         alignment,
         options.order,
         request.inputs,
-        Limits(options.budget, options.bands, options.recompute, is_wish),
+        PlanLimits(options.budget, options.bands, options.recompute, is_wish),
     )
 
 
@@ -195,7 +195,7 @@ def plan_graph(
     alignment: int,
     order: str = "auto",
     inputs: Sequence[Var] = (),
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: PlanLimits = PlanLimits(),  # noqa: B008 - frozen
 ) -> Compiled:
     """Schedule, layout and plan of a physical graph, checked.
 

@@ -17,7 +17,7 @@ from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
-from cgraph.memory.incremental import IncrementalPlan, State, Steps
+from cgraph.memory.incremental import IncrementalPlan, State, StepSelection
 from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
 from cgraph.storage.shared_arenas import SharedArena, SharedArenas
 from cgraph.system.fair_lock import FairLock
@@ -264,10 +264,10 @@ class Runner:
         results = (instance.read(x) if value is None else value for x, value in zip(self.outputs, shown))
         return [value if room is None else copy_into(room, value) for room, value in zip(out, results)]
 
-    def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> Steps:
+    def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> StepSelection:
         """Return the steps that must run, given the values in the instance."""
         if self.incremental is None:
-            return Steps(None, None)
+            return StepSelection(None, None)
         if record.versions == versions and None not in versions:
             return self.incremental.steps(record.state, self._always)
         earlier = record.versions or [None] * len(versions)

@@ -168,7 +168,7 @@ def graph_from_text(source: str, constants: Mapping[str, Any] | None = None) -> 
         FormatError: a line is not one that `text` writes; an op is unknown; a parameter is not plain; a constant is
             missing or has another spec; a result has another spec than its line says
     """
-    reader = Reader(constants or {})
+    reader = GraphReader(constants or {})
     for number, line in enumerate(source.splitlines(), 1):
         try:
             reader.read(line.strip())
@@ -179,7 +179,7 @@ def graph_from_text(source: str, constants: Mapping[str, Any] | None = None) -> 
     return tuple(reader.outputs)
 
 
-class Reader:
+class GraphReader:
     """A graph under construction. Mutable: each line adds a node.
 
     Fields

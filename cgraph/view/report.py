@@ -20,7 +20,7 @@ from cgraph.view.timing import program_size, step_seconds
 from cgraph.view.weights import time_weights, weights_of
 
 
-class Report(Figures):
+class FunctionReport(Figures):
     """The figures of a Function, shown as text when printed and as a page in a notebook."""
 
     def text(self, most: int | None = 50) -> str:
@@ -39,13 +39,13 @@ class Report(Figures):
 
 
 @public
-def report(shown: Shown) -> Report:
+def report(shown: Shown) -> FunctionReport:
     """Return the report of a Function. GraphError when it has no plan, as on the reference engine."""
     return _report(shown, None, weights_of(shown) if isinstance(shown, Function) else None)
 
 
 @public
-def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any) -> Report:
+def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any) -> FunctionReport:
     """Return the report with the time of each step for these inputs: see `cgraph.view.timing`. Updates are not written.
 
     Of weights from a file also what a run waits for, predicted and measured: see `cgraph.view.weights`.
@@ -54,9 +54,9 @@ def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any)
     return _report(function, seconds, time_weights(function, args, named, seconds, repeats))
 
 
-def _report(shown: Shown, seconds: Sequence[float] | None, weights: WeightFigures | None) -> Report:
+def _report(shown: Shown, seconds: Sequence[float] | None, weights: WeightFigures | None) -> FunctionReport:
     compiled, memory = compiled_of(shown), memory_of(shown)
-    return Report(
+    return FunctionReport(
         _steps(compiled, memory, seconds),
         memory.peak,
         memory.peak_nbytes,

@@ -141,7 +141,7 @@ def test_a_run_on_fewer_threads_leaves_the_others_of_a_team_alone(threads, four)
 
 
 def test_both_sides_count_the_words_of_a_team_alike():
-    for name in ("WORD", "QUIT", "BUSY", "TEAM_WORDS", "FREE", "WAITING", "CORES_WORDS", "TAKEN"):
+    for name in ("WORD", "QUIT", "BUSY", "TEAM_WORDS", "FREE", "WAITING", "CORES_WORDS", "TEAM_BUSY"):
         assert getattr(threads_module, name) == getattr(emit, name), name
     assert threads_module.MOST_THREADS == emit.MOST_MEMBERS
 

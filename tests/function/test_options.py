@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.planning.options import TAKEN, CompileOptions
+from cgraph.planning.options import CHECKS, CompileOptions
 
 FALSY: tuple[Any, ...] = (
     0, 0.0, False, None, "", (), [], {}, frozenset(), b"", np.int64(0), np.float64(0.0), np.False_, np.zeros(0), -0.0,
@@ -52,11 +52,11 @@ def outcome(**options: Any) -> str:
 
 
 def test_every_option_has_a_row_here():
-    assert NOTHING_LISTED | MEANINGS.keys() == TAKEN.keys() == set(CompileOptions._fields)
+    assert NOTHING_LISTED | MEANINGS.keys() == CHECKS.keys() == set(CompileOptions._fields)
 
 
 @pytest.mark.parametrize("value", FALSY, ids=lambda x: f"{type(x).__name__}-{x}")
-@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("name", CHECKS)
 def test_a_falsy_option_is_a_value_with_a_meaning_or_a_typed_refusal(name, value):
     found, kind = outcome(**{name: value}), meaning(value)
     if (name, kind) in (("budget", "0"), ("recompute", "0")):

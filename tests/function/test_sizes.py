@@ -164,7 +164,7 @@ def test_a_new_size_compiles_no_kernel(monkeypatch):
     build, shapes, _ = dense()
     function = cg.compile_sizes(build, shapes, {"batch": 48, "length": 40})
     function(**inputs_of(shapes, {"batch": 40, "length": 30}, 0))
-    monkeypatch.setattr(store.KernelStore, "_made", None)  # who compiled one would fail
+    monkeypatch.setattr(store.KernelStore, "_compile_and_store", None)  # who compiled one would fail
     for batch in (47, 33, 32):
         function(**inputs_of(shapes, {"batch": batch, "length": 31}, 0))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import Activation
+from cgraph.kernels.activation.calls import BoundedActivation
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.window import Window
@@ -86,5 +86,5 @@ def conv64(x, filters, window: Window, groups: int = 1) -> np.ndarray:
     return np.einsum("ngcpqrs,gkcrs->ngkpq", seen, f, optimize=True).reshape(n, -1, p, q)
 
 
-def activated(x: np.ndarray, activation: Activation) -> np.ndarray:
+def activated(x: np.ndarray, activation: BoundedActivation) -> np.ndarray:
     return np.clip(np.where(x > 0, x, activation.slope * x), activation.low, activation.high)

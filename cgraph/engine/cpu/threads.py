@@ -35,7 +35,7 @@ MOST_THREADS = 64
 # Words of a team and of the cores; the same numbers as in cgraph.kernels.interpret.emit, which a warm process does not
 # import.
 WORD, QUIT, BUSY, TEAM_WORDS = 0, 48, 49, 96 + 16 * MOST_THREADS
-FREE, WAITING, CORES_WORDS, TAKEN = 0, 16, 32, -1
+FREE, WAITING, CORES_WORDS, TEAM_BUSY = 0, 16, 32, -1
 RUN_OVER = 255 << 24
 _NEVER = np.zeros(1, np.int64)
 NEVER = _NEVER.ctypes.data  # a stop word that nobody sets
@@ -177,7 +177,7 @@ class Team:
         native().follow(self.address, member)
 
     def lead(self, cores: int, most: int, table: int, row: int, rows: int, stop: int, slice_ns: int) -> int:
-        """Run rows with at most `most` threads until the end or the end of the slice; return the next row, or TAKEN."""
+        """Run rows with up to `most` threads to the end or the end of the slice; return the next row or TEAM_BUSY."""
         return native().lead(cores, self.address, most, table, row, rows, stop, slice_ns)
 
     def close(self) -> None:
@@ -248,7 +248,7 @@ class ThreadPool:
             return native().alone(self._address, table, row, rows, stop, slice_ns)
         team.grow(most - 1)
         next_row = team.lead(self._address, most, table, row, rows, stop, slice_ns)
-        return row if next_row == TAKEN else next_row
+        return row if next_row == TEAM_BUSY else next_row
 
     def _idle_team(self) -> Team | None:
         """Return an idle team; create one only if there are cores for it."""

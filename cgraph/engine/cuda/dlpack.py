@@ -14,7 +14,7 @@ from cgraph.record import Record
 CUDA = 2  # DLPack's number of the kind of device
 KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's numbers of the kinds of elements
 LETTERS = {number: letter for letter, number in KINDS.items()}
-FRESH, TAKEN = b"dltensor", b"used_dltensor"
+FRESH, CONSUMED = b"dltensor", b"used_dltensor"
 
 
 class DLTensor(ctypes.Structure):
@@ -107,7 +107,7 @@ def read_capsule(capsule: Any) -> SharedArray:
     if not is_valid(id(capsule), FRESH):
         raise BufferError("not a DLPack capsule, or one that was taken before. Call __dlpack__ again for a new one")
     managed = get_pointer(id(capsule), FRESH)
-    set_name(capsule, TAKEN)
+    set_name(capsule, CONSUMED)
     owner, t = _ForeignMemory(managed), DLManagedTensor.from_address(managed).tensor
     if t.lanes != 1 or t.bits % 8 or t.kind not in LETTERS:
         raise BufferError(

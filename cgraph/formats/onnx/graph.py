@@ -28,7 +28,7 @@ DEEPEST = 64  # sub-graphs and functions within one another
 
 
 @dataclass(eq=False)
-class Builder:
+class OnnxGraphBuilder:
     """Builds graphs of one model. Changes: it knows how deep it is in sub-graphs.
 
     Fields

@@ -17,7 +17,7 @@ from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum, counts_of, node_in
-from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
+from cgraph.formats.onnx.graph import OnnxGraphBuilder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widen
@@ -80,7 +80,7 @@ def graph_of(
     values = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
     evaluator = Evaluator(opened.allowance(), constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
-    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, evaluator, limits, opened.name)
+    builder = OnnxGraphBuilder(opsets_of(proto.opset_import), functions, opened.array, evaluator, limits, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
     scope = builder.build(graph, ChainMap(inputs))
     outputs = [declared_outputs(lookup(scope, v.name, "output"), v) for v in graph.output]

@@ -15,7 +15,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.graph import graphs_of
 from cgraph.formats.onnx.tensors import BITS, dtype_name, dtype_of_number, shape_of_proto
 
-HELD = {21: np.dtype("uint8"), 22: np.dtype("int8"), 25: np.dtype("uint8"), 26: np.dtype("int8")}
+STORED_AS = {21: np.dtype("uint8"), 22: np.dtype("int8"), 25: np.dtype("uint8"), 26: np.dtype("int8")}
 READERS = {("Cast", 0), ("CastLike", 0), ("DequantizeLinear", 0), ("DequantizeLinear", 2)}
 """Operators and the places of their inputs that may be such numbers."""
 FEW = "which has numbers of 2 or 4 bits; Cast and DequantizeLinear alone may read them"
@@ -23,7 +23,7 @@ FEW = "which has numbers of 2 or 4 bits; Cast and DequantizeLinear alone may rea
 
 def storage_dtype(number: int, what: str) -> np.dtype:
     """In which dtype values of ONNX's dtype of this number are held, or FormatError."""
-    return HELD[number] if number in HELD else dtype_of_number(number, what)
+    return STORED_AS[number] if number in STORED_AS else dtype_of_number(number, what)
 
 
 def packed_bytes(proto: Any) -> bytes:
@@ -46,7 +46,7 @@ def unpack(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
     allowance.spend(f"tensor {proto.name!r} {list(shape)}", nbytes=3 * each * len(raw))
     packed = np.frombuffer(raw, np.uint8)[:, None]
     high = packed << np.arange(8 - bits, -1, -bits).astype(np.uint8)  # each number in the highest bits of a byte
-    wide = high.reshape(-1)[:count].view(HELD[proto.data_type])
+    wide = high.reshape(-1)[:count].view(STORED_AS[proto.data_type])
     return (wide >> (8 - bits)).reshape(shape)
 
 

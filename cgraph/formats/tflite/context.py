@@ -10,16 +10,16 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.schema import OPTIONS
 from cgraph.formats.tflite.source import TensorFacts
-from cgraph.formats.tflite.value import PLACE, Quantised, Value
+from cgraph.formats.tflite.value import PLACE, QuantisedFormat, TfliteValue
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
 from cgraph.kernels.mapped import in_c_order
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.record import Record
 
-Made = Node | Value | Sequence[Node | Value]
+ImportedValue = Node | TfliteValue | Sequence[Node | TfliteValue]
 """What an importer gives: a node has the file's order of axes."""
-Importer = Callable[["TfliteContext"], Made]
+Importer = Callable[["TfliteContext"], ImportedValue]
 OPERATORS: dict[str, Importer] = {}
 ON_BYTES: dict[str, bool] = {}
 
@@ -40,9 +40,9 @@ def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], 
     return register
 
 
-def images(x: Node) -> Value:
+def images(x: Node) -> TfliteValue:
     """A result ``[n, c, h, w]``."""
-    return Value(x, first=True)
+    return TfliteValue(x, first=True)
 
 
 class TfliteContext(Record, eq=False):
@@ -57,19 +57,19 @@ class TfliteContext(Record, eq=False):
     """
 
     kind: str
-    operands: tuple[Value | None, ...]
+    operands: tuple[TfliteValue | None, ...]
     options: Table | None
     results: tuple[TensorFacts, ...]
     allowance: Allowance
 
-    def __getitem__(self, i: int) -> Value:
+    def __getitem__(self, i: int) -> TfliteValue:
         """Operand i, which must be there."""
         x = self.get(i)
         if x is None:
             raise FormatError(f"operand {i} is missing")
         return x
 
-    def get(self, i: int) -> Value | None:
+    def get(self, i: int) -> TfliteValue | None:
         """Operand i, or None."""
         return self.operands[i] if i < len(self.operands) else None
 
@@ -89,7 +89,7 @@ class TfliteContext(Record, eq=False):
         return self.results[0].quantised is not None
 
     @property
-    def result(self) -> Quantised:
+    def result(self) -> QuantisedFormat:
         """What the bytes of its first result stand for."""
         quantised = self.results[0].quantised
         if quantised is None:
@@ -144,7 +144,7 @@ class TfliteContext(Record, eq=False):
         self.spend(nbytes=x.array.nbytes)
         return Const(in_c_order(x.array.transpose(axes)), copy=False)
 
-    def alike(self, *values: Value | None) -> tuple[list[Node], bool]:
+    def alike(self, *values: TfliteValue | None) -> tuple[list[Node], bool]:
         """Operands, all by default, in one order of axes, and whether that is n, c, h, w."""
         operands = [x for x in (values or self.operands) if x is not None]
         first = any(x.first for x in operands) and all(x.ndim <= 4 for x in operands)
@@ -153,7 +153,7 @@ class TfliteContext(Record, eq=False):
                 self.spend(nbytes=x.array.nbytes)
         return [x.images if first else x.plain for x in operands], first
 
-    def axis(self, axis: int, x: Value) -> int:
+    def axis(self, axis: int, x: TfliteValue) -> int:
         """An axis in the file's order as one of the value's node."""
         if not -x.ndim <= axis < x.ndim:
             raise FormatError(f"axis {axis} is none of {x.ndim}")

@@ -12,7 +12,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext
-from cgraph.formats.tflite.value import Quantised, Value
+from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
 from cgraph.ir.graph import Node
 
 MOST = 255
@@ -46,17 +46,17 @@ def nearest(x: Any) -> np.ndarray:
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(np.asarray(x).dtype)
 
 
-def subtract_zero(x: Value, node: Node | None = None) -> Node:
+def subtract_zero(x: TfliteValue, node: Node | None = None) -> Node:
     """Bytes less their zero point, as int32."""
     return cg.astype(x.node if node is None else node, "int32") - np.int32(x.bytes.zero)
 
 
-def as_bytes(x: Node, to: Quantised, bounds: Bounds = (0, MOST)) -> Node:
+def as_bytes(x: Node, to: QuantisedFormat, bounds: Bounds = (0, MOST)) -> Node:
     """int32 as bytes around a zero point, within bounds."""
     return cg.astype(cg.clip(x + np.int32(to.zero), *bounds), "uint8")
 
 
-def bytes_of(x: Node, to: Quantised) -> Node:
+def bytes_of(x: Node, to: QuantisedFormat) -> Node:
     """Floats in quanta as bytes, halves away from zero."""
     return cg.astype(cg.clip(halves_away(x) + np.float32(to.zero), 0.0, float(MOST)), "uint8")
 
@@ -67,12 +67,12 @@ def halves_away(x: Node) -> Node:
     return whole + cg.where(cg.greater_equal(cg.abs(x - whole), 0.5), cg.sign(x), cg.zeros_like(x))
 
 
-def floats_for(x: Value, node: Node) -> Node:
+def floats_for(x: TfliteValue, node: Node) -> Node:
     """The floats that bytes stand for."""
     return cg.astype(subtract_zero(x, node), "float32") * x.bytes.scale
 
 
-def byte_of(x: float, to: Quantised) -> int:
+def byte_of(x: float, to: QuantisedFormat) -> int:
     """The byte that stands for a float, without bounds."""
     return to.zero + int(np.clip(nearest(np.float32(x) / to.scale), -FAR, FAR))
 
@@ -91,7 +91,7 @@ def bounds_of(c: TfliteContext, activation: int | None = None) -> Bounds:
     return max(0, low) if low is not None else 0, min(MOST, high) if high is not None else MOST
 
 
-def of_floats(c: TfliteContext, function: Callable[[np.ndarray], np.ndarray]) -> Value:
+def of_floats(c: TfliteContext, function: Callable[[np.ndarray], np.ndarray]) -> TfliteValue:
     """A function of floats by a table of 256 bytes, filled as TFLite does: rounded to float32 each time.
 
     The function gets float64, so that its own rounding is the only one.
@@ -101,4 +101,4 @@ def of_floats(c: TfliteContext, function: Callable[[np.ndarray], np.ndarray]) ->
         numbers = x.bytes.scale * (np.arange(256) - x.bytes.zero).astype("float32")
         products = np.float32(function(numbers.astype("float64"))) * (np.float32(1) / c.result.scale)
     table = np.clip(np.clip(nearest(products), -FAR, FAR) + c.result.zero, 0, MOST).astype("uint8")
-    return Value(cg.take(table, cg.astype(x.node, "int32")), first=x.first)
+    return TfliteValue(cg.take(table, cg.astype(x.node, "int32")), first=x.first)

@@ -19,7 +19,7 @@ from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, TfliteContext
 from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts, TfliteSource
-from cgraph.formats.tflite.value import SIGN, Quantised, Value
+from cgraph.formats.tflite.value import SIGN, QuantisedFormat, TfliteValue
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -33,7 +33,7 @@ NAME = 256  # bytes in memory of an operator's name
 NODES = 4  # of an operator: itself, a bias, its reshape, an activation
 NODES_OF_OPERAND = 2  # of an operand beyond MOST_PLAIN, as a sum, or a stack of many has them, and of a result
 MOST_PLAIN = 4  # operands or results that `NODES` has room for
-Values = list[Value | None]
+Values = list[TfliteValue | None]
 """Values by the numbers of their tensors, None for those that are not known yet."""
 
 
@@ -114,16 +114,16 @@ def input_of(tensor: TensorFacts, floats: bool) -> Var:
     return Var(tensor.shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
 
 
-def enter_input(x: Node, quantised: Quantised | None) -> Value:
+def enter_input(x: Node, quantised: QuantisedFormat | None) -> TfliteValue:
     """An input, numbers of int8 as bytes that are 128 larger, floats quantised."""
     if quantised is not None and x.dtype == np.float32:
-        return Value(bytes_of(x / quantised.scale, quantised), quantised=quantised)
+        return TfliteValue(bytes_of(x / quantised.scale, quantised), quantised=quantised)
     if quantised is None or not quantised.is_signed:
-        return Value(x, quantised=quantised)
-    return Value(cg.bitwise_xor(cg.bitcast(x, "uint8"), np.uint8(SIGN)), quantised=quantised)
+        return TfliteValue(x, quantised=quantised)
+    return TfliteValue(cg.bitwise_xor(cg.bitcast(x, "uint8"), np.uint8(SIGN)), quantised=quantised)
 
 
-def leave_output(x: Value, floats: bool) -> Node:
+def leave_output(x: TfliteValue, floats: bool) -> Node:
     """A value as the file has it, or the floats that it stands for."""
     if floats and x.quantised is not None:
         return floats_for(x, x.plain)
@@ -132,7 +132,7 @@ def leave_output(x: Value, floats: bool) -> Node:
     return cg.bitcast(cg.bitwise_xor(x.plain, np.uint8(SIGN)), "int8")
 
 
-def value_of(source: TfliteSource, values: Values, index: int) -> Value:
+def value_of(source: TfliteSource, values: Values, index: int) -> TfliteValue:
     """A tensor that is known already, or one that the file holds."""
     tensor = source.tensor(index)
     value = values[index]
@@ -142,7 +142,7 @@ def value_of(source: TfliteSource, values: Values, index: int) -> Value:
         raise FormatError(f"tensor {tensor.name!r:.60} is read before it is computed")
     if tensor.quantised is not None and tensor.quantised.is_signed:
         source.allowance.spend("numbers of int8 as bytes", nbytes=tensor.array.nbytes)
-    values[index] = value = Value(array=tensor.array, quantised=tensor.quantised)
+    values[index] = value = TfliteValue(array=tensor.array, quantised=tensor.quantised)
     return value
 
 
@@ -166,7 +166,7 @@ def run(source: TfliteSource, places: np.ndarray, values: Values) -> None:
 
 def build_node(
     source: TfliteSource, table: Table, name: str, results: Sequence[int], values: Values, evaluator: Evaluator
-) -> list[Value]:
+) -> list[TfliteValue]:
     """The results of one operator."""
     numbers = numbers_of(source, table, OperatorFields.INPUTS)
     more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
@@ -176,10 +176,10 @@ def build_node(
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
     context = TfliteContext(name, operands, options_of(table, name), tensors, source.allowance)
     answer = OPERATORS[name](context)
-    listed = [answer] if isinstance(answer, Node | Value) else answer
+    listed = [answer] if isinstance(answer, Node | TfliteValue) else answer
     if len(listed) != len(results):
         raise FormatError(f"it has {len(results)} results, not {len(listed)}")
-    values_listed = [x if isinstance(x, Value) else Value(x) for x in listed]
+    values_listed = [x if isinstance(x, TfliteValue) else TfliteValue(x) for x in listed]
     for x, tensor in zip(values_listed, tensors):
         want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
         if x.node.dtype != want:
@@ -187,7 +187,7 @@ def build_node(
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
 
 
-def check_quantised(name: str, quantised: Sequence[Quantised]) -> None:
+def check_quantised(name: str, quantised: Sequence[QuantisedFormat]) -> None:
     """FormatError where an operator has no meaning for quantised values, or moves them and their scales differ."""
     if quantised and name not in ON_BYTES:
         raise FormatError("quantised values are not supported")
@@ -195,14 +195,16 @@ def check_quantised(name: str, quantised: Sequence[Quantised]) -> None:
         raise FormatError("its operands and results stand for floats in different ways, which is not supported")
 
 
-def fold_result(x: Value, operands: Sequence[Value | None], quantised: Quantised | None, evaluator: Evaluator) -> Value:
+def fold_result(
+    x: TfliteValue, operands: Sequence[TfliteValue | None], quantised: QuantisedFormat | None, evaluator: Evaluator
+) -> TfliteValue:
     """A result; a constant where it is a small one of constants, as shapes are. Images are none."""
     if x.expression is None:
         return x
     if x.first:
-        return Value(x.expression, None, True, quantised)
+        return TfliteValue(x.expression, None, True, quantised)
     node = fold(x.expression, [None if y is None else y.node for y in operands], evaluator)
-    return Value(node, None, x.first, quantised)
+    return TfliteValue(node, None, x.first, quantised)
 
 
 def options_of(table: Table, name: str) -> Table | None:

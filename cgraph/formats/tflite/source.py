@@ -19,7 +19,7 @@ from cgraph.formats.tflite.schema import (
     SubgraphFields,
     TensorFields,
 )
-from cgraph.formats.tflite.value import Quantised
+from cgraph.formats.tflite.value import QuantisedFormat
 from cgraph.formats.tflite.wire import WORD, Table, numbers, unpack
 from cgraph.ir.spec import LARGEST
 from cgraph.record import Record
@@ -44,7 +44,7 @@ class TensorFacts(Record, eq=False):
     shape: tuple[int, ...]
     dtype: np.dtype
     array: np.ndarray | None
-    quantised: Quantised | None
+    quantised: QuantisedFormat | None
 
 
 class TfliteSource:
@@ -147,7 +147,7 @@ class TfliteSource:
         return raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
-def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Quantised | None:
+def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> QuantisedFormat | None:
     """What numbers of 8 bits stand for. FormatError for what no scale can be."""
     scales = None if table is None else table.vector(QuantizationFields.SCALE, "float32")
     if table is None or scales is None or not scales.size or dtype.name not in ("int8", "uint8", "int16"):
@@ -165,7 +165,7 @@ def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.
     limits = np.iinfo(dtype)
     if (zeros < limits.min).any() or (zeros > limits.max).any():
         raise FormatError(f"tensor {name!r:.60} has a zero point outside {dtype}")
-    return Quantised(scales, zeros, axis, dtype == np.int8)
+    return QuantisedFormat(scales, zeros, axis, dtype == np.int8)
 
 
 def dtype_of_number(number: int, name: str) -> np.dtype:

@@ -20,7 +20,7 @@ FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # axes of [n, h, w, c] as [n, c, h, w]
 PLACE = (0, 2, 3, 1)  # where the axes of [n, h, w, c] are in [n, c, h, w]
 
 
-class Quantised(Record, eq=False):
+class QuantisedFormat(Record, eq=False):
     """How numbers of 8 bits stand for floats: ``(number - zero) * scale``.
 
     Fields
@@ -53,12 +53,12 @@ class Quantised(Record, eq=False):
         """What bytes are larger by than the file's numbers."""
         return SIGN if self.is_signed else 0
 
-    def equals(self, other: "Quantised") -> bool:
+    def equals(self, other: "QuantisedFormat") -> bool:
         """The same byte stands for the same float."""
         return self.scale == other.scale and self.zero == other.zero
 
 
-class Value(Record, eq=False):
+class TfliteValue(Record, eq=False):
     """A tensor.
 
     Fields
@@ -71,7 +71,7 @@ class Value(Record, eq=False):
     expression: Node | None = None
     array: np.ndarray | None = None
     first: bool = False
-    quantised: Quantised | None = None
+    quantised: QuantisedFormat | None = None
 
     @cached_property
     def stored(self) -> np.ndarray:
@@ -101,7 +101,7 @@ class Value(Record, eq=False):
         return len(self.shape)
 
     @property
-    def bytes(self) -> Quantised:
+    def bytes(self) -> QuantisedFormat:
         """What its bytes stand for."""
         if self.quantised is None:
             raise FormatError("quantised values beside others are not supported")

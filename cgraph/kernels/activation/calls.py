@@ -5,7 +5,7 @@ from math import inf
 from cgraph.record import Record
 
 
-class Activation(Record):
+class BoundedActivation(Record):
     """``min(high, max(low, x if x > 0 else slope * x))``
 
     Fields
@@ -28,14 +28,14 @@ class Activation(Record):
         return {"general": general, "low": float(self.low), "high": float(self.high), "slope": float(self.slope)}
 
 
-NONE = Activation()
-RELU = Activation(low=0.0)
-RELU6 = Activation(low=0.0, high=6.0)
+NONE = BoundedActivation()
+RELU = BoundedActivation(low=0.0)
+RELU6 = BoundedActivation(low=0.0, high=6.0)
 
 
-def leaky(slope: float) -> Activation:
-    return Activation(slope=slope)
+def leaky(slope: float) -> BoundedActivation:
+    return BoundedActivation(slope=slope)
 
 
-def clip(low: float, high: float) -> Activation:
-    return Activation(low=low, high=high)
+def clip(low: float, high: float) -> BoundedActivation:
+    return BoundedActivation(low=low, high=high)

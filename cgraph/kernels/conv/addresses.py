@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.record import Record
@@ -62,7 +62,7 @@ class Direct(Record):
     out: PixelPlace
     bias: Pointer | None = None
     residual: PixelPlace | None = None
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
 
 
 class Images(Record):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv import gpu_calls as gpu_conv
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.gpu_calls import parts_nbytes
@@ -32,7 +32,7 @@ def conv_calls(
     weights: Pointer,
     bias: Pointer | None = None,
     residual: BlockedView | None = None,
-    activation: Activation = NONE,
+    activation: BoundedActivation = NONE,
     workspace: View | None = None,
     weights_dtype: str | None = None,
 ) -> KernelCalls:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.calls import tile_calls
 from cgraph.kernels.kernel import Pointer
@@ -150,7 +150,7 @@ def conv_transpose_calls(
     x: BlockedView,
     weights: Pointer,
     bias: Pointer | None = None,
-    activation: Activation = NONE,
+    activation: BoundedActivation = NONE,
 ) -> KernelCalls:
     """``out = activation(transposed convolution of x + bias)``
 

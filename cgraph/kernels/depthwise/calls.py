@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv.calls import check_result
 from cgraph.kernels.depthwise.signature import SMALL, TAPS
 from cgraph.kernels.kernel import Pointer
@@ -30,7 +30,7 @@ def depthwise_calls(
     x: BlockedView,
     weights: Pointer,
     bias: Pointer | None = None,
-    activation: Activation = NONE,
+    activation: BoundedActivation = NONE,
 ) -> KernelCalls:
     """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
 

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm.gpu_signature import DEPTH, JOIN, PRODUCT, THREADS
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.views.matrices import Matrices, Operand
@@ -47,7 +47,7 @@ def blocks_of(dtype: str, count: int, m: int, n: int, k: int) -> Blocks:
 
 
 def product_calls(
-    x: Matrices, activation: Activation = NONE, adds: bool = False, workspace: View | None = None
+    x: Matrices, activation: BoundedActivation = NONE, adds: bool = False, workspace: View | None = None
 ) -> list[Call] | None:
     """``out = activation(a @ b + bias)``, ``k > 0``; `adds`: to what `out` holds, in a bias's place.
 
@@ -75,7 +75,7 @@ def product_nbytes(x: Matrices) -> int:
 
 
 def product_call(
-    x: Matrices, cut: Blocks, out: Operand, o_part: int, bias: Operand | None, activation: Activation
+    x: Matrices, cut: Blocks, out: Operand, o_part: int, bias: Operand | None, activation: BoundedActivation
 ) -> Call:
     forms = ["k" if step == 1 else "lines" for step in (x.a.column, x.b.row)]
     return PRODUCT.call(
@@ -87,7 +87,7 @@ def product_call(
     )  # fmt: skip
 
 
-def result(out: Operand, bias: Operand | None, activation: Activation) -> dict[str, int | float | Pointer]:
+def result(out: Operand, bias: Operand | None, activation: BoundedActivation) -> dict[str, int | float | Pointer]:
     """The arguments that say where results go and what is done to them; without a bias its place is not read."""
     b = bias or out
     return {

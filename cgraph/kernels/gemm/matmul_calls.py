@@ -8,7 +8,7 @@ Sums run over k in one order whatever the threads.
 
 from itertools import product
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm import gemv_signature, signature
 from cgraph.kernels.gemm import gpu_calls as gpu_gemm
 from cgraph.kernels.gemm.gpu_calls import product_nbytes
@@ -38,7 +38,7 @@ def matmul_calls(
     a: View,
     b: View | PackedB,
     bias: View | None = None,
-    activation: Activation = NONE,
+    activation: BoundedActivation = NONE,
     workspace: View | None = None,
     adds: bool = False,
 ) -> list[Call]:
@@ -133,7 +133,7 @@ def is_row(x: Matrices) -> bool:
 def tiled_calls(
     x: Matrices,
     portions: Portions,
-    activation: Activation,
+    activation: BoundedActivation,
     workspace: View | None,
     target: Target,
     adds: bool = False,
@@ -176,7 +176,7 @@ class ProductPortion(Record):
     adds: bool
 
 
-def tile_call(p: ProductPortion, activation: Activation, target: Target) -> Call:
+def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) -> Call:
     tile, x = p.portions.tile, p.x
     out = x.out.moved(p.first, p.row, p.column)
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
@@ -243,7 +243,7 @@ def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
     return Operand(at, batch, 0, 0, x.dtype)
 
 
-def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
+def dot_call(x: Matrices, activation: BoundedActivation, target: Target) -> Call:
     panels = -(-x.m // DOT_ROWS)
     tasks = x.count * panels
     nanoseconds = DOT_ROWS * x.k * x.a.itemsize * BYTE_NS
@@ -255,7 +255,7 @@ def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
     )  # fmt: skip
 
 
-def row_call(x: Matrices, activation: Activation, target: Target) -> Call:
+def row_call(x: Matrices, activation: BoundedActivation, target: Target) -> Call:
     width = evenly(x.n, ROW_WIDTH if x.n < 8 * ROW_WIDTH else 2 * ROW_WIDTH, target.lanes_of(x.dtype))
     panels = -(-x.n // width)
     tasks = x.count * panels
@@ -268,7 +268,7 @@ def row_call(x: Matrices, activation: Activation, target: Target) -> Call:
     )  # fmt: skip
 
 
-def simple_call(x: Matrices, activation: Activation, adds: bool) -> Call:
+def simple_call(x: Matrices, activation: BoundedActivation, adds: bool) -> Call:
     if x.bias or activation != NONE or adds:
         raise ValueError("bias, activation and adding need floats and a result whose rows lie side by side")
     tasks = x.count * x.m

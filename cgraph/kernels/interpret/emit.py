@@ -40,8 +40,8 @@ MEMBERS, MOST_MEMBERS = 96, 64
 PRESENT = 1  # beside the word of a member
 TEAM_WORDS = MEMBERS + 16 * MOST_MEMBERS
 # Words of the cores.
-FREE, WAITING, HELD, CORES_WORDS = 0, 16, 17, 32
-TAKEN = -1  # instead of a row: another run has the team
+FREE, WAITING, IN_USE, CORES_WORDS = 0, 16, 17, 32
+TEAM_BUSY = -1  # instead of a row: another run has the team
 
 PAUSES, YIELDS, NAP_MICROSECONDS = 500, 300, 50
 MOST_SHARES, OVER = 1 << 23, 255
@@ -86,14 +86,14 @@ def alone(k: Builder, clock: int, futex: int):
 def lead(k: Builder, clock: int, futex: int):
     """``row = lead(cores, team, most, table, row, rows, stop, nanoseconds)``: run rows as member 0 of a team.
 
-    Return as `alone` does, or TAKEN. At most `most` threads take part, including the caller's. Params: the clock's
+    Return as `alone` does, or TEAM_BUSY. At most `most` threads take part, including the caller's. Params: the clock's
     number; the system call's number, 0 if there is no futex.
     """
     cores, team, most, table, row, rows, stop, slice_ = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(cores=k.pointer(cores, "i8"), at=k.pointer(team, "i8"), clock=clock, futex=futex)
     result, count = k.slot(row), take_cores(k, t, most)
     with k.if_(count > 0):
-        result.value = k.const(TAKEN, "i8")
+        result.value = k.const(TEAM_BUSY, "i8")
         with k.if_(swap(k, t.at + BUSY, k.const(0, "i8"), k.const(1, "i8"))):
             fields = ((LIMIT, count - 1), (TABLE, table), (ROW, row), (ROWS, rows), (STOP, stop))
             for place, x in (*fields, (DEADLINE, now(k, clock) + slice_)):
@@ -126,17 +126,17 @@ def hold(k: Builder, clock: int, futex: int):
     """
     cores, target = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(cores=k.pointer(cores, "i8"), clock=clock, futex=futex)
-    more = target - load(k, t.cores + HELD)
+    more = target - load(k, t.cores + IN_USE)
     with k.if_(more > 0):
-        add(k, t.cores + HELD, take_cores(k, t, more))
-    k.b.ret(load(k, t.cores + HELD).v)
+        add(k, t.cores + IN_USE, take_cores(k, t, more))
+    k.b.ret(load(k, t.cores + IN_USE).v)
 
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 1))
 def release(k: Builder, clock: int, futex: int):
     """``count = release(cores)``: return all cores that `hold` took. Params: as of `lead`."""
     t = SimpleNamespace(cores=k.pointer(k.wrap(k.function.args[0], "i8"), "i8"), clock=clock, futex=futex)
-    count = k.wrap(k.b.atomic_rmw("xchg", (t.cores + HELD).v, k.const(0, "i8").v, "seq_cst"), "i8")
+    count = k.wrap(k.b.atomic_rmw("xchg", (t.cores + IN_USE).v, k.const(0, "i8").v, "seq_cst"), "i8")
     give_cores(k, t, count)
     k.b.ret(count.v)
 

@@ -9,7 +9,7 @@ The index of an extreme value starts at 0 and moves only when a value is better,
 from math import inf
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.values import Val, Variable, nbytes_of
+from cgraph.kernels.llvm.values import MutableValue, Val, nbytes_of
 from cgraph.kernels.llvm.vcomplex import join_parts, parts
 from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
@@ -150,12 +150,12 @@ def identity_of(kind: str, dtype: str) -> float | int:
     return high if smallest_wins else low
 
 
-def put(slots: list[Variable], state: State) -> None:
+def put(slots: list[MutableValue], state: State) -> None:
     """Write a state into variables."""
     for slot, x in zip(slots, state):
         slot.value = x
 
 
-def get(slots: list[Variable]) -> State:
+def get(slots: list[MutableValue]) -> State:
     """Read a state from variables."""
     return [slot.value for slot in slots]

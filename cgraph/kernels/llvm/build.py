@@ -14,7 +14,7 @@ from llvmlite import ir
 from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import half
-from cgraph.kernels.llvm.values import Ptr, Val, Variable, nbytes_of, scalar_type, vector_type
+from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
 from cgraph.kernels.signature import Words
 from cgraph.kernels.target import Target
@@ -255,12 +255,12 @@ class Builder:
         return self.wrap(self.b.call(f, [x.v, self.stack("i4", 0, 2)]), "f8")
 
     # -- control --------------------------------------------------------------------------------------------------
-    def slot(self, init, dtype: str | None = None, lanes: int = 0) -> Variable:
+    def slot(self, init, dtype: str | None = None, lanes: int = 0) -> MutableValue:
         """A variable, set to `init`."""
         if isinstance(init, Val):
             dtype, lanes = init.dtype, max(lanes, init.lanes)
         assert dtype is not None
-        slot = Variable(self, self.stack(dtype, lanes), dtype, lanes)
+        slot = MutableValue(self, self.stack(dtype, lanes), dtype, lanes)
         slot.value = init
         return slot
 

@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from cgraph.kernels.llvm import half
 from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
-from cgraph.kernels.llvm.values import BOOL, Ptr, Val, Variable, vector_type
+from cgraph.kernels.llvm.values import BOOL, MutableValue, Ptr, Val, vector_type
 
 Carried = Val | Ptr
 
@@ -72,7 +72,7 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
         yield digits
 
 
-def count_up(k: Builder, digits: Sequence[tuple[Variable, Val | None]]) -> None:
+def count_up(k: Builder, digits: Sequence[tuple[MutableValue, Val | None]]) -> None:
     """One more, the first digit fastest; a digit that reaches its size returns to 0 and moves the next one."""
     (slot, size), *others = digits
     slot.value = slot.value + 1

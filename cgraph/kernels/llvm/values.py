@@ -171,7 +171,7 @@ class Ptr:
             self.k.b.store(value.v, at.v, align=align or alignment_of(self.dtype))
 
 
-class Variable:
+class MutableValue:
     """A variable that changes: ``s.value`` reads, ``s.value = x`` writes. Becomes a register."""
 
     __slots__ = ("dtype", "k", "lanes", "p")

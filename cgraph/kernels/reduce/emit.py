@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.values import Ptr, Val, Variable
+from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.pointwise.emit import RowStream, lanes_for, load_vector, operand_dtypes, stream_list, streams_of
 from cgraph.kernels.reduce.signature import MOST_COLUMNS
@@ -81,7 +81,7 @@ class Along:
         self.state = self.slots(self.reduction.start(self.lanes))
         self.total = self.slots(self.reduction.total_start(self.lanes))
 
-    def slots(self, state: State) -> list[Variable]:
+    def slots(self, state: State) -> list[MutableValue]:
         return [self.k.slot(x) for x in state]
 
     def begin(self) -> None:

@@ -9,7 +9,7 @@ from operator import or_
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
-from cgraph.kernels.llvm.values import Val, Variable
+from cgraph.kernels.llvm.values import MutableValue, Val
 from cgraph.kernels.regions.emit import (
     Pair,
     Span,
@@ -66,7 +66,7 @@ def spread(k: GpuBuilder, dtype: str, samples: int, grid: str, is_blocked: bool)
 
 def add_box(
     k: GpuBuilder, a: SimpleNamespace, x: SimpleNamespace, box: Val, place: tuple[Val, Val, Val],
-    totals: list[Variable],
+    totals: list[MutableValue],
     samples: int, grid: str,
 ) -> None:  # fmt: skip
     """A box's cells in order, as far as they weigh the pixel; `place`: group of planes, row and column."""

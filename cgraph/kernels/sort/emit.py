@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.values import Ptr, Val, Variable
+from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.move.emit import RowSpan, each_run
 from cgraph.record import Record
 
@@ -21,8 +21,8 @@ class Items(Record):
     """Keys and, when wanted, where each came from: two arrays that move together. Addresses are variables."""
 
     k: Builder
-    keys: Variable
-    places: Variable | None
+    keys: MutableValue
+    places: MutableValue | None
     dtype: str
     index: str
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
 from cgraph.kernels.llvm.gpu_build import GpuBuilder
-from cgraph.kernels.llvm.values import Ptr, Val, Variable
+from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.team.gpu_signature import THREADS
 
 
@@ -83,7 +83,7 @@ def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> I
         yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]
 
 
-def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: Variable, join: Callable[[Val, Val], Val]) -> Val:
+def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: MutableValue, join: Callable[[Val, Val], Val]) -> Val:
     """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
     lane, (now, next_), step = k.thread(), rooms, 1
     while step < THREADS:

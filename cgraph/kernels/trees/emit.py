@@ -5,7 +5,7 @@ from operator import and_
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.values import Val, Variable
+from cgraph.kernels.llvm.values import MutableValue, Val
 from cgraph.kernels.trees.signature import EQUAL, MISSING
 
 SIDE_BY_SIDE = 8
@@ -39,7 +39,7 @@ def walk(k: Builder, a: SimpleNamespace, tree: Val, rows: list[Val], plain: bool
         a.leaves.store(node.value, row * a.trees + tree)
 
 
-def step(k: Builder, a: SimpleNamespace, number: Val, node: Variable, feature: Variable, plain: bool) -> None:
+def step(k: Builder, a: SimpleNamespace, number: Val, node: MutableValue, feature: MutableValue, plain: bool) -> None:
     """One row to the next node, unless it is at a leaf."""
     at, threshold = node.value, a.thresholds.load(node.value)
     is_below = number <= threshold

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import Activation
+from cgraph.kernels.activation.calls import BoundedActivation
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -90,7 +90,12 @@ def resize_calls(
 
 
 def depthwise_calls(
-    shape: ConvShape, out: BlockedView, x: BlockedView, weights: Pointer, bias: Pointer | None, activation: Activation
+    shape: ConvShape,
+    out: BlockedView,
+    x: BlockedView,
+    weights: Pointer,
+    bias: Pointer | None,
+    activation: BoundedActivation,
 ) -> KernelCalls | None:
     """As `cgraph.kernels.depthwise.calls.depthwise_calls`; None for more pixels than threads can count."""
     to, window = planes_of(out), shape.window

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.calls import check_result, tile_calls, tiling_of
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
@@ -133,7 +133,7 @@ def winograd_calls(
     weights: Pointer,
     bias: Pointer | None = None,
     residual: BlockedView | None = None,
-    activation: Activation = NONE,
+    activation: BoundedActivation = NONE,
     workspace: View | None = None,
     is_transformed: bool = False,
 ) -> KernelCalls:
@@ -200,7 +200,7 @@ def output_call(
     bias: Pointer,
     residual: BlockedView | None,
     out: BlockedView,
-    activation: Activation,
+    activation: BoundedActivation,
     inside: Pointer,
 ) -> Call:
     r = residual or out

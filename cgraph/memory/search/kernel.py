@@ -33,7 +33,7 @@ import numba
 import numpy as np
 
 from cgraph.memory.search.cached import compile_cached
-from cgraph.memory.search.state import FOUND, FULL, LOWEST, PAUSED, REFUTED, TIGHTEST
+from cgraph.memory.search.state import FULL, LOWEST, PAUSED, REFUTED, SOLVED, TIGHTEST
 
 # positions in a state's `counters`
 DEPTH, TRAIL, NODES, WAITING, SERIAL, RANGE_BEGIN, RANGE_END = range(7)
@@ -54,7 +54,7 @@ inner = numba.njit(  # type: ignore[call-overload]
 def advance(instance, state, capacity, method, node_limit):
     """Search until a plan is found, none can exist, `node_limit` nodes are counted, or the trail must grow.
 
-    Returns FOUND (offsets are in `lowest`), REFUTED, PAUSED or FULL; after the last two it can be called again.
+    Returns SOLVED (offsets are in `lowest`), REFUTED, PAUSED or FULL; after the last two it can be called again.
     """
     counters = state.counters
     if counters[SERIAL] == 0 and not settle(instance, state, capacity, 0):
@@ -72,7 +72,7 @@ def advance(instance, state, capacity, method, node_limit):
             if b == NONE:
                 return REFUTED
             good = settle(instance, state, capacity, refuse(instance, state, b))
-    return FOUND
+    return SOLVED
 
 
 @inner

@@ -8,7 +8,7 @@ import numpy as np
 
 from cgraph.memory.search.instance import SearchInstance
 from cgraph.memory.search.orders import Order, orders
-from cgraph.memory.search.state import FOUND, FULL, REFUTED, new_state, with_longer_trail
+from cgraph.memory.search.state import FULL, REFUTED, SOLVED, new_state, with_longer_trail
 from cgraph.record import Record
 
 CHUNK = 4_000  # nodes between two looks at the clock at most, tens of milliseconds
@@ -80,7 +80,7 @@ def try_order(
         done = nodes
         if result == FULL:
             state = with_longer_trail(state)
-        elif result == FOUND:
+        elif result == SOLVED:
             return Answer(offsets=state.lowest.copy())
         elif result == REFUTED:
             return Answer(refuted=True)

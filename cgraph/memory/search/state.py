@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.memory.search.instance import SearchInstance, section_totals
 
 # what a search reports: a plan, no plan possible, node limit reached, trail too short
-FOUND, REFUTED, PAUSED, FULL = 1, 2, 3, 4
+SOLVED, REFUTED, PAUSED, FULL = 1, 2, 3, 4
 
 # which waiting operand is taken next: see `choose` in the kernel
 LOWEST, TIGHTEST, FEWEST = 0, 1, 2

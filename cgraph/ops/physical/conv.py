@@ -11,7 +11,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
@@ -45,7 +45,7 @@ class ConvEpilogue(Op):
     has_scale: bool = False
     has_bias: bool = False
     has_residual: bool = False
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
 
     def infer(self, x: Spec, f: Spec, *rest: Spec) -> Spec:
         return self.conv.infer(x, f)
@@ -92,7 +92,7 @@ class BlockedConv(Op):
     source: Form | None
     result: Form
     residual: Form | None = None
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
     pairs: bool = False
     takes_halves = True
 

@@ -8,7 +8,7 @@ from cgraph.ir.cut import Cut, index_array
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.kernel import Call, View
@@ -37,7 +37,7 @@ class BlockedConvTranspose(Op):
     shape: TransposedShape
     source: Form
     result: Form
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes, takes_bias
 from cgraph.kernels.gemm.portions import PackedB, to_panels
@@ -33,7 +33,7 @@ class MatmulEpilogue(Op):
     """
 
     has_addend: bool = False
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
 
     def infer(self, x: Spec, y: Spec, *addend: Spec) -> Spec:
         return Matmul().infer(x, y)
@@ -63,7 +63,7 @@ class PanelMatmul(Op):
     n: int
     tile: GemmTile
     has_addend: bool = False
-    activation: Activation = NONE
+    activation: BoundedActivation = NONE
 
     @property
     def name(self) -> str:
@@ -118,7 +118,7 @@ class PackedMatmul(PanelMatmul):
 
 def product_calls(
     target: Target,
-    activation: Activation,
+    activation: BoundedActivation,
     out: View,
     x: View,
     y: View | PackedB,
@@ -142,6 +142,6 @@ def addend_nbytes(target: Target, out: View, x: View, y: View | PackedB, *addend
     return matmul_nbytes(target, out, x, y, beside, adds=bool(addend) and beside is None)
 
 
-def activate(x: np.ndarray, a: Activation) -> np.ndarray:
+def activate(x: np.ndarray, a: BoundedActivation) -> np.ndarray:
     """What the kernels' epilogue does."""
     return np.clip(np.where(x > 0, x, x * np.asarray(a.slope, x.dtype)), a.low, a.high)

@@ -7,10 +7,10 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
-from cgraph.formats.tflite.context import images as made
+from cgraph.formats.tflite.context import images as to_images
 from cgraph.formats.tflite.dynamic import asymmetric, pad_image, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, parts_of, subtract_zero
-from cgraph.formats.tflite.value import SIGN, Value
+from cgraph.formats.tflite.value import SIGN, TfliteValue
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import Result
 from cgraph.ops.conv import Conv2d
@@ -54,13 +54,13 @@ def add_bias(c: TfliteContext, i: int, x: Node) -> Node:
 
 
 @operator("CONV_2D", on_bytes=True)
-def conv(c: TfliteContext) -> Value:
+def conv(c: TfliteContext) -> TfliteValue:
     x, f = image(c, 0), c.filters(1, (0, 3, 1, 2))  # [k, r, s, c] -> [k, c, r, s]
     return convolve(c, x, f, groups_of(x, f))
 
 
 @operator("DEPTHWISE_CONV_2D", on_bytes=True)
-def depthwise(c: TfliteContext) -> Value:
+def depthwise(c: TfliteContext) -> TfliteValue:
     x, f = image(c, 0), c.filters(1, (3, 0, 1, 2))  # [1, r, s, k] -> [k, 1, r, s]
     return convolve(c, x, f, x.shape[1])
 
@@ -72,16 +72,16 @@ def groups_of(x: Node, f: Node) -> int:
     return x.shape[1] // f.shape[1]
 
 
-def convolve(c: TfliteContext, x: Node, f: Node, groups: int) -> Value:
+def convolve(c: TfliteContext, x: Node, f: Node, groups: int) -> TfliteValue:
     stride, dilation = c.sizes("stride"), c.sizes("dilation")
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
     if c.is_quantised:
-        return made(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
+        return to_images(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
     if c[1].quantised is not None:
         y = dynamic_conv(c, x, f, Conv2d(stride, pad, dilation, groups))
     else:
         y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
-    return made(c.activated(add_bias(c, 2, y)))
+    return to_images(c.activated(add_bias(c, 2, y)))
 
 
 def dynamic_conv(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
@@ -146,7 +146,7 @@ def bias_of(c: TfliteContext, i: int, count: int) -> np.ndarray:
 
 
 @operator("TRANSPOSE_CONV", on_bytes=True)
-def conv_transpose(c: TfliteContext) -> Value:
+def conv_transpose(c: TfliteContext) -> TfliteValue:
     """Operands: the result's shape, filters ``[k, r, s, c]``, images, perhaps a bias."""
     shape, x, f = c.ints(0), image(c, 2), c.filters(1, (3, 0, 1, 2))  # [k, r, s, c] -> [c, k, r, s]
     stride = c.sizes("stride")
@@ -158,8 +158,8 @@ def conv_transpose(c: TfliteContext) -> Value:
     options = {"stride": stride, "pad": (top, left, *(max(n, 0) for n in rest))}
     options["output_pad"] = tuple(max(-n, 0) for n in rest)
     if c.is_quantised:
-        return made(conv_transpose_bytes(c, f, options))
-    return made(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
+        return to_images(conv_transpose_bytes(c, f, options))
+    return to_images(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
 
 
 def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
@@ -175,16 +175,16 @@ def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
 
 
 @operator("AVERAGE_POOL_2D", "MAX_POOL_2D", on_bytes=True)
-def pool(c: TfliteContext) -> Value:
+def pool(c: TfliteContext) -> TfliteValue:
     """Pixels outside the image count for nothing."""
     x, window, stride = image(c, 0), c.sizes("window"), c.sizes("stride")
     pad = padding(c, x.shape[2:], window, stride)
     if c.is_quantised and not c.result.equals(c[0].bytes):
         raise FormatError("pools whose result has another scale are not supported")
     if c.is_quantised and c.kind == "AVERAGE_POOL_2D":
-        return made(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
+        return to_images(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
     y = (cg.avg_pool2d if c.kind == "AVERAGE_POOL_2D" else cg.max_pool2d)(x, window, stride=stride, pad=pad)
-    return made(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
+    return to_images(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
 
 
 def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:

@@ -6,7 +6,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.operators.shape import only
-from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
 
 
@@ -14,7 +14,7 @@ from cgraph.ir.graph import Node
 def gather(c: TfliteContext) -> Node:
     if c.option("batch_axes"):
         raise FormatError("positions apart for each sample are not supported")
-    return cg.take(c[0].plain, c[1].plain, axis=c.axis(c.option("axis"), Value(c[0].plain)))
+    return cg.take(c[0].plain, c[1].plain, axis=c.axis(c.option("axis"), TfliteValue(c[0].plain)))
 
 
 @operator("GATHER_ND", on_bytes=False)
@@ -34,12 +34,12 @@ def one_hot(c: TfliteContext) -> Node:
 
 
 @operator("RANGE")
-def numbers(c: TfliteContext) -> Value:
+def numbers(c: TfliteContext) -> TfliteValue:
     """Operands: the first number, what is not reached, the step."""
     start, stop, step = (np.reshape(c.constant(i), ()).item() for i in range(3))
     count = max(int(np.ceil((stop - start) / step)), 0)
     c.spend(nbytes=8 * count, work=count)
-    return Value(array=(start + step * np.arange(count)).astype(c.dtypes[0]))
+    return TfliteValue(array=(start + step * np.arange(count)).astype(c.dtypes[0]))
 
 
 @operator("TOPK_V2", on_bytes=False)

@@ -8,7 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, of_floats, parts_of, scale_factor, subtract_zero
-from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
 
 BINARY: dict[str, Callable[..., Node]] = {
@@ -85,14 +85,14 @@ CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @operator(*(BINARY.keys() - BINARY_OF_BYTES.keys() - {*ORDERED}))
 @operator(*ORDERED, on_bytes=False)
 @operator(*BINARY_OF_BYTES, on_bytes=True)
-def binary(c: TfliteContext) -> Value:
+def binary(c: TfliteContext) -> TfliteValue:
     (x, y), first = c.alike(c[0], c[1])
     if c.is_quantised and c.kind in BINARY_OF_BYTES:
-        return Value(BINARY_OF_BYTES[c.kind](c, subtract_zero(c[0], x), subtract_zero(c[1], y)), first=first)
+        return TfliteValue(BINARY_OF_BYTES[c.kind](c, subtract_zero(c[0], x), subtract_zero(c[1], y)), first=first)
     if x.dtype != y.dtype:
         raise FormatError(f"operands of {x.dtype} and {y.dtype}")
     combined = BINARY[c.kind](x, y)
-    return Value(c.activated(combined) if c.kind in WITH_ACTIVATION else combined, first=first)
+    return TfliteValue(c.activated(combined) if c.kind in WITH_ACTIVATION else combined, first=first)
 
 
 def add_bytes(c: TfliteContext, x: Node, y: Node, sign: int) -> Node:
@@ -119,13 +119,13 @@ def prelu_bytes(c: TfliteContext, x: Node, y: Node) -> Node:
 
 @operator(*(UNARY.keys() - CURVES.keys() - BOUNDED.keys() - {"HARD_SWISH"}))
 @operator(*CURVES, *BOUNDED, "HARD_SWISH", on_bytes=True)
-def unary(c: TfliteContext) -> Value:
+def unary(c: TfliteContext) -> TfliteValue:
     if not c.is_quantised:
-        return Value(UNARY[c.kind](c[0].node), first=c[0].first)
+        return TfliteValue(UNARY[c.kind](c[0].node), first=c[0].first)
     if c.kind in BOUNDED:
         x = scale_factor(subtract_zero(c[0]), c[0].bytes.scale / c.result.scale)
-        return Value(as_bytes(x, c.result, bounds_of(c, BOUNDED[c.kind])), first=c[0].first)
-    return Value(hard_swish(c), first=c[0].first) if c.kind == "HARD_SWISH" else of_floats(c, CURVES[c.kind])
+        return TfliteValue(as_bytes(x, c.result, bounds_of(c, BOUNDED[c.kind])), first=c[0].first)
+    return TfliteValue(hard_swish(c), first=c[0].first) if c.kind == "HARD_SWISH" else of_floats(c, CURVES[c.kind])
 
 
 def hard_swish(c: TfliteContext) -> Node:
@@ -164,41 +164,41 @@ def divide(x: Node, places: int) -> Node:
 
 
 @operator("GELU")
-def gelu(c: TfliteContext) -> Value:
+def gelu(c: TfliteContext) -> TfliteValue:
     x = c[0].node
     if not c.option("approximate"):
-        return Value(cg.gelu(x), first=c[0].first)
+        return TfliteValue(cg.gelu(x), first=c[0].first)
     inner = 0.7978845608028654 * (x + 0.044715 * x * x * x)  # sqrt(2 / pi)
-    return Value(0.5 * x * (1.0 + cg.tanh(inner)), first=c[0].first)
+    return TfliteValue(0.5 * x * (1.0 + cg.tanh(inner)), first=c[0].first)
 
 
 @operator("LEAKY_RELU", on_bytes=True)
-def leaky_relu(c: TfliteContext) -> Value:
+def leaky_relu(c: TfliteContext) -> TfliteValue:
     if c.is_quantised:
         x, ratio = subtract_zero(c[0]), c[0].bytes.scale / c.result.scale
         below = scale_factor(x, c[0].bytes.scale * np.float32(c.option("alpha")) / c.result.scale)
-        return Value(as_bytes(cg.where(cg.less(x, 0), below, scale_factor(x, ratio)), c.result), first=c[0].first)
-    return Value(cg.leaky_relu(c[0].node, c.option("alpha")), first=c[0].first)
+        return TfliteValue(as_bytes(cg.where(cg.less(x, 0), below, scale_factor(x, ratio)), c.result), first=c[0].first)
+    return TfliteValue(cg.leaky_relu(c[0].node, c.option("alpha")), first=c[0].first)
 
 
 @operator("ADD_N")
-def add_n(c: TfliteContext) -> Value:
+def add_n(c: TfliteContext) -> TfliteValue:
     nodes, first = c.alike()
     total = nodes[0]
     for x in nodes[1:]:
         total = total + x
-    return Value(total, first=first)
+    return TfliteValue(total, first=first)
 
 
 @operator("CAST")
-def cast(c: TfliteContext) -> Value:
-    return Value(cg.astype(c[0].node, c.dtypes[0]), first=c[0].first)
+def cast(c: TfliteContext) -> TfliteValue:
+    return TfliteValue(cg.astype(c[0].node, c.dtypes[0]), first=c[0].first)
 
 
 @operator("SELECT", "SELECT_V2")
-def select(c: TfliteContext) -> Value:
+def select(c: TfliteContext) -> TfliteValue:
     """The older one's condition may be one for each element of the first axis."""
     if c.kind == "SELECT" and c[0].ndim == 1 and c[1].ndim > 1:
-        return Value(cg.where(c[0].plain.reshape((-1, *[1] * (c[1].ndim - 1))), c[1].plain, c[2].plain))
+        return TfliteValue(cg.where(c[0].plain.reshape((-1, *[1] * (c[1].ndim - 1))), c[1].plain, c[2].plain))
     (p, x, y), first = c.alike()
-    return Value(cg.where(p, x, y), first=first)
+    return TfliteValue(cg.where(p, x, y), first=first)

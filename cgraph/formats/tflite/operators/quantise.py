@@ -5,20 +5,20 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import as_bytes, bytes_of, floats_for, scale_factor, subtract_zero
-from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.value import TfliteValue
 
 
 @operator("DEQUANTIZE", on_bytes=True)
-def dequantize(c: TfliteContext) -> Value:
+def dequantize(c: TfliteContext) -> TfliteValue:
     """Bytes as floats; a constant, of float16 too, as a constant."""
     x = c[0]
     if x.array is not None:
         c.spend(nbytes=4 * x.array.size, work=x.array.size)
-        return Value(array=floats_of(x))
-    return Value(floats_for(x, x.node), first=x.first)
+        return TfliteValue(array=floats_of(x))
+    return TfliteValue(floats_for(x, x.node), first=x.first)
 
 
-def floats_of(x: Value) -> np.ndarray:
+def floats_of(x: TfliteValue) -> np.ndarray:
     """What a constant stands for."""
     assert x.array is not None
     if x.array.dtype == np.float16:
@@ -31,12 +31,12 @@ def floats_of(x: Value) -> np.ndarray:
 
 
 @operator("QUANTIZE", on_bytes=True)
-def quantize(c: TfliteContext) -> Value:
+def quantize(c: TfliteContext) -> TfliteValue:
     """Floats, or bytes with another scale, as bytes; halves of floats away from zero."""
     x = c[0]
     if x.quantised is not None:
         ratio = np.float64(x.bytes.scale) / np.float64(c.result.scale)
-        return Value(as_bytes(scale_factor(subtract_zero(x), ratio), c.result), first=x.first)
+        return TfliteValue(as_bytes(scale_factor(subtract_zero(x), ratio), c.result), first=x.first)
     if x.node.dtype != np.float32:
         raise FormatError(f"{x.node.dtype} is no float32")
-    return Value(bytes_of(x.node / c.result.scale, c.result), first=x.first)
+    return TfliteValue(bytes_of(x.node / c.result.scale, c.result), first=x.first)

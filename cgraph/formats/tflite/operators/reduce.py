@@ -8,7 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import MOST, as_bytes, bytes_of, parts_of
-from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.physical.integer import PIXELS, PixelSum
 
@@ -19,7 +19,7 @@ REDUCE = {
 SMALL = 1e-6  # the least root of squares that L2_NORMALIZATION divides by
 
 
-def axes_of(c: TfliteContext, x: Value) -> tuple[int, ...]:
+def axes_of(c: TfliteContext, x: TfliteValue) -> tuple[int, ...]:
     """The axes of operand 1 in the file's order, each once."""
     axes = c.ints(1)
     if any(not -x.ndim <= n < x.ndim for n in axes):
@@ -30,7 +30,7 @@ def axes_of(c: TfliteContext, x: Value) -> tuple[int, ...]:
 @operator("SUM", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
 @operator("REDUCE_MAX", "REDUCE_MIN", on_bytes=False)
 @operator("MEAN", on_bytes=True)
-def reduce(c: TfliteContext) -> Value:
+def reduce(c: TfliteContext) -> TfliteValue:
     x, keep = c[0], c.option("keepdims")
     axes = axes_of(c, x)
     stays = x.first and (keep or 3 in axes or {1, 2} <= set(axes))  # what is left has the file's order
@@ -38,9 +38,9 @@ def reduce(c: TfliteContext) -> Value:
     places = tuple(c.axis(n, x) for n in axes) if stays else axes
     if c.is_quantised and c.kind == "MEAN":
         y = mean_of_bytes(c, node, places, bool(keep))
-        return Value(y, first=bool(stays and keep))
+        return TfliteValue(y, first=bool(stays and keep))
     y = cg.astype(getattr(cg, REDUCE[c.kind])(node, axis=places, keepdims=bool(keep)), node.dtype)
-    return Value(y, first=bool(stays and keep))
+    return TfliteValue(y, first=bool(stays and keep))
 
 
 def mean_of_bytes(c: TfliteContext, x: Node, axes: tuple[int, ...], keep: bool) -> Node:
@@ -69,19 +69,19 @@ def arg_max(c: TfliteContext) -> Node:
 
 
 @operator("LOG_SOFTMAX")
-def log_softmax(c: TfliteContext) -> Value:
-    return Value(cg.log_softmax(c[0].node, axis=c.axis(-1, c[0])), first=c[0].first)
+def log_softmax(c: TfliteContext) -> TfliteValue:
+    return TfliteValue(cg.log_softmax(c[0].node, axis=c.axis(-1, c[0])), first=c[0].first)
 
 
 @operator("SOFTMAX", on_bytes=True)
-def softmax(c: TfliteContext) -> Value:
+def softmax(c: TfliteContext) -> TfliteValue:
     axis, beta = c.axis(-1, c[0]), c.option("beta")
     if c.is_quantised:
         return softmax_of_bytes(c, axis, beta)
-    return Value(cg.softmax(c[0].node if beta == 1 else c[0].node * beta, axis=axis), first=c[0].first)
+    return TfliteValue(cg.softmax(c[0].node if beta == 1 else c[0].node * beta, axis=axis), first=c[0].first)
 
 
-def softmax_of_bytes(c: TfliteContext, axis: int, beta: float) -> Value:
+def softmax_of_bytes(c: TfliteContext, axis: int, beta: float) -> TfliteValue:
     """Powers by a table of how far a byte is below the largest, added up one after another in float32."""
     x, scale = cg.astype(c[0].node, "int32"), -c[0].bytes.scale * np.float32(beta)
     table = np.exp((scale * np.arange(256, dtype="float32")).astype("float64")).astype("float32")
@@ -89,18 +89,18 @@ def softmax_of_bytes(c: TfliteContext, axis: int, beta: float) -> Value:
     last = (*[slice(None)] * axis, slice(-1, None))
     total = cg.cumsum(powers, axis=axis)[last]
     share = powers * (np.float32(1) / (total * c.result.scale))
-    return Value(bytes_of(share, c.result), first=c[0].first)
+    return TfliteValue(bytes_of(share, c.result), first=c[0].first)
 
 
 @operator("L2_NORMALIZATION")
-def l2_normalization(c: TfliteContext) -> Value:
+def l2_normalization(c: TfliteContext) -> TfliteValue:
     root = cg.sqrt(cg.sum(cg.square(c[0].node), axis=c.axis(-1, c[0]), keepdims=True))
-    return Value(c.activated(c[0].node / cg.maximum(root, SMALL)), first=c[0].first)
+    return TfliteValue(c.activated(c[0].node / cg.maximum(root, SMALL)), first=c[0].first)
 
 
 @operator("CUMSUM")
 def cumsum(c: TfliteContext) -> Node:
-    x, axis = c[0].plain, c.axis(c.ints(1)[0], Value(c[0].plain))
+    x, axis = c[0].plain, c.axis(c.ints(1)[0], TfliteValue(c[0].plain))
     y = cg.flip(x, axis) if c.option("reverse") else x
     total = cg.astype(cg.cumsum(y, axis=axis), x.dtype)
     total = total - y if c.option("exclusive") else total

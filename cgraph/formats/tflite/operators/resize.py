@@ -6,7 +6,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, images, operator
 from cgraph.formats.tflite.operators.conv import image
-from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
 
 UNIT = 1 << 10
@@ -31,14 +31,14 @@ def sizes_of(c: TfliteContext) -> list[int]:
 
 
 @operator("RESIZE_BILINEAR", on_bytes=True)
-def bilinear(c: TfliteContext) -> Value:
+def bilinear(c: TfliteContext) -> TfliteValue:
     if c.is_quantised:
         return images(bilinear_of_bytes(c))
     return images(cg.resize(image(c, 0), sizes_of(c), mode="linear", coordinates=coordinates(c)))
 
 
 @operator("RESIZE_NEAREST_NEIGHBOR", on_bytes=False)
-def nearest(c: TfliteContext) -> Value:
+def nearest(c: TfliteContext) -> TfliteValue:
     """The element at ``floor(i * scale)``, or the nearest one, of two the later."""
     where = coordinates(c)
     rounding = "floor" if where == "asymmetric" else "round_prefer_ceil"

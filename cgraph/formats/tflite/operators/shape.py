@@ -8,7 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import bounds_of
-from cgraph.formats.tflite.value import FIRST, Value
+from cgraph.formats.tflite.value import FIRST, TfliteValue
 from cgraph.ir.graph import Node
 
 
@@ -45,25 +45,25 @@ def transpose(c: TfliteContext) -> Node:
 
 
 @operator("SHAPE")
-def shape(c: TfliteContext) -> Value:
-    return Value(array=np.array(c[0].shape, c.dtypes[0]))
+def shape(c: TfliteContext) -> TfliteValue:
+    return TfliteValue(array=np.array(c[0].shape, c.dtypes[0]))
 
 
 @operator("RANK")
-def rank(c: TfliteContext) -> Value:
-    return Value(array=np.array(c[0].ndim, c.dtypes[0]))
+def rank(c: TfliteContext) -> TfliteValue:
+    return TfliteValue(array=np.array(c[0].ndim, c.dtypes[0]))
 
 
 @operator("CONCATENATION", on_bytes=False)
-def concat(c: TfliteContext) -> Value:
+def concat(c: TfliteContext) -> TfliteValue:
     nodes, first = c.alike()
-    wide = Value(nodes[0], first=first)
+    wide = TfliteValue(nodes[0], first=first)
     joined = cg.concat(nodes, axis=c.axis(c.option("axis"), wide))
-    return Value(cg.clip(joined, *bounds_of(c)) if c.is_quantised else c.activated(joined), first=first)
+    return TfliteValue(cg.clip(joined, *bounds_of(c)) if c.is_quantised else c.activated(joined), first=first)
 
 
 @operator("SPLIT", on_bytes=False)
-def split(c: TfliteContext) -> list[Value]:
+def split(c: TfliteContext) -> list[TfliteValue]:
     """Operands: the axis, what is cut."""
     axis, count = c.axis(only(c.ints(0)), c[1]), len(c.dtypes)
     n = c[1].node.shape[axis]
@@ -73,7 +73,7 @@ def split(c: TfliteContext) -> list[Value]:
 
 
 @operator("SPLIT_V", on_bytes=False)
-def split_v(c: TfliteContext) -> list[Value]:
+def split_v(c: TfliteContext) -> list[TfliteValue]:
     """Operands: what is cut, the sizes (one may be -1: the rest), the axis."""
     axis, sizes = c.axis(only(c.ints(2)), c[0]), c.ints(1)
     n = c[0].node.shape[axis]
@@ -84,11 +84,11 @@ def split_v(c: TfliteContext) -> list[Value]:
     return parts(c[0], axis, sizes)
 
 
-def parts(x: Value, axis: int, sizes: list[int]) -> list[Value]:
+def parts(x: TfliteValue, axis: int, sizes: list[int]) -> list[TfliteValue]:
     """Slices one after another along an axis of the node."""
     ends = np.cumsum(sizes).tolist()
     before = (slice(None),) * axis
-    return [Value(x.node[(*before, slice(end - size, end))], first=x.first) for size, end in zip(sizes, ends)]
+    return [TfliteValue(x.node[(*before, slice(end - size, end))], first=x.first) for size, end in zip(sizes, ends)]
 
 
 @operator("PACK", on_bytes=False)
@@ -108,7 +108,7 @@ def unpack(c: TfliteContext) -> list[Node]:
 
 
 @operator("SLICE", on_bytes=False)
-def slice_value(c: TfliteContext) -> Value:
+def slice_value(c: TfliteContext) -> TfliteValue:
     """Operands: what is cut, where it begins, its size (-1: up to the end)."""
     x, begin, size = c[0], c.ints(1), c.ints(2)
     if not len(begin) == len(size) == x.ndim:
@@ -117,11 +117,11 @@ def slice_value(c: TfliteContext) -> Value:
     if any(not 0 <= b <= e <= n for n, b, e in zip(x.shape, begin, ends)):
         raise FormatError(f"from {begin}, {size} elements, reach outside {list(x.shape)}")
     index = [slice(b, e) for b, e in zip(begin, ends)]
-    return Value(x.node[tuple(index[i] for i in FIRST) if x.first else tuple(index)], first=x.first)
+    return TfliteValue(x.node[tuple(index[i] for i in FIRST) if x.first else tuple(index)], first=x.first)
 
 
 @operator("STRIDED_SLICE", on_bytes=False)
-def strided_slice(c: TfliteContext) -> Value:
+def strided_slice(c: TfliteContext) -> TfliteValue:
     """Operands: what is cut, begin, end and step for each axis; options are masks of these axes."""
     begin, end, step = (c.ints(i) for i in (1, 2, 3))
     if not len(begin) == len(end) == len(step) or 0 in step:
@@ -130,8 +130,8 @@ def strided_slice(c: TfliteContext) -> Value:
         end = [b + e for b, e in zip(begin, end)]
     index = [slice_of(c, i, *numbers) for i, numbers in enumerate(zip(begin, end, step))]
     if c[0].first and len(index) == 4 and all(isinstance(x, slice) for x in index):
-        return Value(c[0].node[tuple(index[i] for i in FIRST)], first=True)
-    return Value(c[0].plain[tuple(index)])
+        return TfliteValue(c[0].node[tuple(index[i] for i in FIRST)], first=True)
+    return TfliteValue(c[0].plain[tuple(index)])
 
 
 def slice_of(c: TfliteContext, i: int, begin: int, end: int, step: int) -> slice | int | None:
@@ -161,22 +161,22 @@ def nothing(c: TfliteContext) -> int:
 
 
 @operator("PAD", "PADV2", on_bytes=False)
-def pad(c: TfliteContext) -> Value:
+def pad(c: TfliteContext) -> TfliteValue:
     fill = nothing(c)
     if c.get(2) is not None:
         array = c[2].stored if c[2].array is not None else c.constant(2)
         if array.size != 1:
             raise FormatError(f"{array.size} numbers to fill with, one is expected")
         fill = array.reshape(()).item()
-    return Value(cg.pad(c[0].node, widths(c), constant_values=fill), first=c[0].first)
+    return TfliteValue(cg.pad(c[0].node, widths(c), constant_values=fill), first=c[0].first)
 
 
 @operator("MIRROR_PAD", on_bytes=False)
-def mirror_pad(c: TfliteContext) -> Value:
+def mirror_pad(c: TfliteContext) -> TfliteValue:
     """Mode 0 leaves the edge out."""
     if c.option("mode") != 0:
         raise FormatError("padding that repeats the edge is not supported")
-    return Value(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
+    return TfliteValue(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
 
 
 @operator("TILE", on_bytes=False)
