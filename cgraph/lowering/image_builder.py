@@ -51,7 +51,9 @@ class ImageBuilder:
         if self.forms.get(node) == form:
             return self._laned[node]
         x = self.plain(node)
-        return Const(form.laid(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToBlocked(form), x)
+        return (
+            Const(form.to_blocked(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToBlocked(form), x)
+        )
 
     def packed(self, key: Hashable, pack: Callable[[], np.ndarray]) -> Node:
         """A packed constant: made once for all layers whose filters are the same and are read in the same order.

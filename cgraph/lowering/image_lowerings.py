@@ -352,7 +352,7 @@ def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
     shape = (1,) * (4 - source.ndim) + source.shape
     thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO)
     if isinstance(source.op, ConstOp):
-        channels = Const(thin.laid(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
+        channels = Const(thin.to_blocked(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
     else:
         channels = apply(ToBlocked(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
     return apply(BroadcastTo(form.shape), channels)

@@ -1,4 +1,4 @@
-"""Every op module, so that `cgraph.ir.graph.OPS` is complete."""
+"""All op modules, imported so that `cgraph.ir.graph.OPS` is complete."""
 
 from cgraph.ops import (
     activation,

@@ -84,7 +84,7 @@ class SpreadToWindows(Pool):
         return Spec(shape, g.dtype)
 
     def meaning(self, g):
-        return self.moves.collected((g for _ in range(prod(self.window))), self.shape)
+        return self.moves.fold((g for _ in range(prod(self.window))), self.shape)
 
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int]:
         """Return the bytes of the spread elements and of the reduction's partial sums."""
@@ -99,8 +99,8 @@ class SpreadToWindows(Pool):
         """Spread the elements, then sum over the windows that contain each of them."""
         if out.size == 0:
             return []
-        frame, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
-        calls, g = spread_view(target, self.moves, g, self.shape, 0, frame)
+        scratch, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
+        calls, g = spread_view(target, self.moves, g, self.shape, 0, scratch)
         steps = Windows(self.window, (1,) * len(self.window), (0,) * len(self.pad), self.dilation)
         m = Trace()
         windows = window_view(g, steps, self.shape)

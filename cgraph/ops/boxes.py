@@ -26,7 +26,7 @@ from cgraph.ops.shape import broadcast_to, expand_dims, items, moveaxis, reshape
 from cgraph.ops.sort import argsort
 from cgraph.ops.take import take
 
-PLACES = np.dtype("int64")
+INDEX = np.dtype("int64")
 
 
 class NonMaximumSuppression(Op):
@@ -50,7 +50,7 @@ class NonMaximumSuppression(Op):
     least: float
 
     def infer(self, boxes: Spec, scores: Spec, order: Spec, *groups: Spec) -> Bundle:
-        if boxes.dtype.kind != "f" or scores.dtype != boxes.dtype or any(x.dtype != PLACES for x in (order, *groups)):
+        if boxes.dtype.kind != "f" or scores.dtype != boxes.dtype or any(x.dtype != INDEX for x in (order, *groups)):
             raise DTypeError(
                 f"boxes are {boxes.dtype} and scores {scores.dtype}; pass one float dtype, and int64 order and groups"
             )
@@ -63,16 +63,16 @@ class NonMaximumSuppression(Op):
                 f"boxes {boxes} and scores {scores} do not fit; pass boxes [..., n, 4] and scores and groups [..., n]"
             )
         leading = scores.shape[:-1]
-        return Bundle((Spec((*leading, self.size), PLACES), Spec(leading, PLACES)))
+        return Bundle((Spec((*leading, self.size), INDEX), Spec(leading, INDEX)))
 
     def meaning(self, boxes, scores, order, *groups):
-        places = np.full((*scores.shape[:-1], self.size), -1, PLACES)
-        counts = np.zeros(scores.shape[:-1], PLACES)
+        indices = np.full((*scores.shape[:-1], self.size), -1, INDEX)
+        counts = np.zeros(scores.shape[:-1], INDEX)
         for at in np.ndindex(counts.shape):
             group = groups[0][at] if groups else np.zeros_like(order[at])
             survivors = self.select(boxes[at], scores[at], order[at], group)
-            places[(*at, slice(len(survivors)))], counts[at] = survivors, len(survivors)
-        return places, counts
+            indices[(*at, slice(len(survivors)))], counts[at] = survivors, len(survivors)
+        return indices, counts
 
     def select(self, boxes: np.ndarray, scores: np.ndarray, order: np.ndarray, groups: np.ndarray) -> list[int]:
         """Return the indices of the selected boxes of one image."""
@@ -143,10 +143,10 @@ def non_maximum_suppression(
     """
     boxes, scores = floats(boxes, scores)
     order = argsort(scores, descending=True)
-    rest = [] if groups is None else [broadcast_to(astype(as_node(groups), PLACES), scores.shape)]
+    rest = [] if groups is None else [broadcast_to(astype(as_node(groups), INDEX), scores.shape)]
     op = NonMaximumSuppression(int(size), float(iou_threshold), float(score_threshold))
-    places, count = items(apply(op, boxes, scores, order, *rest))
-    return places, count
+    indices, count = items(apply(op, boxes, scores, order, *rest))
+    return indices, count
 
 
 def centre_and_size(boxes: Node) -> tuple[Node, Node]:
@@ -209,7 +209,7 @@ def roi_align(
     y = samples_along(boxes[:, 1], size[:, 1], shape[0], samples)  # [k, rows * samples]
     z = samples_along(boxes[:, 0], size[:, 0], shape[1], samples)
     k, rows, columns = boxes.shape[0], y.shape[1], z.shape[1]
-    image = reshape(as_node(batch).astype(PLACES), (k, 1, 1)) * (h * w)
+    image = reshape(as_node(batch).astype(INDEX), (k, 1, 1)) * (h * w)
     pixels = reshape(moveaxis(x, 1, -1), (n * h * w, c))
     total: Any = 0
     for y_place, y_weight in neighbours(y, h):
@@ -240,6 +240,6 @@ def neighbours(at: Node, n: int) -> list[tuple[Node, Node]]:
     at = where(is_near(at, n), at.clip(0, n - 1), 0)
     low = floor(at)
     share = at - low
-    first = low.astype(PLACES)
+    first = low.astype(INDEX)
     second = minimum(first + 1, n - 1)
     return [(first, 1.0 - share), (second, share)]

@@ -45,7 +45,7 @@ class Delay(Op, eq=False):
         return self.spec
 
     def meaning(self, *xs):
-        return self.fitting(copy_context().run(self.called, xs))
+        return self.checked(copy_context().run(self.call, xs))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
@@ -53,7 +53,7 @@ class Delay(Op, eq=False):
 
         return Work(lambda out, *xs: [callback_call(run, [out], xs)], strided=True)
 
-    def called(self, xs: tuple[np.ndarray, ...]) -> Any:
+    def call(self, xs: tuple[np.ndarray, ...]) -> Any:
         """Call the function. Refuse to run inside itself, and add the node's line to exceptions.
 
         The call has a context of its own, so however it ends, it is not recorded as running.
@@ -71,7 +71,7 @@ class Delay(Op, eq=False):
             error.add_note(f"in the function of {self.name} at {self.where}")
             raise
 
-    def fitting(self, value: Any) -> np.ndarray:
+    def checked(self, value: Any) -> np.ndarray:
         """Return the function's result as an array. ShapeError or DTypeError unless it has the declared spec."""
         if isinstance(value, Node):
             raise GraphError(f"{self.name} at {self.where}: the function returned the node {value!r}; return an array")

@@ -94,10 +94,10 @@ class Conv(Op):
         return self.infer(x, f).size * prod(f.shape[1:])
 
     def work(self, target: Target, x: Spec, f: Spec) -> Work:
-        nbytes = self.rooms(target, x, f)
+        nbytes = self.scratch_nbytes(target, x, f)
         return Work(partial(self.calls, target, nbytes), sum(map(aligned, nbytes)))
 
-    def rooms(self, target: Target, x: Spec, f: Spec) -> tuple[int, int]:
+    def scratch_nbytes(self, target: Target, x: Spec, f: Spec) -> tuple[int, int]:
         """Return the bytes of the padded or spread images and of the products."""
         result = self.infer(x, f)
         if result.size == 0 or x.size == 0 or f.size == 0:
@@ -197,7 +197,7 @@ class ConvTranspose(Conv):
             return np.zeros((*shape[:2], *self.shape), x.dtype)
         x, f, moves = split_groups(x, 1, self.groups), split_groups(f, 0, self.groups), self.moves(f.shape[2:])
         parts = (np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True) for tap in np.ndindex(moves.window))
-        return moves.collected((part.reshape(shape) for part in parts), self.shape)
+        return moves.fold((part.reshape(shape) for part in parts), self.shape)
 
     def multiply_adds(self, x: Spec, f: Spec) -> int:
         return x.size * prod(f.shape[1:])

@@ -16,7 +16,7 @@ from cgraph.ops.leaf import ConstOp, as_node
 from cgraph.ops.shape import axis_of, broadcast_to, items, moveaxis, reshape
 from cgraph.ops.take import check_positions, positions, take
 
-PLACES = np.dtype("int64")
+INDEX = np.dtype("int64")
 
 
 class OneHot(Op):
@@ -40,9 +40,9 @@ class OneHot(Op):
         return Spec((*indices.shape[: self.axis], self.depth, *indices.shape[self.axis :]), self.dtype)
 
     def meaning(self, indices):
-        places = np.expand_dims(np.where(indices < 0, indices + self.depth, indices), self.axis)
+        targets = np.expand_dims(np.where(indices < 0, indices + self.depth, indices), self.axis)
         steps = np.arange(self.depth).reshape(-1, *[1] * (indices.ndim - self.axis))
-        return np.where(places == steps, self.on, self.off).astype(self.dtype)
+        return np.where(targets == steps, self.on, self.off).astype(self.dtype)
 
     def work(self, target: Target, indices: Spec) -> Work:
         return Work(lambda out, x: one_hot_calls(target, out, x, self.axis, self.off, self.on), strided=True)
@@ -58,11 +58,11 @@ class Nonzero(Op):
     fill: int
 
     def infer(self, x: Spec) -> Bundle:
-        return Bundle((Spec((x.ndim, self.size), PLACES), Spec((), PLACES)))
+        return Bundle((Spec((x.ndim, self.size), INDEX), Spec((), INDEX)))
 
     def meaning(self, x):
-        indices = np.array(np.nonzero(x), PLACES).reshape(x.ndim, -1)
-        out = np.full((x.ndim, self.size), self.fill, PLACES)
+        indices = np.array(np.nonzero(x), INDEX).reshape(x.ndim, -1)
+        out = np.full((x.ndim, self.size), self.fill, INDEX)
         count = indices.shape[1]
         out[:, :count] = indices[:, : self.size]
         return out, np.array(count)
@@ -96,8 +96,8 @@ def nonzero(x: Any, size: int, fill: int = 0) -> tuple[Node, Node]:
     """
     x = as_node(x)
     x = x.astype(bool) if x.dtype.kind == "c" else x
-    places, count = items(apply(Nonzero(int(size), int(fill)), atleast_1d(x)))
-    return places, count
+    indices, count = items(apply(Nonzero(int(size), int(fill)), atleast_1d(x)))
+    return indices, count
 
 
 @public
@@ -123,7 +123,7 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
 
 def flatten_rows(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
     """Return `x` as rows ``[rows, *rest]``, and the row numbers that the last axis of `indices` selects."""
-    indices = indices.astype(PLACES)
+    indices = indices.astype(INDEX)
     k = indices.shape[-1] if indices.ndim else 0
     if batch + k > x.ndim or batch >= max(indices.ndim, 1) or x.shape[:batch] != indices.shape[:batch]:
         raise ShapeError(
@@ -201,13 +201,13 @@ def flat_position(indices: list[Any], lengths: tuple[int, ...], shape: tuple[int
     """Return one flat position from one position along each axis; outside all elements if any is outside its axis."""
     if len(indices) == 1:
         return broadcast_to(positions(indices[0]), shape)
-    flat: Any = np.zeros((), PLACES)
+    flat: Any = np.zeros((), INDEX)
     inside: Any = np.ones((), bool)
     for index, n in zip(indices, lengths):
         array = index.op.array if isinstance(index, Node) and isinstance(index.op, ConstOp) else index
         if isinstance(array, np.ndarray) and ((array < -n) | (array >= n)).any():
             raise PositionError(f"a position is outside an axis of {n}; pass positions from {-n} to {n - 1}")
-        index = array.astype(PLACES)
+        index = array.astype(INDEX)
         inside = inside & (index >= -n) & (index < n)
         flat = flat * n + (np.where(index < 0, index + n, index) if isinstance(index, np.ndarray) else index % n)
     if isinstance(inside, Node):

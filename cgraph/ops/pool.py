@@ -85,7 +85,7 @@ class Pool(Op):
         windows = self.moves.windows_of(self.moves.padded_array(x, results, self.outside(x.dtype)), results)
         return windows.reshape(*x.shape[:2], *results, prod(self.window))
 
-    def rooms(self, x: Spec | View) -> tuple[int, int]:
+    def scratch_nbytes(self, x: Spec | View) -> tuple[int, int]:
         """Return the bytes of the padded operand and of the reduction's partial sums."""
         results = self.results(x.shape)
         code, size = (code_of(x.dtype), x.dtype.itemsize) if isinstance(x, Spec) else (x.dtype, x.itemsize)
@@ -108,15 +108,15 @@ class Pool(Op):
     def work(self, target: Target, x: Spec) -> Work:
         m = Trace()
         program = m.program(m.load(0, code_of(x.dtype)))
-        return Work(partial(self.reduced, target, program), sum(map(aligned, self.rooms(x))))
+        return Work(partial(self.reduction_calls, target, program), sum(map(aligned, self.scratch_nbytes(x))))
 
-    def reduced(
+    def reduction_calls(
         self, target: Target, program: Program, out: View, x: View, *more: View, workspace: View | None = None
     ) -> list[Call]:
         """Reduce every window of `x`; `more` are further operands, as views of all windows."""
-        frame, parts = split_scratch(workspace, *self.rooms(x))
+        scratch, parts = split_scratch(workspace, *self.scratch_nbytes(x))
         results = self.results(x.shape)
-        calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), frame)
+        calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), scratch)
         windows = window_view(x, self.moves, results)
         return calls + reduce_calls(target, self.kind, program, out, windows, *more, axes=self.over, workspace=parts)
 
@@ -140,8 +140,8 @@ class MaxPool(Pool):
 
     def grad(self, node, g):
         x = node.operands[0]
-        places = apply(sibling(self, MaxPoolIndices), x)
-        return (apply(sibling(self, ScatterToIndices, x.shape[2:]), places, g),)
+        indices = apply(sibling(self, MaxPoolIndices), x)
+        return (apply(sibling(self, ScatterToIndices, x.shape[2:]), indices, g),)
 
 
 class MaxPoolIndices(MaxPool):
@@ -165,49 +165,51 @@ class MaxPoolIndices(MaxPool):
         return (None,)
 
 
-def scatter_to_windows(target: Target, window: Window, out: View, places: View, g: View) -> list[Call]:
+def scatter_to_windows(target: Target, window: Window, out: View, indices: View, g: View) -> list[Call]:
     """Add elements up at their indices."""
-    return list(spread_calls(target, out, places, g, window).calls) if out.size else []
+    return list(spread_calls(target, out, indices, g, window).calls) if out.size else []
 
 
 class TakeAtIndices(Pool):
     """The element at an index of each window of `x`: the adjoint of ScatterToIndices.
 
     Operands
-        places: as MaxPoolIndices returns them
+        indices: as MaxPoolIndices returns them
         x: ``[n, c, ...]``
     """
 
     kind = "sum"
 
-    def infer(self, places: Spec, x: Spec) -> Spec:  # type: ignore[override]
+    def infer(self, indices: Spec, x: Spec) -> Spec:  # type: ignore[override]
         result = super().infer(x)
-        if places.shape != result.shape or places.dtype != PLACE:
-            raise ShapeError(f"indices {places} do not fit; pass int32{list(result.shape)}, one for each window")
+        if indices.shape != result.shape or indices.dtype != PLACE:
+            raise ShapeError(f"indices {indices} do not fit; pass int32{list(result.shape)}, one for each window")
         return result
 
-    def meaning(self, places, x):
-        return np.take_along_axis(self.windows_of(x), places[..., None], -1)[..., 0]
+    def meaning(self, indices, x):
+        return np.take_along_axis(self.windows_of(x), indices[..., None], -1)[..., 0]
 
-    def work(self, target: Target, places: Spec, x: Spec) -> Work:  # type: ignore[override]
+    def work(self, target: Target, indices: Spec, x: Spec) -> Work:  # type: ignore[override]
         program = select_matches(code_of(x.dtype))
 
-        def calls(out: View, places: View, x: View, workspace: View | None = None) -> list[Call]:
-            indices = repeat_axes(places, len(places.shape), *self.window)
-            return self.reduced(target, program, out, x, indices, window_places(self.window), workspace=workspace)
+        def calls(out: View, indices: View, x: View, workspace: View | None = None) -> list[Call]:
+            every_index = repeat_axes(indices, len(indices.shape), *self.window)
+            return self.reduction_calls(
+                target, program, out, x, every_index, window_places(self.window), workspace=workspace
+            )
 
         return replace(super().work(target, x), calls=calls)
 
     def grad(self, node, g):
-        places, x = node.operands
-        return None, apply(sibling(self, ScatterToIndices, x.shape[2:]), places, g)
+        indices, x = node.operands
+        return None, apply(sibling(self, ScatterToIndices, x.shape[2:]), indices, g)
 
 
 class ScatterToIndices(Pool):
     """Elements added up at their indices in the windows: the gradient of max pooling.
 
     Operands
-        places: as MaxPoolIndices returns them
+        indices: as MaxPoolIndices returns them
         g: one element for each window
     Fields
         shape: lengths of the result's axes after the channels
@@ -216,17 +218,17 @@ class ScatterToIndices(Pool):
     shape: tuple[int, ...]
     kind = "sum"
 
-    def infer(self, places: Spec, g: Spec) -> Spec:  # type: ignore[override]
+    def infer(self, indices: Spec, g: Spec) -> Spec:  # type: ignore[override]
         shape = (*g.shape[:2], *self.shape)
-        if places.shape != g.shape or places.dtype != PLACE or self.results(shape) != g.shape[2:]:
+        if indices.shape != g.shape or indices.dtype != PLACE or self.results(shape) != g.shape[2:]:
             raise ShapeError(
-                f"indices {places} and elements {g} do not fit windows over {list(self.shape)}; pass one each"
+                f"indices {indices} and elements {g} do not fit windows over {list(self.shape)}; pass one each"
             )
         return Spec(shape, g.dtype)
 
-    def meaning(self, places, g):
-        parts = (np.where(places == i, g, 0).astype(g.dtype) for i in range(prod(self.window)))
-        return self.moves.collected(parts, self.shape)
+    def meaning(self, indices, g):
+        parts = (np.where(indices == i, g, 0).astype(g.dtype) for i in range(prod(self.window)))
+        return self.moves.fold(parts, self.shape)
 
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int, int]:
         """Return the bytes of the spread indices and elements, and of the reduction's partial sums."""
@@ -234,23 +236,23 @@ class ScatterToIndices(Pool):
         nbytes = (spread_nbytes(self.moves, self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
         return (*nbytes, reduce_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
 
-    def work(self, target: Target, places: Spec, g: Spec) -> Work:  # type: ignore[override]
+    def work(self, target: Target, indices: Spec, g: Spec) -> Work:  # type: ignore[override]
         window = self.flat_window(g)
         if window is not None:
             return Work(partial(scatter_to_windows, target, window))
         return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
-    def calls(self, target: Target, out: View, places: View, g: View, workspace: View | None = None) -> list[Call]:
+    def calls(self, target: Target, out: View, indices: View, g: View, workspace: View | None = None) -> list[Call]:
         """Spread indices and elements, then sum over the windows that contain each element."""
         if out.size == 0:
             return []
         first, second, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
-        place_calls, places = spread_view(target, self.moves, places, self.shape, -1, first)
+        place_calls, indices = spread_view(target, self.moves, indices, self.shape, -1, first)
         calls, g = spread_view(target, self.moves, g, self.shape, 0, second)
         ones = (1,) * len(self.window)
         steps = Windows(self.window, ones, (0,) * len(self.pad), self.dilation)
         axes = range(len(self.window))
-        views = (window_view(g, steps, self.shape), window_view(places, steps, self.shape))
+        views = (window_view(g, steps, self.shape), window_view(indices, steps, self.shape))
         order = reverse_axes(window_places(self.window), axes)
         program = select_matches(g.dtype)
         sums = reduce_calls(target, "sum", program, out, *views, order, axes=self.over, workspace=parts)

@@ -15,7 +15,7 @@ from cgraph.kernels.regions.calls import Boxes, SampleGrid, align_calls, spread_
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.image_views import Images
 from cgraph.ops.arithmetic import astype
-from cgraph.ops.boxes import PLACES, floats
+from cgraph.ops.boxes import INDEX, floats
 from cgraph.ops.compare import equal, where
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import reshape, zeros_like
@@ -141,7 +141,7 @@ def check_boxes(grid: SampleGrid, boxes: Spec, batch: Spec, level: Spec) -> None
     """Check that boxes, image indices and levels fit. ShapeError or DTypeError otherwise."""
     if boxes.ndim != 2 or boxes.shape[1] != 4 or batch.shape != boxes.shape[:1] or level.shape != boxes.shape[:1]:
         raise ShapeError(f"boxes {boxes}, batch {batch} and level {level} do not fit; pass [k, 4], [k] and [k]")
-    if boxes.dtype.kind != "f" or batch.dtype != PLACES or level.dtype != PLACES:
+    if boxes.dtype.kind != "f" or batch.dtype != INDEX or level.dtype != INDEX:
         raise DTypeError(f"boxes {boxes}, batch {batch} and level {level}; pass float boxes, int64 batch and level")
     if grid.kind not in KINDS or grid.samples < 1 or (grid.kind == "corners" and grid.samples != 1):
         raise ShapeError(f"{grid} is not valid; use a grid of {', '.join(KINDS)}, the last with samples=1")
@@ -214,6 +214,6 @@ def roi_align_levels(
         PositionError, at the run: an index in `batch` or `level` is out of range
     """
     boxes, *images = floats(boxes, *levels)
-    batch, level = (astype(as_node(x), PLACES) for x in (batch, level))
+    batch, level = (astype(as_node(x), INDEX) for x in (batch, level))
     how = SampleGrid(grid, int(samples), tuple(float(s) for s in scales))
     return apply(RoiAlign((int(shape[0]), int(shape[1])), how), stop_gradient(boxes), batch, level, *images)

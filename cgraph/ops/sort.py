@@ -19,7 +19,7 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, items, ravel, zeros_like
 from cgraph.ops.take import PutAlongAxis, take_along_axis
 
-PLACES = np.dtype("int64")
+INDEX = np.dtype("int64")
 
 
 def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
@@ -47,17 +47,17 @@ class TopK(Op):
                 f"k={self.count} of {x.shape[self.axis]} elements along axis {self.axis}; pass k within that length"
             )
         shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])
-        return Bundle((Spec(shape, x.dtype), Spec(shape, PLACES)))
+        return Bundle((Spec(shape, x.dtype), Spec(shape, INDEX)))
 
     def meaning(self, x):
-        places = np.take(order_of(x, self.axis, self.descending), range(self.count), self.axis)
-        return np.take_along_axis(x, places, self.axis), places
+        indices = np.take(order_of(x, self.axis, self.descending), range(self.count), self.axis)
+        return np.take_along_axis(x, indices, self.axis), indices
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:
             return sort_calls(target, *out, x, self.axis, workspace, self.descending)
 
-        nbytes = sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
+        nbytes = sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), code_of(INDEX), self.count)
         return Work(calls, nbytes, strided=True)
 
     def grad(self, node, g):
@@ -85,15 +85,15 @@ class Sort(Op):
 
     def grad(self, node, g):
         x = node.operands[0]
-        places = apply(Argsort(self.axis, self.descending), x)
-        return (apply(PutAlongAxis(self.axis, "set"), zeros_like(x), places, g),)
+        indices = apply(Argsort(self.axis, self.descending), x)
+        return (apply(PutAlongAxis(self.axis, "set"), zeros_like(x), indices, g),)
 
 
 class Argsort(Sort):
     """The indices (int64) that sort the elements along an axis; equal ones keep their order."""
 
     def infer(self, x: Spec) -> Spec:
-        return Spec(x.shape, PLACES)
+        return Spec(x.shape, INDEX)
 
     def meaning(self, x):
         return order_of(x, self.axis, self.descending)
@@ -102,7 +102,7 @@ class Argsort(Sort):
         def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
             return sort_calls(target, None, out, x, self.axis, workspace, self.descending)
 
-        return Work(calls, sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), code_of(PLACES)), strided=True)
+        return Work(calls, sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), code_of(INDEX)), strided=True)
 
     def grad(self, node, g):
         return (None,)
@@ -125,7 +125,7 @@ class Searchsorted(Op):
             raise ShapeError(
                 f"row {row} and values {values} do not fit; the row must have one axis and the dtype of the values"
             )
-        return Spec(values.shape, PLACES)
+        return Spec(values.shape, INDEX)
 
     def meaning(self, row, values):
         return np.searchsorted(row, values, "right" if self.right else "left")
@@ -144,7 +144,7 @@ class Unique(Op):
     fill: float | int | bool
 
     def infer(self, x: Spec) -> Bundle:
-        return Bundle((Spec((self.size,), x.dtype), Spec((), PLACES)))
+        return Bundle((Spec((self.size,), x.dtype), Spec((), INDEX)))
 
     def meaning(self, x):
         values = np.unique(x)
@@ -199,8 +199,8 @@ def complex_order(x: Node, axis: int, descending: bool) -> Node:
 def top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, Node]:
     """Return the k largest (or smallest) elements along an axis in sorted order, and their indices."""
     x = as_node(x)
-    values, places = items(apply(TopK(axis_of(axis, x.ndim), int(k), largest), x))
-    return values, places
+    values, indices = items(apply(TopK(axis_of(axis, x.ndim), int(k), largest), x))
+    return values, indices
 
 
 @public

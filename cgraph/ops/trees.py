@@ -14,7 +14,7 @@ from cgraph.kernels.trees.calls import leaves_calls
 from cgraph.kernels.trees.signature import EQUAL, MISSING
 from cgraph.ops.leaf import Const, as_node
 
-PLACES = np.dtype("int32")
+NODE_DTYPE = np.dtype("int32")
 
 
 class TreeLeaves(Op):
@@ -34,7 +34,7 @@ class TreeLeaves(Op):
             raise DTypeError(
                 f"rows are {x.dtype} and thresholds {thresholds.dtype}; use astype to give them one float dtype"
             )
-        if any(spec.dtype != PLACES for spec in (roots, features, *rest[:2])):
+        if any(spec.dtype != NODE_DTYPE for spec in (roots, features, *rest[:2])):
             raise DTypeError(
                 f"roots {roots.dtype}, features {features.dtype}, below and above must be int32; use astype"
             )
@@ -42,7 +42,7 @@ class TreeLeaves(Op):
             raise ShapeError(
                 f"rows {x} and features {features} do not fit; pass [n, columns], and [nodes] for each table of nodes"
             )
-        return Spec((x.shape[0], *roots.shape), PLACES)
+        return Spec((x.shape[0], *roots.shape), NODE_DTYPE)
 
     def meaning(self, x, roots, features, thresholds, below, above, kinds=None):
         nodes = np.broadcast_to(roots, (len(x), len(roots))).copy()
@@ -53,7 +53,7 @@ class TreeLeaves(Op):
             is_below = np.where(kind & EQUAL, number == limit, number <= limit)
             is_below |= np.isnan(number) & (kind & MISSING > 0)
             nodes = np.where(inside, np.where(is_below, below[nodes], above[nodes]), nodes)
-        return nodes.astype(PLACES)
+        return nodes.astype(NODE_DTYPE)
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(
@@ -85,7 +85,7 @@ def tree_leaves(
         PositionError: a column or node is out of range, or a node does not precede those it leads to
     """
     x = as_node(x)
-    tables = [np.asarray(table, PLACES) for table in (roots, features, below, above)]
+    tables = [np.asarray(table, NODE_DTYPE) for table in (roots, features, below, above)]
     roots, features, below, above = tables
     check_trees(roots, features, below, above, x.shape[-1])
     flags = np.zeros(len(features), np.uint8)
@@ -106,8 +106,8 @@ def check_trees(roots: np.ndarray, features: np.ndarray, below: np.ndarray, abov
         raise PositionError(
             f"roots {roots.min()} to {roots.max()} are outside the {count} nodes; pass numbers from 0 to {count - 1}"
         )
-    for places in (below[inside], above[inside]):
-        if (places <= inside).any() or (places >= count).any():
+    for children in (below[inside], above[inside]):
+        if (children <= inside).any() or (children >= count).any():
             raise PositionError(
                 f"a node leads to one before it or beyond the {count} nodes; order nodes from root to leaves"
             )

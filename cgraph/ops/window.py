@@ -93,7 +93,7 @@ class Windows(Record):
                 return True
         return False
 
-    def covered(self, results: tuple[int, ...]) -> tuple[int, ...]:
+    def reach(self, results: tuple[int, ...]) -> tuple[int, ...]:
         """Return the length along each padded axis that this number of windows covers."""
         return tuple((p - 1) * s + e if p else 0 for p, s, e in zip(results, self.stride, self.extent))
 
@@ -105,18 +105,18 @@ class Windows(Record):
 
     def padded_array(self, x: np.ndarray, results: tuple[int, ...], value: float | int) -> np.ndarray:
         """Pad `x` with `value`, as far as the windows reach."""
-        out = np.full((*x.shape[:2], *self.covered(results)), value, x.dtype)
+        out = np.full((*x.shape[:2], *self.reach(results)), value, x.dtype)
         place, source = self.inside(x.shape[2:], results)
         out[(..., *place)] = x[(..., *source)]
         return out
 
-    def collected(self, parts: Iterable[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    def fold(self, parts: Iterable[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
         """Return the sum ``[n, c, *shape]`` of windows; `parts` ``[n, c, *results]`` has one per window element."""
         whole: Any = None
         for tap, part in zip(np.ndindex(self.window), parts):
             results = part.shape[2:]
             if whole is None:
-                whole = np.zeros((*part.shape[:2], *self.covered(results)), part.dtype)
+                whole = np.zeros((*part.shape[:2], *self.reach(results)), part.dtype)
             starts = products(tap, self.dilation)
             place = [slice(t, t + max(p - 1, 0) * s + 1, s) for t, p, s in zip(starts, results, self.stride)]
             whole[(..., *place)] += part
@@ -128,7 +128,7 @@ class Windows(Record):
     def inside(self, shape: tuple[int, ...], results: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
         """Return the slices of the padded array that hold elements, and those of the elements that windows reach."""
         place, source = [], []
-        for n, m, (before, _) in zip(shape, self.covered(results), self.pairs):
+        for n, m, (before, _) in zip(shape, self.reach(results), self.pairs):
             stop = max(min(m, before + n), before)
             place.append(slice(before, stop))
             source.append(slice(0, stop - before))
@@ -137,7 +137,7 @@ class Windows(Record):
 
 def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ...], itemsize: int) -> int:
     """Return the bytes of the padded copy of ``[n, c, ...]``; 0 if the windows stay inside."""
-    covered = moves.covered(results)
+    covered = moves.reach(results)
     if not any(moves.pad[: len(covered)]) and all(m <= n for m, n in zip(covered, shape[2:])):
         return 0
     return int(np.prod((*shape[:2], *covered), dtype=np.int64)) * itemsize
@@ -150,9 +150,9 @@ def padded_view(
     nbytes = padded_nbytes(moves, x.shape, results, x.itemsize)
     if not nbytes:
         return [], x
-    frame = contiguous(scratch_pointer(workspace, nbytes), (*x.shape[:2], *moves.covered(results)), x.dtype)
+    padded = contiguous(scratch_pointer(workspace, nbytes), (*x.shape[:2], *moves.reach(results)), x.dtype)
     place, source = moves.inside(x.shape[2:], results)
-    return fill_calls(target, frame, value) + copy_calls(target, crop(frame, place), crop(x, source)), frame
+    return fill_calls(target, padded, value) + copy_calls(target, crop(padded, place), crop(x, source)), padded
 
 
 def spread_view(
@@ -166,7 +166,7 @@ def spread_view(
     """
     lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
     at = scratch_pointer(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
-    frame = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
+    padded = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
     place, source = [], []
     for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, moves.stride, moves.extent, moves.pairs):
         origin = e - 1 - before
@@ -175,7 +175,7 @@ def spread_view(
         count = max(last - first, 0)
         place.append(slice(first * s + origin, first * s + origin + max(count - 1, 0) * s + (count > 0), s))
         source.append(slice(first, first + count))
-    return fill_calls(target, frame, value) + copy_calls(target, crop(frame, place), crop(g, source)), frame
+    return fill_calls(target, padded, value) + copy_calls(target, crop(padded, place), crop(g, source)), padded
 
 
 def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:

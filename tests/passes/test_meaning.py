@@ -94,9 +94,9 @@ def check(target, outputs, scale):
         assert_close(got, want, scale)
     for (node, form), meaning, got in zip(images.items(), meant, computed):
         assert_close(form.plain(got), form.plain(meaning), scale)
-        np.testing.assert_array_equal(meaning, form.laid(form.plain(meaning)), err_msg=repr(node))
+        np.testing.assert_array_equal(meaning, form.to_blocked(form.plain(meaning)), err_msg=repr(node))
         if not isinstance(node.op, BlockedPoolIndices):  # a lane without a channel has places, too, which nobody reads
-            np.testing.assert_array_equal(got, form.laid(form.plain(got)), err_msg=repr(node))
+            np.testing.assert_array_equal(got, form.to_blocked(form.plain(got)), err_msg=repr(node))
 
 
 @pytest.mark.slow

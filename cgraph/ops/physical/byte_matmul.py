@@ -1,4 +1,4 @@
-"""Products of two computed values of bytes: what the pass `integers` makes of them."""
+"""Products of two computed byte matrices, which the pass `integers` creates."""
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from cgraph.ops.physical.integer import requantise
 
 
 class ByteMatmul(Op):
-    """What a `Result` makes of ``(x - zeros[0]) @ (y - zeros[1])``, both computed, all in whole numbers.
+    """A `Result` of ``(x - zeros[0]) @ (y - zeros[1])``, both computed at the run, in integers.
 
     Operands
         x, y: bytes ``[..., m, k]`` and ``[..., k, n]`` with the same leading axes
     Fields
-        zeros: what means 0 in `x` and in `y`
+        zeros: zero points of `x` and `y`
         scale: of the sums, a float32
-        result: what sums become
+        result: conversion of the sums
     """
 
     zeros: tuple[int, int]
@@ -45,7 +45,7 @@ class ByteMatmul(Op):
     def work(self, target: Target, x: Spec, y: Spec) -> Work:
         m, (k, n), most = x.shape[-2], y.shape[-2:], 0
         for count in runs(x.shape[:-2]):
-            for tall in (1, count):  # matrices with one right side become one
+            for tall in (1, count):  # matrices with one right side are joined
                 sizes = (count // tall, tall * m, n), (count // tall, tall * m, k), (count // tall, k, n)
                 to, left, right = (laid_out(shape, "rows", "u1", False) for shape in sizes)
                 most = max(most, product8_nbytes(target, to, left, right, self.zeros))

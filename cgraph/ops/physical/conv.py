@@ -1,4 +1,4 @@
-"""Convolution below lowering: with bias, residual and activation in its epilogue, on images in lanes."""
+"""Convolution after lowering: on channel-blocked images, with bias, residual and activation in its epilogue."""
 
 from functools import partial
 from math import prod
@@ -32,7 +32,7 @@ from cgraph.record import replace
 
 
 class ConvEpilogue(Op):
-    """``activation(conv(x, filters) * scale + bias + residual)``: a convolution and what follows it.
+    """``activation(conv(x, filters) * scale + bias + residual)``: a convolution with its epilogue.
 
     Fields
         conv: the convolution, or a transposed one, which takes no residual
@@ -63,7 +63,7 @@ class ConvEpilogue(Op):
         return np.clip(np.where(y > 0, y, y * np.asarray(a.slope, y.dtype)), a.low, a.high)
 
     def operands(self, operands: tuple) -> tuple[Any, Any, Any]:
-        """Scale, bias and residual among the operands, None where absent."""
+        """Return scale, bias and residual among the operands, None where absent."""
         rest = list(operands[2:])
         has = (self.has_scale, self.has_bias, self.has_residual)
         scale, bias, residual = (rest.pop(0) if there else None for there in has)
@@ -71,19 +71,19 @@ class ConvEpilogue(Op):
 
 
 class BlockedConv(Op):
-    """Convolution of images in lanes with packed filters.
+    """Convolution of channel-blocked images with packed filters.
 
     Operands
-        x: of form `source`, or plain images ``[n, c, h, w]`` when that is None
-        filters, bias: as `pack_filters` and `pack_bias` make them, direct filters perhaps in half precision
-        residual: of form `residual`, when that is not None
+        x: of form `source`, or plain images ``[n, c, h, w]`` if that is None
+        filters, bias: as `pack_filters` and `pack_bias` return them; direct filters may be in half precision
+        residual: of form `residual`, if that is not None
     Fields
         shape: sizes, window, groups, target
-        tile: 0 direct (or depthwise), 2 or 4 for Winograd tiles of that size
-        n: images
+        tile: 0 for direct (or depthwise) convolution, 2 or 4 for Winograd tiles of that size
+        n: number of images
         source, result, residual: forms
         activation: two bounds and a slope
-        pairs: images are rounded to bfloat16 first, in a workspace, and filters are pairs of such numbers
+        pairs: round images to bfloat16 in a workspace; filters are pairs of bfloat16 numbers
     """
 
     shape: ConvShape
@@ -118,7 +118,7 @@ class BlockedConv(Op):
             images, filters = round_to_bfloat16(images), unpack_pairs(filters)
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         f = unpack_filters(shape, self.n, self.tile, convert(filters, x.dtype))
-        return self.result.laid(epilogue.meaning(images, f, bias[: shape.k], *rest))
+        return self.result.to_blocked(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.n * self.shape.flops // 2
@@ -129,23 +129,23 @@ class BlockedConv(Op):
 
     @property
     def halves_nbytes(self) -> int:
-        """Bytes of the images in bfloat16; 0 where they are read as they are."""
+        """Bytes of the images in bfloat16; 0 if they are read in their own dtype."""
         return 2 * prod(self.source.shape) if self.pairs and self.source else 0
 
     def cut(self, *specs: Spec) -> Cut:
-        rows = WindowRows(self.shape.window, self.shape.h, self.result, self.frame)
-        table = rows.table(self.frame[0])
+        rows = WindowRows(self.shape.window, self.shape.h, self.result, self.halo_rows)
+        table = rows.table(self.halo_rows[0])
         beside = None if self.residual is None else rows_inside(self.result, self.residual.halo[0])
         reads = (table, None, None, beside)[: len(specs)]
         return Cut(reads, partial(self.band, rows), self.result.halo[0], self.result.halo[2], max(self.tile, 1))
 
     @property
-    def frame(self) -> tuple[int, int]:
-        """Rows of zeros above and below the images."""
+    def halo_rows(self) -> tuple[int, int]:
+        """Halo rows above and below the images."""
         return (0, 0) if self.source is None else (self.source.halo[0], self.source.halo[2])
 
     def band(self, rows: WindowRows, first: int, stop: int) -> "BlockedConv":
-        """The convolution of the rows that some rows of the result read: the same filters in the same order."""
+        """Return the convolution that computes some rows of the result, with the same filters in the same order."""
         begin, end, above, below = rows.span(first, stop)
         pad = (above, self.shape.window.pad[1], below, self.shape.window.pad[3])
         panel = panel_of(self.shape, self.n, self.tile)
@@ -161,7 +161,7 @@ class BlockedConv(Op):
 
     @property
     def overwrites(self) -> tuple[int, ...]:
-        """The residual, where every pixel of it is read before it is written."""
+        """The residual, if every pixel of it is read before it is written."""
         if self.residual is None or self.residual != self.result or is_depthwise(self.shape):
             return ()
         halo = self.result.halo != (0, 0, 0, 0) or (self.source is not None and self.source.halo != (0, 0, 0, 0))
@@ -170,17 +170,17 @@ class BlockedConv(Op):
     def calls(
         self, out: View, x: View, filters: View, bias: View, *rest: View, workspace: View | None = None
     ) -> list[Call]:
-        """The frame of the result, then its pixels."""
+        """Fill the halo of the result, then its pixels."""
         to = self.result.at(out)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
-        frame = [] if rest and rest[0] == out else fill_halo_calls(to)
+        halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         if self.pairs and self.source:
             halves = contiguous(scratch_pointer(workspace, self.halves_nbytes), self.source.shape, HALF)
             images = replace(self.source.at(halves), dtype=HALF)
             lowered = conv_calls(
                 self.shape, to, images, filters.at, bias.at, residual, self.activation, weights_dtype=PAIRS
             )
-            return [*frame, *pair_calls(self.shape.target, halves, x), *lowered.calls]
+            return [*halo_calls, *pair_calls(self.shape.target, halves, x), *lowered.calls]
         source: Any = x if self.source is None else self.source.at(x)
         places = to, source, filters.at, bias.at
         if self.tile:
@@ -189,16 +189,16 @@ class BlockedConv(Op):
             body = depthwise_calls(self.shape, *places, self.activation)
         else:
             body = conv_calls(self.shape, *places, residual, self.activation, workspace, filters.dtype)
-        return [*frame, *body.calls]
+        return [*halo_calls, *body.calls]
 
 
 def pack_filters(
     shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale: np.ndarray | None, pairs: bool = False
 ) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the layer's kernel reads them.
+    """Pack filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the kernel reads them.
 
-    Half precision stays as it is where a direct convolution reads the very numbers; elsewhere they become floats.
-    `pairs`: of bfloat16, as a direct convolution that is no depthwise one takes them.
+    Half precision is kept for direct convolutions that read the numbers themselves; otherwise it is widened. With
+    `pairs`, pack pairs of bfloat16 for a direct convolution that is not depthwise.
     """
     if tile or scale is not None or is_depthwise(shape) or shape.target.has_blocks:
         filters = convert(filters, np.dtype(shape.dtype))
@@ -209,12 +209,12 @@ def pack_filters(
 
 
 def panel_of(shape: ConvShape, n: int, tile: int) -> int:
-    """Blocks of result channels whose filters lie together."""
+    """Return the number of blocks of result channels whose filters are stored together."""
     return (Winograd(shape, n, tile).product if tile else shape).vectors
 
 
 def unpack_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> np.ndarray:
-    """The filters ``[k, c / groups, r, s]`` of `pack_filters`."""
+    """Return the filters ``[k, c / groups, r, s]`` that `pack_filters` packed."""
     if tile:
         return unpack_winograd(Winograd(shape, n, tile), packed)
     filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
@@ -222,5 +222,5 @@ def unpack_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> n
 
 
 def pack_layer_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
-    """The bias, zeros when there is none, up to the last panel's end."""
+    """Pack the bias, or zeros, up to the end of the last panel."""
     return pack_bias(shape, np.zeros(shape.k, np.dtype(shape.dtype)) if bias is None else bias)

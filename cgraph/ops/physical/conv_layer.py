@@ -1,4 +1,4 @@
-"""What a convolution's kernels need to know of its node."""
+"""Kernel geometry of a convolution node."""
 
 from cgraph.ir.graph import Node
 from cgraph.kernels.conv.transpose_calls import TransposedShape
@@ -11,12 +11,12 @@ from cgraph.ops.conv import ConvFilters, ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Halo
 
-PLAIN_CHANNELS = 4  # images of so few channels are read as they are: most lanes would be empty
-LEAST_FILTERS = 4  # fewer leave most lanes of a filters' gradient empty
+PLAIN_CHANNELS = 4  # images of at most this many channels stay plain: most lanes of a block would be empty
+LEAST_FILTERS = 4  # with fewer, most lanes of a filter gradient would be empty
 
 
 def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
-    """The geometry of a ConvEpilogue of a convolution."""
+    """Return the geometry of a ConvEpilogue of a convolution."""
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     code = code_of(node.dtype)
@@ -24,7 +24,7 @@ def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
 
 
 def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
-    """The geometry of the convolution whose filters' gradient a ConvFilters is."""
+    """Return the geometry of the convolution whose filter gradient a ConvFilters computes."""
     assert isinstance(node.op, ConvFilters)
     op, (x, g) = node.op, node.operands
     c, h, w = x.shape[1:]
@@ -33,7 +33,7 @@ def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
 
 
 def is_filter_grad(node: Node) -> bool:
-    """A gradient for filters that images in lanes serve: over two axes, of one group, with channels enough."""
+    """Return True for a filter gradient over two axes, of one group, with enough channels for blocked images."""
     op = node.op
     if not isinstance(op, ConvFilters) or len(op.window) != 2 or op.groups != 1 or node.dtype.kind != "f":
         return False
@@ -41,7 +41,7 @@ def is_filter_grad(node: Node) -> bool:
 
 
 def transposed_of(node: Node, target: Target) -> TransposedShape:
-    """The geometry of a ConvEpilogue of a transposed convolution."""
+    """Return the geometry of a ConvEpilogue of a transposed convolution."""
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     window, groups, code = window_of(node), node.op.conv.groups, code_of(node.dtype)
@@ -51,33 +51,34 @@ def transposed_of(node: Node, target: Target) -> TransposedShape:
 
 
 def window_of(node: Node) -> Window:
+    """Return the window of a ConvEpilogue."""
     conv = node.op.conv  # type: ignore[attr-defined]
     return Window(node.operands[1].shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
 
 
 def is_transposed(node: Node) -> bool:
-    """A ConvEpilogue of a transposed convolution."""
+    """Return True for a ConvEpilogue of a transposed convolution."""
     return isinstance(node.op, ConvEpilogue) and isinstance(node.op.conv, ConvTranspose)
 
 
 def epilogue_halo(node: Node, target: Target) -> Halo:
-    """The frame that a ConvEpilogue reads around its images."""
+    """Return the halo that a ConvEpilogue reads around its images."""
     if is_transposed(node):
         return transposed_of(node, target).halo()
     return layer_of(node, target).window.halo(*node.operands[0].shape[2:])
 
 
 def filter_grad_halo(node: Node, target: Target) -> Halo:
-    """The frame that a ConvFilters reads around its images."""
+    """Return the halo that a ConvFilters reads around its images."""
     return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
 
 
 def takes_pairs(shape: ConvShape) -> bool:
-    """The layer multiplies pairs of bfloat16 numbers when asked to: neighbouring channels of floats in lanes."""
+    """Return True if the layer can multiply pairs of bfloat16: adjacent channels of blocked floats."""
     return shape.dtype == "f4" and not shape.is_plain and not is_depthwise(shape)
 
 
 def reads_plain(node: Node) -> bool:
-    """The layer reads images that do not lie in lanes."""
+    """Return True if the layer reads plain images."""
     few = node.operands[0].shape[1] <= PLAIN_CHANNELS
     return few and node.op.conv.groups == 1 and not is_transposed(node)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Transposed convolution below lowering, on images in lanes."""
+"""Transposed convolution after lowering, on channel-blocked images."""
 
 from functools import partial
 
@@ -23,11 +23,11 @@ from cgraph.system.alignment import round_up
 
 
 class BlockedConvTranspose(Op):
-    """Transposed convolution of images in lanes with packed filters.
+    """Transposed convolution of channel-blocked images with packed filters.
 
     Operands
         x: of form `source`
-        filters, bias: as `pack_transposed` and `transposed_bias` make them
+        filters, bias: as `pack_transposed` and `transposed_bias` return them
     Fields
         shape: sizes, window, groups, target
         source, result: forms
@@ -53,7 +53,7 @@ class BlockedConvTranspose(Op):
         filter_shape = (shape.c, shape.k // shape.groups, *window.kernel)
         f = unpack(filters, filter_shape, partial(pack_transposed, shape))
         epilogue = ConvEpilogue(conv, has_bias=True, activation=self.activation)
-        return self.result.laid(epilogue.meaning(self.source.plain(x), f, bias[: shape.k]))
+        return self.result.to_blocked(epilogue.meaning(self.source.plain(x), f, bias[: shape.k]))
 
     def multiply_adds(self, *specs: Spec) -> int:
         shape, source = self.shape, self.source
@@ -72,15 +72,15 @@ class BlockedConvTranspose(Op):
         (low, high), above, end = self.shape.reach, self.source.halo[0], self.source.h + self.source.halo[2]
 
         def span(first: int, stop: int) -> tuple[int, int]:
-            """The rows of the images that some rows of the result read, neither with its frame."""
+            """Return the rows of the images that some rows of the result read, both without halo."""
             begin = min(max(first // stride + low, -above), end - 1)
             return begin, max(min((stop - 1) // stride + high + 1, end), begin + 1)
 
         def band(first: int, stop: int) -> Op:
             result, row = self.result.rows(first, stop), max(first - top, 0)
-            begin, behind = span(row, row + result.h)
-            shape = self.shape.strip(row, result.h, begin, behind - begin)
-            return BlockedConvTranspose(shape, self.source.strip(behind - begin), result, self.activation)
+            begin, end_row = span(row, row + result.h)
+            shape = self.shape.strip(row, result.h, begin, end_row - begin)
+            return BlockedConvTranspose(shape, self.source.strip(end_row - begin), result, self.activation)
 
         spans = above + np.array([span(row, row + 1) for row in rows_inside(self.result)[0]])
         table = index_array(spans[:, 0]), index_array(spans[:, 1])
@@ -88,7 +88,7 @@ class BlockedConvTranspose(Op):
 
 
 def transposed_bias(shape: TransposedShape, bias: np.ndarray | None) -> np.ndarray:
-    """The bias, zeros when there is none, up to the last lane."""
+    """Pack the bias, or zeros, up to the last lane."""
     out = np.zeros(round_up(shape.k, shape.lanes), np.dtype(shape.dtype))
     if bias is not None:
         out[: shape.k] = bias

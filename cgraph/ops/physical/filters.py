@@ -1,4 +1,4 @@
-"""Filters that change from run to run, below lowering: packing them, and their gradient on images in lanes."""
+"""Filters that change between runs, after lowering: packing, and their gradient on channel-blocked images."""
 
 from typing import Any
 
@@ -45,10 +45,10 @@ class BlockedConvFilters(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``.
 
     Operands
-        x: images of form `source`, or plain ones ``[n, c, h, w]`` when that is None
+        x: images of form `source`, or plain ones ``[n, c, h, w]`` if that is None
         g: the gradient of the result, of form `gradient`
     Fields
-        plan: sizes, window, target, images
+        plan: sizes, window, target, number of images
     """
 
     plan: FilterGrad

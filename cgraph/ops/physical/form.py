@@ -1,4 +1,4 @@
-"""Form: how images lie in lanes, as a value of the graph."""
+"""Form: the channel-blocked layout of images, as a value of the graph."""
 
 import numpy as np
 
@@ -12,14 +12,14 @@ NO_HALO: Halo = (0, 0, 0, 0)
 
 
 class Form(Record):
-    """Images ``[n, c, h, w]`` as ``[n, c / lanes, h + halo, w + halo, lanes]``, `fill` where there is no channel.
+    """Images ``[n, c, h, w]`` as ``[n, c / lanes, h + halo, w + halo, lanes]``; missing channels hold `fill`.
 
     Fields
         n, c, h, w: the images
-        lanes: channels side by side
+        lanes: channels in a block
         dtype: ``f4``, ``f8`` or ``u1``
         halo: pixels around each image ``(top, left, bottom, right)``
-        fill: what they hold; of bytes the number that means 0
+        fill: value of the halo; for bytes, the zero point
     """
 
     n: int
@@ -45,33 +45,33 @@ class Form(Record):
         return Spec(self.shape, np.dtype(self.dtype))
 
     def at(self, view: View) -> BlockedView:
-        """The value where a view shows it, as kernels take it, wherever its images, blocks and rows begin."""
+        """Return the value of a view as kernels take it, with any strides of images, blocks and rows."""
         image, plane, row = (step // view.itemsize for step in view.strides[:3])
         steps = image, plane, row
         at = view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo
         return BlockedView(*at, dtype=self.dtype, steps=steps, fill=self.fill)
 
     def rows(self, first: int, stop: int) -> "Form":
-        """The form of some rows of the array, counted with the frame, of which these keep their part."""
+        """Return the form of block rows of the array, counted with the halo, which keep their part of it."""
         top, left, bottom, right = self.halo
         above, below = max(top - first, 0), max(stop - top - self.h, 0)
         return replace(self, h=stop - first - above - below, halo=(above, left, below, right))
 
     def strip(self, count: int) -> "Form":
-        """The form of so many rows of the array, with no frame above and below."""
+        """Return the form of `count` rows of the array, without halo above and below."""
         return replace(self, h=count, halo=(0, self.halo[1], 0, self.halo[3]))
 
-    def laid(self, x: np.ndarray) -> np.ndarray:
-        """A plain array in this form."""
+    def to_blocked(self, x: np.ndarray) -> np.ndarray:
+        """Convert a plain array to this form."""
         out = np.full(self.shape, self.fill, x.dtype)
         top, left, _, _ = self.halo
         for first in range(0, self.c, self.lanes):
-            some = x[:, first : first + self.lanes].transpose(0, 2, 3, 1)
-            out[:, first // self.lanes, top : top + self.h, left : left + self.w, : some.shape[3]] = some
+            block = x[:, first : first + self.lanes].transpose(0, 2, 3, 1)
+            out[:, first // self.lanes, top : top + self.h, left : left + self.w, : block.shape[3]] = block
         return out
 
     def plain(self, x: np.ndarray) -> np.ndarray:
-        """The plain array of one in this form."""
+        """Convert an array of this form to a plain array."""
         top, left, _, _ = self.halo
         inside = x[:, :, top : top + self.h, left : left + self.w]
         return inside.transpose(0, 1, 4, 2, 3).reshape(self.n, -1, self.h, self.w)[:, : self.c]

@@ -1,4 +1,4 @@
-"""An op whose result is written into a Var's own bytes: an update edge that needs no bytes and no copy."""
+"""Ops whose result is written into a Var's own bytes: an update edge without further bytes or a copy."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from cgraph.record import replace
 
 
 class InPlace(Op):
-    """`op` on its operands, into the bytes of one of them, a Var.
+    """`op` on its operands, written into the bytes of one of them, a Var.
 
     Fields
-        op: what is computed
-        count: operands of `op`; further ones only have to run before
-        target: the operand that is the Var
+        op: the computation
+        count: operands of `op`; further operands only have to run before it
+        target: index of the operand that is the Var
     """
 
     takes_complex = True

@@ -1,6 +1,6 @@
-"""Convolutions, products and sums of bytes: what the pass `integers` makes, and how images in lanes compute it.
+"""Convolutions, products and sums of bytes, created by the pass `integers`, and their blocked versions.
 
-Bytes are unsigned: a number of int8 is stored 128 larger, and so is its zero point. Sums are int32, and wrap.
+Bytes are unsigned: int8 values and their zero points are stored with 128 added. Sums are int32, and wrap.
 """
 
 from functools import partial
@@ -30,14 +30,14 @@ from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.record import replace
 
 PIXELS = (2, 3)
-FAR = 1024  # blocks begin a line further, counted in these bytes
+FAR = 1024  # blocks begin one cache line after a multiple of this many bytes
 
 
 def requantise(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np.ndarray | None = None) -> np.ndarray:
-    """What a `Result` makes of sums, in float32 with a rounding after each operation, or in whole numbers.
+    """Convert sums as a `Result` says, in float32 with a rounding after each operation, or in integers.
 
     Operands
-        scale: of the shape of the sums, or broadcast to it; factors and shifts of a fixed result
+        scale: broadcasts to the shape of the sums; for a fixed result, factors and shifts
     """
     sums = sums.astype("i4")
     if result.dtype == "i4":
@@ -58,17 +58,17 @@ def requantise(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np
 
 
 class IntegerConv(Op):
-    """What a `Result` makes of ``conv(x - zero, filters) + bias``, all in whole numbers.
+    """A `Result` of ``conv(x - zero, filters) + bias``, in integers.
 
     Operands
         x: bytes ``[n, c, h, w]``
-        filters: int8 ``[k, c / groups, r, s]``; bias: int32 ``[k]``; scale: float32 ``[k]``, of a fixed result int32
+        filters: int8 ``[k, c / groups, r, s]``; bias: int32 ``[k]``; scale: float32 ``[k]``, for a fixed result int32
             ``[2, k]``
-        residual: bytes of the result's shape, when there is a fifth operand
+        residual: bytes of the result's shape, if there is a fifth operand
     Fields
         conv: stride, padding, dilation and groups
-        zero: the byte that means 0 in `x`
-        result: what sums become
+        zero: zero point of `x`
+        result: conversion of the sums
     """
 
     conv: Conv2d
@@ -85,17 +85,17 @@ class IntegerConv(Op):
 
 
 class BlockedIntegerConv(Op):
-    """The same on images in lanes.
+    """An IntegerConv of channel-blocked images.
 
     Operands
         x: of form `source`
-        filters: as `pack_bytes` makes them
-        start: where sums start, the bias less what the zero point adds; scale: both up to the last panel's end
-        residual: of form `residual`, when that is not None
+        filters: as `pack_bytes` returns them
+        start: initial sums, the bias minus the contribution of the zero point; scale: both up to the last panel's end
+        residual: of form `residual`, if that is not None
     Fields
         shape: sizes, window, groups, target
         source, form, residual: forms
-        result: what sums become
+        result: conversion of the sums
     """
 
     shape: ByteShape
@@ -122,7 +122,7 @@ class BlockedIntegerConv(Op):
         bias = start[: shape.k] + zero * f.sum((1, 2, 3))
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         y = requantise(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
-        return self.form.laid(y)
+        return self.form.to_blocked(y)
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.form.n * self.shape.flops // 2
@@ -138,7 +138,7 @@ class BlockedIntegerConv(Op):
         return Cut(reads, partial(self.band, rows), self.form.halo[0], self.form.halo[2])
 
     def band(self, rows: WindowRows, first: int, stop: int) -> "BlockedIntegerConv":
-        """The convolution of the rows that some rows of the result read: the same filters in the same order."""
+        """Return the convolution that computes some rows of the result, with the same filters in the same order."""
         begin, end, above, below = rows.span(first, stop)
         _, left, _, right = self.shape.window.pad
         window = replace(self.shape.window, pad=(above, left, below, right))
@@ -149,29 +149,29 @@ class BlockedIntegerConv(Op):
 
     @property
     def overwrites(self) -> tuple[int, ...]:
-        """The residual, where every pixel of it is read before it is written."""
+        """The residual, if every pixel of it is read before it is written."""
         if self.residual != self.form or is_depthwise8(self.shape):
             return ()
         halo = self.form.halo != (0, 0, 0, 0) or self.source.halo != (0, 0, 0, 0)
         return (4,) if conv_overwrites_residual(self.shape, halo) else ()
 
     def calls(self, out: View, x: View, filters: View, start: View, scale: View, *rest: View) -> list[Call]:
-        """The frame of the result, then its pixels."""
+        """Fill the halo of the result, then its pixels."""
         to, source = self.form.at(out), self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
         lower = depthwise8_calls if is_depthwise8(self.shape) else conv8_calls
         lowered = lower(self.shape, to, source, filters.at, start.at, scale.at, self.result, residual)
-        frame = [] if rest and rest[0] == out else fill_halo_calls(to)
-        return [*frame, *lowered.calls]
+        halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
+        return [*halo_calls, *lowered.calls]
 
 
 def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
+    """Pack filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
     return (pack_depthwise8 if is_depthwise8(shape) else pack_conv8)(shape, filters)
 
 
 def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
-    """The filters of `pack_bytes`."""
+    """Return the filters that `pack_bytes` packed."""
     filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
     places = pack_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
     out = np.zeros(filter_shape, packed.dtype)
@@ -180,14 +180,14 @@ def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
 
 
 class IntegerMatmul(Op):
-    """What a `Result` makes of ``(x - zero) @ y + bias``, all in whole numbers.
+    """A `Result` of ``(x - zero) @ y + bias``, in integers.
 
     Operands
         x: bytes ``[..., m, k]``
-        y: int8 ``[k, n]``; bias: int32 ``[n]``; scale: as of an IntegerConv
+        y: int8 ``[k, n]``; bias: int32 ``[n]``; scale: as for IntegerConv
     Fields
-        zero: what means 0 in `x`
-        result: what sums become
+        zero: zero point of `x`
+        result: conversion of the sums
     """
 
     zero: int
@@ -195,7 +195,9 @@ class IntegerMatmul(Op):
 
     def infer(self, x: Spec, y: Spec, *rest: Spec) -> Spec:
         if x.shape[-1] != y.shape[0]:
-            raise ShapeError(f"{x} has {x.shape[-1]} columns, {y} has {y.shape[0]} rows")
+            raise ShapeError(
+                f"x {x} has {x.shape[-1]} columns, y {y} has {y.shape[0]} rows; transpose or reshape one of them"
+            )
         return Spec((*x.shape[:-1], y.shape[1]), np.dtype(self.result.dtype))
 
     def multiply_adds(self, x: Spec, y: Spec, *rest: Spec) -> int:
@@ -206,14 +208,14 @@ class IntegerMatmul(Op):
 
 
 class PackedIntegerMatmul(Op):
-    """The same by tiles of a convolution: rows are pixels, first put in lanes.
+    """An IntegerMatmul by convolution tiles: rows are pixels, which are channel-blocked first.
 
     Operands
-        x: as of an IntegerMatmul
-        panels, start, scale: as of a BlockedIntegerConv, of points
+        x: as for IntegerMatmul
+        panels, start, scale: as for a BlockedIntegerConv of windows of one pixel
     Fields
-        shape: a convolution of one image of as many pixels as `x` has rows
-        zero, result: as of an IntegerMatmul
+        shape: a convolution of one image with one pixel for each row of `x`
+        zero, result: as for IntegerMatmul
     """
 
     shape: ByteShape
@@ -240,7 +242,7 @@ class PackedIntegerMatmul(Op):
 
     @property
     def rows(self) -> Form:
-        """Rows as the pixels of one image; blocks of columns lie so that their lines share no place in a cache."""
+        """The rows as pixels of one image; blocks of columns are spaced so that they share no cache set."""
         shape = self.shape
         apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
         return Form(1, shape.c, 1, shape.w, shape.lanes, "u1", (0, 0, 0, apart))
@@ -248,7 +250,7 @@ class PackedIntegerMatmul(Op):
     def calls(
         self, out: View, x: View, panels: View, start: View, scale: View, workspace: View | None = None
     ) -> list[Call]:
-        """The rows in lanes, then the products."""
+        """Convert the rows to blocks, then compute the products."""
         form = self.rows
         pixels = form.at(contiguous(scratch_pointer(workspace, form.spec.nbytes), form.shape, "u1"))
         to = MatrixRows(out.at, 0, self.shape.k)
@@ -270,7 +272,7 @@ class PixelSum(Op):
 
 
 class BlockedPixelSum(Op):
-    """The same of images in lanes: ``[n, c / lanes, lanes]``."""
+    """A PixelSum of channel-blocked images: ``[n, c / lanes, lanes]``."""
 
     form: Form
 
@@ -282,7 +284,7 @@ class BlockedPixelSum(Op):
         return self.inside(x).sum(PIXELS, dtype="int32")
 
     def inside(self, x: Any) -> Any:
-        """The images without their frame."""
+        """Return the images without their halo."""
         top, left = self.form.halo[:2]
         return x[:, :, top : top + self.form.h, left : left + self.form.w]
 
@@ -298,7 +300,7 @@ class BlockedPixelSum(Op):
 
 
 def widening_program() -> Program:
-    """A byte as an int32."""
+    """Return the program that converts a byte to int32."""
     m = Trace()
     return m.program(m.cast(m.load(0, "u1"), "i4"))
 

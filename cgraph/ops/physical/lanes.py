@@ -1,4 +1,4 @@
-"""Images in lanes, below lowering: conversions, clearing the frame, and the ops that work on such images."""
+"""Channel-blocked images after lowering: conversions, clearing the halo, and the ops that work on such images."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -30,28 +30,28 @@ from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.record import replace
 
-BOXES = 3  # operands of what sees boxes that are no images: corners, image and level of each
-COLUMNS = 3  # the axis of columns of images in lanes
+BOXES = 3  # operands of region features before the images: boxes, image indices, levels
+COLUMNS = 3  # the axis of columns of channel-blocked images
 
 
 def require(spec: Spec, form: Form) -> None:
-    """ShapeError when a value is not of this form."""
+    """Raise ShapeError unless a value is of this form."""
     if spec != form.spec:
-        raise ShapeError(f"a value {spec} is not of the form {form}")
+        raise ShapeError(f"value {spec} is not of the form {form.spec}; convert it with ToBlocked")
 
 
 class ToBlocked(Op):
-    """Plain images ``[n, c, h, w]`` in lanes, with a frame of zeros."""
+    """Plain images ``[n, c, h, w]``, channel-blocked, with a zero halo."""
 
     form: Form
 
     def infer(self, x: Spec) -> Spec:
         if x.shape != self.form.logical:
-            raise ShapeError(f"images {x} are not those of {self.form}")
+            raise ShapeError(f"images {x} are not {list(self.form.logical)}; pass images of that shape")
         return self.form.spec
 
     def meaning(self, x):
-        return self.form.laid(x)
+        return self.form.to_blocked(x)
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
@@ -68,7 +68,7 @@ class ToBlocked(Op):
 
 
 class ToPlain(Op):
-    """Images in lanes as ``[n, c, h, w]``."""
+    """Channel-blocked images as ``[n, c, h, w]``."""
 
     form: Form
 
@@ -91,7 +91,7 @@ class ToPlain(Op):
 
 
 class ClearHalo(Op):
-    """The same images with zeros in the frame, after an op that does not keep them."""
+    """The same images with zeros in the halo, after an op that does not keep them."""
 
     form: Form
 
@@ -100,7 +100,7 @@ class ClearHalo(Op):
         return x
 
     def meaning(self, x):
-        return self.form.laid(self.form.plain(x))
+        return self.form.to_blocked(self.form.plain(x))
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
@@ -116,9 +116,9 @@ class ClearHalo(Op):
 
 
 class ColumnSum(Op):
-    """Images in lanes with their columns added up, row by row: ``[n, c / lanes, rows, lanes]``, frame included.
+    """Channel-blocked images summed over columns: ``[n, c / lanes, rows, lanes]``, halo included.
 
-    So a sum over pixels has one order, columns before rows, whether its rows are made at once or in bands.
+    A sum over pixels thus has one order, columns before rows, whether its rows are computed at once or in bands.
     """
 
     form: Form
@@ -139,11 +139,11 @@ class ColumnSum(Op):
 
 
 class BlockedOp(Op):
-    """A logical op on images in lanes: it means the same, in another layout. A member gives `pixels`.
+    """A logical op on channel-blocked images: the same meaning in another layout. A member defines `pixels`.
 
     Fields
-        op: what is computed
-        sources: the form of each operand; None for one that is no image
+        op: the computation
+        sources: the form of each operand; None for one that is not an image
         result: the form of the result
     """
 
@@ -167,7 +167,7 @@ class BlockedOp(Op):
 
     def meaning(self, *xs):
         plain = (x if form is None else form.plain(x) for x, form in zip(xs, self.sources))
-        return self.result.laid(self.op.meaning(*plain))
+        return self.result.to_blocked(self.op.meaning(*plain))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, *xs: View) -> list[Call]:
@@ -178,7 +178,7 @@ class BlockedOp(Op):
         return Work(calls)
 
     def pixels(self, target: Target, out: BlockedView, *xs: Any) -> Sequence[Call]:
-        """Calls that fill the result but for its frame."""
+        """Return the calls that fill the result except its halo."""
         raise NotImplementedError
 
 
@@ -204,24 +204,24 @@ class BlockedPool(BlockedOp):
 
 
 class BlockedPoolIndices(BlockedOp):
-    """The position of the largest element in each window: int32, as many channels side by side as of the images."""
+    """The index of the largest element in each window: int32, in blocks of as many channels as the images."""
 
     def pixels(self, target: Target, out: BlockedView, x: BlockedView) -> Sequence[Call]:
         return place_calls(target, out, x, window_of(self.op)).calls
 
 
 class BlockedScatter(BlockedOp):
-    """Elements added up at their places: the gradient of max pooling."""
+    """Elements added up at their indices: the gradient of max pooling."""
 
     def pixels(self, target: Target, out: BlockedView, places: BlockedView, g: BlockedView) -> Sequence[Call]:
         return spread_calls(target, out, places, g, window_of(self.op)).calls
 
 
 class BlockedResize(BlockedOp):
-    """Images with other rows and columns.
+    """Images with other numbers of rows and columns.
 
     Fields
-        strip: which rows of the result these are, and of which rows of the images; None for all of them
+        strip: the rows of the result and of the images; None for all of them
     """
 
     op: Resize
@@ -247,7 +247,7 @@ class BlockedResize(BlockedOp):
 
 
 class BlockedRoiAlign(BlockedOp):
-    """What boxes see of images of several sizes."""
+    """Region features of images of several sizes."""
 
     op: RoiAlign
 
@@ -258,11 +258,11 @@ class BlockedRoiAlign(BlockedOp):
 
 
 class PlainRoiAlign(Op):
-    """What boxes see of images in lanes, with plain cells: for a reader that wants them plain.
+    """Region features of channel-blocked images as plain cells, for a consumer of plain values.
 
     Fields
-        op: what is computed
-        sources: the form of each size of images
+        op: the computation
+        sources: the form of each image size
     """
 
     op: RoiAlign
@@ -293,7 +293,7 @@ class PlainRoiAlign(Op):
 
 
 class BlockedRoiAlignGrad(BlockedOp):
-    """The gradient of what boxes see, for the images of one size."""
+    """The gradient of region features for the images of one size."""
 
     op: RoiAlignGrad
 
@@ -304,7 +304,7 @@ class BlockedRoiAlignGrad(BlockedOp):
 
 
 class BlockedConcat(BlockedOp):
-    """Channels one after the other, when they do not all start with the first lane."""
+    """Concatenated channels, where some operands do not begin at the first lane of a block."""
 
     def pixels(self, target: Target, out: BlockedView, *xs: BlockedView) -> Sequence[Call]:
         return concat_calls(out, list(xs))
@@ -319,5 +319,5 @@ class BlockedConcat(BlockedOp):
 
 
 def window_of(op: Pool) -> Window:
-    """How a pool's window moves over images."""
+    """Return the window geometry of a pool."""
     return Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Products of matrices below lowering: with a sum and an activation in the epilogue, and with a packed right side."""
+"""Matrix products after lowering: with a sum and an activation in the epilogue, and with a packed right side."""
 
 from functools import partial
 from itertools import product
@@ -22,7 +22,7 @@ from cgraph.ops.physical.unpack import unpack
 
 
 class MatmulEpilogue(Op):
-    """``activation(x @ y + addend)``: what a pass makes of a product and what follows it.
+    """``activation(x @ y + addend)``: a product with its epilogue.
 
     Operands
         x, y: floats ``[..., m, k]`` and ``[..., k, n]`` with the same leading axes
@@ -52,10 +52,10 @@ class MatmulEpilogue(Op):
 
 
 class PanelMatmul(Op):
-    """``activation(x @ y + addend)`` with a constant `y` in panels.
+    """Base of ``activation(x @ y + addend)`` with a constant `y` in panels.
 
     Fields
-        k, n, tile: sizes of `y`, and of its panels
+        k, n, tile: sizes of `y` and of its panels
         has_addend, activation: as for MatmulEpilogue
     """
 
@@ -81,7 +81,7 @@ class PackedMatmul(PanelMatmul):
 
     Operands
         x: floats ``[..., m, k]``
-        panels: `y` as `pack_b` makes it, perhaps in half precision
+        panels: `y` as `pack_b` returns it; may be in half precision
         addend: of the result's shape
     """
 
@@ -102,7 +102,7 @@ class PackedMatmul(PanelMatmul):
         return Work(calls, self.workspace_nbytes(target, x), strided=True, exact=exact)
 
     def workspace_nbytes(self, target: Target, x: Spec) -> int:
-        """Bytes that suffice, whatever the strides of `x`."""
+        """Return bytes that suffice, whatever the strides of `x`."""
         m, code, most = x.shape[-2], code_of(x.dtype), 0
         for count, layout in product(runs(x.shape[:-2]), LAYOUTS):
             out, a = (
@@ -125,7 +125,7 @@ def product_calls(
     *addend: View,
     workspace: View | None = None,
 ) -> list[Call]:
-    """The calls of a product. An addend of other strides is copied first, and the product added to it."""
+    """Return the calls of a product. An addend with other strides is copied first and the product added to it."""
     if not addend:
         return matmul_calls(target, out, x, y, None, activation, workspace)
     if takes_bias(out, x, y, addend[0]):
@@ -137,11 +137,11 @@ def product_calls(
 
 
 def addend_nbytes(target: Target, out: View, x: View, y: View | PackedB, *addend: View) -> int:
-    """Bytes of workspace that `with_addend` needs for these views."""
+    """Return the bytes of workspace that `product_calls` needs for these views."""
     beside = addend[0] if addend and takes_bias(out, x, y, addend[0]) else None
     return matmul_nbytes(target, out, x, y, beside, adds=bool(addend) and beside is None)
 
 
 def activate(x: np.ndarray, a: BoundedActivation) -> np.ndarray:
-    """What the kernels' epilogue does."""
+    """Apply an activation as the kernels' epilogue does."""
     return np.clip(np.where(x > 0, x, x * np.asarray(a.slope, x.dtype)), a.low, a.high)

@@ -1,6 +1,6 @@
 """Products of bfloat16 numbers: operands are rounded, sums are float32 (docs/half.md).
 
-A pair is an int32 that holds two numbers, neighbours in a sum, the first one below.
+A pair is an int32 that holds two numbers, adjacent in a sum, the first in its low half.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from cgraph.system.alignment import aligned
 
 
 def pack_pairs(x: np.ndarray) -> np.ndarray:
-    """Numbers ``[..., k, n]``, rounded, as pairs along k ``[..., ceil(k / 2), n]``; 0 beside a last one."""
+    """Round numbers ``[..., k, n]`` and pack pairs along k, ``[..., ceil(k / 2), n]``; pad an odd k with 0."""
     bits = convert(x, BFLOAT16)["bfloat16"]
     out = np.zeros((*x.shape[:-2], -(-x.shape[-2] // 2), x.shape[-1], 2), bits.dtype)
     out[..., 0] = bits[..., 0::2, :]
@@ -29,14 +29,14 @@ def pack_pairs(x: np.ndarray) -> np.ndarray:
 
 
 def unpack_pairs(x: np.ndarray) -> np.ndarray:
-    """The numbers of `paired`, as float32 ``[..., 2 * k, n]``."""
+    """Return the numbers of `pack_pairs`, as float32 ``[..., 2 * k, n]``."""
     halves = np.moveaxis(np.ascontiguousarray(x)[..., None].view("<u2"), -1, -2)
     halves = np.ascontiguousarray(halves).reshape(*x.shape[:-2], -1, x.shape[-1])
     return convert(halves.view(BFLOAT16), FLOAT32)
 
 
 def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
-    """float32 numbers with the precision of bfloat16."""
+    """Return float32 numbers rounded to the precision of bfloat16."""
     return convert(convert(x, BFLOAT16), FLOAT32)
 
 
@@ -44,14 +44,14 @@ class PairedMatmul(PanelMatmul):
     """``activation(x @ y + addend)`` of operands rounded to bfloat16, with a constant `y` in panels.
 
     Operands
-        x: float32 ``[..., m, k]``, which a workspace holds rounded
-        panels: the pairs of `y` along k as `pack_b` makes panels of them
+        x: float32 ``[..., m, k]``; a workspace holds it rounded
+        panels: the pairs of `y` along k, in panels as `pack_b` returns them
         addend: float32 of the result's shape
     """
 
     @property
     def depth(self) -> int:
-        """Pairs along k."""
+        """The number of pairs along k."""
         return -(-self.k // 2)
 
     def meaning(self, x, panels, *addend):
@@ -60,7 +60,7 @@ class PairedMatmul(PanelMatmul):
         return activate(sum(addend, product), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
-        left = Spec((*x.shape[:-1], self.depth), x.dtype)  # pairs take as many bytes as floats
+        left = Spec((*x.shape[:-1], self.depth), x.dtype)  # a pair has the bytes of a float
         product = PackedMatmul(self.depth, self.n, self.tile, self.has_addend, self.activation)
         inner = product.work(target, left, panels, *addend)
 

@@ -1,4 +1,4 @@
-"""Images that are never whole: rows that a run is given as it needs them, and rows that it gives away."""
+"""Streamed rows: images that are never complete in memory, read from a row source or written to a row sink."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from cgraph.record import Record, replace
 
 
 class RowPort(Record, eq=False):
-    """Images ``[n, c, h, w]`` that a run gives away by rows.
+    """Images ``[n, c, h, w]`` that a run delivers by rows.
 
     Fields
         name: for messages
@@ -25,10 +25,10 @@ class RowPort(Record, eq=False):
 
 
 class RowSource(Op, eq=False):
-    """Images of which each band of rows is asked for when it is needed.
+    """Images whose bands of rows are requested when they are needed.
 
     Fields
-        port: what the instance knows the rows' source by, the Var that is given them
+        port: the key of the row source in the instance: the Var that is fed
         spec: of these rows
     """
 
@@ -41,7 +41,7 @@ class RowSource(Op, eq=False):
         return self.spec
 
     def meaning(self):
-        raise NoMeaningError("rows that are given during a run have no value before it")
+        raise NoMeaningError("streamed rows have no value before a run; run the compiled function with a row source")
 
     def work(self, target: Target) -> Work:
         return Work(lambda out: [port_call(self.port, out, True)], strided=True)
@@ -52,10 +52,10 @@ class RowSource(Op, eq=False):
 
 
 class RowSink(Op, eq=False):
-    """Images whose bands of rows are given away as they are made; what is left of them is an array of no images.
+    """Images whose bands of rows are delivered as they are computed; the value itself is an array of no images.
 
     Fields
-        port: what the instance knows the rows' sink by
+        port: the key of the row sink in the instance
     """
 
     port: RowPort

@@ -1,4 +1,4 @@
-"""An op computed once more: equal nodes are one node, so a second computation needs an op of its own."""
+"""Rematerialised ops: equal nodes are one node, so a second computation needs an op of its own."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from cgraph.kernels.target import Target
 
 
 class Rerun(Op):
-    """`op` on its operands, a second time: the same kernels, so the same bits.
+    """`op` on its operands, computed a second time: the same kernels, so the same bits.
 
-    What reads it differs from the first computation by its operands, and needs no such wrapping.
+    Its users differ from those of the first computation by their operands, and need no wrapper.
     """
 
     takes_complex = True

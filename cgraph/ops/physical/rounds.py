@@ -1,4 +1,4 @@
-"""A loop below planning: the steps of one round, with their places, repeated for every row."""
+"""Planned loops: the steps of one round with their places, repeated for every row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,15 +18,15 @@ Places = Mapping[int, Pointer]
 
 
 class Round(Record, eq=False):
-    """One round of a loop as it was planned.
+    """One planned round of a loop.
 
     Addresses are relative to the body's Vars, and to the arena of its plan, which is the loop's workspace.
 
     Fields
         steps: in running order
-        nbytes: of the arena
-        ys: where the rows of the stacked results are at the end of a round
-        updates: per Var of the state that changes, where its next value is; itself where a step has put it there
+        nbytes: size of the arena
+        ys: places of the rows of stacked results at the end of a round
+        updates: for each Var of the state that changes, the place of its next value; its own if a step wrote it there
         plan: schedule, plan and places, for reports and pictures
     """
 
@@ -38,15 +38,15 @@ class Round(Record, eq=False):
 
 
 class RowSlot:
-    """Stands for the present row of a stacked result."""
+    """A placeholder for the current row of a stacked result."""
 
 
 class Rounds(Op):
-    """A loop whose body is planned: one step with steps inside.
+    """A loop with a planned body: one step with inner steps.
 
     Fields
-        loop: what is computed
-        round: how one round is computed
+        loop: the computation
+        round: its planned round
     """
 
     takes_complex = True
@@ -81,7 +81,7 @@ class Rounds(Op):
     def parts(
         self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
     ) -> Iterator[Part]:
-        """The state before the first round, then the parts of every round."""
+        """Yield the initial state, then the parts of every round."""
         loop, body = self.loop, self.loop.body
         carry, xs, shared = loop.parts(operands)
         states, stacked = out[: len(carry)], out[len(carry) :]
@@ -99,7 +99,7 @@ class Rounds(Op):
                 yield Part(part.label, [call_at(call, places) for call in part.calls], dead)
 
     def one_round(self, target: Target, slots: Sequence[RowSlot]) -> Iterator[Part]:
-        """The state before it where that is asked for, the steps, the rows of results, the state after it."""
+        """Yield copies of the initial state (if an output), the steps, and copies of result rows and final state."""
         body, count = self.loop.body, len(self.loop.body.ys)
         before = [(place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots[count:], body.carry)]
         after = [(place_of(slot, y.spec), view) for slot, y, view in zip(slots, body.ys, self.round.ys)]
@@ -111,28 +111,31 @@ class Rounds(Op):
 
 
 def copies(target: Target, pairs: Sequence[tuple[View, View]]) -> list[Call]:
+    """Return the calls that copy views to others."""
     return [call for to, x in pairs for call in copy_calls(target, to, x)]
 
 
 def place_of(base: object, spec: Spec | Bundle) -> View:
-    """A value in C order at a base."""
+    """Return the view of a value in C order at a base."""
     return contiguous(Pointer(base), spec.shape, code_of(spec.dtype))  # type: ignore[union-attr]
 
 
 def row(view: View, i: int, length: int) -> Pointer:
-    """Where row i of a sequence begins."""
+    """Return the address of row i of a sequence."""
     return view.at + i * (view.size // length) * view.itemsize
 
 
 def call_at(call: Call, places: Places) -> Call:
-    """A call of one round with its addresses."""
+    """Return a call of one round with its addresses resolved."""
     args = tuple(pointer_at(a, places) if isinstance(a, Pointer) else a for a in call.args)
     return Call(call.kernel, args, call.tasks, call.chunk)
 
 
 def view_at(view: View, places: Places) -> View:
+    """Return a view with its address resolved."""
     return View(pointer_at(view.at, places), view.shape, view.strides, view.dtype)
 
 
 def pointer_at(at: Pointer, places: Places) -> Pointer:
+    """Resolve a pointer whose base is a slot."""
     return places[id(at.base)] + at.offset if id(at.base) in places else at

@@ -1,6 +1,6 @@
-"""Convolutions and products with their constant in pieces, so that no more than one of them need be in memory.
+"""Convolutions and products whose constant comes in slices, so that only one slice has to be in memory.
 
-A slice is some of the results, so every sum is whole and has its order, and so the bits stay.
+A slice computes some of the results. Every sum stays whole and in order, so the bits do not change.
 """
 
 from typing import Any
@@ -22,15 +22,15 @@ from cgraph.record import replace
 
 
 class SlicedConv(Op):
-    """A convolution of images in lanes, some panels of result channels after others.
+    """A convolution of channel-blocked images, by slices of panels of result channels.
 
     Operands
-        x: as of `conv`
-        filters: for each of `panels`, so many panels of those that `pack_filters` makes
-        bias, residual: as of `conv`
+        x: as for `conv`
+        filters: for each of `panels`, that many panels of those that `pack_filters` returns
+        bias, residual: as for `conv`
     Fields
-        conv: the whole; direct or by Winograd, and its images lie in lanes
-        panels: of each slice
+        conv: the whole convolution, direct or by Winograd, of channel-blocked images
+        panels: number of panels of each slice
     """
 
     conv: BlockedConv
@@ -53,16 +53,16 @@ class SlicedConv(Op):
         return self.conv.multiply_adds(*specs)
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        nbytes = max((part.nbytes for part in self.transformed), default=0)
+        nbytes = max((part.nbytes for part in self.winograds), default=0)
         return Work(self.calls, nbytes, tuple(i + len(self.panels) - 1 for i in self.conv.overwrites))
 
     def split(self, rest: tuple) -> tuple[tuple, tuple]:
-        """The filters, and bias and residual."""
+        """Split operands into filters, and bias and residual."""
         return rest[: len(self.panels)], rest[len(self.panels) :]
 
     @property
     def shapes(self) -> list[Any]:
-        """The convolution that each slice is."""
+        """The convolution of each slice."""
         whole, panel = self.conv.shape, panel_of(self.conv.shape, self.conv.n, self.conv.tile)
         width, left, shapes = panel * whole.lanes, whole.k, []
         for panels in self.panels:
@@ -71,25 +71,25 @@ class SlicedConv(Op):
         return shapes
 
     @property
-    def transformed(self) -> list[Winograd]:
-        """The same by Winograd; nothing where it is direct."""
+    def winograds(self) -> list[Winograd]:
+        """The Winograd convolution of each slice; empty if it is direct."""
         return [Winograd(shape, self.conv.n, self.conv.tile) for shape in self.shapes] if self.conv.tile else []
 
     def calls(self, out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
-        """The frame of the result, then its pixels, slice after slice.
+        """Fill the halo of the result, then its pixels, slice by slice.
 
-        By Winograd the images are transformed once where all tiles are one block, else for each slice.
+        By Winograd, the images are transformed once if all tiles are one block, otherwise for each slice.
         """
         filters, (bias, *residuals) = self.split(rest)
         conv, to, source = self.conv, self.conv.result.at(out), self.conv.source.at(x)  # type: ignore[union-attr]
         residual: Any = conv.residual.at(residuals[0]) if conv.residual is not None else None
         calls, first = [] if residuals and residuals[0] == out else list(fill_halo_calls(to)), 0
-        is_one_block = all(part.block == part.tiles for part in self.transformed)
+        is_one_block = all(part.block == part.tiles for part in self.winograds)
         for i, (part, shape) in enumerate(zip(filters, self.shapes)):
             added = None if residual is None else residual.part(first, shape.k)
             places = to.part(first, shape.k), source, part.at, bias.at + first * to.itemsize, added, conv.activation
             if conv.tile:
-                plan, is_there = self.transformed[i], i > 0 and is_one_block
+                plan, is_there = self.winograds[i], i > 0 and is_one_block
                 calls += winograd_calls(plan, *places, workspace, is_there).calls
             else:
                 calls += conv_calls(shape, *places, weights_dtype=part.dtype).calls
@@ -98,20 +98,20 @@ class SlicedConv(Op):
 
 
 def panel_axis(conv: BlockedConv) -> int:
-    """The axis of packed filters along which panels lie: of Winograd's, points come first."""
+    """Return the axis of panels in packed filters; Winograd filters have their points first."""
     return 1 if conv.tile else 0
 
 
 class SlicedMatmul(Op):
-    """A product with a constant in panels, some columns after others.
+    """A product with a constant in panels, by slices of columns.
 
     Operands
-        x: as of `matmul`
-        panels: for each of `columns`, the panels of so many columns, as `pack_b` would make them
-        addend: as of `matmul`
+        x: as for `matmul`
+        panels: for each of `columns`, the panels of that many columns, as `pack_b` returns them
+        addend: as for `matmul`
     Fields
-        matmul: the whole
-        columns: of each slice: whole panels, but for the last
+        matmul: the whole product
+        columns: of each slice: whole panels, except for the last
     """
 
     matmul: PackedMatmul
@@ -127,7 +127,7 @@ class SlicedMatmul(Op):
         return self.matmul.meaning(x, join_panels(panels, self.matmul.k, self.matmul.tile), *addend)
 
     def split(self, rest: tuple) -> tuple[tuple, tuple]:
-        """The panels, and the addend."""
+        """Split operands into panels and addend."""
         return rest[: len(self.columns)], rest[len(self.columns) :]
 
     def multiply_adds(self, x: Spec, *rest: Spec) -> int:
@@ -159,6 +159,6 @@ class SlicedMatmul(Op):
 
 
 def columns_of(view: View, first: int, count: int) -> View:
-    """Some of the last axis."""
+    """Return the view of some columns."""
     at = view.at + first * view.strides[-1]
     return View(at, (*view.shape[:-1], count), view.strides, view.dtype)

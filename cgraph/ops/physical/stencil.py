@@ -1,4 +1,4 @@
-"""A pointwise op whose result lies inside a larger array: it needs no bytes and no pass over memory of its own."""
+"""Pointwise ops whose result is part of a larger array: no bytes and no pass over memory of their own."""
 
 from functools import partial
 
@@ -16,22 +16,22 @@ from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.slicing import Slice
 
-PAGE = 4096  # bytes of workspace that do not count
-SHARE = 4  # of an operand's bytes, one in so many may be spent on workspace that lets it be overwritten
+PAGE = 4096  # bytes of workspace that are always allowed
+SHARE = 4  # 1 / SHARE of an operand's bytes may be workspace that allows overwriting it
 
 
 class Stencil(Op):
-    """``out[place] = inner(windows of the operands)``, and around it one number, or what operand 0 holds there.
+    """``out[place] = inner(windows of the operands)``, surrounded by one number, or by the elements of operand 0.
 
-    An operand that is read around each element may be overwritten all the same: row by row, when nobody needs the old
-    one any more.
+    An operand that is read around each element may still be overwritten: row by row, once its old rows are no longer
+    needed.
 
     Fields
-        inner: what gives the elements
-        windows: per operand of `inner`, the operand that it reads, and which slice of it
-        place: the slice of the result that the elements are; its steps are 1
+        inner: computes the elements
+        windows: per operand of `inner`, the operand that it reads, and a slice of it
+        place: the slice of the result that the elements fill; its steps are 1
         shape: of the result
-        border: the number around them; None for what operand 0 holds there
+        border: the number around them; None for the elements of operand 0
     """
 
     takes_complex = True
@@ -51,9 +51,9 @@ class Stencil(Op):
         inside = self.inner.infer(*(window.infer(specs[i]) for i, window in self.windows))
         whole = Spec(self.shape, inside.dtype)
         if self.place.infer(whole) != inside:
-            raise ShapeError(f"{inside} does not fit its place {self.place.lengths}")
+            raise ShapeError(f"elements {inside} do not fit the slice {self.place.lengths} of {whole}")
         if self.border is None and specs[0] != whole:
-            raise ShapeError(f"{specs[0]} is no border of {whole}")
+            raise ShapeError(f"operand {specs[0]} does not have the spec {whole} of the result")
         return whole
 
     def meaning(self, *xs):
@@ -72,20 +72,20 @@ class Stencil(Op):
         )
 
     def may_take(self, i: int, whole: Spec) -> bool:
-        """Operand `i`, which is like the result, can be replaced while its windows are read."""
+        """Return True if operand `i`, of the spec of the result, can be overwritten while its windows are read."""
         if any(step != 1 for k, window in self.windows for step in window.steps if k == i):
             return False
         sweep = self.sweep(i, whole.dtype.itemsize)
         return sweep is None or sweep.nbytes <= max(PAGE, whole.nbytes // SHARE)
 
     def sweep(self, i: int, itemsize: int) -> Sweep | None:
-        """How operand `i` is replaced; None when each element of it is read at its own place alone."""
+        """Return how operand `i` is overwritten; None if each element of it is read only at its own place."""
         starts = (window.starts for k, window in self.windows if k == i)
         shifts = [tuple(a - b for a, b in zip(start, self.place.starts)) for start in starts]
         return sweep_of(self.place.lengths, itemsize, shifts)
 
     def calls(self, target: Target, out: View, *xs: View, workspace: View | None = None) -> list[Call]:
-        """The elements, then what lies around them."""
+        """Compute the elements, then fill the border."""
         inside, views = self.place.alias(out), [window.alias(xs[i]) for i, window in self.windows]
         program = scalar_program(self.inner, tuple(x.dtype for x in views))
         overlap = next((i for i, x in enumerate(xs) if x.shows_same(out)), None)
@@ -103,7 +103,7 @@ class Stencil(Op):
     def border_calls(
         self, target: Target, out: View, xs: tuple[View, ...], overlap: int | None, axes: int | None = None
     ) -> list[Call]:
-        """Calls that fill what lies around the elements along the first `axes`."""
+        """Return the calls that fill the border along the first `axes`."""
 
         def sides(x: View) -> list[View]:
             return boxes_around(x, self.place.starts[:axes], self.place.lengths[:axes])

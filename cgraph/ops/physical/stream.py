@@ -1,4 +1,4 @@
-"""A region of images computed a band of rows at a time: one op, one step of the plan, with its rings as workspace."""
+"""A region of images computed band by band: one op and one step of the plan, with its band buffer as workspace."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,8 +22,8 @@ class Inner(Record):
     """An op of a region.
 
     Fields
-        op: what it computes
-        reads: per operand, the position in the region of the value it reads; for operand i of the region, ``-1 - i``
+        op: the computation
+        reads: for each operand, the index of the value in the region; ``-1 - i`` for operand i of the region
         label: for messages and pictures
     """
 
@@ -33,10 +33,10 @@ class Inner(Record):
 
 
 class Lines(Record):
-    """Rows of a value where a kernel finds or puts them.
+    """Rows of a value where a kernel reads or writes them.
 
     Fields
-        value: position in the region; -1 for what is outside
+        value: index in the region; -1 for an operand of the region
         first: the first of the rows, which lie along axis 2 of the view
     """
 
@@ -46,14 +46,14 @@ class Lines(Record):
 
 
 class Act(Record, eq=False):
-    """One band, or one slide of rows to the front of their ring.
+    """One band, or one slide of rows to another place in their ring.
 
     Fields
-        out: the rows that are written
-        reads: the rows that are read
-        workspace: what is overwritten besides, or None
-        slides: the rows are not computed, but moved
-        calls: the kernel calls
+        out: the rows written
+        reads: the rows read
+        workspace: bytes that are overwritten as well, or None
+        slides: the rows are moved, not computed
+        calls: returns the kernel calls
     """
 
     out: Lines
@@ -63,20 +63,20 @@ class Act(Record, eq=False):
     calls: Callable[[], list[Call]] = list
 
     def dead(self) -> list[View]:
-        """What nobody reads afterwards, as bytes: of a slide, the rows where they were."""
+        """Return the bytes that are not read afterwards: the workspace and, after a slide, the previous place."""
         moved = [self.reads[0].view] if self.slides else []
         return [bytes_of(view) for view in (self.workspace, *moved) if view is not None]
 
 
 class Stream(Op, eq=False):
-    """The last value of a region, computed band by band: the same bits as its ops one after the other.
+    """The last value of a region, computed band by band, with the bits of its ops run one after the other.
 
     Operands
-        what the region reads from outside
+        the values that the region reads
     Fields
         inner: its ops, operands before users
         frame: every band with its place
-        over: an operand that the result may lie over: its rows are read before rows are made in their bytes
+        over: an operand that the result may overwrite: its rows are read before rows are written to their bytes
     """
 
     takes_complex = True
@@ -97,7 +97,7 @@ class Stream(Op, eq=False):
         return self.specs(specs)[-1]
 
     def specs(self, outside: tuple[Spec, ...]) -> list[Spec]:
-        """The spec of every value."""
+        """Return the spec of every value."""
         specs: list[Spec] = []
         for inner in self.inner:
             specs.append(inner.op.infer(*(specs[i] if i >= 0 else outside[~i] for i in inner.reads)))  # type: ignore[arg-type]
@@ -127,14 +127,14 @@ class Stream(Op, eq=False):
         workspace: View | None,
         turns: Sequence[int] = (0,),
     ) -> Iterator[Act]:
-        """All bands and slides in running order, those of a loop in these of its turns."""
+        """Yield all bands and slides in running order, those of a loop in these of its turns."""
         run = _Run(self, target, outside, out, xs, workspace)
         for move, left_out in self.frame.turns(turns):
             yield run.slide(move) if move.slides else run.band(move, left_out)
 
 
 class _Run:
-    """Where everything of a region is while its bands run. Changes: where row 0 of each ring is, or would be."""
+    """The places of a region's rows while its bands run. Changes: the address that row 0 of each ring would have."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _Run:
         return self.specs[i] if i >= 0 else self.outside[~i]
 
     def lines(self, i: int, first: int, stop: int) -> Lines:
-        """Some rows of a value of the region, or of an operand."""
+        """Return some rows of a value of the region, or of an operand."""
         if i < 0 or i == len(self.specs) - 1:
             return Lines(max(i, -1), first, part(self.xs[~i] if i < 0 else self.out, ROWS, first, stop - first))
         spec = rows_of(self.specs[i], stop - first)
@@ -165,24 +165,24 @@ class _Run:
         return Lines(i, first, by_rows(at, spec.shape, code_of(spec.dtype)))
 
     def begin(self, move: Move) -> Lines:
-        """The rows of a move in their place."""
+        """Return the rows of a move at their place."""
         i, first, stop = move.event.value, move.event.first, move.event.stop
         self.zero[i] = move.at - first * row_nbytes(self.specs[i])
         return self.lines(i, first, stop)
 
     def missing(self, i: int, turns: int) -> int:
-        """Rows of a value that so many turns of the loop make."""
+        """Return the number of rows of a value that this number of turns of the loop computes."""
         loop = self.stream.frame.loop
         return turns * loop.shift[i] if loop and i >= 0 else 0
 
     def slide(self, move: Move) -> Act:
-        """Rows that move from where they were."""
+        """Return the slide of rows from their previous place."""
         source = self.lines(move.event.value, move.event.first, move.event.stop)
         out = self.begin(move)
         return Act(out, (source,), None, True, partial(copy_calls, self.target, out.view, source.view))
 
     def band(self, move: Move, left_out: int = 0) -> Act:
-        """The calls of one band, over views of its rows, which count on without those of turns that are left out."""
+        """Return one band over views of its rows, which are numbered without those of omitted turns."""
         i = move.event.value
         cut, reads = self.cuts[i], self.stream.inner[i].reads
         out, lines, views, specs = self.begin(move), [], [], []
@@ -203,21 +203,21 @@ class _Run:
 
 
 def bytes_of(view: View) -> View:
-    """The same bytes as numbers of one byte; elements along the last axis lie side by side."""
+    """Return the same bytes as a view of uint8; elements along the last axis must be contiguous."""
     *shape, last = view.shape
     return View(view.at, (*shape, last * view.itemsize), (*view.strides[:-1], 1), "u1")
 
 
 def cut_of(op: Op, *specs: Spec) -> Cut:
-    """How the op is cut. PlanError when it is not."""
+    """Return the op's cut. PlanError if it has none."""
     cut = op.cut(*specs)
     if cut is None:
-        raise PlanError(f"{op.name} is not computed in bands")
+        raise PlanError(f"{op.name} of {', '.join(map(str, specs))} cannot be computed in bands")
     return cut
 
 
 def band_nbytes(cut: Cut, specs: tuple[Spec, ...], target: Target, first: int, stop: int) -> int:
-    """Bytes of workspace of a band."""
+    """Return the bytes of workspace of a band."""
     some = (
         spec if table is None else rows_of(spec, table[1][stop - 1] - table[0][first])
         for spec, table in zip(specs, cut.reads)
@@ -226,9 +226,10 @@ def band_nbytes(cut: Cut, specs: tuple[Spec, ...], target: Target, first: int, s
 
 
 def row_nbytes(spec: Spec) -> int:
-    """Bytes of one row of all images and channels."""
+    """Return the bytes of one row of all images and channels."""
     return spec.nbytes // spec.shape[ROWS]
 
 
 def rows_of(spec: Spec, count: int) -> Spec:
+    """Return the spec of `count` rows."""
     return Spec((*spec.shape[:ROWS], count, *spec.shape[ROWS + 1 :]), spec.dtype)

@@ -1,4 +1,4 @@
-"""Bytes for bytes by a table: what the pass `integers` makes of chains of pointwise ops between them."""
+"""Byte-to-byte tables, which the pass `integers` creates from chains of pointwise ops between bytes."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ BYTES = Spec((256,), np.dtype("uint8"))
 
 
 class ByteTable(Op):
-    """``table[x]``, byte by byte.
+    """``table[x]`` for each byte.
 
     Operands
         x: bytes of any shape
@@ -26,7 +26,7 @@ class ByteTable(Op):
 
     def infer(self, x: Spec, table: Spec) -> Spec:
         if x.dtype != BYTES.dtype or table != BYTES:
-            raise ShapeError(f"{table} is no table of 256 bytes for {x}")
+            raise ShapeError(f"table {table} does not fit {x}; pass uint8[256] and bytes")
         return x
 
     def meaning(self, x, table):

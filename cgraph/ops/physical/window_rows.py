@@ -1,4 +1,4 @@
-"""Which rows of images a window reads for some rows of its result."""
+"""The rows of images that a window reads for some rows of its result."""
 
 import numpy as np
 
@@ -12,42 +12,43 @@ class WindowRows(Record):
     """A window over images, and the form of its result.
 
     Fields
-        window: how it moves
+        window: its geometry
         h: rows of the images
-        result: where the result lies; rows of it count with the frame
-        frame: rows of zeros above and below the images that can be read
+        result: form of the result, whose rows are counted with the halo
+        halo: readable halo rows above and below the images
     """
 
     window: Window
     h: int
     result: Form
-    frame: tuple[int, int] = (0, 0)
+    halo: tuple[int, int] = (0, 0)
 
     def span(self, first: int, stop: int) -> tuple[int, int, int, int]:
-        """For rows ``first..stop`` of the result the rows of the images that are there, and how many are missing above
-        and below; in the frame rows are negative, or behind the last.
+        """Return the rows of the images for rows ``first..stop`` of the result, and the rows missing above and below.
+
+        Rows in the halo are negative, or after the last.
         """
         top = self.result.halo[0]
         p, q = max(first - top, 0), min(stop - top, self.result.h)
         stride, pad, extent = self.window.stride[0], self.window.pad[0], self.window.extent[0]
         begin, end = p * stride - pad, (q - 1) * stride - pad + extent
-        low, high = max(begin, -self.frame[0]), min(end, self.h + self.frame[1])
+        low, high = max(begin, -self.halo[0]), min(end, self.h + self.halo[1])
         return low, high, low - begin, end - high
 
     def table(self, origin: int) -> RowTable:
-        """The rows read for each row of the result, with row 0 of the images in row `origin` of their array."""
+        """Return the rows read for each row of the result, if row 0 of the images is row `origin` of their array."""
         stride, pad, extent = self.window.stride[0], self.window.pad[0], self.window.extent[0]
         begin = inside(self.result) * stride - pad
-        low, high = np.maximum(begin, -self.frame[0]), np.minimum(begin + extent, self.h + self.frame[1])
+        low, high = np.maximum(begin, -self.halo[0]), np.minimum(begin + extent, self.h + self.halo[1])
         return index_array(origin + low), index_array(origin + high)
 
 
 def rows_inside(form: Form, origin: int = 0) -> RowTable:
-    """The same rows of other images, whose row 0 lies in row `origin` of their array, for each row of this form."""
+    """Return, for each row of this form, the same row of images whose row 0 is row `origin` of their array."""
     rows = origin + inside(form)
     return index_array(rows), index_array(rows + 1)
 
 
 def inside(form: Form) -> np.ndarray:
-    """For each row of a form its row of the images; that of the frame is the nearest one."""
+    """Return, for each row of a form, its row of the images; the nearest one for halo rows."""
     return np.clip(np.arange(form.shape[2]) - form.halo[0], 0, form.h - 1)
