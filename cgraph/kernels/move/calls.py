@@ -1,8 +1,8 @@
-"""Copies between arrays of any strides, and fills.
+"""Calls that copy and fill arrays of any strides.
 
-Axes are put in the order in which `out` lies in memory and merged. Then either items follow one another in both arrays
-(runs), or `x` stands still (fill), runs backwards, or is contiguous along another axis (transpose in registers); what
-is left is copied item by item, in blocks whose lines stay in the first cache.
+Axes are put in the order in which `out` lies in memory and merged. Then either items are contiguous in both arrays
+(runs), or `x` repeats one item (fill), runs backwards, or is contiguous along another axis (transpose in registers).
+All other copies go item by item, in blocks whose cache lines stay in the L1 cache.
 """
 
 from collections.abc import Mapping
@@ -60,18 +60,18 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
 
 
 def fill_calls(target: Target, out: View, value: int | float | bool) -> list[Call]:
-    """``out[...] = value``, converted to the dtype of `out`."""
+    """Return calls of ``out[...] = value``, converted to the dtype of `out`."""
     return copy_calls(target, out, constant(value, out.dtype))
 
 
 def constant(value: int | float | bool, dtype: str) -> View:
-    """One element that holds `value`; it repeats to any shape."""
+    """Return one element with `value`, which repeats to any shape."""
     item = np.array([value]).astype("bool" if dtype == "b1" else dtype)
     return View(Pointer(item), (), (), dtype)
 
 
 def boxes_around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[View]:
-    """What lies around a box of `x`, in pieces: before and behind it along the first axes, of which it has places."""
+    """Return the parts of `x` around a box, before and after it along each axis."""
     boxes = []
     for axis, (start, length) in enumerate(zip(starts, lengths)):
         sides = ((0, start), (start + length, x.shape[axis] - start - length))
@@ -88,21 +88,21 @@ def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
 
 
 def flip(x: View, axes: tuple[int, ...]) -> View:
-    """`x` backwards along some axes."""
+    """Return `x` reversed along some axes."""
     for axis in axes:
         x = part(x, axis, max(x.shape[axis] - 1, 0), x.shape[axis], -1)
     return x
 
 
 def memory_order(*views: View) -> tuple[View, ...]:
-    """Views with axes in the order of the memory of the first, which ascends, merged, at least two of them."""
+    """Return views with axes in the memory order of the first, which ascends, merged to at least two axes."""
     views = ascending(views, 0)
     order = sorted(range(len(views[0].shape)), key=lambda axis: tuple(-abs(v.strides[axis]) for v in views))
     return merge_axes(permute_axes(views, order))
 
 
 def widen_items(out: View, x: View) -> tuple[View, View]:
-    """A short last axis that is contiguous in both becomes one wider item."""
+    """Merge a short last axis that is contiguous in both views into one wider item."""
     size = out.itemsize * out.shape[-1]
     if (
         size not in ITEM_SIZES
@@ -115,7 +115,7 @@ def widen_items(out: View, x: View) -> tuple[View, View]:
 
 
 def longest_last(out: View, x: View) -> tuple[View, View]:
-    """A last axis of few items gives way to the longest one."""
+    """Replace a last axis of few items by the longest one."""
     shape = out.shape
     longest = max(range(len(shape)), key=lambda axis: shape[axis])
     if shape[-1] >= min(16, shape[longest]):
@@ -135,12 +135,12 @@ def run_call(
     each: int,
     **more: int | Pointer | None,
 ) -> Call:
-    """A call of an emitter that uses `each_run`: rows along the last axis of the views.
+    """Return a call of an emitter that uses `each_run`: rows along the last axis of the views.
 
     Parameters
-        named: the views by the names that the family gives its arrays
-        limit: columns of a block, at least
-        each: items of a task, about
+        named: the views by the names of the family's arrays
+        limit: least columns of a block
+        each: approximate items of a task
         more: the family's own arguments
     """
     views = tuple(named.values())
@@ -157,18 +157,18 @@ def run_call(
 
 
 def cut_axis(count: int, limit: int) -> tuple[int, int]:
-    """Items of a block and the number of blocks; none has fewer than `limit` items, unless it is the only one."""
+    """Return the items of a block and the number of blocks; only a single block has fewer than `limit` items."""
     blocks = max(1, count // limit)
     return -(-count // blocks) if blocks == 1 else count // blocks, blocks
 
 
 def tile_lanes(itemsize: int, target: Target) -> int:
-    """Items along one side of a square that is transposed in registers: at most half of the registers."""
+    """Return the side of a square that is transposed in registers: at most half of the registers."""
     return min(target.lanes_of(f"u{itemsize}"), target.registers // 2)
 
 
 def transposed_axis(out: View, x: View, lanes: int) -> int | None:
-    """An axis, not the last, along which items of `x` lie side by side, when squares fit."""
+    """Return an axis, not the last, along which items of `x` are contiguous, if squares fit."""
     if out.shape[-1] < lanes:
         return None
     fitting = (a for a in range(len(out.shape) - 1) if abs(x.strides[a]) == x.itemsize and out.shape[a] >= lanes)
@@ -176,7 +176,7 @@ def transposed_axis(out: View, x: View, lanes: int) -> int | None:
 
 
 def tile_call(out: View, x: View, axis: int, lanes: int) -> Call:
-    """Transposes of the last axis and `axis`."""
+    """Return the transposes of the last axis and `axis`."""
     if x.strides[axis] < 0:
         out, x = part(out, axis, out.shape[axis] - 1, out.shape[axis], -1), flip(x, (axis,))
     ni, nj, itemsize = out.shape[-1], out.shape[axis], out.itemsize

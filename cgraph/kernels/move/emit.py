@@ -1,6 +1,6 @@
-"""Copying arrays of any strides: contiguous runs, fills, strided runs, and two-dimensional transposes in registers.
+"""Copies of arrays with any strides: contiguous runs, fills, strided runs, and transposes in registers.
 
-Dtypes do not matter, only the size of an item. Kernels that are told to ``stream`` write around the cache, for results
+Only the size of an item matters, not its dtype. Kernels with the param ``stream`` write past the cache, for results
 larger than it.
 """
 
@@ -36,7 +36,7 @@ class RowSpan(Record):
     count: Val
 
     def items(self, i: int, dtype: str) -> Ptr:
-        """Where the part starts in array `i`."""
+        """Return the start of the part in array `i`."""
         return self.at[i].plus_bytes(self.low * self.steps[i]).as_dtype(dtype)
 
     def item(self, i: int, dtype: str, column: Val) -> Ptr:
@@ -45,7 +45,7 @@ class RowSpan(Record):
 
 
 def runs(k: Builder, itemsize: int, stream: bool):
-    """Copy runs of items that follow one another in both arrays. Task: some rows, one block of columns."""
+    """Copy runs of items that are contiguous in both arrays. Task: some rows, one block of columns."""
     dtype = f"u{itemsize}"
 
     def body(run: RowSpan, _: SimpleNamespace) -> None:
@@ -173,7 +173,7 @@ def block_of(k: Builder, i: Val, block: Val, blocks: Val, whole: Val) -> tuple[V
 
 
 def copy_items(k: Builder, out: Ptr, x: Ptr, count: Val) -> None:
-    """Copy `count` items that follow one another."""
+    """Copy `count` contiguous items."""
     nbytes = count * int(out.dtype[1:])
     with k.if_else(nbytes >= SHORT_RUN) as (long, short):
         with long:
@@ -203,13 +203,13 @@ def stream_run(k: Builder, out: Ptr, count: Val, value: Callable[[Val, int], Val
 
 
 def store_past_cache(at: Ptr, vector: Val) -> None:
-    """Store an aligned vector around the cache."""
+    """Store an aligned vector past the cache."""
     k = vector.k
     hint = k.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
     k.b.store(vector.v, at.v, align=vector.lanes * int(vector.dtype[1:])).set_metadata("nontemporal", hint)
 
 
 def finish_stream(k: Builder) -> None:
-    """Order what was written past the cache before whatever tells other threads that it is there."""
+    """Order the stores past the cache before any later signal to other threads."""
     if k.module.triple.startswith("x86_64"):
         k.b.call(k.declare("llvm.x86.sse.sfence", VOID, []), [])

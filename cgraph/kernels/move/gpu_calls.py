@@ -1,4 +1,4 @@
-"""Calls of copies in blocks of threads."""
+"""Calls of copies in blocks of a GPU's threads."""
 
 from math import prod
 
@@ -11,7 +11,7 @@ from cgraph.record import replace
 
 
 def copy_calls(out: View, x: View) -> list[Call] | None:
-    """``out[...] = x``, views in the order of the memory of `out`, which ascends; None where walks are long."""
+    """Return ``out[...] = x``, views in the memory order of `out`, which ascends; None if they have too many axes."""
     if not fits(out):
         return None
     out, x = (replace(v, dtype=f"u{v.itemsize}") for v in (out, x))
@@ -22,7 +22,7 @@ def copy_calls(out: View, x: View) -> list[Call] | None:
 
 
 def turned_axis(out: View, x: View) -> int | None:
-    """An axis, not the last, along which items of `x` lie side by side, where tiles are more than half full."""
+    """Return an axis, not the last, along which items of `x` are contiguous and tiles more than half full."""
     if out.strides[-1] != out.itemsize or out.shape[-1] <= SIDE // 2 or x.strides[-1] == x.itemsize:
         return None
     fitting = (a for a, n in enumerate(out.shape[:-1]) if x.strides[a] == x.itemsize and n > SIDE // 2)
@@ -30,7 +30,7 @@ def turned_axis(out: View, x: View) -> int | None:
 
 
 def transposed_call(out: View, x: View, axis: int) -> Call:
-    """Tiles of the last axis and `axis`."""
+    """Return a call over tiles of the last axis and `axis`."""
     ni, nj, outer = out.shape[-1], out.shape[axis], [a for a in range(len(out.shape) - 1) if a != axis]
     others = permute_axes((out, x), outer) if outer else tuple(replace(v, shape=(1,), strides=(0,)) for v in (out, x))
     tiles_i, tiles_j = -(-ni // SIDE), -(-nj // SIDE)

@@ -1,4 +1,4 @@
-"""Transposes in blocks of threads: both sides are read and written along memory, by way of a tile in shared memory."""
+"""Transposes in blocks of threads: both sides are accessed along memory, through a tile in shared memory."""
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.move.gpu_signature import ROWS, SIDE, THREADS

@@ -1,4 +1,4 @@
-"""Calls of products with a matrix of numbers of 4 bits."""
+"""Calls of products with a matrix of 4-bit numbers."""
 
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
@@ -16,7 +16,7 @@ PORTION = 4 << 20  # bytes of such columns at a time
 
 
 def nibbles_nbytes(target: Target, m: int, n: int, blocks: int, block: int) -> int:
-    """Bytes of the left side with even and odd elements apart, up to the last block's end, and of columns as floats."""
+    """Return the bytes of the left side with even and odd elements apart, and of some columns as floats."""
     if m < MANY:
         return left_nbytes(m, blocks * block)
     count = portion_of(n, blocks * block)
@@ -29,12 +29,12 @@ def left_nbytes(m: int, k: int) -> int:
 
 
 def portion_of(n: int, k: int) -> int:
-    """Columns that are floats at one time."""
+    """Return the columns that are widened at one time."""
     return max(1, min(n, PORTION // (4 * k)))
 
 
 def floats_of(at: Pointer, m: int, n: int, k: int) -> tuple[View, View, View]:
-    """A product of the first portion of `n` columns, the left side at `at`, the right one behind it."""
+    """Return a product of the first portion of `n` columns: the left side at `at`, the right one after it."""
     count = portion_of(n, k)
     right = contiguous(at + left_nbytes(m, k), (count, k), "f4")
     out = columns_of(contiguous(Pointer(None), (m, n), "f4"), 0, count)
@@ -77,7 +77,7 @@ def nibbles_calls(
 def product_calls(
     target: Target, out: View, left: View, right: tuple[View, View, View], workspace: View | None
 ) -> list[Call]:
-    """Columns widened portion by portion, and the product of each as floats."""
+    """Return calls that widen the columns portion by portion and multiply each portion as floats."""
     (m, n), (y, scales, zeros), k = out.shape, right, left.shape[1]
     _, blocks, half = y.shape
     lanes, calls = lanes_of(target, half), []
@@ -99,16 +99,16 @@ def product_calls(
 
 
 def lanes_of(target: Target, half: int) -> int:
-    """Bytes of a vector of two numbers each: as many as floats, and no more than a block has."""
+    """Return the bytes of a vector of two numbers each: as many as floats, at most those of a block."""
     return min(target.lanes_of("f4"), half)
 
 
 def transpose(x: View) -> View:
-    """A matrix transposed."""
+    """Return a matrix transposed."""
     return View(x.at, x.shape[::-1], x.strides[::-1], x.dtype)
 
 
 def columns_of(x: View, first: int, count: int, step: int = 1) -> View:
-    """Some columns of a matrix."""
+    """Return some columns of a matrix."""
     rows, column = x.strides
     return View(x.at + first * column, (x.shape[0], count), (rows, step * column), x.dtype)

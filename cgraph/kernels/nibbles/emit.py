@@ -1,7 +1,7 @@
-"""Products of floats with a matrix of numbers of 4 bits, which are widened in registers as they are read.
+"""Products of floats with a matrix of 4-bit numbers, which are widened in registers.
 
-A byte holds two neighbours along k, so even and odd elements of the left side lie apart: one vector of bytes meets one
-vector of each. A sum runs over k in order, whatever the task.
+A byte has two neighbours along k. Even and odd elements of the left side are stored apart, so that one vector of bytes
+meets one vector of each. A sum runs over k in order, whatever the task.
 """
 
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ def tile(k: Builder, rows: int, columns: int, block: int, lanes: int) -> None:
 def column_sums(
     k: Builder, a: SimpleNamespace, rows: list[Val], columns: list[Val], block: int, lanes: int
 ) -> list[Val]:
-    """Vectors whose sum is each row's product with each column, column by column."""
+    """Return vectors whose sum is each row's product with each column, column by column."""
     half = block // 2
     lefts = [a.x + row * a.x_row for row in rows]
     rights = [a.y + column * (a.blocks * half) for column in columns]
@@ -48,7 +48,7 @@ def column_sums(
 
 
 def block_sums(k: Builder, lefts: list[Ptr], y: Ptr, zero: Val, half: Val, vectors: int) -> list[Val]:
-    """Each row's products with one block of a column, before its scale."""
+    """Return each row's products with one block of a column, before scaling."""
     lanes = zero.lanes
     parts = [k.const(0, "f4", lanes)] * len(lefts)
     for u in range(vectors):
@@ -59,7 +59,7 @@ def block_sums(k: Builder, lefts: list[Ptr], y: Ptr, zero: Val, half: Val, vecto
 
 
 def widen(k: Builder, y: Ptr, zero: Val) -> tuple[Val, Val]:
-    """The even and the odd numbers of a vector of bytes, less their zero point."""
+    """Return the even and the odd numbers of a vector of bytes, minus their zero point."""
     pairs = k.cast(y.load(lanes=zero.lanes), "i4")
     return k.cast(pairs & 15, "f4") - zero, k.cast(pairs >> 4, "f4") - zero
 

@@ -1,4 +1,4 @@
-"""Products with a matrix of numbers of 4 bits."""
+"""Products with a matrix of 4-bit numbers."""
 
 from cgraph.kernels.signature import Signature
 

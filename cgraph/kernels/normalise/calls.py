@@ -1,4 +1,4 @@
-"""Calls that normalise: by the mean and variance of each row or group, and across channels. All views contiguous."""
+"""Calls of normalisation: by the mean and variance of each row or group, and across channels. All views contiguous."""
 
 from math import prod
 
@@ -28,12 +28,12 @@ def layer_norm_calls(
 def group_norm_calls(
     target: Target, out: View, x: View, scale: View | None, shift: View | None, groups: int, epsilon: float
 ) -> list[Call]:
-    """The same over each of `groups` groups of channels of each image, x being ``[n, c, ...]``.
+    """Normalise each of `groups` groups of channels of each image, x being ``[n, c, ...]``.
 
     `scale` and `shift` are ``[c]``, or both None. One group per channel is instance normalisation. `out` may be `x`.
 
     Raises
-        ValueError: a view is not contiguous, or does not fit, or `groups` does not divide the channels
+        ValueError: a view is not contiguous or does not fit, or `groups` does not divide the channels
     """
     n, c = x.shape[:2]
     if c % groups:
@@ -52,7 +52,7 @@ def rows_calls(
     shape: tuple[int, int, int],
     epsilon: float,
 ) -> list[Call]:
-    """Rows of ``shape = (groups, segments, length)``, as the emitter names them."""
+    """Return calls over rows of ``shape = (groups, segments, length)``, in the emitter's terms."""
     groups, segments, length = shape
     if x.size == 0:
         return []

@@ -18,10 +18,7 @@ from cgraph.record import Record
 
 
 def rows(k: Builder, dtype: str, scales: str) -> None:
-    """Scale and shift by ``element`` are as long as a row, by ``segment`` one value for each, or ``none``.
-
-    `out` may be `x`. Task: some rows.
-    """
+    """Normalise some rows. `scales`: ``element`` (one per element of a row), ``segment`` (one each), ``none``."""
     lanes = 2 * k.target.lanes_of(dtype)
     a = k.args()
     segments, length, epsilon = a.segments, a.length, k.cast(a.epsilon, dtype)
@@ -59,7 +56,7 @@ def normalise(mean: Val, factor: Val, shift: Val | None, by_element: bool = Fals
 
 
 class Moments:
-    """Emits mean and variance of a row. Changes: its slots."""
+    """Emits mean and variance of a row. Mutable: its slots."""
 
     def __init__(self, k: Builder, streams: list[RowStream], count: Val, lanes: int) -> None:
         self.k, self.streams, self.count, self.lanes = k, streams, count, lanes
@@ -67,7 +64,7 @@ class Moments:
         self.total = [k.slot(x) for x in self.sum.total_start(lanes)]
 
     def of(self, starts: list[Val], epsilon: Val) -> tuple[Val, Val]:
-        """The mean, and ``1 / sqrt(variance + epsilon)``."""
+        """Return the mean, and ``1 / sqrt(variance + epsilon)``."""
         n = self.k.cast(self.count, self.streams[0].dtype)
         mean = self.summed(starts, lambda x: x) / n
         variance = self.summed(starts, lambda x: (x - mean) * (x - mean)) / n

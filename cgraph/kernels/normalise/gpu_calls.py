@@ -11,7 +11,7 @@ def normalised_calls(
     out: View, x: View, scale: View | None, shift: View | None, scales: str, rows: int, shape: tuple[int, int, int],
     epsilon: float,
 ) -> list[Call] | None:  # fmt: skip
-    """Rows of ``shape = (groups, segments, length)``; None for such that are longer than a walk."""
+    """Return calls over rows of ``shape = (groups, segments, length)``; None for rows longer than a walk."""
     groups, segments, length = shape
     if segments * length >= MOST_ELEMENTS:
         return None
@@ -25,7 +25,7 @@ def normalised_calls(
 
 
 def channels_call(call: Call, count: int) -> Call | None:
-    """A thread for each of `count` elements; None for more than they can count."""
+    """Return a call with a thread for each of `count` elements; None if there are too many."""
     if count >= MOST_ELEMENTS:
         return None
     kernel = replace(call.kernel, family=CHANNELS.family)

@@ -1,4 +1,4 @@
-"""Calls that put matrices of bytes where tiles of products read them."""
+"""Calls that pack matrices of bytes for the tiles of int8 products."""
 
 from cgraph.kernels.conv8.calls import GROUP, ByteShape
 from cgraph.kernels.kernel import Call, Pointer, View
@@ -9,7 +9,7 @@ from cgraph.kernels.views.matrices import Operand
 
 
 def pack_rows_calls(out: BlockedView, x: View) -> list[Call]:
-    """``out``, an image of one row, = the rows of `x` ``[..., k]`` in one piece."""
+    """``out``, an image of one row, = the rows of `x` ``[..., k]``, contiguous."""
     return pack_matrices_calls(out, Operand(x.at, 0, x.shape[-1], 1, x.dtype))
 
 
@@ -27,11 +27,12 @@ def pack_matrices_calls(out: BlockedView, x: Operand, terms: Pointer | None = No
 def pack_columns_calls(
     shape: ByteShape, count: int, y: Operand, out: Pointer, starts: Pointer, factor: int, first: int
 ) -> list[Call]:
-    """`count` matrices ``[k, n]`` at `out`, less 128, as `pack_conv8` packs filters; and where their sums begin.
+    """Pack `count` matrices ``[k, n]``, minus 128, at `out`, as `pack_conv8` packs filters; and compute their start
+    sums.
 
     Parameters
-        shape: of the product, a convolution of points
-        starts: int32 for each column of each matrix, up to the last panel's end: ``sum of its bytes * factor + first``
+        shape: of the product, a 1 x 1 convolution
+        starts: int32 for each column of each matrix, to the last panel's end: ``sum of its bytes * factor + first``
     """
     groups = len(shape.steps) * shape.unroll // GROUP
     tasks = count * shape.panels

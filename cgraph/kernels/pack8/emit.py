@@ -1,4 +1,4 @@
-"""Matrices of bytes where tiles of products read them: rows as pixels in lanes, columns as panels of filters."""
+"""Packing of matrices of bytes: rows as channel-blocked pixels, columns as panels of filters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ ONES = 0x01010101
 
 @final
 def rows(k: Builder, near: bool, sums: bool) -> None:
-    """The columns, 0 beyond them, and what the row adds to its sums. Task: one row of one matrix."""
+    """Pack the columns of a row, 0 beyond them, and add up the row. Task: one row of one matrix."""
     a = k.args()
     lanes = k.target.lanes
     first, last = k.tasks()
@@ -33,7 +33,7 @@ def rows(k: Builder, near: bool, sums: bool) -> None:
 
 
 def some_bytes(k: Builder, x: Ptr, count: Val, step: Val, near: bool) -> Val:
-    """A vector of as many bytes as there are lanes, a step apart, 0 from `count` on."""
+    """Return a vector of strided bytes, 0 from `count` on."""
     lanes = k.target.lanes
     if near:
         return masked_load(k, x, first_lanes(k, count, lanes))
@@ -46,7 +46,7 @@ def some_bytes(k: Builder, x: Ptr, count: Val, step: Val, near: bool) -> Val:
 
 @final
 def along_k(k: Builder, vectors: int) -> None:
-    """Columns whose bytes lie side by side: squares of groups are transposed in registers. Task: one panel."""
+    """Pack columns of contiguous bytes: squares of groups are transposed in registers. Task: one panel."""
     lanes = k.target.lanes
     with each_panel(k, vectors) as (a, y, out, column, starts), k.loop(0, vectors) as v:
         lines = [y + k.smaller(v * lanes + i, a.n - column - 1) * a.y_step for i in range(lanes)]
@@ -63,14 +63,14 @@ def along_k(k: Builder, vectors: int) -> None:
 
 
 def added_up(k: Builder, added: Val, group: Val) -> Val:
-    """The sums of columns with four more of their bytes."""
+    """Return the sums of columns plus four more of their bytes."""
     ones = as_vector(k, k.splat(k.const(ONES, "i4"), group.lanes), "i1", GROUP * group.lanes)
     return dots(k, [added], [group], [ones])[0]
 
 
 @final
 def across(k: Builder, vectors: int, near: bool) -> None:
-    """Columns that lie side by side, or apart: four rows at a time. Task: one panel."""
+    """Pack columns that are adjacent or strided, four rows at a time. Task: one panel."""
     lanes = k.target.lanes
     with each_panel(k, vectors) as (a, y, out, column, starts), k.loop(0, vectors) as v:
         count, y = a.n - column - v * lanes, y + v * lanes * a.y_step
@@ -88,7 +88,7 @@ def across(k: Builder, vectors: int, near: bool) -> None:
 
 @contextmanager
 def each_panel(k: Builder, vectors: int) -> Iterator[tuple]:
-    """For each task: the arguments, the panel's first column in memory, its place and number, and where its sums go."""
+    """Yield for each task the arguments, the panel's first column, its destination and number, and that of its sums."""
     a = k.args()
     width = vectors * k.target.lanes
     first, last = k.tasks()

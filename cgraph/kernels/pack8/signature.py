@@ -1,4 +1,4 @@
-"""Rows and columns of bytes where tiles of products read them."""
+"""Packing of rows and columns of bytes for the tiles of products."""
 
 from cgraph.kernels.signature import Signature
 

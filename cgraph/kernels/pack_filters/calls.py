@@ -1,4 +1,4 @@
-"""Calls that pack filters which are computed at run time: in training, where they change with every step."""
+"""Calls that pack filters computed at run time, for example in training, where they change with every step."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, join_calls,
 
 
 def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> KernelCalls:
-    """What `pack_conv` does, on a view ``[k, c / groups, r, s]``, into ``shape.weights_nbytes`` bytes."""
+    """Pack a view ``[k, c / groups, r, s]`` as `pack_conv` does, into ``shape.weights_nbytes`` bytes."""
     if filters.shape != (shape.k, shape.c // shape.groups, *shape.window.kernel):
         raise ValueError(f"filters of shape {filters.shape} do not fit {shape}")
     k_step, c_step, row, column = (s // filters.itemsize for s in filters.strides)
@@ -20,9 +20,9 @@ def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> KernelCall
 
 
 def pack_transposed_calls(shape: TransposedShape, out: Pointer, filters: View) -> KernelCalls:
-    """What `pack_transposed` does, on a view ``[c, k / groups, r, s]``, into ``shape.weights_nbytes`` bytes.
+    """Pack a view ``[c, k / groups, r, s]`` as `pack_transposed` does, into ``shape.weights_nbytes`` bytes.
 
-    The gradient of a convolution with respect to its images is the transposed convolution with its own filters.
+    The gradient of a convolution with respect to its images is the transposed convolution with the same filters.
     """
     if filters.shape != (shape.c, shape.k // shape.groups, *shape.window.kernel):
         raise ValueError(f"filters of shape {filters.shape} do not fit {shape}")

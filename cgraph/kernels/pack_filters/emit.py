@@ -1,4 +1,4 @@
-"""Filters that are computed, not constant, in the order in which the tile kernel reads them."""
+"""Packing of computed filters into the order in which the tile kernel reads them."""
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
@@ -7,7 +7,7 @@ from cgraph.kernels.llvm.flow import divmod_of
 
 @final
 def pack(k: Builder, dtype: str, unroll: int, width: int) -> None:
-    """``[panels, steps, unroll, width]``, zero where a filter has no such channel. Task: one step of one panel."""
+    """Pack ``[panels, steps, unroll, width]``, zero where a filter lacks the channel. Task: one step of one panel."""
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:

@@ -1,4 +1,4 @@
-"""Calls that round floats to bfloat16, of which kernels multiply pairs (`cgraph.kernels.pairs.emit`)."""
+"""Calls that round floats to bfloat16, for kernels that multiply pairs (`cgraph.kernels.pairs.emit`)."""
 
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, View
@@ -11,7 +11,7 @@ HALF = "V2"
 
 
 def pair_calls(target: Target, out: View, x: View) -> list[Call]:
-    """``out = x`` rounded to bfloat16, and 0 behind the elements of `x` along the last axis."""
+    """``out = x`` rounded to bfloat16, and 0 after the elements of `x` along the last axis."""
     count, axis, m = x.shape[-1], len(x.shape) - 1, Trace()
     program = m.program(m.cast(m.load(0, x.dtype), HALF))
     calls = pointwise_calls(target, program, part(out, axis, 0, count), x)

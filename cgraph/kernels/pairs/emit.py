@@ -1,8 +1,8 @@
-"""Products of bfloat16 numbers, two at a time, added up in float32.
+"""Products of pairs of bfloat16 numbers, summed in float32.
 
-A pair is an int32: the first number in its lower half. Where there is an instruction for it, that takes denormal
-numbers for 0 and adds a pair's products in an order and with roundings of its own; elsewhere these are two
-multiply-adds of floats.
+A pair is an int32 with the first number in its lower half. The machine's instruction, where there is one, treats
+denormal numbers as 0 and adds a pair's products in its own order with its own rounding. Elsewhere two float
+multiply-adds are used.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ UPPER = -(1 << 16)
 
 
 class Bfloat(ir.Type):
-    """LLVM's bfloat, of which llvmlite has none."""
+    """LLVM's bfloat, which llvmlite lacks."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -30,7 +30,7 @@ class Bfloat(ir.Type):
 
 
 def add_pairs(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
-    """``sums[q, v] + pairs[q] . weights[v]``: a pair for all lanes, and one of each lane."""
+    """Return ``sums[q, v] + pairs[q] . weights[v]``: one pair for all lanes times one weight pair per lane."""
     if k.target.bf16:
         return dot_instruction(k, sums, pairs, weights)
     for part in (lower, upper):
@@ -39,17 +39,17 @@ def add_pairs(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Va
 
 
 def lower(k: Builder, x: Val) -> Val:
-    """The first number of each pair."""
+    """Return the first number of each pair."""
     return k.bits(x << 16, "f4")
 
 
 def upper(k: Builder, x: Val) -> Val:
-    """The second one."""
+    """Return the second number of each pair."""
     return k.bits(x & UPPER, "f4")
 
 
 def dot_instruction(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
-    """vdpbf16ps."""
+    """Emit vdpbf16ps."""
     lanes, totals = weights[0].lanes, []
     kind, halves = vector_type("f4", lanes), ir.VectorType(Bfloat(), 2 * lanes)
     dot = k.declare(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", kind, [kind, halves, halves])

@@ -1,4 +1,4 @@
-"""Multiply-adds on registers alone: the most that this machine can do, to state other kernels as a share of it."""
+"""Multiply-adds on registers alone: the machine's peak rate, as a reference for other kernels."""
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector, dots

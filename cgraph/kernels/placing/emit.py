@@ -1,7 +1,7 @@
-"""Placing operands in an arena: the loops of two strategies that look at all operands for each one, and of first fit.
+"""Native loops of the memory planner: two strategies that compare each operand with all others, and first fit.
 
-They run in no program, but on the processor that plans. What is searched is read a vector at a time: each lane keeps
-the best that it has seen, and the best of all lanes is taken at the end.
+They run on the planning machine, not in a program. Searches read a vector at a time: each lane keeps its best
+candidate, and the best of all lanes is chosen at the end.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,10 @@ from cgraph.kernels.placing.signature import FAR
 
 
 def in_gaps(k: Builder) -> None:
-    """Put each operand into the smallest gap where it fits, the lowest of equals, or on top of all that it meets.
+    """Place each operand in the smallest gap where it fits, the lowest of equals, or above all that it overlaps in
+    time.
 
-    Task: all of them.
+    Task: all operands.
     """
     a = k.args()
     table = [a.placed + a.room * row for row in range(4)]
@@ -31,7 +32,7 @@ def in_gaps(k: Builder) -> None:
 
 
 def smallest_gap(k: Builder, table: Sequence[Ptr], count: Val, nbytes: Val, first: Val, last: Val) -> Val:
-    """Where the smallest gap of at least `nbytes` begins between those in the table that meet an operand, or their end.
+    """Return the start of the smallest sufficient gap between the placed operands that overlap in time, or their end.
 
     The floor of each lane is the highest end of those before it.
     """
@@ -53,7 +54,7 @@ def smallest_gap(k: Builder, table: Sequence[Ptr], count: Val, nbytes: Val, firs
 
 
 def running_largest(k: Builder, x: Val) -> Val:
-    """Of each lane, the largest of it and those before; numbers are not below 0."""
+    """Return for each lane the largest of it and those before; numbers are >= 0."""
     nothing, step = k.const(0, "i8", x.lanes), 1
     while step < x.lanes:
         x = k.larger(x, shuffle(k, nothing, x, range(x.lanes - step, 2 * x.lanes - step)))
@@ -62,7 +63,7 @@ def running_largest(k: Builder, x: Val) -> Val:
 
 
 def first_least(k: Builder, keys: Val, ties: Val) -> tuple[Val, Val]:
-    """The least key, and the least tie of the lanes that have it."""
+    """Return the least key, and the least tie-breaker of the lanes that have it."""
     lanes = keys.lanes
     while lanes > 1:
         lanes //= 2
@@ -73,7 +74,7 @@ def first_least(k: Builder, keys: Val, ties: Val) -> tuple[Val, Val]:
 
 
 def first_beyond(k: Builder, rising: Ptr, count: Val, x: Val) -> Val:
-    """The place of the first of `count` rising numbers that is larger than `x`, by halving."""
+    """Return the index of the first of `count` ascending numbers that is larger than `x`, by bisection."""
     low, high = k.slot(0, "i8"), k.slot(count)
     with k.loop_while() as w:
         w.until(low.value >= high.value)
@@ -85,9 +86,9 @@ def first_beyond(k: Builder, rising: Ptr, count: Val, x: Val) -> Val:
 
 
 def in_lines(k: Builder) -> None:
-    """Put the longest operand that fits, the earliest of equals, on the lowest line, the leftmost of equals.
+    """Place the longest operand that fits, the earliest of equals, on the lowest line, the leftmost of equals.
 
-    A line on which none fits rises to its lower neighbour and joins it, or both. Task: all of them.
+    A line on which none fits rises to its lower neighbour and merges with it, or with both. Task: all operands.
     """
     a = k.args()
     begins, heights = a.lines, a.lines + a.room
@@ -105,13 +106,13 @@ def in_lines(k: Builder) -> None:
 
 
 def longest_inside(k: Builder, a: SimpleNamespace, begin: Val, end: Val) -> Val:
-    """The longest of the waiting operands inside columns ``[begin, end)``, FAR where there is none."""
+    """Return the longest waiting operand inside columns ``[begin, end)``, FAR if there is none."""
     start, stop = a.operands.load(begin), a.operands.load(end)
     return least_of(k, a.shortness, start, stop, lambda i, lanes: a.last.load(i, lanes) < end)
 
 
 def put(k: Builder, count: Ptr, lines: tuple[Ptr, Ptr], line: Val, first: Val, stop: Val, top: Val) -> None:
-    """Raise the columns from `first` to `stop` of a line to `top`; what is left of it on both sides stays."""
+    """Raise columns ``first .. stop`` of a line to `top`; the rest of the line on both sides stays."""
     begins, heights = lines
     height = heights.load(line)
     left, right = (k.cast(x, "i8") for x in (begins.load(line) < first, stop < begins.load(line + 1)))
@@ -125,7 +126,7 @@ def put(k: Builder, count: Ptr, lines: tuple[Ptr, Ptr], line: Val, first: Val, s
 
 
 def lift(k: Builder, count: Ptr, lines: tuple[Ptr, Ptr], line: Val) -> None:
-    """Raise a line to its lower neighbour and join them, both if they are equally high."""
+    """Raise a line to its lower neighbour and merge them; both neighbours if they are equally high."""
     heights = lines[1]
     before, after = heights.load(line - 1), heights.load(line + 1)
     height = k.smaller(before, after)
@@ -135,14 +136,14 @@ def lift(k: Builder, count: Ptr, lines: tuple[Ptr, Ptr], line: Val) -> None:
 
 
 def resize(k: Builder, count: Ptr, lines: tuple[Ptr, Ptr], start: Val, more: Val) -> None:
-    """Move the lines from `start` on by some places, to have more or fewer of them."""
+    """Insert or remove lines at `start`."""
     for row in lines:
         shift(k, row, start, count.load() + 2, more)
     count.store(count.load() + more)
 
 
 def least_of(k: Builder, numbers: Ptr, start: Val, stop: Val, is_meant: Callable[[Val, int], Val] | None = None) -> Val:
-    """The place of the least number, the first of equals, among those that are meant; FAR where all are FAR."""
+    """Return the index of the least number, the first of equals, that satisfies `is_meant`; FAR if all are FAR."""
     lanes = k.target.lanes_of("i8")
     far = k.const(FAR, "i8", lanes)
     with fold(k, start, stop, (far, far), lanes) as s:
@@ -156,15 +157,15 @@ def least_of(k: Builder, numbers: Ptr, start: Val, stop: Val, is_meant: Callable
 
 
 def shift(k: Builder, numbers: Ptr, start: Val, stop: Val, places: Val) -> None:
-    """Move numbers ``start .. stop - 1`` by some places."""
+    """Move numbers ``start .. stop - 1`` by `places`."""
     at = numbers + start
     k.move_bytes(at + places, at, (stop - start) * 8)
 
 
 def first_fit(k: Builder) -> None:
-    """Put each group in turn as low as no placed neighbour forbids. Task: all of them.
+    """Place each group in order at the lowest offset that no placed neighbour forbids. Task: all groups.
 
-    What lies in an interval rises to its end, and all intervals are looked at again until nothing rises.
+    A group inside a forbidden interval rises to its end; all intervals are checked again until nothing rises.
     """
     a = k.args()
     with k.loop(0, a.count) as turn:

@@ -1,6 +1,6 @@
-"""Placing operands in an arena. Each operand looks at all others, so those from `start` to `stop` are one task.
+"""Placement of operands in an arena, as one task: each operand is compared with all others.
 
-All arrays are int64; those of the first two go on for a vector behind their last item.
+All arrays are int64; those of the first two families extend for one vector beyond their last item.
 """
 
 from cgraph.kernels.signature import Signature

@@ -8,14 +8,14 @@ from cgraph.kernels.views.kernel_calls import chunk_of
 
 
 def padded_plain(x: View, pad: tuple[int, int, int, int], workspace: View | None) -> View:
-    """The contiguous view in a workspace that holds `x` and its padding. ValueError where it is too small."""
+    """Return the contiguous view in a workspace for `x` and its padding. ValueError if the workspace is too small."""
     n, c, h, w = x.shape
     shape = (n, c, pad[0] + h + pad[2], pad[1] + w + pad[3])
     return contiguous(scratch_pointer(workspace, prod(shape) * x.itemsize), shape, x.dtype)
 
 
 def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[Call]:
-    """``out`` (contiguous) = `x` in a frame of zeros ``(top, left, bottom, right)``; pixels of `x` lie side by side."""
+    """``out`` (contiguous) = `x` with zero padding ``(top, left, bottom, right)``; pixels of `x` are contiguous."""
     n, c, h, w = x.shape
     if x.strides[3] != x.itemsize and w > 1:
         raise ValueError(f"pixels are {x.strides[3]} bytes apart; plain images need {x.itemsize}. Copy the image first")

@@ -30,7 +30,7 @@ def pad_rows(k: Builder, itemsize: int):
 
 
 def clear(k: Builder, at, count) -> None:
-    """Zero `count` elements, few as a rule."""
+    """Set `count` elements to zero, usually few."""
     with k.loop(0, count) as i:
         at.store(k.const(0, at.dtype), i)
 

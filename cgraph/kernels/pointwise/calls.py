@@ -31,7 +31,7 @@ def pointwise_calls(target: Target, program: Program, out: View, *xs: View) -> l
 def fused_calls(
     target: Target, program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]
 ) -> list[Call]:
-    """Several results of one program at once: ``outs[i][...]`` is instruction ``results[i]``; `outs` share a shape."""
+    """Compute several results of one program: ``outs[i][...]`` is instruction ``results[i]``; `outs` share a shape."""
     check_dtypes(program, results, outs, xs)
     if outs[0].size == 0:
         return []
@@ -55,10 +55,9 @@ def fused_calls(
 
 
 def goes_past_cache(program: Program, outs: tuple[View, ...], xs: tuple[View, ...]) -> bool:
-    """Is the output too large to be found in the cache later, and not there already as an operand?
+    """Return True if the output is too large for the cache, and is not an operand that is there already.
 
-    Stores past the cache save reading what they overwrite: measured 1.5 times as fast for copies and sums of 10 M
-    elements.
+    Stores past the cache avoid reading the overwritten lines: 1.5 times as fast for copies and sums of 10 M elements.
     """
     out = outs[0]
     widest = max(int(instruction[1][1:]) for instruction in program)

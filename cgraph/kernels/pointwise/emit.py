@@ -1,11 +1,11 @@
-"""One kernel for a scalar program over whole arrays: loads, arithmetic and stores of a vector at a time.
+"""The pointwise kernel: a scalar program over whole arrays, with vector loads, arithmetic and stores.
 
 A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
-value for all (``s``, stride 0), as one vector again and again (``p``, stride 0) or element by element (``g``). What
-does not fill a vector at the ends of a row takes the same code as the rest: in a vector that overlaps its neighbour
-or, where an output is one of the operands, in small buffers on the stack. So an element's bits do not depend on where
-a task ends, and the program is compiled once. A vector may be several registers wide, so that their chains of
-operations overlap. An output may be one of the operands: a block is read before it is written.
+value for all (``s``, stride 0), as one repeated vector (``p``, stride 0) or element by element (``g``). The partial
+vectors at the ends of a row use the same code: a vector that overlaps its neighbour or, if an output is one of the
+operands, small buffers on the stack. An element's bits therefore do not depend on where a task ends, and the program is
+compiled once. A vector may be several registers wide, so that their chains of operations overlap. An output may be one
+of the operands: a block is read before it is written.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ class RowStream(Record):
         dtype: of its elements
         access: ``v``, ``s``, ``p`` or ``g`` (above); an output is never ``s`` or ``p``
         base, stride: address and bytes between columns, arguments of the kernel
-        buffer: room for the last columns of a row
+        buffer: scratch for the last columns of a row
     """
 
     dtype: str
@@ -76,7 +76,7 @@ def lanes_for(k: Builder, program: Program) -> int:
 
 
 def operand_dtypes(program: Program, count: int) -> list[str]:
-    """The dtype of each operand; one that is never read counts as bytes."""
+    """Return the dtype of each operand; an operand that is never read counts as bytes."""
     dtypes = {instruction[2]: instruction[1] for instruction in program if instruction[0] == "load"}
     return [dtypes.get(i, "u1") for i in range(count)]
 
@@ -84,7 +84,7 @@ def operand_dtypes(program: Program, count: int) -> list[str]:
 def streams_of(
     k: Builder, places: Iterable[tuple[Val, Val]], dtypes: list[str], accesses: str, room: int
 ) -> list[RowStream]:
-    """Operands and outputs with these addresses and column strides, and with buffers for `room` elements."""
+    """Return operands and outputs with these addresses and column strides, and buffers for `room` elements."""
     return [
         RowStream(d, access, base, stride, buffer_of_ones(k, d, room))
         for (base, stride), d, access in zip(places, dtypes, accesses)
@@ -92,12 +92,12 @@ def streams_of(
 
 
 def stream_list(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
-    """Address and column stride of each array in the list `streams` of the arguments."""
+    """Yield address and column stride of each array in the list `streams` of the arguments."""
     return ((streams.load(2 * i), streams.load(2 * i + 1)) for i in range(count))
 
 
 def buffer_of_ones(k: Builder, dtype: str, count: int) -> Ptr:
-    """An array on the stack, all ones, so that lanes past the end of a row compute something harmless."""
+    """Return an array of ones on the stack, so that lanes past the end of a row compute valid values."""
     memory = k.stack_ptr("u1" if dtype == "b1" else dtype, count)
     kind = "f4" if dtype in half.HALVES else memory.dtype
     memory.store(k.const(1, kind, count), align=64)
@@ -123,12 +123,12 @@ class Row(Record):
     past_cache: bool
 
     def emit(self, starts: list[Val], count: Val, apart: Val, ahead: Val | None = None) -> None:
-        """`count` columns from the addresses `starts`: up to where `out` is aligned, whole vectors, the rest.
+        """Emit `count` columns from the addresses `starts`: up to the alignment of `out`, whole vectors, the rest.
 
-        The first and the last part go through the buffers. Where `apart` says that the outputs share no bytes with the
-        operands, they are whole vectors too, which compute some elements of the middle a second time. A short row, or
-        one of strided items or with a repeated vector, has no first part. `ahead` is an address from which on as much
-        is fetched into the cache as is computed.
+        The first and the last part go through the buffers. If `apart` says that outputs and operands share no bytes,
+        they are whole vectors too, which compute some elements of the middle a second time. A short row, or one of
+        strided items or with a repeated vector, has no first part. `ahead` is an address; the columns computed at a
+        time are also prefetched from it.
         """
         k = self.k
         repeats = any(s.access == "p" for s in self.streams)
@@ -158,11 +158,11 @@ class Row(Record):
                 self.copy(here, left, into_buffers=False)
 
     def step(self, s: RowStream) -> Val | int:
-        """Bytes from one column to the next, known already where columns follow one another."""
+        """Return the bytes from one column to the next, a constant if columns are contiguous."""
         return nbytes_of(s.dtype) if s.access == "v" else s.stride
 
     def repeated(self, s: RowStream, address: Val) -> Val:
-        """The vector that an operand holds along a whole row: one value in all lanes, or one register's vector."""
+        """Return the vector of an operand along a whole row: one value in all lanes, or one register's vector."""
         at = self.k.pointer(address, s.dtype)
         if s.access == "s":
             return self.k.splat(at.load(), self.lanes)
@@ -172,9 +172,9 @@ class Row(Record):
         return vector
 
     def unaligned(self, address: Val, count: Val) -> Val:
-        """Columns before the first address that is a multiple of a register's bytes, or of a vector's past the cache.
+        """Return the columns before the first aligned address: by a register's bytes, or by a vector's past the cache.
 
-        Loads and stores across two lines of the cache cost twice as much as others. Short rows are left as they are.
+        Accesses across two cache lines cost twice as much as others. Short rows are not aligned.
         """
         itemsize = nbytes_of(self.streams[-1].dtype)
         lanes = self.lanes if self.past_cache else lanes_for(self.k, self.program)
@@ -187,7 +187,7 @@ class Row(Record):
             prefetch(self.k, self.k.pointer(ahead + column * itemsize + line, "u1"))
 
     def copy(self, here: list[Val], count: Val, into_buffers: bool) -> None:
-        """Move the operands' columns from `here` on into the buffers, or the outputs' out of them."""
+        """Copy the operands' columns from `here` on into the buffers, or the outputs' columns out of them."""
         indices = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
         for i in indices:
             stream = self.streams[i]
@@ -205,7 +205,7 @@ class Row(Record):
                 target.store(source.load())
 
     def block(self, at: list[Val], strides: list[Val], column: Val, splats: dict[int, Val]) -> None:
-        """One vector, from `column` on."""
+        """Emit one vector, from `column` on."""
 
         def load(i: int) -> Val:
             s = self.streams[i]

@@ -1,4 +1,4 @@
-"""Calls of pointwise kernels in blocks of threads."""
+"""Calls of pointwise kernels in blocks of a GPU's threads."""
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, View
@@ -12,7 +12,7 @@ ACCESS = 16  # bytes that a thread reads or writes at once, at most
 def pointwise_calls(
     program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]
 ) -> list[Call] | None:
-    """``outs[i][...] = instruction results[i] of program(xs[...])``; None where walks are long."""
+    """``outs[i][...] = instruction results[i] of program(xs[...])``; None if the views have too many axes."""
     walk = pointwise_walk((*(broadcast(x, outs[0].shape) for x in xs), *outs), len(xs), 1)
     access = walk.access[:-1] + walk.access[-1].replace("s", "v")  # of one element
     if results == (len(program) - 1,) and walk.rows == 1 and set(access) <= {"v", "s"}:
@@ -25,7 +25,7 @@ def pointwise_calls(
 
 
 def walk_call(program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]) -> Call:
-    """Views of one shape and any strides, an element for each thread: neighbours along the last axis."""
+    """Return a call over views of one shape and any strides, one thread per element: neighbours along the last axis."""
     views, count = (*xs, *outs), outs[0].size
     params = (program, results, tuple(v.dtype for v in views), len(extents(outs[0])))
     return WALK.call(params, -(-count // THREADS), count=count, arrays=[v.at for v in views], axes=table(views))

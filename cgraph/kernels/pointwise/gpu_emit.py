@@ -1,8 +1,7 @@
-"""Pointwise on a GPU: neighbouring threads at neighbouring elements.
+"""Pointwise kernels on a GPU: neighbouring threads compute neighbouring elements.
 
-``flat``: 16 bytes of the widest array for each thread; arrays that do not begin at such an address go element by
-element. ``walk``: any strides. An element is read before it is written, and by the thread that writes it, so the result
-may lie in an operand's bytes.
+``flat``: 16 bytes of the widest array for each thread; unaligned arrays go element by element. ``walk``: any strides.
+The same thread reads an element and then writes it, so the result may lie in an operand's bytes.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ Read = Callable[[int, int], Val]  # of an element of the thread and an operand's
 
 @block(THREADS)
 def flat(k: GpuBuilder, program: Program, access: str, wide: int) -> None:
-    """`wide` elements a thread; what does not fill a thread, at the end, goes one by one."""
+    """Compute `wide` elements per thread; the remainder at the end goes one by one."""
     a = k.args()
     dtypes = [*operand_dtypes(program, len(access) - 1), program[-1][1]]
     addresses = [(a.arrays + i).load() for i in range(len(access))]
@@ -54,7 +53,7 @@ def value(k: GpuBuilder, program: Program, load: Callable[[int], Val]) -> Val:
 
 
 def reader(k: GpuBuilder, xs: list[Ptr], access: str, first: Val, wide: int) -> Read:
-    """All elements of a thread, read at once."""
+    """Return a function that reads all elements of a thread at once."""
     elements = []
     for x, how in zip(xs, access):
         if how == "s" or wide == 1:
@@ -66,7 +65,7 @@ def reader(k: GpuBuilder, xs: list[Ptr], access: str, first: Val, wide: int) -> 
 
 
 def store_side_by_side(k: GpuBuilder, out: Ptr, first: Val, values: list[Val]) -> None:
-    """A thread's elements, in one access."""
+    """Store a thread's elements in one access."""
     if len(values) == 1:
         out.store(values[0], first)
         return

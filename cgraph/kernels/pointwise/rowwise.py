@@ -1,4 +1,4 @@
-"""A body run over all elements of a row, a vector at a time, the last ones by way of buffers on the stack."""
+"""A loop over all elements of a row, a vector at a time; the last elements go through buffers on the stack."""
 
 from collections.abc import Callable, Collection
 
@@ -21,7 +21,7 @@ def each(
     writes: Collection[int],
     body: Body,
 ) -> None:
-    """Run `body` for `count` columns from the addresses `starts`; it is emitted twice."""
+    """Emit `body` for `count` columns from the addresses `starts`; it is emitted twice."""
     whole = count // lanes * lanes
     with k.loop(0, whole, lanes) as column:
 

@@ -1,4 +1,4 @@
-"""Calls of pooling on images in lanes and on plain views ``[n, c, h, w]``."""
+"""Calls of pooling on channel-blocked images and on plain views ``[n, c, h, w]``."""
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from cgraph.kernels.window import gpu_calls as gpu_window
 
 
 def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
-    """The largest value of each window; padding never wins, a NaN always does.
+    """Return the largest value of each window; padding never wins, a NaN always does.
 
-    `out` and `x` are both laned, or both plain views of any dtype and strides. A result larger than
-    ``window.result`` (ceil mode) has last windows that reach beyond the padding. ValueError when a window has no tap
+    `out` and `x` are both channel-blocked, or both plain views of any dtype and strides. A result larger than
+    ``window.result`` (ceil mode) has last windows that reach beyond the padding. ValueError if a window has no tap
     inside the image.
     """
     return pool_calls(target, out, x, window, "max", False)
@@ -27,7 +27,7 @@ def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> Ke
 def average_pool_calls(
     target: Target, out: Images, x: Images, window: Window, count_include_pad: bool = False
 ) -> KernelCalls:
-    """The mean of each window over the pixels inside the image, or with `count_include_pad` inside its padding."""
+    """Return the mean of each window over the image, or with `count_include_pad` over image and padding."""
     return pool_calls(target, out, x, window, "mean", count_include_pad)
 
 
@@ -62,7 +62,7 @@ def pool_calls(
 
 
 def tables_of(to: Planes, source: Planes, window: Window, padded: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """`taps_inside` per row and per column of windows, with positions in elements; `padded`: divisors count padding."""
+    """Return `taps_inside` per row and column of windows, positions in elements. `padded`: divisors count padding."""
     (r, s), (down, across), (top, left, bottom, right) = window.kernel, window.stride, window.pad
     rows = taps_inside(to.rows, source.rows, r, down, window.dilation[0], top, bottom, padded)
     columns = taps_inside(to.columns, source.columns, s, across, window.dilation[1], left, right, padded)
@@ -74,7 +74,7 @@ def tables_of(to: Planes, source: Planes, window: Window, padded: bool = False) 
 def taps_inside(
     count: int, size: int, taps: int, stride: int, dilation: int, before: int, after: int, padded: bool
 ) -> np.ndarray:
-    """Along one axis, for each result: first and last tap inside, divisor, position of the first tap inside."""
+    """Return per result along an axis: first and last tap inside, divisor, position of the first tap inside."""
     start = np.arange(count) * stride - before
     first = np.clip(-(start // dilation), 0, taps)
     last = np.clip(-((start - size) // dilation), first, taps)

@@ -1,7 +1,7 @@
-"""Pooling over windows, on images in lanes (a vector is a block's channels) or on plain views, value by value.
+"""Pooling over windows, on channel-blocked images (a vector is a block's channels) or on plain views, value by value.
 
-Which taps of a window lie inside the image stands in tables made for the geometry: per row and per column of the
-result the first and the last tap (excluded) and, for averages, what that axis adds to the divisor.
+Tables describe which taps of a window lie inside the image: per row and per column of the result the first and the last
+tap (excluded) and, for averages, that axis's factor of the divisor.
 """
 
 from cgraph.kernels.llvm.build import Builder

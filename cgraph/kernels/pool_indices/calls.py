@@ -1,4 +1,4 @@
-"""Calls of max pooling's gradient, on images in lanes and on plain ones in C order."""
+"""Calls of max pooling's gradient, on channel-blocked images and on plain ones in C order."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from cgraph.kernels.window import gpu_calls as gpu_window
 
 
 def place_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
-    """``out`` (int32) = the position of the largest element in each window of `x`."""
+    """``out`` (int32) = the index of the largest element in each window of `x`."""
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window)
     blocks = (
@@ -30,7 +30,7 @@ def place_calls(target: Target, out: Images, x: Images, window: Window) -> Kerne
 
 
 def spread_calls(target: Target, out: Images, places: Images, g: Images, window: Window) -> KernelCalls:
-    """``out`` = the elements `g` added up at their places."""
+    """``out`` = the elements `g` summed at their indices."""
     if is_plane_by_plane(out):
         planes = map(planes_of, (out, places, g))
         blocks = in_blocks(target, gpu_window.spread_calls, out.dtype, *planes, window)

@@ -1,6 +1,6 @@
-"""Max pooling's gradient: where a window's largest element is, and adding there.
+"""Max pooling's gradient: the index of each window's largest element, and sums at these indices.
 
-On images in lanes a vector is a block's channels, each of which has a place of its own; on plain ones it is one value.
+On channel-blocked images a vector is a block's channels, each with an index of its own; on plain ones it is one value.
 """
 
 from cgraph.kernels.llvm.build import Builder
@@ -12,7 +12,7 @@ from cgraph.kernels.llvm.windows import larger_with_tap, least
 
 @final
 def indices(k: Builder, dtype: str, is_blocked: bool) -> None:
-    """The position of each window's largest element, in C order; the first of equal ones, the first NaN before all.
+    """Return the index of each window's largest element, in C order; the first of equal ones, the first NaN before all.
 
     Task: one row of windows of one plane.
     """
@@ -38,14 +38,14 @@ def indices(k: Builder, dtype: str, is_blocked: bool) -> None:
 
 
 def numbered(k: Builder, tap: Val, lanes: int) -> Val:
-    """A tap's number, in every lane."""
+    """Return a tap's number, in every lane."""
     number = k.cast(tap, "i4")
     return k.splat(number, lanes) if lanes else number
 
 
 @final
 def spread_blocked(k: Builder, dtype: str) -> None:
-    """``x``: every window's element `g` added to its place `p`, zeros elsewhere. Task: one plane of an image."""
+    """``x``: every window's element `g` added at its index `p`, zeros elsewhere. Task: one plane of an image."""
     a = k.args()
     lanes = k.target.lanes_of(dtype)
     first, last = k.tasks()
@@ -66,7 +66,7 @@ def spread_blocked(k: Builder, dtype: str) -> None:
 
 
 def spread(k: Builder, dtype: str) -> None:
-    """On plain images in C order: every window's element added to its place, zeros elsewhere. Task: one plane."""
+    """On plain images in C order, add every window's element at its index, zeros elsewhere. Task: one plane."""
     a = k.args()
     first, last = k.tasks()
     lanes = k.target.lanes_of(dtype)

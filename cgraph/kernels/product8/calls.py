@@ -1,4 +1,4 @@
-"""Calls of products of two computed matrices of bytes: tiles of a convolution of points, whose filters a run packs."""
+"""Calls of products of two computed matrices of bytes: a 1 x 1 convolution whose filters are packed per run."""
 
 from cgraph.kernels.conv8.calls import ByteShape, MatrixRows, Result, Sides, conv8_calls
 from cgraph.kernels.kernel import LINE, Call, Pointer, View, contiguous, split_scratch
@@ -17,11 +17,11 @@ MIDDLE = 128  # what right sides are less by, in panels
 
 
 class ProductBatch(Record):
-    """Products of matrices of equal sizes that are packed at once, one stride apart.
+    """Products of matrices of equal sizes that are packed at once, at a constant stride.
 
     Fields
         count: matrices; `shape`: of one product, rows as pixels
-        has_terms: left sides are added up, since the right ones' zero point is not `MIDDLE`
+        has_terms: left sides are summed, since the right ones' zero point is not `MIDDLE`
     """
 
     count: int
@@ -30,7 +30,7 @@ class ProductBatch(Record):
 
     @property
     def rows(self) -> BlockedView:
-        """The left sides: images of one row, blocks so that their lines share no place in a cache."""
+        """The left sides: images of one row, with strides that avoid cache conflicts between blocks."""
         shape = self.shape
         apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
         halo = (0, 0, 0, apart)
@@ -38,12 +38,12 @@ class ProductBatch(Record):
 
     @property
     def columns(self) -> int:
-        """Of a right side, up to the last panel's end."""
+        """Columns of a right side, to the last panel's end."""
         return self.shape.panels * self.shape.panel_channels
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """Bytes of left sides, right sides, where their sums begin, scales, and terms."""
+        """Bytes of left sides, right sides, their start sums, scales, and terms."""
         n, terms = 4 * self.columns, 4 * self.count * self.shape.w if self.has_terms else 0
         return self.rows.nbytes, self.count * self.shape.weights_nbytes, self.count * n, n, terms
 
@@ -53,13 +53,13 @@ class ProductBatch(Record):
 
     @staticmethod
     def of(x: Matrices, target: Target, zeros: tuple[int, int]) -> "ProductBatch":
-        """As many of these products as lie near."""
+        """Return as many of these products as fit in the L2 cache."""
         one = ProductBatch(1, ByteShape(x.k, 1, x.m, x.n, target), zeros[1] != MIDDLE)
         return replace(one, count=min(x.count, max(1, NEAR // max(one.nbytes, 1))))
 
 
 def product8_nbytes(target: Target, out: View, x: View, y: View, zeros: tuple[int, int]) -> int:
-    """Bytes of workspace that `product8_calls` needs."""
+    """Return the bytes of workspace for `product8_calls`."""
     return max((ProductBatch.of(some, target, zeros).nbytes for some in each_matrices(out, x, y, None)), default=0)
 
 
@@ -92,7 +92,7 @@ def some_calls(
     result: Result,
     room: View,
 ) -> list[Call]:
-    """Both sides packed, then multiplied: ``sum x * (y - 128)``, and what zero points add to it."""
+    """Pack both sides, then multiply: ``sum x * (y - 128)`` plus the terms of the zero points."""
     left, right, starts, scales, terms = split_scratch(room, *some.parts)
     assert left and right and starts and scales
     rows, (x_zero, y_zero) = replace(some.rows, at=left.at), zeros

@@ -13,10 +13,10 @@ DTYPES = {"bits": ("u4", "u8"), "uniform": ("f4", "f8"), "normal": ("f4", "f8"),
 def random_calls(target: Target, kind: str, out: View, key: View, probability: float = 0.0) -> list[Call]:
     """Fill `out` (contiguous) with ``bits``, ``uniform``, ``normal`` or ``bernoulli`` values.
 
-    An element depends on its position in C order and on `key` alone, two uint32 or one uint64 in memory.
+    An element depends only on its position in C order and on `key`, two uint32 or one uint64 in memory.
 
     Raises
-        ValueError: a kind, dtype or layout that there is not
+        ValueError: an unsupported kind, dtype or layout
     """
     if out.dtype not in DTYPES.get(kind, ()):
         raise ValueError(f"there are no random {kind!r} values of {out.dtype}. Choose among {DTYPES}")

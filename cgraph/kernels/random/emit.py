@@ -1,7 +1,7 @@
-"""Random numbers by Philox 4x32-10; `cgraph.kernels.philox` says what they are and is their meaning.
+"""Random numbers by Philox 4x32-10; `cgraph.kernels.philox` is the reference implementation.
 
 A group is 16 blocks of four words, one block per lane: 64 elements of 4 bytes or 32 of 8. The key is data: two words in
-memory. uniform, bits and bernoulli give the reference's bits; normal differs by the rounding of log, sin and cos.
+memory. uniform, bits and bernoulli have the reference's bits; normal differs by the rounding of log, sin and cos.
 """
 
 from math import pi
@@ -37,7 +37,7 @@ def fill(k: Builder, kind: str, dtype: str) -> None:
 
 
 def words(k: Builder, key: tuple[Val, Val], counter: Val) -> list[Val]:
-    """The four words of blocks by their numbers."""
+    """Return the four words of blocks by their numbers."""
     zero = k.const(0, "u4", counter.lanes)
     c0, c1, c2, c3 = k.cast(counter, "u4"), k.cast(counter >> 32, "u4"), zero, zero
     k0, k1 = key[0], key[1]
@@ -50,13 +50,13 @@ def words(k: Builder, key: tuple[Val, Val], counter: Val) -> list[Val]:
 
 
 def product(k: Builder, x: Val, factor: int) -> tuple[Val, Val]:
-    """High and low word of a product of two words."""
+    """Return the high and low word of a product of two words."""
     both = k.cast(x, "u8") * factor
     return k.cast(both >> 32, "u4"), k.cast(both, "u4")
 
 
 def pairs(k: Builder, block: list[Val]) -> list[Val]:
-    """Two 64-bit integers from four words."""
+    """Return two 64-bit integers from four words."""
     wide = [k.cast(x, "u8") for x in block]
     return [wide[0] | (wide[1] << 32), wide[2] | (wide[3] << 32)]
 
@@ -72,12 +72,12 @@ def uniform(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[
 
 
 def signed_to_float(k: Builder, x: Val, dtype: str) -> Val:
-    """An unsigned integer without its top bit as a float; signed conversions are single instructions more often."""
+    """Convert an unsigned integer without its top bit to a float; signed conversions are often single instructions."""
     return k.cast(k.bits(x, f"i{x.dtype[1:]}"), dtype)
 
 
 def normal(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
-    """Box and Muller."""
+    """Return normal values by the Box-Muller transform."""
     values: list[Val] = []
     if dtype == "f4":
         floats = [k.cast(x, "f4") for x in block]

@@ -1,4 +1,4 @@
-"""Random numbers by Philox, the bits of `cgraph.kernels.random.emit`: a thread has what is a lane there."""
+"""Random numbers by Philox, with the bits of `cgraph.kernels.random.emit`: a thread takes the role of a lane."""
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.philox import LANES

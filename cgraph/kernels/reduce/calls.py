@@ -1,7 +1,7 @@
-"""Calls of reductions: sums, products, extremes and their places, over any axes of any layout.
+"""Calls of reductions: sums, products, extremes and their indices, over any axes of any layout.
 
-A reduction with few outputs is cut into parts, whose results go to a workspace and are reduced by a second call. Into
-how many follows from sizes alone, never from the number of threads.
+A reduction with few outputs is divided into parts. Their results go to a workspace, and a second call reduces them. The
+number of parts follows from sizes alone, never from the number of threads.
 """
 
 from collections.abc import Sequence
@@ -46,11 +46,11 @@ def reduce_calls(
     workspace: View | None = None,
     whole: bool = False,
 ) -> list[Call]:
-    """``out = kind of program(xs) over axes``, accumulated in the dtype that the program gives, stored in `out`'s.
+    """``out = kind of program(xs) over axes``, accumulated in the dtype of the program's result, stored in `out`'s.
 
     The operands are broadcast to one shape, whose `axes` (each >= 0) are reduced; `out` has the other axes, or all of
-    them with one element where reduced. argmin and argmax give the position (``i8`` or another integer dtype) in C
-    order over the reduced axes, the first one among equals, a NaN before all.
+    them with one element where reduced. argmin and argmax return the index (``i8`` or another integer dtype) in C order
+    over the reduced axes, the first one among equals, a NaN before all.
 
     Operands
         workspace: at least `reduce_nbytes` bytes
@@ -74,7 +74,7 @@ def reduce_calls(
 
 
 def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[int]) -> int:
-    """Bytes of workspace that suffice for values of `dtype` and `shape` reduced over `axes`, in any layout."""
+    """Return the bytes of workspace for values of `dtype` and `shape` reduced over `axes`, in any layout."""
     outputs = prod(n for axis, n in enumerate(shape) if axis not in axes)
     parts = most_parts(prod(shape), outputs)
     places = parts * outputs * 8 if kind.startswith("arg") else 0
@@ -82,19 +82,19 @@ def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[
 
 
 def values_nbytes(parts: int, outputs: int, dtype: str) -> int:
-    """Bytes of the partial values, rounded up so that positions may follow."""
+    """Return the bytes of the partial values, rounded up so that indices may follow."""
     return round_up(parts * outputs * int(dtype[1:]), 8)
 
 
 def most_parts(size: int, outputs: int) -> int:
-    """Parts into which a reduction of `size` elements to `outputs` may be cut."""
+    """Return the largest number of parts of a reduction of `size` elements to `outputs`."""
     if outputs == 0 or size < 2 * TASK_ELEMENTS:
         return 1
     return max(1, min(size // TASK_ELEMENTS, MOST_PARTIALS // outputs))
 
 
 class ReductionJob(Record):
-    """What is computed: the arguments that all the functions below share."""
+    """A reduction's arguments, shared by the functions below."""
 
     kind: str
     program: Program
@@ -105,7 +105,7 @@ class ReductionJob(Record):
 
     @property
     def dtype(self) -> str:
-        """Of the values that are reduced."""
+        """The dtype of the values that are reduced."""
         return self.program[self.results[0]][1]
 
     @property
@@ -118,7 +118,7 @@ class ReductionJob(Record):
 
 
 def work_calls(work: ReductionJob, out: View, workspace: View | None) -> list[Call]:
-    """One call, or one for the parts and those that join them."""
+    """Return one call, or one for the parts and one that joins them."""
     outputs = out.size
     if outputs == 0:
         return []
@@ -137,7 +137,7 @@ def work_calls(work: ReductionJob, out: View, workspace: View | None) -> list[Ca
 
 
 def joining_calls(work: ReductionJob, partials: tuple[View, ...], parts: int, out: View) -> list[Call]:
-    """Reduce the results of the parts."""
+    """Return the call that reduces the results of the parts."""
     xs = tuple(contiguous(p.at, (parts, *p.shape), p.dtype) for p in partials)
     loads: Program = tuple(("load", x.dtype, i) for i, x in enumerate(xs))
     again = replace(work, program=loads, results=tuple(range(len(xs))), xs=xs, axes=(0,))
@@ -145,7 +145,7 @@ def joining_calls(work: ReductionJob, partials: tuple[View, ...], parts: int, ou
 
 
 def split_call(work: ReductionJob, outs: tuple[View, ...], most: int) -> tuple[Call, int]:
-    """The call that reduces in at most `most` parts, and their number."""
+    """Return the call that reduces in at most `most` parts, and their number."""
     over_kept, reduced = split_axes(work, outs)
     size = reduced[0].size
     each = size if over_kept[0].size >= MANY_OUTPUTS else -(-size // most)
@@ -158,9 +158,9 @@ def split_call(work: ReductionJob, outs: tuple[View, ...], most: int) -> tuple[C
 
 
 def split_axes(work: ReductionJob, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tuple[View, ...]]:
-    """Operands and outputs over the kept axes, operands over the reduced ones; both merged, two axes or more.
+    """Return operands and outputs over the other axes, and operands over the reduced ones, merged to two axes or more.
 
-    Axes are sorted by stride; reduced ones stay in order when positions along them are asked for.
+    Axes are sorted by stride; reduced ones keep their order if the reduction returns an index along them.
     """
     xs, rank = work.xs, len(work.xs[0].shape)
     kept_axes = [a for a in range(rank) if a not in work.axes]
@@ -177,7 +177,7 @@ def split_axes(work: ReductionJob, outs: tuple[View, ...]) -> tuple[tuple[View, 
 
 
 def goes_across(work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...]) -> bool:
-    """Do vectors hold neighbouring outputs? Else they hold elements of one output."""
+    """Return True if vectors should have neighbouring outputs, False if elements of one output."""
     columns = over_kept[0].shape[-1]
     if columns < work.lanes:
         return False
@@ -240,22 +240,22 @@ def across_call(
 
 
 def block_of(columns: int, target: Target) -> int:
-    """Columns of one block: as many as fit, so that the last block is no narrower than 64; one for a GPU's thread."""
+    """Return the columns of a block: the most for which the last block has at least 64; one for a GPU's thread."""
     if target.is_gpu:
         return 1
     return next(b for b in range(MOST_COLUMNS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
 
 
 def steps_of(outs: tuple[View, ...]) -> list[int]:
-    """Bytes between the results of one part and those of the next, per output."""
+    """Return the bytes between the results of one part and those of the next, per output."""
     return [out.size * out.itemsize for out in outs]
 
 
 def without_axes(out: View, rank: int, axes: tuple[int, ...]) -> View:
-    """`out` without its reduced axes of one element, if it has them.
+    """Return `out` without its reduced axes of one element, if it has them.
 
     Raises
-        ValueError: `out` has neither the kept axes nor all of them
+        ValueError: `out` has neither the other axes nor all of them
     """
     if len(out.shape) == rank - len(axes):
         return out

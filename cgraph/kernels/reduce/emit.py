@@ -1,10 +1,9 @@
-"""Reductions with a scalar program in the load: along the axis that memory runs along, or across it.
+"""Reductions with a scalar program in the load: along the axis that is contiguous in memory, or across it.
 
-``along``: an output is one run of rows and columns of its own; a vector of accumulators several registers wide, whose
-lanes are joined at the end by a fixed tree. ``across``: columns are kept, so a vector holds as many outputs, whose
-accumulators lie on the stack while the rows go by. A task is some outputs times one part of the reduced rows or
-columns; how a reduction is cut into parts is in the arguments and depends on sizes alone, so any number of threads
-gives the same bits.
+``along``: an output is one run of rows and columns; a vector of accumulators is several registers wide, and a fixed
+tree joins its lanes at the end. ``across``: a vector has as many outputs as lanes, with accumulators on the stack while
+the rows go by. A task is some outputs times one part of the reduced rows or columns. The division into parts is in the
+arguments and depends on sizes alone, so any number of threads gives the same bits.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from cgraph.kernels.walk.emit import store_strided, walk, walk_groups
 
 
 class Arrays:
-    """The arrays of a call of either kernel, and the walk over the kept axes."""
+    """The arrays of a call of either kernel, and the walk over the axes that are not reduced."""
 
     def __init__(self, k: Builder, program: Program, accesses: str, outs: tuple[str, ...], lanes: int) -> None:
         self.k, self.count, self.args = k, len(accesses), k.args()
@@ -89,7 +88,7 @@ class Along:
         put(self.total, self.reduction.total_start(self.lanes))
 
     def flush(self) -> None:
-        """The state into the total."""
+        """Add the state to the total."""
         put(self.total, self.reduction.flush(get(self.total), get(self.state)))
         put(self.state, self.reduction.start(self.lanes))
 
@@ -98,7 +97,7 @@ class Along:
         return self.reduction.finish(self.reduction.join_lanes(get(self.total)))
 
     def row(self, at: list[Val], count: Val, index: Val) -> None:
-        """`count` columns from the addresses `at`, the first of which has the flat position `index`."""
+        """Reduce `count` columns from the addresses `at`; the first has the flat index `index`."""
         k, width = self.k, self.lanes
         whole = count // width * width
         splats = {
@@ -115,7 +114,7 @@ class Along:
         self.tail(at, whole, count - whole, index, splats)
 
     def tail(self, at: list[Val], whole: Val, rest: Val, index: Val, splats: dict[int, Val]) -> None:
-        """The last columns, by way of the buffers; lanes past the end count for nothing."""
+        """Reduce the last columns through the buffers; lanes past the end are ignored."""
         k = self.k
         inside = [k.wrap(k.b.ptrtoint(s.buffer.v, s.base.v.type), "i8") for s in self.streams]
         for i, s in enumerate(self.streams):
@@ -127,7 +126,7 @@ class Along:
             self.add(values, index + whole, rest)
 
     def add(self, values: list[Val], index: Val, limit: Val | None) -> None:
-        """One vector into the state; where there is a limit, only that many lanes count."""
+        """Add one vector to the state; with a limit, only that many lanes."""
         k, lanes = self.k, self.lanes
         value = values[0]
         if limit is not None:
@@ -139,7 +138,7 @@ class Along:
         put(self.state, self.reduction.add(get(self.state), value, place))
 
     def values(self, at: list[Val], column: Val, splats: dict[int, Val], in_buffer: bool = False) -> list[Val]:
-        """The program's results for the vector at `column`."""
+        """Return the program's results for the vector at `column`."""
 
         def load(i: int) -> Val:
             return (
@@ -191,7 +190,7 @@ def across(
 class Across:
     """Emits the reduction of a block of columns; its accumulators are arrays on the stack.
 
-    The last vector reaches back over columns of the one before; it has accumulators of its own and writes equal values.
+    The last vector overlaps columns of the one before; it has accumulators of its own and writes equal values.
     """
 
     def __init__(
@@ -224,7 +223,7 @@ class Across:
             self.store(self.total, at, self.reduction.total_start(self.lanes))
 
     def rows(self, at: list[Val], inner: list[list[Val]], width: Val, row: Val) -> None:
-        """Some reduced rows, from `row` on, at the byte offsets `inner`."""
+        """Reduce some rows, from `row` on, at the byte offsets `inner`."""
         k, lanes = self.k, self.lanes
         starts = [[a + o for a, o in zip(at, offsets)] for offsets in inner]
         splats = [
@@ -251,7 +250,7 @@ class Across:
                 self.flush(width)
 
     def values(self, starts: list[Val], column: Val, splats: dict[int, Val]) -> list[Val]:
-        """The program's results for the vector at `column` of one row."""
+        """Return the program's results for the vector at `column` of one row."""
 
         def load(i: int) -> Val:
             return splats[i] if i in splats else load_vector(self.k, self.streams[i], starts[i], column, self.lanes)
@@ -260,7 +259,7 @@ class Across:
         return [values[i] for i in self.results]
 
     def flush(self, width: Val) -> None:
-        """The chains into the totals."""
+        """Add the chains to the totals."""
         self.passed.value = 0
         with self.k.loop(0, width, self.lanes) as at:
             total = self.reduction.flush(self.load(self.total, at), self.load(self.state, at))

@@ -1,4 +1,4 @@
-"""Calls of reductions by teams of threads."""
+"""Calls of reductions by teams of a GPU's threads."""
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, View

@@ -1,6 +1,6 @@
-"""Calls that read boxes from images of several sizes, and that add up the gradient for those of one size.
+"""Calls that read boxes from images of several sizes, and that sum the gradient for those of one size.
 
-Images and cells are both laned, or both plain; cells may be plain where the images that are read are laned.
+Images and cells are both channel-blocked, or both plain; cells may be plain where the images are channel-blocked.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from cgraph.record import Record
 
 
 class SampleGrid(Record):
-    """Where the samples of a box lie; see `cgraph.ops.regions.RoiAlign`.
+    """The positions of samples in a box; see `cgraph.ops.regions.RoiAlign`.
 
     Fields
         kind: ``cells``, ``aligned`` or ``corners``
@@ -31,7 +31,7 @@ class SampleGrid(Record):
 
 
 class Boxes(Record):
-    """Boxes ``[k, 4]``, and of each the image and the size of images it is read from: int64 ``[k]``. All contiguous."""
+    """Boxes ``[k, 4]``, and for each its image and its size of images: int64 ``[k]``. All contiguous."""
 
     corners: View
     batch: View
@@ -51,7 +51,7 @@ def align_calls(
     grid: SampleGrid,
     error: Pointer | None = None,
 ) -> list[Call]:
-    """The cells of every box; an image or a size that is not there sets the word at `error`, and reads the first."""
+    """Return the cells of every box; a missing image or size sets the word at `error`, and reads the first."""
     cells, images = planes_of(out), planes_of(levels[0])
     if not cells.n:
         return []
@@ -69,7 +69,7 @@ def align_calls(
 
 
 def spread_calls(target: Target, out: Images, boxes: Boxes, cells: Images, which: int, grid: SampleGrid) -> list[Call]:
-    """The sum of all cells of the boxes of one size, each spread over the pixels it was read from."""
+    """Return the sum of all cells of the boxes of one size, each added to the pixels it was read from."""
     to = planes_of(out)
     tasks = to.n * to.count
     if not tasks:
@@ -96,6 +96,6 @@ def cells_args(x: Planes) -> dict[str, int | Pointer]:
 
 
 def images_words(x: Images, scale: float) -> list[int | float | Pointer]:
-    """The words of one size in the list `images`."""
+    """Return the words of one size in the list `images`."""
     planes = planes_of(x)
     return [float(scale) if name == "scale" else getattr(planes, name) for name in IMAGES]

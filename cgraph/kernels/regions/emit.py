@@ -1,7 +1,6 @@
-"""Features of boxes: means of bilinear samples of images of several sizes, and the gradient for those of one size.
+"""Region features: means of bilinear samples of images of several sizes, and the gradient for those of one size.
 
-Where the samples of a cell lie is found once and used for every plane: a block of channels, or one channel of plain
-images.
+The samples of a cell are located once for all planes: a block of channels, or one channel of plain images.
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ Pair = list[tuple[Val, Val]]
 def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool, is_apart: bool) -> None:
     """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box.
 
-    `is_apart`: images lie in lanes, but each channel of the cells has a plane of its own.
+    `is_apart`: images are channel-blocked, but each channel of the cells has a plane of its own.
     """
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
@@ -43,7 +42,7 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool, is_
 
 
 def source_of(k: Builder, a: SimpleNamespace, box: Val, dtype: str) -> tuple[SimpleNamespace, Ptr]:
-    """The images of a box's size, and its image; one that is not there is said, and is the first then."""
+    """Return the images of a box's size, and its image; an invalid one sets the error word and becomes the first."""
     level, image = a.level.load(box), a.batch.load(box)
     outside = (level < 0) | (level >= a.sizes) | (image < 0) | (image >= a.n)
     set_error(k, outside, a.error)
@@ -53,14 +52,14 @@ def source_of(k: Builder, a: SimpleNamespace, box: Val, dtype: str) -> tuple[Sim
 
 
 def store_apart(k: Builder, at: Ptr, step: Val, x: Val, first: Val, count: Val) -> None:
-    """The lanes of `x` as channels `first` and following, of `count`, each `step` from the one before."""
+    """Store the lanes of `x` as channels `first` and following, of `count`, at a stride of `step`."""
     for i in range(x.lanes):
         with k.if_(first + i < count, likely=True):
             at.store(k.lane(x, i), (first + i) * step)
 
 
 def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
-    """Add up every cell at its samples in the images of one size. Task: one plane of one image, all boxes."""
+    """Add every cell to its samples in the images of one size. Task: one plane of one image, all boxes."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     x = images_at(a.images)
@@ -79,12 +78,12 @@ def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) ->
 
 
 def add_weighted(k: Builder, x: Val, weight: Val, total: Val) -> Val:
-    """``total + x * weight``; `total` if the weight is 0, even where x is NaN: a sample outside counts for nothing."""
+    """Return ``total + x * weight``, or `total` if the weight is 0, even if x is NaN: a sample outside."""
     return k.select(weight == 0.0, total, k.fma(x, weight, total))
 
 
 def images_at(entry: Ptr) -> SimpleNamespace:
-    """The images of one size, whose words stand at `entry`."""
+    """Return the images of one size, whose words begin at `entry`."""
     dtypes = {name: "f8" if kind == "f8" else "i8" for name, kind in IMAGES.items()}
     return SimpleNamespace(**{name: entry.as_dtype(d).load(i) for i, (name, d) in enumerate(dtypes.items())})
 
@@ -93,7 +92,7 @@ def images_at(entry: Ptr) -> SimpleNamespace:
 def each_cell(
     k: Builder, a: SimpleNamespace, x: SimpleNamespace, box: Val, samples: int, grid: str
 ) -> Iterator[tuple[Ptr, Taps]]:
-    """Every cell of a box: its first plane, and what it reads."""
+    """Yield every cell of a box: its first plane, and its pixels."""
     down, across = spans_of(k, a, x, box, grid)
     with k.loop(0, a.rows) as p, k.loop(0, a.columns) as q:
         rows = axis_taps(k, down, p, a.rows, x.rows, samples, grid)
@@ -103,7 +102,7 @@ def each_cell(
 
 
 def spans_of(k: Builder, a: SimpleNamespace, x: SimpleNamespace, box: Val, grid: str) -> tuple[Span, Span]:
-    """Where the samples of a box lie, down and across."""
+    """Return the range of a box's samples, down and across."""
     corner = [(a.boxes + box * 4).load(i) for i in range(4)]
     scale = k.cast(x.scale, corner[0].dtype)
     down, across = (span(k, corner[i] * scale, corner[i + 2] * scale, grid) for i in (1, 0))
@@ -111,12 +110,12 @@ def spans_of(k: Builder, a: SimpleNamespace, x: SimpleNamespace, box: Val, grid:
 
 
 def axis_taps(k: Builder, box: Span, cell: Val, cells: Val, n: Val, samples: int, grid: str) -> list[Pair]:
-    """The two pixels around each sample of a cell along an axis of `n`."""
+    """Return the two pixels around each sample of a cell along an axis of `n`."""
     return [pixels(k, box, (cell * samples + i, cells * samples), n, grid) for i in range(samples)]
 
 
 def weighted_pixels(rows: list[Pair], columns: list[Pair]) -> Iterator[tuple[Val, Val, Val]]:
-    """Row, column and weight of every pixel that a cell reads."""
+    """Yield row, column and weight of every pixel that a cell reads."""
     for pair in rows:
         for row, share in pair:
             share = share * (1.0 / len(rows) ** 2)
@@ -126,7 +125,7 @@ def weighted_pixels(rows: list[Pair], columns: list[Pair]) -> Iterator[tuple[Val
 
 
 def span(k: Builder, low: Val, high: Val, grid: str) -> Span:
-    """Where the samples of a box begin along one axis, and how far they reach."""
+    """Return the start and the length of a box's samples along one axis."""
     length = high - low
     if grid == "cells":
         return low, k.larger(length, k.const(1, low.dtype))
@@ -134,7 +133,7 @@ def span(k: Builder, low: Val, high: Val, grid: str) -> Span:
 
 
 def pixels(k: Builder, box: Span, sample: tuple[Val, Val], n: Val, grid: str) -> Pair:
-    """The two pixels around sample `i` of `count` along an axis of `n`, and their weights; 0 outside."""
+    """Return the two pixels around sample `i` of `count` along an axis of `n`, and their weights; 0 outside."""
     (start, length), (i, count) = box, (k.cast(v, box[0].dtype) for v in sample)
     if grid == "corners":
         at = start + length * k.select(count > 1, i / k.larger(count - 1.0, k.const(1, i.dtype)), k.const(0.5, i.dtype))

@@ -1,7 +1,7 @@
-"""Features of boxes, and the gradient for images, in blocks of threads.
+"""Region features, and the gradient for images, in blocks of threads.
 
-The gradient of a pixel is the sum over all boxes in order, cell by cell and sample by sample, as on a processor; boxes
-that do not reach the pixel are passed over.
+The gradient of a pixel is the sum over all boxes in order, cell by cell and sample by sample, as on the CPU; boxes that
+do not reach the pixel are skipped.
 """
 
 from functools import reduce
@@ -69,7 +69,7 @@ def add_box(
     totals: list[MutableValue],
     samples: int, grid: str,
 ) -> None:  # fmt: skip
-    """A box's cells in order, as far as they weigh the pixel; `place`: group of planes, row and column."""
+    """Add a box's cells in order if they reach the pixel; `place`: group of planes, row and column."""
     group, row, column = place
     planes = [k.smaller(group * EACH + i, a.planes - 1) * a.plane for i in range(EACH)]
     down, across = spans_of(k, a, x, box, grid)
@@ -88,12 +88,12 @@ def add_box(
 
 
 def has(taps: list[Pair], pixel: Val) -> Val:
-    """Some sample reads the pixel."""
+    """Return True if some sample reads the pixel."""
     return reduce(or_, [i == pixel for pair in taps for i, _ in pair])
 
 
 def reaches(k: GpuBuilder, box: Span, pixel: Val, n: Val) -> Val:
-    """Samples of the box may read the pixel, of `n` along an axis; those of no number read the first one."""
+    """Return True if samples of the box may read the pixel, of `n` along an axis; NaN boxes read the first one."""
     start, length = box
     zero, last, at = k.const(0, start.dtype), k.cast(n - 1, start.dtype), k.cast(pixel, start.dtype)
     ends = [k.smaller(k.larger(end, zero), last) for end in (start, start + length)]

@@ -1,6 +1,6 @@
-"""Calls that resize images, on values in lanes and on plain views ``[n, c, h, w]``.
+"""Calls that resize images, on channel-blocked values and on plain views ``[n, c, h, w]``.
 
-Which pixels a result reads stands in tables. Coordinates and rounding are those of the ONNX operator Resize.
+Tables contain the pixels that a result reads. Coordinates and rounding are those of the ONNX operator Resize.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
 class Strip(Record):
-    """Some rows of a result, made of some rows of the images.
+    """Some rows of a result, computed from some rows of the images.
 
     Fields
-        first, count: the first row of the result, and how many the whole result has
-        begin, size: the first row of the images that is given, and how many the whole images have
+        first, count: the first row of the result, and the rows of the whole result
+        begin, size: the first available row of the images, and the rows of the whole images
     """
 
     first: int
@@ -65,7 +65,7 @@ def linear_calls(
 def axes(
     out: Images, x: Images, scales: tuple[float, float] | None, strip: Strip | None
 ) -> list[tuple[int, int, float]]:
-    """(size of the whole image, size of the whole result, scale) of rows and columns."""
+    """Return (size of the whole image, size of the whole result, scale) of rows and columns."""
     to, source = same_planes(out, x)
     size, count = (strip.size, strip.count) if strip else (source.rows, to.rows)
     down, across = scales or (count / size, to.columns / source.columns)
@@ -73,20 +73,20 @@ def axes(
 
 
 def nearest(size: int, count: int, scale: float, coordinates: str, rounding: str) -> np.ndarray:
-    """Which of `size` pixels each of `count` results is."""
+    """Return for each of `count` results its nearest of `size` pixels."""
     at = rounded_positions(positions(count, size, coordinates, scale), rounding)
     return np.clip(at, 0, size - 1)
 
 
 def neighbours(size: int, count: int, scale: float, coordinates: str) -> tuple[np.ndarray, np.ndarray]:
-    """The two pixels that each result lies between, ``[count, 2]``, and the weight of the second."""
+    """Return the two pixels around each result, ``[count, 2]``, and the weight of the second."""
     at = np.clip(positions(count, size, coordinates, scale), 0, size - 1)
     low = np.floor(at).astype(np.int64)
     return np.stack([low, np.minimum(low + 1, size - 1)], axis=1), at - low
 
 
 def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarray:
-    """Where in an image of `size` pixels each of `count` results lies, in pixels."""
+    """Return the coordinates of `count` results in an image of `size` pixels."""
     i = np.arange(count, dtype=np.float64)
     if coordinates == "align_corners":
         return i * (size - 1) / (count - 1) if count > 1 else i
@@ -100,7 +100,7 @@ def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarr
 
 
 def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
-    """Positions as whole pixels."""
+    """Return positions rounded to integers."""
     how = {
         "round_prefer_floor": lambda: np.ceil(at - 0.5),
         "round_prefer_ceil": lambda: np.floor(at + 0.5),
@@ -120,7 +120,7 @@ def resize_calls(
     weights: Sequence[np.ndarray] = (),
     strip: Strip | None = None,
 ) -> KernelCalls:
-    """One call that reads the rows and columns `picked`; two of each where there are weights."""
+    """Return one call that reads the rows and columns `picked`; two of each if there are weights."""
     to, source = same_planes(out, x)
     if strip:
         some = slice(strip.first, strip.first + to.rows)

@@ -1,4 +1,4 @@
-"""Resizing images by tables of rows and columns, on images in lanes or plain views."""
+"""Resizing by tables of rows and columns, on channel-blocked images or plain views."""
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
@@ -22,7 +22,7 @@ def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
 
 @final
 def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
-    """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
+    """Compute weighted means of two rows and two columns. Task: one row of one plane of an image."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     first, last = k.tasks()
@@ -38,7 +38,7 @@ def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
 
 
 def places(a, task: Val):
-    """The plane and the row of the result that a task reads and writes, and the row's number."""
+    """Return the plane that a task reads, the row of the result that it writes, and the row's number."""
     plane, row = divmod_of(task, a.rows)
     image, channel = divmod_of(plane, a.planes)
     x = a.x + (image * a.x_image + channel * a.x_plane)

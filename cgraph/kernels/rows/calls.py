@@ -12,10 +12,10 @@ from cgraph.kernels.views.thread_blocks import in_blocks
 
 
 def rows_calls(target: Target, family: Signature, x: View, y: View, start: View, axis: int) -> list[Call]:
-    """Rows of `x` along `axis` from `start` on, as many as `y` has: written from `y` (`SET`) or into it (`TAKE`).
+    """Write rows of `x` along `axis`, from `start` on, from `y` (`SET`), or read them into `y` (`TAKE`).
 
     Operands
-        x, y: contiguous, of one shape but for `axis`
+        x, y: contiguous, of one shape except for `axis`
         start: int64, one or one for each element of the first axis
     """
     each = len(start.shape) > 0

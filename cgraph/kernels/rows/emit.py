@@ -1,4 +1,4 @@
-"""Rows at a position that is data, written or read; rows outside are left out, or zeros."""
+"""Rows at a position that is data, written or read; rows outside are skipped, or read as zeros."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def set(k: Builder) -> None:
-    """Rows of y into x. Task: one row."""
+    """Write rows of y into x. Task: one row."""
     with each_row(k) as (inside, x, y, nbytes), k.if_(inside):
         k.copy_bytes(x, y, nbytes)
 
 
 def take(k: Builder) -> None:
-    """Rows of x into y. Task: one row."""
+    """Read rows of x into y. Task: one row."""
     with each_row(k) as (inside, x, y, nbytes), k.if_else(inside) as (there, outside):
         with there:
             k.copy_bytes(y, x, nbytes)
@@ -25,7 +25,7 @@ def take(k: Builder) -> None:
 
 @contextmanager
 def each_row(k: Builder) -> Iterator[tuple[Val, Ptr, Ptr, Val]]:
-    """Whether a row of y lies inside x, its two places, and its bytes."""
+    """Yield whether a row of y lies inside x, its addresses in both, and its bytes."""
     a = k.args()
     with each_task(k, a.blocks, a.m) as (group, block, row):
         place = a.start.load(group * a.start_step) + row

@@ -27,7 +27,7 @@ def take(k: GpuBuilder, itemsize: int) -> None:
 
 @contextmanager
 def own_item(k: GpuBuilder, itemsize: int) -> Iterator[tuple[Val, Ptr, Ptr]]:
-    """Whether this thread's item of y lies in a row of x, and its two places; nothing beyond the last item."""
+    """Yield whether this thread's item of y lies in a row of x, and its two addresses; skip threads without an item."""
     a, dtype = k.args(), f"u{itemsize}"
     with k.if_(k.task() < a.count):
         group, block_, row, item = k.digits(k.task(), a.blocks, a.m, a.items)

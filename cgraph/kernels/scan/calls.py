@@ -1,4 +1,4 @@
-"""Running sums, products, minima and maxima along one axis."""
+"""Calls of cumulative sums, products, minima and maxima along one axis."""
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.calls import TASK_BYTES, memory_order, run_call

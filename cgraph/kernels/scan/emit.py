@@ -1,4 +1,4 @@
-"""Running sums, products, minima and maxima along one axis, always from its start: the same bits as NumPy's loops."""
+"""Cumulative sums, products, minima and maxima along one axis, in order: the same bits as NumPy's loops."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from cgraph.kernels.move.emit import RowSpan, each_run
 def along(k: Builder, dtype: str, how: str):
     """``out[j] = out[j - 1] how x[j]`` for `n` elements of each column. Task: some rows, one block of columns.
 
-    Columns that lie apart are walked one by one, with the running value in a register.
+    Strided columns are walked one by one, with the running value in a register.
     """
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:
@@ -27,7 +27,7 @@ def along(k: Builder, dtype: str, how: str):
 
 
 def across(k: Builder, dtype: str, how: str):
-    """The same for columns that lie side by side: a vector of them at a time. Task: some rows, one block of columns."""
+    """The same for contiguous columns: a vector of them at a time. Task: some rows, one block of columns."""
     lanes = k.target.lanes_of(dtype)
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:

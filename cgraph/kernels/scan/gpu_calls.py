@@ -1,4 +1,4 @@
-"""Calls of running sums and their like in blocks of threads."""
+"""Calls of cumulative sums and similar scans in blocks of a GPU's threads."""
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.scan.gpu_signature import ACROSS, ALONG, THREADS

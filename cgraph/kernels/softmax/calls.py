@@ -43,7 +43,7 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
 
 
 def with_axis(out: View, x: View, axis: int) -> View:
-    """`out` seen with the shape of `x`: all elements along `axis` are one."""
+    """Return `out` with the shape of `x`: all elements along `axis` are one."""
     if len(out.shape) == len(x.shape):
         out = permute_axes((out,), [a for a in range(len(x.shape)) if a != axis])[0]
     shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis:])
@@ -51,7 +51,7 @@ def with_axis(out: View, x: View, axis: int) -> View:
 
 
 def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
-    """Vectors along the axis."""
+    """Return a call with vectors along the axis."""
     itemsize, count = over_kept[0].itemsize, over_kept[0].size
     access = "".join("v" if step == itemsize else "g" for step in steps)
     each = max(1, target.task_elements // (2 * length))
@@ -65,7 +65,7 @@ def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tup
 
 
 def columns_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
-    """Vectors across the axis; blocks of columns so narrow that a block stays in the cache between passes."""
+    """Return a call with vectors across the axis; a block of columns stays in the cache between passes."""
     count, kept_rows = over_kept[0].shape[-1], prod(over_kept[0].shape[:-1])
     widths = (1,) if target.is_gpu else (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64)
     block = next(b for b in widths if count <= b or count % b == 0 or count % b >= 64)

@@ -1,8 +1,8 @@
 """Softmax, its logarithm, and the logarithm of the sum of exponentials, along one axis.
 
-Three passes over data that stays in the cache: the maximum, the sum of ``e**(x - max)`` (rounding errors kept), the
-result. ``rows``: vectors hold neighbouring elements of one row. ``columns``: vectors hold as many independent sums, the
-axis lying across memory. `out` may be `x`.
+Three passes over data that stays in the cache: the maximum, the sum of ``e**(x - max)`` (compensated), the result.
+``rows``: vectors have neighbouring elements of one row. ``columns``: vectors have as many independent sums, with the
+axis across memory. `out` may be `x`.
 """
 
 from types import SimpleNamespace
@@ -50,17 +50,17 @@ def rows(k: Builder, kind: str, dtype: str, access: str) -> None:
 
 
 def places(a: SimpleNamespace) -> list[tuple[Val, Val]]:
-    """Address and column stride of x and out."""
+    """Return address and column stride of x and out."""
     return [(a.x, a.x_step), (a.out, a.out_step)]
 
 
 def finite_or_zero(k: Builder, x: Val) -> Val:
-    """`x`, with 0 for an infinity, so that ``inf - inf`` does not make a NaN of a right result."""
+    """Return `x` with infinities replaced by 0, because ``inf - inf`` would turn a right result into NaN."""
     return k.select(magnitude(k, x) == INFINITY, k.const(0.0, x.dtype, x.lanes), x)
 
 
 class RowSum:
-    """Emits the passes over one row; stream 0 is x, stream 1 is out. Changes: its slots."""
+    """Emits the passes over one row; stream 0 is x, stream 1 is out. Mutable: its slots."""
 
     def __init__(self, k: Builder, streams: list[RowStream], columns: Val, lanes: int) -> None:
         self.k, self.streams, self.columns, self.lanes = k, streams, columns, lanes
@@ -82,7 +82,7 @@ class RowSum:
         return self.largest.join_lanes(get(self.best))[0]
 
     def exponentials(self, starts: list[Val], most: Val, keep: bool) -> Val:
-        """The sum of e**(x - most); `keep` writes the terms to out."""
+        """Return the sum of e**(x - most); `keep` writes the terms to out."""
         put(self.total, self.sum.total_start(self.lanes))
 
         def body(load, store, outside) -> None:
@@ -111,7 +111,7 @@ class RowSum:
 
 
 def constant(k: Builder, x: float, like: Val) -> Val:
-    """`x` in every lane, with the dtype and lanes of `like`."""
+    """Return `x` in every lane, with the dtype and lanes of `like`."""
     return k.const(x, like.dtype, like.lanes)
 
 
@@ -135,8 +135,8 @@ def columns(k: Builder, kind: str, dtype: str, access: str) -> None:
 class ColumnSums:
     """Emits the passes over a block of columns; maxima and sums lie on the stack.
 
-    The last vector may reach back over columns of the one before: maxima and sums are its own, but since `out` may be
-    `x`, the passes that write take those columns only once.
+    The last vector may overlap columns of the one before. It has maxima and sums of its own; since `out` may be `x`,
+    the passes that write skip the overlap.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class ColumnSums:
                 array.store(self.k.const(value, array.dtype, self.lanes), at)
 
     def walk(self, starts: list[Val], width: Val, enter) -> None:
-        """``enter(x, place of its accumulators)`` for every vector of every row."""
+        """Call ``enter(x, position of its accumulators)`` for every vector of every row."""
         k = self.k
         with k.loop(0, self.length) as row, k.loop(0, width, self.lanes) as at:
             column = k.smaller(at, width - self.lanes)
@@ -188,7 +188,7 @@ class ColumnSums:
         self.low.store(state[1] + error, at)
 
     def write(self, starts: list[Val], width: Val) -> None:
-        """The results; a vector that reaches back is read and written for its own columns only."""
+        """Write the results; an overlapping vector is read and written for its own columns only."""
         k = self.k
         with k.loop(0, self.length) as row:
             at_x, at_out = (s + row * step for s, step in zip(starts, self.steps))

@@ -1,4 +1,4 @@
-"""Calls of softmax and its like by teams of threads."""
+"""Calls of softmax, log_softmax and logsumexp by teams of a GPU's threads."""
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.softmax.gpu_signature import TEAMS
@@ -7,7 +7,7 @@ from cgraph.kernels.team.gpu_signature import THREADS
 
 
 def softmax_calls(kind: str, over_kept: tuple[View, View], steps: tuple[int, int], length: int) -> list[Call] | None:
-    """`over_kept`: operand and result over the axes that are kept; `steps`: their bytes along the other one."""
+    """`over_kept`: operand and result over the other axes; `steps`: their bytes along the reduced one."""
     x, out = over_kept
     if not fits(x):
         return None

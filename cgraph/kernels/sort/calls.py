@@ -1,6 +1,6 @@
-"""Sorting along one axis, the largest items, binary search, distinct values.
+"""Calls of sorting along one axis, the largest items, binary search, distinct values.
 
-Stable; NaN comes last in either direction. Rows are sorted at once on several threads, one row by one thread.
+Sorts are stable; NaN comes last in either direction. Threads sort different rows; one thread sorts one row.
 """
 
 from math import prod
@@ -67,11 +67,11 @@ def sort_calls(
 def sort_nbytes(
     target: Target, shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None
 ) -> int:
-    """Bytes of workspace for sorting.
+    """Return the bytes of workspace for sorting.
 
     Parameters
-        index: the dtype of the places, empty when they are not wanted
-        most: how many are wanted, the first ones; all by default
+        index: the dtype of the indices, empty if none are returned
+        most: how many items are returned, the first ones; all by default
     """
     n = shape[axis]
     rows = prod(shape) // n if n else 0
@@ -81,7 +81,7 @@ def sort_nbytes(
 
 
 def selects(index: str, most: int, n: int) -> bool:
-    """Whether the first `most` of n items are few enough to be selected before they are sorted."""
+    """Return True if the first `most` of n items are few enough to be selected before they are sorted."""
     return index == "i8" and most * LEADING_SHARE <= n
 
 
@@ -90,7 +90,7 @@ def rows_of_group(rows: int, n: int) -> int:
 
 
 def group_bytes(n: int, itemsize: int, index: str) -> int:
-    """Two buffers of keys and two of places, aligned."""
+    """Return the bytes of two buffers of keys and two of indices, aligned."""
     return aligned(2 * n * (itemsize + (int(index[1:]) if index else 0)))
 
 
@@ -136,5 +136,5 @@ def unique_calls(
 
 
 def unique_nbytes(target: Target, size: int, dtype: str) -> int:
-    """Bytes of workspace for `unique_calls` of this many elements."""
+    """Return the bytes of workspace for `unique_calls` of this many elements."""
     return aligned(size * int(dtype[1:])) + sort_nbytes(target, (size,), 0, dtype, "")

@@ -1,8 +1,8 @@
-"""Stable sorting of rows, with the places the items came from, and binary search.
+"""Stable sorting of rows, with the indices of the items, and binary search.
 
-Merge sort from the bottom up (Knuth, The Art of Computer Programming 3, 5.2.4) after insertion sort of short pieces;
-pieces in order already are copied whole, and NaNs are put aside first. O(n log n) comparisons, two buffers of n. One
-row is one thread's work. NaN comes last in either direction; -0 equals 0.
+Bottom-up merge sort (Knuth, The Art of Computer Programming 3, 5.2.4) after insertion sort of short pieces; ordered
+pieces are copied whole, and NaNs are set aside first. O(n log n) comparisons, two buffers of n. One thread sorts one
+row. NaN comes last in either direction; -0 equals 0.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ DIGITS = 256
 
 
 class Items(Record):
-    """Keys and, when wanted, where each came from: two arrays that move together. Addresses are variables."""
+    """Keys and, optionally, the index of each: two arrays that move together. Addresses are variables."""
 
     k: Builder
     keys: MutableValue
@@ -50,9 +50,9 @@ class Items(Record):
 
 
 def rows(k: Builder, dtype: str, index: str, descending: bool, wants_values: bool):
-    """Sort rows, and write the first `most` values (when `wants_values`) and places (when `index` is a dtype).
+    """Sort rows; write the first `most` values (if `wants_values`) and indices (if `index` is a dtype).
 
-    Every group of rows has `group_bytes` of scratch for two buffers of keys and two of places. Task: a group of rows.
+    Every group of rows has `group_bytes` of scratch for two buffers of keys and two of indices. Task: a group of rows.
     """
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:
@@ -80,11 +80,11 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, wants_values: boo
 
 
 def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
-    """The first `most` of `n` items in sorted order, when they are few: places and, when `wants_values`, values.
+    """Write the first `most` of `n` items in sorted order, for small `most`: indices and, if `wants_values`, values.
 
-    The key of the last one that belongs to them is found digit by digit, 8 bits at a time, by counting; then those
-    before it are taken, and of its equals the first ones, and only they are sorted. Time O(n) and O(most log most).
-    Every group of rows has `group_bytes` of scratch for two buffers of `most` keys and places. Task: a group of rows.
+    Counting determines the last key digit by digit, 8 bits at a time; then the items before it are collected, and the
+    first of its equals, and only they are sorted. Time O(n) and O(most log most). Every group of rows has `group_bytes`
+    of scratch for two buffers of `most` keys and indices. Task: a group of rows.
     """
     key = f"u{dtype[1:]}"
 
@@ -120,7 +120,7 @@ def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
 
 
 def ordered_key(k: Builder, x: Val, descending: bool) -> Val:
-    """A whole number without sign that is the larger, the earlier an item comes; equal for equal items, 0 for NaN."""
+    """Return an unsigned integer that is larger for earlier items; equal for equal items, 0 for NaN."""
     key, top = f"u{x.dtype[1:]}", 1 << (8 * int(x.dtype[1:]) - 1)
     if not x.is_float:
         bits = k.cast(x, key) ^ top if x.dtype[0] == "i" else x
@@ -131,7 +131,7 @@ def ordered_key(k: Builder, x: Val, descending: bool) -> Val:
 
 
 def last_key(k: Builder, key_of: Callable[[Val], Val], n: Val, most: Val) -> tuple[Val, Val]:
-    """The key at place ``most - 1`` of `n` keys in falling order, and how many equal to it are before place `most`."""
+    """Return the key at index ``most - 1`` of `n` descending keys, and its number of equals before index `most`."""
     counts = k.stack_ptr("i8", DIGITS)
     dtype = key_of(k.const(0, "i8")).dtype
     key, left = k.slot(0, dtype), k.slot(most)
@@ -155,7 +155,7 @@ def last_key(k: Builder, key_of: Callable[[Val], Val], n: Val, most: Val) -> tup
 
 
 def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Val, nan: bool) -> Val:
-    """Take the NaNs of a row, or all but them, in order, from place `start` on; where the next one would go."""
+    """Collect the NaNs of a row, or all other items, in order, from `start` on; return the next free position."""
     to = k.slot(start)
     with k.loop(0, a.columns) as i:
         item = row.plus_bytes(i * a.x_step).as_dtype(items.dtype).load(align=1)
@@ -169,7 +169,7 @@ def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Va
 
 
 def insert(k: Builder, items: Items, n: Val, descending: bool) -> None:
-    """Sort pieces of PIECE items, each by inserting its items one by one."""
+    """Sort pieces of PIECE items by insertion."""
     with k.loop(0, n) as i:
         start, key = i - i % PIECE, items.key(i).load()
         place = items.place(i).load() if items.places is not None else None
@@ -186,7 +186,7 @@ def insert(k: Builder, items: Items, n: Val, descending: bool) -> None:
 
 
 def merge_all(k: Builder, now: Items, then: Items, n: Val, descending: bool) -> None:
-    """Merge sorted pieces until there is one; it ends up in `now`."""
+    """Merge sorted pieces until one is left, in `now`."""
     width = k.slot(PIECE, "i8")
     with k.loop_while() as w:
         w.until(width.value >= n)
@@ -232,7 +232,7 @@ def merge_halves(k: Builder, source: Items, to: Items, edges: tuple[Val, Val, Va
 
 
 def forward(k: Builder, source: Items, to: Items, at: tuple[Val, Val, Val], descending: bool) -> Val:
-    """Write the smaller of two items: 1 when it was the second."""
+    """Write the smaller of two items; return 1 if it was the second."""
     i, j, o = at
     right = comes_first(source.key(j).load(), source.key(i).load(), descending)
     to.set_from(o, source, either(k, right, j, i))
@@ -240,24 +240,24 @@ def forward(k: Builder, source: Items, to: Items, at: tuple[Val, Val, Val], desc
 
 
 def either(k: Builder, condition: Val, x: Val, y: Val) -> Val:
-    """A choice that no branch predictor would guess, so it is made without a branch."""
+    """Select without a branch, because no branch predictor would guess the choice."""
     choice = k.select(condition, x, y)
     choice.v.set_metadata("unpredictable", k.module.add_metadata([]))
     return choice
 
 
 def comes_first(x: Val, y: Val, descending: bool) -> Val:
-    """Whether `x` has to come before `y`; neither is a NaN."""
+    """Return True if `x` must come before `y`; neither is a NaN."""
     return x > y if descending else x < y
 
 
 def before(k: Builder, x: Val, y: Val) -> Val:
-    """Whether `x` comes before `y` in an ascending row with NaN last."""
+    """Return True if `x` comes before `y` in an ascending row with NaN last."""
     return (x < y) | (k.is_nan(y) & ~k.is_nan(x)) if x.is_float else x < y
 
 
 def search(k: Builder, dtype: str, right: bool):
-    """Where each `v` is to be inserted into the ascending row at `row`. Task: some rows, one block of columns."""
+    """Find the insertion point of each `v` in the ascending row at `row`. Task: some rows, one block of columns."""
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:
         row = k.pointer(a.row, "u1")
@@ -274,7 +274,7 @@ def search(k: Builder, dtype: str, right: bool):
 
 
 def insertion_point(k: Builder, low: Val, high: Val, is_before: Callable[[Val], Val]) -> Val:
-    """The first place of ``low .. high`` that `is_before` is false of, true up to there; `high` where there is none."""
+    """Return the first index in ``low .. high`` for which `is_before` is false, or `high`."""
     first, last = k.slot(low), k.slot(high)
     with k.loop_while() as w:
         w.until(first.value >= last.value)
@@ -285,7 +285,7 @@ def insertion_point(k: Builder, low: Val, high: Val, is_before: Callable[[Val], 
 
 
 def distinct(k: Builder, dtype: str):
-    """The first of each group of equal items of an ascending contiguous `x`, at most `most`; how many. One task."""
+    """Write the first of each group of equal items of an ascending `x`, at most `most`, and their number. One task."""
     a = k.args()
     count = k.slot(0, "i8")
     with k.loop(0, a.n) as i:

@@ -1,4 +1,4 @@
-"""Calls of sorting in blocks of threads."""
+"""Calls of sorting in blocks of a GPU's threads."""
 
 from math import prod
 
@@ -43,7 +43,7 @@ def sort_calls(
 
 
 def side(x: View, n: int, keys: View | None, places: View | None) -> Lines:
-    """The first items of rows on the way: keys, and where each came from."""
+    """Return the first items of rows in a buffer: keys and indices."""
     assert keys is not None
     both = keys, places or keys
     dense = (contiguous(v.at, (*x.shape, n), d) for v, d in zip(both, (x.dtype, PLACES)))
@@ -51,7 +51,7 @@ def side(x: View, n: int, keys: View | None, places: View | None) -> Lines:
 
 
 def pieces_call(lines: Lines, steps: list[int], n: int, most: int, params: tuple[str, str, bool, bool]) -> Call:
-    """Rows, or pieces of them, sorted by a block each."""
+    """Return a call that sorts rows, or pieces of them, one block each."""
     values, places, x = lines
     size, pieces = next((s for s in SIZES if s >= n), PIECE), -(-n // PIECE)
     return ROWS.call(
@@ -64,7 +64,7 @@ def pieces_call(lines: Lines, steps: list[int], n: int, most: int, params: tuple
 def merge_call(
     to: Lines, steps: list[int], source: Lines, sizes: tuple[int, int, int], params: tuple[str, str, bool, bool]
 ) -> Call:
-    """Neighbouring pieces of rows as one; `sizes`: items of a row, of a piece, and how many are wanted."""
+    """Return a call that merges pairs of pieces; `sizes`: items of a row, of a piece, and of the result."""
     n, width, most = sizes
     values, places = (
         replace(v, shape=(*v.shape, n), strides=(*v.strides, 0)) for v in to
@@ -76,7 +76,7 @@ def merge_call(
 
 
 def sort_nbytes(rows: int, n: int, dtype: str, index: str) -> int:
-    """Bytes of workspace: two buffers of keys and, when wanted, two of places, for rows longer than a block's."""
+    """Return the bytes of two buffers of keys and, optionally, two of indices, for rows longer than a block's."""
     return sum(map(aligned, sort_rooms(rows, n, dtype, index))) if n > PIECE else 0
 
 
@@ -86,7 +86,7 @@ def sort_rooms(rows: int, n: int, dtype: str, index: str) -> tuple[int, int, int
 
 
 def search_calls(out: View, v: View, row: View, key: str, right: bool) -> list[Call] | None:
-    """A thread for each value; None where walks are long."""
+    """Return a call with a thread for each value; None if the views have too many axes."""
     if not fits(out):
         return None
     place = {"row": row.at, "row_step": row.strides[0], "n": row.shape[0]}
@@ -94,5 +94,5 @@ def search_calls(out: View, v: View, row: View, key: str, right: bool) -> list[C
 
 
 def distinct_call(call: Call) -> Call:
-    """A block for the one task of `cgraph.kernels.sort.calls.unique_calls`."""
+    """Replace the one task of `cgraph.kernels.sort.calls.unique_calls` by one block."""
     return replace(call, kernel=replace(call.kernel, family=DISTINCT.family))

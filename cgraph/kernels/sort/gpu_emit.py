@@ -1,8 +1,8 @@
-"""Sorting of rows in shared memory, a block of threads for each; longer ones in pieces, which are merged.
+"""Sorting of rows in shared memory, one block of threads per row; longer rows in pieces, which are merged.
 
-Bitonic sort (Batcher 1968) of items with their places: equal items are told apart by where they came from, so it is
-stable. What fills a row up to a power of two comes last. O(n log² n) comparisons. NaN comes last in either direction.
-Two pieces are merged by looking up, for each item, how many of the other piece come before it: O(log n) for a thread.
+Bitonic sort (Batcher 1968) of items with their indices; the index breaks ties, so the sort is stable. Padding up to a
+power of two comes last. O(n log² n) comparisons. NaN comes last in either direction. Two pieces are merged by looking
+up, for each item, how many of the other piece come before it: O(log n) for a thread.
 """
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
@@ -57,7 +57,7 @@ def rows(k: GpuBuilder, dtype: str, index: str, descending: bool, wants_values: 
 
 @block(ELEMENTS)
 def merge(k: GpuBuilder, dtype: str, index: str, descending: bool, wants_values: bool, rank: int) -> None:
-    """Of equal items, those of the first piece come first."""
+    """Merge two pieces; of equal items, those of the first piece come first."""
     a = k.args()
     with own_element(k, a, rank, "values", "places") as (at, (values, places)):
         row, i = k.digits(at, a.n)
@@ -113,7 +113,7 @@ def distinct(k: GpuBuilder, dtype: str) -> None:
 
 
 def before(k: GpuBuilder, x: list[Val], y: list[Val], n: Val, descending: bool) -> Val:
-    """Key and place `x` come before `y`; no two places are equal, and those from `n` on are nobody's."""
+    """Return True if key and index `x` come before `y`; no two indices are equal, and those from `n` on are padding."""
     (key, place), (other, its) = x, y
     real, other_is_real = place < n, its < n
     return (real & ~other_is_real) | (
@@ -122,6 +122,6 @@ def before(k: GpuBuilder, x: list[Val], y: list[Val], n: Val, descending: bool) 
 
 
 def wins(k: GpuBuilder, x: Val, y: Val, descending: bool) -> Val:
-    """The key `x` comes strictly before `y`."""
+    """Return True if the key `x` comes strictly before `y`."""
     less = x > y if descending else x < y
     return less | (k.is_nan(y) & ~k.is_nan(x)) if x.is_float else less

@@ -1,4 +1,4 @@
-"""Calls of a pointwise program whose result takes the place of an array that it reads around each element."""
+"""Calls of a pointwise program whose result replaces an array that it reads around each element."""
 
 from collections.abc import Sequence
 from math import prod
@@ -24,11 +24,11 @@ Ends = tuple[int, int, int | float | bool]
 
 
 class Sweep(Record):
-    """How an array is swept, row by row: a row is all that lies at one position of an axis, or a piece of the last one.
+    """The sweep of an array, row by row. A row is one position of an axis, or a piece of the last axis.
 
     Fields
         axis: the swept axis
-        up, down: rows before and behind that a row of the result reads
+        up, down: rows before and after that a row of the result reads
         batches, rows, lines, columns: positions outside the axis, along it, inside it, and along the last axis
         itemsize: of the result
     """
@@ -44,7 +44,7 @@ class Sweep(Record):
 
     @property
     def slots(self) -> int:
-        """New rows that a band keeps for a while."""
+        """New rows that a band buffers."""
         return self.up + self.down + 1
 
     @property
@@ -64,19 +64,20 @@ class Sweep(Record):
 
     @property
     def line_nbytes(self) -> int:
-        """Room for a line in a slot, wherever in a cache line it begins."""
+        """Bytes for a line in a slot, at any offset from a cache line."""
         return (-(-self.columns * self.itemsize // LINE) + 1) * LINE
 
     @property
     def nbytes(self) -> int:
-        """All slots."""
+        """Bytes of all slots."""
         return self.tasks * self.slots * self.lines * self.line_nbytes
 
 
 def sweep_of(shape: tuple[int, ...], itemsize: int, shifts: Sequence[Shift]) -> Sweep | None:
-    """The way to sweep a result of this shape, given how far the windows of its array lie from it along each axis.
+    """Return the sweep for a result of this shape; `shifts` are the offsets of the array's windows from it along each
+    axis.
 
-    None when nothing is shifted: elements can then be replaced one by one.
+    None if nothing is shifted: elements can then be replaced one by one.
     """
     moved = [axis for axis in range(len(shape)) if any(s[axis] for s in shifts)]
     if not moved or not prod(shape):
@@ -116,7 +117,7 @@ def stencil_calls(
 
 
 def arguments(s: Sweep, views: tuple[View, ...], slots: Pointer, ends: Ends) -> dict[str, Any]:
-    """The arguments of a call over these arrays."""
+    """Return the arguments of a call over these arrays."""
     last = len(views[0].shape) - 1
     in_pieces = s.axis == last
     rest = views[0].shape[last] - (s.rows - 1) * s.columns if in_pieces else s.columns

@@ -1,10 +1,10 @@
-"""A pointwise program that reads the neighbourhood of each element of an array, its result going into that very array.
+"""Pointwise programs over the neighbourhood of each element of an array, with the result in the same array.
 
-The array is swept along one axis: a *row* is all that lies at one position of it, one or more lines of columns. A new
-row is computed into a slot, and goes into the array when no row still to come reads the old one there. A task is a band
-of rows. Bands read each other's outermost rows, so the new ones stay in their slots until all bands are done, and
-`finish` puts them in place. A band has ``down + up + 1`` slots: the first hold the rows that the band before it reads,
-the others are taken in turns. So memory is read once, and what is written is in the cache already.
+The array is swept along one axis; a *row* is one position of it, one or more lines of columns. A new row is computed
+into a slot and copied into the array when no later row reads the old one. A task is a band of rows. Bands read each
+other's outermost rows, so those new rows stay in their slots until all bands are done, and `finish` copies them. A band
+has ``down + up + 1`` slots: the first ones for the rows that the previous band reads, the others used in rotation.
+Memory is therefore read once, and written lines are in the cache already.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ AHEAD = 1024  # bytes; so far ahead the front row is fetched
 
 
 def sweep(k: Builder, program: Program, ins: str, registers: int, inner_rank: int):
-    """The new rows of some bands; those that another band reads are left in the slots.
+    """Compute the new rows of some bands; those that another band reads stay in the slots.
 
     Parameters
-        ins: how a line of each operand is read, as in `pointwise`; the result's lines are contiguous
+        ins: access to a line of each operand, as in `pointwise`; the result's lines are contiguous
         registers: as in `pointwise`
         inner_rank: axes of the lines of a row
     """
@@ -44,7 +44,7 @@ def sweep(k: Builder, program: Program, ins: str, registers: int, inner_rank: in
 
 
 def finish(k: Builder, itemsize: int, inner_rank: int):
-    """The rows that `sweep` left in the slots go into the array, which is the only one here."""
+    """Copy the rows that `sweep` left in the slots into the array, the only one here."""
     bands = SweepBands(k, 1, inner_rank, itemsize)
     with bands.tasks() as band:
         middle = k.smaller(band.low + bands.down, band.high)
@@ -55,7 +55,7 @@ def finish(k: Builder, itemsize: int, inner_rank: int):
 
 
 class RowBand(Record):
-    """A task: rows ``low .. high``, the address of its slots, and where its rows begin in each array."""
+    """A task: rows ``low .. high``, the address of its slots, and the start of its rows in each array."""
 
     low: Val
     high: Val
@@ -64,7 +64,7 @@ class RowBand(Record):
 
 
 class SweepBands:
-    """The arguments of a call on `count` arrays, and the ways through memory that they describe."""
+    """The arguments of a call on `count` arrays, and the walks that they describe."""
 
     def __init__(self, k: Builder, count: int, inner_rank: int, itemsize: int) -> None:
         self.k, self.itemsize, self.args = k, itemsize, k.args()
@@ -76,7 +76,7 @@ class SweepBands:
 
     @contextmanager
     def tasks(self) -> Iterator[RowBand]:
-        """Each band of this call's tasks."""
+        """Yield each band of this call's tasks."""
         k, a = self.k, self.args
         first, last = k.tasks()
         with k.loop(first, last) as task:
@@ -106,7 +106,7 @@ class SweepBands:
             yield at, slot + line * self.args.line_nbytes + (at[-1] & (LINE - 1))
 
     def put(self, band: RowBand, i: Val) -> None:
-        """Row `i` from its slot into the array, with the border before and behind each line."""
+        """Copy row `i` from its slot into the array, with the border before and after each line."""
         k, a, dtype = self.k, self.args, f"u{self.itemsize}"
         columns, border = self.columns(i), k.pointer(a.border, dtype).load()
         with self.lines(band, i) as (at, slot):
@@ -119,7 +119,7 @@ class SweepBands:
 
 
 def copy_line(k: Builder, out: Ptr, x: Ptr, nbytes: Val) -> None:
-    """Copy bytes that lie alike in their cache lines: aligned vectors, and one across each end that overlaps them."""
+    """Copy bytes of equal alignment: aligned vectors, and an overlapping one at each end."""
     width = k.target.lanes_of("u1")
     with k.if_else(nbytes < width) as (short, long):
         with short:

@@ -5,7 +5,7 @@ from cgraph.kernels.walk.signature import Count, axes, streams
 
 
 def arguments(arrays: Count) -> Args:
-    """Those of both families, for as many arrays as `arrays` says, the one that is written last."""
+    """Return the arguments of both families for `arrays` arrays, the written one last."""
     return {
         # bands along the swept axis, of `each` of its `rows`; rows read above and below
         "bands": "i8", "each": "i8", "rows": "i8", "up": "i8", "down": "i8",

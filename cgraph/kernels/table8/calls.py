@@ -1,4 +1,4 @@
-"""Calls that look bytes up in a table."""
+"""Calls that look up bytes in a table."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Bytes for bytes by a table of 256."""
+"""Lookup of bytes in a table of 256."""
 
 from collections.abc import Sequence
 
@@ -33,6 +33,6 @@ def look_up(k: Builder, near: bool) -> None:
 
 
 def pick(k: Builder, parts: Sequence[Val], x: Val) -> Val:
-    """Bytes of a table in four vectors: seven bits of `x` choose among two of them."""
+    """Look up bytes of a table in four vectors: seven bits of `x` select among two of them."""
     low, high = (x86_instruction(k, "avx512.vpermi2var.qi.512", "u1", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
     return k.select(x < 128, low, high)

@@ -1,4 +1,4 @@
-"""How many threads work at one result, and tables of axes for them."""
+"""The number of threads for each result, and tables of axes for them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,18 +12,18 @@ MOST_ELEMENTS = 1 << 31  # positions are 32-bit numbers
 
 
 def fits(*views: View) -> bool:
-    """Teams can walk these views."""
+    """Return True if teams can walk these views."""
     return all(v.size < MOST_ELEMENTS and len(extents(v)) <= MOST_RANK for v in views)
 
 
 def extents(view: View) -> tuple[int, ...]:
-    """Without the axes of one element in front; one axis at least."""
+    """Return the shape without leading axes of one element; at least one axis."""
     first = next((i for i, n in enumerate(view.shape[:-1]) if n != 1), len(view.shape) - 1)
     return view.shape[first:]
 
 
 def table(views: Sequence[View]) -> list[int]:
-    """Axes fastest first: the extent, then the stride of each view."""
+    """Return the axes, fastest first: the extent, then the stride of each view."""
     rank = len(extents(views[0]))
     shape, strides = views[0].shape[-rank:], [v.strides[-rank:] for v in views]
     return [x for a in range(rank - 1, -1, -1) for x in (shape[a], *(s[a] for s in strides))]
@@ -40,12 +40,12 @@ def team_of(length: int, results: int, across: bool) -> tuple[int, bool]:
 
 
 def lies_along(view: View) -> bool:
-    """Elements of the last axis lie side by side."""
+    """Return True if elements of the last axis are contiguous."""
     return view.strides[-1] == view.itemsize
 
 
 def element_call(family: Signature, params: tuple[Param, ...], arrays: dict[str, View], **more: Any) -> Call:
-    """A thread for each position of the arrays, views of one shape that `fits`; `more`: the family's own arguments."""
+    """Return a call with a thread for each position of the arrays, views of one shape that `fits`."""
     views = tuple(arrays.values())
     count, places = views[0].size, {name: v.at for name, v in arrays.items()}
     params = (*params, len(extents(views[0])))

@@ -1,7 +1,7 @@
-"""Threads of a block that work at one result together, and where elements lie.
+"""Threads of a block that compute one result together, and offsets of elements.
 
-The threads of a team are neighbours, at neighbouring elements of what is reduced; or, where that would be far apart in
-memory, neighbours belong to different teams, at neighbouring results. Their parts are joined two by two in shared
+The threads of a team are neighbours, at neighbouring elements of the reduced axes. If those lie far apart in memory,
+neighbours belong to different teams instead, at neighbouring results. Their parts are combined pairwise in shared
 memory, always in the same order.
 """
 
@@ -16,7 +16,7 @@ from cgraph.kernels.team.gpu_signature import THREADS
 
 
 class BlockTeam:
-    """Where a thread stands.
+    """The position of a thread in its team.
 
     Fields
         size: threads of a team
@@ -32,7 +32,7 @@ class BlockTeam:
         self.first, self.step = (self.number, self.teams) if across else (self.number * size, 1)
 
     def joined(self, state: State, join: Callable[[State, State], State]) -> State:
-        """The states of all threads of a team as one, known to each of them; all threads of the block call this."""
+        """Combine the states of all threads of a team, for each of them; all threads of the block call this."""
         k = self.k
         rooms = [k.shared("u1" if x.dtype == "b1" else x.dtype, THREADS).as_dtype(x.dtype) for x in state]
         own = self.first + self.lane * self.step
@@ -52,7 +52,7 @@ class BlockTeam:
     def reduced(
         self, reduction: Accumulator, low: Val | int, high: Val, value: Callable[[Val], tuple[Val, Val | None]]
     ) -> State:
-        """The reduction of ``value(position)``, an element and its index, over ``low .. high``."""
+        """Return the reduction of ``value(position)``, an element and its index, over ``low .. high``."""
         k = self.k
         state, total = ([k.slot(x) for x in start(0)] for start in (reduction.start, reduction.total_start))
         with k.loop(self.lane + low, high, self.size * CHAIN) as first:
@@ -64,7 +64,7 @@ class BlockTeam:
 
 
 def offsets(k: GpuBuilder, axes: Ptr, rank: int, arrays: int, position: Val) -> list[Val]:
-    """Bytes to a flat position in each of `arrays`; `axes` as in `cgraph.kernels.walk.emit`, positions below 2**31."""
+    """Return the byte offset of a flat position (below 2**31) in each array; `axes`: see `cgraph.kernels.walk.emit`."""
     rest, sums = k.cast(position, "u4"), [k.const(0, "i8")] * arrays
     for axis in range(rank):
         entry = axes + axis * (arrays + 1)
@@ -77,14 +77,17 @@ def offsets(k: GpuBuilder, axes: Ptr, rank: int, arrays: int, position: Val) -> 
 
 @contextmanager
 def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> Iterator[tuple[Val, list[Val]]]:
-    """This thread's position, and its address in each of these arrays; nothing beyond the last position."""
+    """Yield this thread's position, and its address in each array; skip threads beyond the last position."""
     at = k.task()
     with k.if_(at < a.count):
         yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]
 
 
 def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: MutableValue, join: Callable[[Val, Val], Val]) -> Val:
-    """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
+    """Replace each thread's `prefix` by the combination of all threads up to it; return that of all.
+
+    A barrier must follow before the next call.
+    """
     lane, (now, next_), step = k.thread(), rooms, 1
     while step < THREADS:
         now.store(prefix.value, lane)
@@ -98,7 +101,7 @@ def scan_block(k: GpuBuilder, rooms: list[Ptr], prefix: MutableValue, join: Call
 
 
 def compact(k: GpuBuilder, n: Val, is_member: Callable[[Val], Val], put: Callable[[Val, Val], None]) -> Val:
-    """``put(i, number)`` for each `i` below `n` that is wanted, `number` of them before it; how many. By one block."""
+    """Call ``put(i, number)`` for each `i` below `n` that `is_member`, in order; return their number. By one block."""
     lane, rooms, total = k.thread(), [k.shared("i4", THREADS) for _ in range(2)], k.slot(0, "i8")
     with k.loop(0, n, THREADS) as first:
         at = first + lane

@@ -1,4 +1,4 @@
-"""Teams of threads: how many of a block's threads work at one result together; and elements, a thread for each."""
+"""Teams of threads that compute one result together, and kernels with one element per thread."""
 
 from cgraph.kernels.signature import Args
 from cgraph.kernels.walk.signature import axes
@@ -11,6 +11,6 @@ ELEMENTS = 128  # threads of a block whose threads have an element each
 
 
 def elements(*arrays: str, **more: str) -> Args:
-    """What a kernel reads whose threads have one of `count` positions each; the param `rank` is these arrays'."""
+    """Return the arguments of a kernel whose threads have one of `count` positions each; `rank` is a param."""
     places = dict.fromkeys(arrays, "address")
     return {"count": "i8", **places, **more, "axes": axes("rank", lambda _: len(arrays))}

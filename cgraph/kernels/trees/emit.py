@@ -13,7 +13,7 @@ SIDE_BY_SIDE = 8
 
 
 def leaves(k: Builder, dtype: str, plain: bool) -> None:
-    """The leaf that each tree sends each row to. Task: `block` rows."""
+    """Find the leaf of each row in each tree. Task: `block` rows."""
     a = k.args()
     first, last = k.tasks()
     begin, end = first * a.block, k.smaller(last * a.block, a.n)
@@ -26,7 +26,7 @@ def leaves(k: Builder, dtype: str, plain: bool) -> None:
 
 
 def walk(k: Builder, a: SimpleNamespace, tree: Val, rows: list[Val], plain: bool) -> None:
-    """Some rows from the root of a tree to its leaves; a row at its leaf stays while others go on."""
+    """Walk some rows from the root of a tree to its leaves; a row at its leaf waits for the others."""
     xs = [a.x + row * a.columns for row in rows]
     root = a.roots.load(tree)
     nodes = [k.slot(root) for _ in rows]
@@ -40,7 +40,7 @@ def walk(k: Builder, a: SimpleNamespace, tree: Val, rows: list[Val], plain: bool
 
 
 def step(k: Builder, a: SimpleNamespace, number: Val, node: MutableValue, feature: MutableValue, plain: bool) -> None:
-    """One row to the next node, unless it is at a leaf."""
+    """Move one row to the next node, unless it is at a leaf."""
     at, threshold = node.value, a.thresholds.load(node.value)
     is_below = number <= threshold
     if not plain:

@@ -1,9 +1,9 @@
-"""Users' Python functions: typed by Numba, then compiled with everything else, for processors and GPUs alike.
+"""Users' Python functions: typed by Numba, then compiled with all other kernels, for CPUs and GPUs alike.
 
-Numba's LLVM text of a function without exceptions is plain arithmetic. What is x86's is taken off it, and it is linked
-to a kernel that calls it. Its mathematics become this project's own functions, which GPUs have and which LLVM makes
-vectors of; only in a function that goes through arrays on a processor, where there are no vectors to make, they are
-the C library's, as in Numba alone. Whatever refers to Python or to Numba's run time is refused by name.
+Numba's LLVM text of a function without exceptions is plain arithmetic. Its x86 attributes are removed, and it is linked
+to a kernel that calls it. Its mathematics become this project's own functions, which run on GPUs and which LLVM
+vectorises; only a function over whole arrays on a CPU, which has no vectors, uses the C library, as Numba alone does.
+References to Python or to Numba's run time are refused by name.
 """
 
 import re
@@ -49,9 +49,10 @@ REFUSED = {  # by what stands in a function's text
 
 
 def each(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ins: str, outs: str) -> None:
-    """One number at a time; no element is written before it is read. Task: some rows, one block of columns.
+    """Call the function for one number at a time; every element is read before it is written.
 
-    What computes no more than a few comparisons waits for memory, whose cache lines long vectors would straddle.
+    Task: some rows, one block of columns. A function of only a few comparisons waits for memory, where long vectors
+    would straddle cache lines.
     """
     a = k.args()
     compiled = NumbaFunction(k, function, [number_type(d) for d in dtypes[:-1]], own=True)
@@ -81,23 +82,23 @@ def each(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ins: str, 
 
 
 def element(k: Builder, row: Val, stride: Val, column: Val, dtype: str, access: str) -> Ptr:
-    """One column of a row: they follow one another (``v``), are all the same one (``s``) or lie apart (``g``)."""
+    """Return one column of a row: contiguous (``v``), one value for all (``s``) or strided (``g``)."""
     if access == "v":
         return k.pointer(row, dtype) + column
     return k.pointer(row, dtype) if access == "s" else k.pointer(row + column * stride, dtype)
 
 
 def scopes(k: Builder) -> ir.MDValue:
-    """A scope that says: a store cannot change what a later round of the loop reads.
+    """Return an alias scope: a store cannot change what a later iteration of the loop reads.
 
-    True of an output in an operand's very bytes too, since each element is read, then written, and never again.
+    This holds for an output in an operand's own bytes too, since each element is read, then written, and never again.
     """
     domain = k.module.add_metadata(["operands"])
     return k.module.add_metadata([k.module.add_metadata(["elements", domain])])
 
 
 def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tuple[int, ...]) -> None:
-    """The function itself goes through arrays, of which it writes the first alone. Task: a call of it."""
+    """Call the function on whole arrays, of which it writes only the first. Task: one call."""
     a = k.args()
     kinds = [argument_type(d, rank, is_result=i == 0) for i, (d, rank) in enumerate(zip(dtypes, ranks))]
     compiled = NumbaFunction(k, function, [types.int64, *kinds], own=k.target.is_gpu)
@@ -112,18 +113,18 @@ def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tu
 
 
 def argument_type(dtype: str, rank: int, is_result: bool) -> types.Type:
-    """Numba's type of an array; of an operand of no axes, which is given as a number."""
+    """Return Numba's type of an array, or of the number that an operand without axes is passed as."""
     kind = number_type(dtype)
     return types.Array(kind, rank, "C", readonly=not is_result) if rank or is_result else kind
 
 
 def number_at(at: Ptr) -> ir.Value:
-    """The number at an address, as Numba's functions take it."""
+    """Return the number at an address, as Numba's functions take it."""
     return at.as_dtype("u1" if at.dtype == "b1" else at.dtype).load().v
 
 
 def array_words(k: Builder, at: Ptr, extents: Sequence[Val]) -> list[ir.Value]:
-    """An array as Numba's functions take it: two owners, elements, their bytes, the address, axes, strides in bytes."""
+    """Return an array as Numba's functions take it: owners, elements, itemsize, address, shape, strides in bytes."""
     nothing, nbytes = ir.Constant(POINTER, None), k.const(int(at.dtype[1:]), "i8")
     strides, step = [], nbytes
     for n in reversed(extents):
@@ -141,8 +142,10 @@ def array_words(k: Builder, at: Ptr, extents: Sequence[Val]) -> list[ir.Value]:
 
 
 def load_arrays_alone() -> None:
-    """What Numba knows of arrays, once. It asks whether SciPy is there by loading its linear algebra, which takes a
-    sixth of the time of a process's first kernel; here it is asked for when a function needs it.
+    """Load Numba's array functions once, without SciPy's linear algebra.
+
+    Numba imports SciPy to check that it is installed, which takes a sixth of the time of a process's first kernel. Here
+    it is imported only if a function needs it.
     """
     if ARRAYS in sys.modules:
         return
@@ -156,7 +159,7 @@ def load_arrays_alone() -> None:
 
 
 def require_scipy() -> None:
-    """ImportError where SciPy is not installed."""
+    """Raise ImportError if SciPy is not installed."""
     if find_spec("scipy") is None:
         raise ImportError("SciPy is not installed: pip install scipy")
 
@@ -164,7 +167,7 @@ def require_scipy() -> None:
 class NumbaFunction:
     """A function that Numba has compiled for arguments of some types, linked to the kernel under construction.
 
-    Call it with values in its arguments' places; `result` is then what it has returned.
+    Call it with the values of its arguments; `result` is then its return value.
     """
 
     def __init__(self, k: Builder, function: UserFunction, arguments: Sequence[types.Type], own: bool) -> None:
@@ -198,7 +201,7 @@ class NumbaFunction:
         self.k.b.call(called, [self.room.v, self.room.v, *values])
 
     def result(self) -> Val:
-        """The number that it has returned. NoKernelError where it returns none."""
+        """Return the number that it returned. NoKernelError if it returns none."""
         if not isinstance(self.returns, types.Integer | types.Float | types.Boolean):
             raise NoKernelError(
                 f"{self.refused} returns {self.returns}, which is not a number. Return an integer, a float or a bool"
@@ -212,13 +215,13 @@ def number_type(dtype: str) -> types.Type:
 
 
 def strip_target(text: str) -> str:
-    """Numba's text without the machine it was made for."""
+    """Return Numba's text without its target machine."""
     text = re.sub(r"^(target datalayout|target triple).*$", "", text, flags=re.M)
     return re.sub(r"^attributes (#\d+) = \{.*?\}$", r"attributes \1 = { nounwind }", text, flags=re.M)
 
 
 def with_calls_of_fmod(text: str) -> str:
-    """The text with a function in the place of LLVM's instruction, which a GPU computes wrongly."""
+    """Return the text with calls instead of LLVM's frem, which GPUs compute wrongly."""
 
     def call(m: re.Match) -> str:
         kind = f"<{m[1]} x {m[2]}>" if m[1] else m[2]
@@ -232,7 +235,7 @@ def own_name(name: str, dtype: str, lanes: str | None) -> str:
 
 
 def own_mathematics(k: Builder, text: str) -> str:
-    """The text with its mathematical functions under names of ours, which are added to the kernel's module."""
+    """Return the text with this project's mathematical functions, which are added to the kernel's module."""
 
     def own(m: re.Match) -> str:
         name, dtype = m[1] or m[4], CODES[m[3] if m[1] else m[5]]
@@ -256,7 +259,7 @@ def declaration(symbol: str, dtype: str, lanes: str, count: int) -> str:
 
 
 def define(k: Builder, symbol: str, name: str, dtype: str, lanes: int) -> None:
-    """One of our functions in the kernel's module."""
+    """Add one of this project's functions to the kernel's module."""
     kind = vector_type(dtype, lanes)
     function = ir.Function(k.module, ir.FunctionType(kind, [kind] * (2 if name in OF_TWO else 1)), symbol)
     inner = type(k)(k.module, function, k.kernel, k.target)

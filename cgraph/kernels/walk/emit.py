@@ -1,4 +1,4 @@
-"""Walking arrays of any rank: the flat position of a row becomes one byte offset per operand.
+"""Walks over arrays of any rank: the flat position of a row becomes one byte offset per operand.
 
 The axes of a walk are a table of integers: for each axis, fastest first, its extent and then each operand's stride in
 bytes. Divisions are done once for a run of rows along the first axis, never for each element.
@@ -30,9 +30,9 @@ def walk_groups(
     group: int,
     body: Callable[[Val, list[list[Val]]], None],
 ) -> None:
-    """`walk` with several positions at a time where they follow one another along the fastest axis.
+    """`walk` with several positions at a time if they are contiguous along the fastest axis.
 
-    ``body(row, offsets)`` has the offsets of one position, or of `group` of them; it is emitted twice.
+    ``body(row, offsets)`` gets the offsets of one position, or of `group` of them; it is emitted twice.
     """
     with each_run(k, axes, rank, operands, low, high) as (start, count, offsets, steps):
         whole = count // group * group
@@ -46,7 +46,7 @@ def walk_groups(
 def each_run(
     k: Builder, axes: Ptr, rank: Val, operands: int, low: Val, high: Val
 ) -> Iterator[tuple[Val, Val, list[Val], list[Val]]]:
-    """The runs of positions along the fastest axis: the first, how many, its offsets, and what each adds to them."""
+    """Yield the runs of positions along the fastest axis: the first, the count, its offsets, and their steps."""
     row, extent = k.slot(low), axes.load(0)
     steps = [axes.load(1 + i) for i in range(operands)]
     with k.loop_while() as w:
@@ -59,7 +59,7 @@ def each_run(
 
 
 def offsets_of(k: Builder, axes: Ptr, rank: Val, operands: int, row: Val) -> list[Val]:
-    """Byte offset of each operand at the flat position `row`."""
+    """Return the byte offset of each operand at the flat position `row`."""
     rest = k.slot(row)
     offsets = [k.slot(0, "i8") for _ in range(operands)]
     with k.loop(0, rank) as axis:
@@ -73,7 +73,7 @@ def offsets_of(k: Builder, axes: Ptr, rank: Val, operands: int, row: Val) -> lis
 
 
 def load_strided(k: Builder, at: Ptr, stride: Val, lanes: int) -> Val:
-    """`lanes` elements, `stride` bytes apart."""
+    """Load `lanes` elements, `stride` bytes apart."""
     if not lanes:
         return at.load()
     raw = at.as_dtype("u1") if at.dtype == "b1" else at
@@ -86,6 +86,6 @@ def load_strided(k: Builder, at: Ptr, stride: Val, lanes: int) -> Val:
 
 
 def store_strided(k: Builder, at: Ptr, stride: Val, value: Val) -> None:
-    """The lanes of `value`, `stride` bytes apart."""
+    """Store the lanes of `value`, `stride` bytes apart."""
     for i in range(value.lanes):
         at.plus_bytes(stride * i).store(k.lane(value, i))

@@ -1,4 +1,4 @@
-"""Arguments that families share which go through arrays of any rank."""
+"""Arguments shared by families that walk arrays of any rank."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -9,28 +9,29 @@ Count = Callable[[SimpleNamespace], int]
 
 
 def axes(rank: str, arrays: Count) -> Words:
-    """The axes of a walk, fastest first: the extent, then the bytes from one position to the next in each array.
+    """Return the axes of a walk, fastest first: the extent, then the bytes per position in each array.
 
-    `rank`: the argument or param that says how many they are.
+    `rank` names the argument or param with their number.
     """
     return Words(("i8",), lambda values: getattr(values, rank) * (arrays(values) + 1))
 
 
 def streams(arrays: Count) -> Words:
-    """Arrays that are read or written along a row: address, and bytes from one column to the next."""
+    """Return arrays that are read or written along a row: address, and bytes from one column to the next."""
     return Words(("address", "i8"), arrays)
 
 
 def operands_and_outputs(values: SimpleNamespace) -> int:
-    """As many arrays as the params `ins` and `outs` have entries."""
+    """Return the number of entries of the params `ins` and `outs`."""
     return len(values.ins) + len(values.outs)
 
 
 def run(family: str, params: tuple[str, ...], arrays: tuple[str, ...], **more: str) -> Signature:
-    """What an emitter that uses `each_run` reads: rows of columns cut into tasks, then arguments of its own.
+    """Return the signature of an emitter that uses `each_run`: rows of columns divided into tasks, then its own
+    arguments.
 
-    A task is at most `each` rows and one of `blocks` blocks of columns, `block` columns each; the last one takes what
-    is left over. A step is the bytes from one column to the next.
+    A task is at most `each` rows and one of `blocks` blocks of `block` columns; the last block has the remaining
+    columns. A step is the bytes from one column to the next.
     """
     places = dict.fromkeys(arrays, "u1*") | {"columns": "i8"} | {f"{name}_step": "i8" for name in arrays}
     cut = dict.fromkeys(("block", "blocks", "each", "rows"), "i8")

@@ -1,4 +1,4 @@
-"""Calls of pools, their gradient, depthwise convolution and resizing in blocks of threads."""
+"""Calls of pooling, its gradient, depthwise convolution and resizing in blocks of a GPU's threads."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from cgraph.kernels.window.gpu_signature import DEPTHWISE, INDICES, LINEAR, NEAR
 
 
 def result(to: Planes) -> dict[str, int | Pointer]:
-    """The arguments that say where pixels go."""
+    """Return the arguments that describe the result."""
     return {
         "out": to.at, "o_image": to.image, "o_plane": to.plane, "o_row": to.row, "o_column": to.column,
         "rows": to.rows, "columns": to.columns, "planes": to.count, "count": pixels(to),
@@ -30,7 +30,7 @@ def pixels(to: Planes) -> int:
 def pool_calls(
     dtype: str, to: Planes, source: Planes, window: Window, kind: str, tables: list[np.ndarray]
 ) -> KernelCalls | None:
-    """As `cgraph.kernels.pool.calls.pool_calls`, with its tables; None for more pixels than threads can count."""
+    """As `cgraph.kernels.pool.calls.pool_calls`, with its tables; None if there are too many pixels for threads."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
     call = POOL.call(
@@ -46,7 +46,7 @@ def pool_calls(
 def place_calls(
     dtype: str, to: Planes, source: Planes, window: Window, tables: tuple[np.ndarray, np.ndarray]
 ) -> KernelCalls | None:
-    """As `pool_indices.place_calls`, with its tables; None for more pixels than threads can count."""
+    """As `pool_indices.place_calls`, with its tables; None if there are too many pixels for threads."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
     call = INDICES.call(
@@ -60,7 +60,7 @@ def place_calls(
 
 
 def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Window) -> KernelCalls | None:
-    """``to`` = the elements `g` added up at their places; None for more pixels than threads can count."""
+    """``to`` = the elements `g` summed at their indices; None if there are too many pixels for threads."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
     (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation
@@ -77,7 +77,7 @@ def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Wind
 def resize_calls(
     dtype: str, to: Planes, source: Planes, tables: tuple[np.ndarray, np.ndarray], weights: Sequence[np.ndarray]
 ) -> KernelCalls | None:
-    """As `cgraph.kernels.resize.calls.resize_calls`; None for more pixels than threads can count."""
+    """As `cgraph.kernels.resize.calls.resize_calls`; None if there are too many pixels for threads."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
     call = (LINEAR if weights else NEAREST).call(
@@ -97,7 +97,7 @@ def depthwise_calls(
     bias: Pointer | None,
     activation: BoundedActivation,
 ) -> KernelCalls | None:
-    """As `cgraph.kernels.depthwise.calls.depthwise_calls`; None for more pixels than threads can count."""
+    """As `cgraph.kernels.depthwise.calls.depthwise_calls`; None if there are too many pixels for threads."""
     to, window = planes_of(out), shape.window
     if pixels(to) >= MOST_ELEMENTS:
         return None

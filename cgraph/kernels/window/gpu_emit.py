@@ -1,4 +1,4 @@
-"""Pools, their gradient, depthwise convolution and resizing: a pixel of the result for each thread."""
+"""Pooling, its gradient, depthwise convolution and resizing: one pixel of the result per thread."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ def indices(k: GpuBuilder, dtype: str) -> None:
 
 @block(THREADS)
 def spread(k: GpuBuilder, dtype: str) -> None:
-    """Windows in their order: those with the last of their taps at the pixel come first."""
+    """Add windows in order: those with the last of their taps at the pixel come first."""
     a = k.args()
     with own_pixel(k, a) as (image, plane, row, column, out):
         p, g = a.p + (image * a.p_image + plane * a.p_plane), a.g + (image * a.g_image + plane * a.g_plane)
@@ -72,7 +72,7 @@ def spread(k: GpuBuilder, dtype: str) -> None:
 
 
 def window_at(first: Val, step: Val, count: Val) -> tuple[Val, Val]:
-    """The number of the window whose first tap lies at `first`, and whether there is one; of `count`, `step` apart."""
+    """Return the number of the window whose first tap lies at `first`, and whether it exists."""
     k = first.k
     start = k.larger(first, 0)
     number = k.cast(k.cast(start, "u4") // k.cast(step, "u4"), "i8")
@@ -100,7 +100,7 @@ def linear(k: GpuBuilder, dtype: str) -> None:
 
 
 def own_window(a: SimpleNamespace, image: Val, plane: Val, row: Val, column: Val) -> tuple[list[Val], list[Val], Ptr]:
-    """Down and across: first tap, last tap (excluded), divisor, elements to the first one; and where that lies."""
+    """Return per axis first tap, last tap (excluded), divisor and offset of the first tap; and its address."""
     tables = (a.row_table, row), (a.column_table, column)
     r, s = ([(table + place * 4).load(i) for i in range(4)] for table, place in tables)
     return r, s, a.x + (image * a.x_image + plane * a.x_plane + r[3] + s[3])
@@ -108,7 +108,7 @@ def own_window(a: SimpleNamespace, image: Val, plane: Val, row: Val, column: Val
 
 @contextmanager
 def own_pixel(k: GpuBuilder, a: SimpleNamespace) -> Iterator[tuple[Val, Val, Val, Val, Ptr]]:
-    """Image, plane, row and column of this thread's pixel, and where it goes; nothing beyond the last one."""
+    """Yield image, plane, row and column of this thread's pixel, and its address; skip threads without a pixel."""
     with k.if_(k.task() < a.count):
         image, plane, row, column = k.digits(k.task(), a.planes, a.rows, a.columns)
         out = a.out + (image * a.o_image + plane * a.o_plane + row * a.o_row + column * a.o_column)

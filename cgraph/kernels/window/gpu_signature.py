@@ -1,4 +1,4 @@
-"""Pools, their gradient, depthwise convolution and resizing in blocks of threads; strides in elements."""
+"""Pooling, its gradient, depthwise convolution and resizing in blocks of threads; strides in elements."""
 
 from cgraph.kernels.activation.signature import ACTIVATION
 from cgraph.kernels.signature import Args, Signature

@@ -1,7 +1,7 @@
-"""Calls of Winograd convolution F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3), and the rule that chooses one for a layer.
+"""Calls of Winograd convolution F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3).
 
-Three calls for each block of tiles: input transform, one product of matrices for each of the (m + 2)**2 points, output
-transform. A block is as many tiles as keep V and M near the L2 cache.
+Three calls for each block of tiles: input transform, one matrix product for each of the (m + 2)**2 points, output
+transform. A block has as many tiles as keep V and M near the L2 cache.
 """
 
 from functools import cached_property
@@ -34,7 +34,7 @@ class Winograd(Record):
     """A 3 x 3 convolution of stride 1 by tiles of m x m results.
 
     Fields
-        shape: the convolution; any padding, one group, in lanes
+        shape: the convolution; any padding, one group, channel-blocked
         n: images
         m: 2 or 4; 4 needs fewer multiplications, its float32 error is four times that of 2 (largest errors relative
             to the standard deviation of the result: direct 1e-6, m = 2 2.5e-6, m = 4 1e-5)
@@ -83,12 +83,12 @@ class Winograd(Record):
 
     @property
     def product(self) -> ConvShape:
-        """The product of matrices of one point, as a 1 x 1 convolution of a row of tiles."""
+        """The matrix product of one point, as a 1 x 1 convolution of a row of tiles."""
         return replace(self.shape, h=1, w=self.block, window=Window())
 
     @property
     def v_step(self) -> int:
-        """Elements from one point of V to the next: an odd number of cache lines, so that points do not collide."""
+        """Elements from one point of V to the next: an odd number of cache lines, to avoid cache conflicts."""
         return (self.in_blocks * self.block | 1) * self.shape.lanes
 
     @property

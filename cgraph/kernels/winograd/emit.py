@@ -1,9 +1,9 @@
-"""The transforms of Winograd convolution, 3 x 3 filters of stride 1, on images in lanes; vectors are pixels.
+"""The transforms of Winograd convolution, 3 x 3 filters of stride 1, on channel-blocked images; vectors are pixels.
 
     V[xi, block, tile] = BT d B      M[xi] = U[xi] V[xi] by `conv.tile`      out = activation(AT M A + bias + residual)
 
-Tiles of m x m results follow one another through rows and images; tiles that leave the image go by way of a copy on the
-stack, so the image needs no halo and no size is special.
+Tiles of m x m results follow one another through rows and images. Tiles that extend beyond the image go through a copy
+on the stack, so the image needs no halo and no size is special.
 """
 
 from types import SimpleNamespace
@@ -47,14 +47,14 @@ def input_transform(k: Builder, dtype: str, m: int) -> None:
 
 
 def tile_place(a: SimpleNamespace, t: Val, m: int) -> tuple[Val, Val, Val]:
-    """Image, first row and first column of a tile."""
+    """Return image, first row and first column of a tile."""
     image, rest = divmod_of(a.first + t, a.per_image)
     row, column = divmod_of(rest, a.across)
     return image, row * m, column * m
 
 
 def copy_tile(k: Builder, a: SimpleNamespace, x: Ptr, row: Val, column: Val, copy: Ptr, n: int) -> None:
-    """The tile with zeros outside the image."""
+    """Copy the tile with zeros outside the image."""
     lanes = k.target.lanes_of(x.dtype)
     zero = k.const(0, x.dtype, lanes)
     with k.loop(0, n) as i, k.loop(0, n) as j:
@@ -95,7 +95,7 @@ def output_transform(k: Builder, dtype: str, m: int) -> None:
 
 
 def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, out: Ptr, m: int) -> None:
-    """A square of m x m results with residual and activation."""
+    """Store a square of m x m results with residual and activation."""
     lanes = sums[0].lanes
     each = [(i, j) for i in range(m) for j in range(m)]
     with change_if(k, a.residual != 0, sums) as s:
@@ -110,7 +110,9 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, o
 
 
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:
-    """``matrix @ xs`` with few operations: columns that differ in signs share a sum and a difference, so do rows."""
+    """Return ``matrix @ xs`` with few operations: columns that differ in signs share a sum and a difference; so do
+    rows.
+    """
     matrix, xs = pair_columns(matrix, xs)
     sums: list[Val] = []
     while len(sums) < len(matrix):
@@ -126,7 +128,7 @@ def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:
 
 
 def pair_columns(matrix: np.ndarray, xs: list[Val]) -> tuple[np.ndarray, list[Val]]:
-    """Neighbouring columns of equal size become those of the sum and the difference of their values."""
+    """Replace neighbouring columns of equal size by those of the sum and the difference of their values."""
     columns, values = list(matrix.T), list(xs)
     for j in range(len(columns) - 1):
         x, y = columns[j], columns[j + 1]
@@ -137,13 +139,13 @@ def pair_columns(matrix: np.ndarray, xs: list[Val]) -> tuple[np.ndarray, list[Va
 
 
 def are_twins(x: np.ndarray, y: np.ndarray) -> bool:
-    """Equal in size, with some signs equal and some not."""
+    """Return True if two rows are equal in size, with some signs equal and some not."""
     used = x != 0
     return np.array_equal(np.abs(x), np.abs(y)) and len(set(np.sign(x[used] * y[used]))) == 2
 
 
 def combine(k: Builder, row: np.ndarray, xs: list[Val]) -> Val:
-    """``sum of row[j] * xs[j]``; factors of 1 and -1 cost no multiplication."""
+    """Return ``sum of row[j] * xs[j]``; factors of 1 and -1 cost no multiplication."""
     terms = sorted(((c, x) for c, x in zip(row, xs) if c), key=lambda term: term[0] != 1)
     (factor, x), *rest = terms
     total = x if factor == 1 else -x if factor == -1 else x * float(factor)

@@ -1,9 +1,9 @@
-"""Which convolution a layer gets: direct, F(2 x 2, 3 x 3) or F(4 x 4, 3 x 3).
+"""The choice of a layer's convolution: direct, F(2 x 2, 3 x 3) or F(4 x 4, 3 x 3).
 
-The cheapest by a model of three terms: multiply-adds at the peak, values moved by the transforms, and bytes of filters
-read (F(4 x 4) reads four times those of a direct convolution, which is what counts for small images of many channels).
-The constants were fitted to layers of 16 to 512 channels on images of 4 to 112 pixels, one thread of an AVX-512 machine
-with a peak of 118 GF/s; ``python -m benchmarks.layers 3x3`` prints what they decide between.
+A cost model of three terms decides: multiply-adds at the peak rate, values moved by the transforms, and bytes of
+filters read (F(4 x 4) reads four times those of a direct convolution, which dominates for small images of many
+channels). The constants were fitted to layers of 16 to 512 channels on images of 4 to 112 pixels, one thread of an
+AVX-512 machine with a peak of 118 GF/s; ``python -m benchmarks.layers 3x3`` prints the times behind them.
 """
 
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -17,7 +17,7 @@ LEAST_GAIN = 0.85  # a tie goes to the more exact: each step towards larger tile
 
 
 def winograd_rule(shape: ConvShape, n: int) -> int:
-    """The tile size for `n` images: 0 (direct), 2 or 4. Always 0 where Winograd does not apply."""
+    """Return the tile size for `n` images: 0 (direct), 2 or 4. Always 0 where Winograd does not apply."""
     if not is_winograd(shape) or min(shape.result) == 0 or n == 0:
         return 0
     best, best_ns = 0, direct_ns(shape, n)
