@@ -1,4 +1,7 @@
-"""Mask R-CNN: boxes, classes and masks of the objects in a picture; training; a small network that ships trained."""
+"""Mask R-CNN: detection of boxes, classes and masks; training; and a small network that ships trained.
+
+This package is the library: networks, losses and detections. `tools` has data sets, synthetic images, films, drawing.
+"""
 
 from nn.models.mask_rcnn.config import Config, matterport_config, torchvision_config
 from nn.models.mask_rcnn.losses import Training

@@ -1,4 +1,4 @@
-"""Anchors: the boxes from which proposals are coded, for every pixel of every level of the pyramid."""
+"""Anchors: the reference boxes of proposals, for every pixel of every level of the pyramid."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from nn.models.mask_rcnn.config import Config
 
 
 def anchors(config: Config, maps: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-    """For each level float32 ``[rows * columns * ratios, 4]``, by rows, then columns, then ratios.
+    """Return the anchors of each level, float32 ``[rows * columns * ratios, 4]``, by rows, columns, ratios.
 
     Parameters
         maps: rows and columns of each level, the finest first
@@ -17,7 +17,7 @@ def anchors(config: Config, maps: Sequence[tuple[int, int]]) -> list[np.ndarray]
 
 
 def level(config: Config, side: float, shape: tuple[int, int]) -> np.ndarray:
-    """Those of one level: centres lie at whole strides, without half a pixel."""
+    """Return the anchors of one level; their centres are at multiples of the stride, without half a pixel."""
     root = np.sqrt(np.asarray(config.ratios))
     if config.is_torchvision:
         half = np.stack([side / root, side * root], 1) / 2

@@ -1,4 +1,4 @@
-"""The trunk of the large networks: a ResNet without its classifier."""
+"""The backbone of the large networks: a ResNet without its classifier."""
 
 from dataclasses import field
 
@@ -16,9 +16,9 @@ class ResNetTrunk(Layer):
     """Images ``[n, 3, h, w]`` to maps of 256, 512, 1024 and 2048 channels at strides 4, 8, 16 and 32.
 
     Fields
-        depths: blocks in each group
-        first_stride: as in Bottleneck, and the stem's pool has its padding at the end, as in Keras
-        eps, frozen: of the norms
+        depths: number of blocks in each group
+        first_stride: as in Bottleneck; the stem's pool then has its padding at the end, as in Keras
+        eps, frozen: as in BatchNorm
     """
 
     depths: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The 80 classes of COCO, as networks for it number them."""
+"""The 80 classes of COCO, in the numberings of torchvision and matterport."""
 
 NAMES = (
     "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
@@ -11,15 +11,15 @@ NAMES = (
     "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
 )  # fmt: skip
 UNUSED = (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
-"""Numbers of COCO's own list that have no objects: torchvision keeps them, matterport does not."""
+"""Numbers of COCO's own list without objects, which torchvision's numbering has and matterport's has not."""
 
 
 def in_a_row() -> tuple[str, ...]:
-    """81 names, the background first: matterport's."""
+    """Return matterport's 81 names, the background first."""
     return ("background", *NAMES)
 
 
 def with_gaps() -> tuple[str, ...]:
-    """91 names, the background first: torchvision's."""
+    """Return torchvision's 91 names, the background first."""
     rest = iter(NAMES)
     return ("background", *("unused" if i in UNUSED else next(rest) for i in range(1, 91)))

@@ -1,4 +1,4 @@
-"""From class scores and boxes of proposals to the objects of a picture."""
+"""Detections: class scores and coded boxes of proposals to the objects of a picture."""
 
 import numpy as np
 
@@ -8,19 +8,19 @@ from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.proposals import clip_boxes, has_sides, rows_at
 
 LEAST_SIDE = 1e-2
-"""Pixels; a smaller detection is none, by torchvision's rule."""
+"""Minimum side of a detection in pixels, by torchvision's rule."""
 
 
 def detections(
     config: Config, scores: Node, deltas: Node, proposals: Node, counts: Node, window: Node
 ) -> tuple[Node, Node, Node, Node]:
-    """Boxes ``[n, most, 4]``, scores and classes ``[n, most]``, zeros behind the last, and how many they are ``[n]``.
+    """Return boxes ``[n, most, 4]``, scores and classes ``[n, most]``, padded with zeros, and counts ``[n]``.
 
     Parameters
         scores: logits ``[n, m, classes]``
         deltas: coded boxes ``[n, m, classes, 4]``
-        proposals, counts: ``[n, m, 4]``, and how many of them are boxes ``[n]``
-        window: the picture's part of what the network sees ``[n, 4]``
+        proposals, counts: ``[n, m, 4]``, and how many of them are valid ``[n]``
+        window: the picture's part of the network's input ``[n, 4]``
     """
     n, m, classes = scores.shape
     probabilities = cg.softmax(scores, -1)

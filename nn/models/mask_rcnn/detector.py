@@ -1,4 +1,4 @@
-"""A compiled network that is asked for the objects of one picture after the other."""
+"""Finder: a compiled network that detects the objects of pictures, one after another."""
 
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,16 @@ from nn.models.mask_rcnn.pretrained_configs import from_file
 from nn.models.mask_rcnn.shapes import NAMES, mask_rcnn_shapes
 from nn.models.mask_rcnn.tools.drawing import draw_detections
 
-BANDS = 3136  # pixels; the large networks need a third less memory in bands of rows, and are as fast
+BANDS = 3136  # pixels; bands of rows save the large networks a third of the memory, at equal speed
 
 
 class Finder(Record, eq=False):
-    """Call it with a picture uint8 ``[rows, columns, 3]``: its objects, the likeliest first.
+    """A detector: call it with a picture uint8 ``[rows, columns, 3]`` for its objects, the most likely first.
 
     Fields
-        predict, config: the network, compiled, and its numbers
-        names: of its classes, the background first
-        least: the score that an object must have
+        predict, config: the compiled network and its Config
+        names: names of the classes, the background first
+        least: minimum score of an object
     """
 
     predict: Predictor
@@ -35,16 +35,17 @@ class Finder(Record, eq=False):
         return [one for one in find(self.predict, self.config, [picture])[0] if one.score >= self.least]
 
     def drawn(self, picture: np.ndarray, pixels: int = 512) -> tuple[Any, list[Detection]]:
-        """The picture as a Pillow image with its objects, small ones enlarged to about `pixels`, and the objects."""
+        """Return a Pillow image of the picture with its objects, enlarged to `pixels` if small, and the objects."""
         detections = self(picture)
         return draw_detections(picture, detections, self.names, max(1, pixels // min(picture.shape[:2]))), detections
 
 
 def finder(weights: Path | None = None, least: float = 0.6, **options: Any) -> Finder:
-    """A network with weights from outside, as `from_file` reads them, or the small one that ships.
+    """Return a Finder for a weight file, as `from_file` reads it, or for the small network that ships.
 
     Parameters
-        options: for ``cgraph.compile``; in bands of rows by default, wherever that makes the plan smaller
+        least: minimum score of an object
+        options: for ``cgraph.compile``; by default it computes in bands of rows where that makes the plan smaller
     """
     model, names = from_file(weights) if weights else (mask_rcnn_shapes(), NAMES)
     return Finder(compile_model(model, **({"bands": BANDS} | options)), model.config, names, least)

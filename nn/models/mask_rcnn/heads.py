@@ -1,4 +1,4 @@
-"""What reads the pyramid: logits and coded boxes of anchors, of proposals, and masks."""
+"""Heads on the pyramid: logits and coded boxes of anchors and of proposals, and masks."""
 
 from dataclasses import field
 
@@ -17,9 +17,9 @@ class AnchorHead(Layer):
 
     Fields
         inputs, width: channels of the level and of the 3×3 convolutions
-        ratios: anchors at a pixel
-        depth: 3×3 convolutions
-        numbers: the logits of all ratios, then their coded boxes: one convolution, which reads the widest map once
+        ratios: number of anchors per pixel
+        depth: number of 3×3 convolutions
+        numbers: one convolution for the logits and then the coded boxes of all ratios
     """
 
     inputs: int
@@ -65,17 +65,17 @@ class Hidden(Layer):
 
 
 def normal_of(kind: str, width: int) -> Layer | None:
-    """A norm by its name: ``none``, ``layer``, or ``batch`` as in Keras."""
+    """Return a norm by its name: ``none``, ``layer``, or ``batch`` as in Keras."""
     return {"none": None, "layer": LayerNorm(width), "batch": BatchNorm(width, 1e-3)}[kind]
 
 
 class BoxHead(Layer):
-    """What boxes see ``[k, c, cells, cells]`` to class logits ``[k, classes]`` and coded boxes ``[k, 4 * classes]``.
+    """Features of boxes ``[k, c, cells, cells]`` to class logits ``[k, classes]`` and coded boxes ``[k, 4 * classes]``.
 
     Fields
-        convs: channels of 3×3 convolutions with norms, which come first
-        hidden: widths of fully connected layers
-        norm: theirs, as in Hidden
+        convs: channels of the first layers, 3×3 convolutions with norms
+        hidden: widths of the fully connected layers
+        norm: norm of the fully connected layers, as in Hidden
     """
 
     inputs: int
@@ -107,13 +107,13 @@ class BoxHead(Layer):
 
 
 class MaskHead(Layer):
-    """What boxes see ``[k, c, cells, cells]`` to mask logits of every class ``[k, classes, 2 cells, 2 cells]``.
+    """Features of boxes ``[k, c, cells, cells]`` to mask logits of every class ``[k, classes, 2 cells, 2 cells]``.
 
     Fields
         convs: channels of the 3×3 convolutions
         up: channels of the transposed convolution
         normal: the convolutions have norms
-        eps: of these
+        eps: eps of these norms
     """
 
     inputs: int

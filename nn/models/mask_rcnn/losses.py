@@ -1,7 +1,7 @@
 """The five losses of Mask R-CNN, and the layer that trains with them.
 
-By torchvision's rule the losses of coordinates are sums over what is positive, over the size of the sample; by
-matterport's the mean over what is positive. The true masks are sampled as what boxes see is, twice a cell along each
+By torchvision's rule the losses of coordinates are sums over positives, divided by the size of the sample; by
+matterport's rule means over positives. True masks are sampled like the features of boxes, twice per cell along each
 axis, where torchvision takes a sample for every pixel.
 
 Source: Ren et al. 2015, arXiv:1506.01497, section 3.1.3; He et al. 2017, arXiv:1703.06870, section 3.
@@ -22,9 +22,9 @@ from nn.models.mask_rcnn.targets import mask_targets, match_boxes, sample_boxes
 
 PARTS = ("anchors", "anchor boxes", "classes", "boxes", "masks")
 NEGATIVES = 2
-"""Boxes of the background for each positive one, by matterport's rule."""
+"""Number of background boxes for each positive one, by matterport's rule."""
 UNIT = np.array([0, 0, 1, 1], np.float32)
-"""The box of a place without weight, so that no logarithm of nothing is taken."""
+"""The box of entries with weight 0, which avoids a logarithm of 0."""
 
 
 class Truth(NamedTuple):
@@ -39,10 +39,10 @@ class BoxSample(NamedTuple):
     """A random sample, positives first.
 
     Fields
-        places: among anchors or candidates
-        whose: the object of each
+        places: indices among anchors or candidates
+        whose: index of the object of each
         hit: which of them are positive
-        there: which of them count; all ``[n, size]``
+        there: which of them are valid; all ``[n, size]``
     """
 
     places: Node
@@ -52,16 +52,16 @@ class BoxSample(NamedTuple):
 
 
 class Training(Layer):
-    """The losses of a network, to be minimised: see `nn.training_step` with ``targets=0``.
+    """The losses of a network, for `nn.train` and `nn.training_step` with ``targets=0``.
 
     Operands
         image, window: as for `MaskRCNN`
-        boxes: of the objects ``[n, objects, 4]``
-        classes: theirs ``[n, objects]``, 0 where there is no object
-        owner: which object each pixel belongs to, from 1 on; 0 for none ``[n, h, w]``
+        boxes: boxes of the objects ``[n, objects, 4]``
+        classes: their classes ``[n, objects]``, 0 for no object
+        owner: number of the object of each pixel, from 1 on; 0 for none ``[n, h, w]``
     Fields
         model: the network
-        objects: how many a picture may have
+        objects: maximum number of objects in a picture
     Result
         the losses by the names in PARTS
     """
@@ -88,12 +88,12 @@ class Training(Layer):
 
 
 def total(parts: dict[str, Node]) -> dict[str, Node]:
-    """The loss of a `Training` layer: its parts, which are added up and reported one by one."""
+    """Return the loss of a `Training` layer: its parts, which are added up and reported one by one."""
     return parts
 
 
 def anchor_choice(config: Config, anchors: np.ndarray, truth: Truth, key: Node) -> BoxSample:
-    """A sample of anchors: half positive at most."""
+    """Return a sample of anchors, at most half of them positive."""
     overlaps = cg.box_iou(anchors[None], truth.boxes)
     whose, positive, negative = match_boxes(overlaps, truth.classes > 0, 0.3, 0.7, best_of_each=True)
     size = config.sampled_anchors
@@ -102,7 +102,7 @@ def anchor_choice(config: Config, anchors: np.ndarray, truth: Truth, key: Node) 
 
 
 def anchor_losses(config: Config, raw: Raw, truth: Truth, choice: BoxSample) -> tuple[Node, Node]:
-    """Of the logits and of the coded boxes of a sample of anchors."""
+    """Return the losses of logits and coded boxes of a sample of anchors."""
     scores = cg.take_along_axis(cg.concat(raw.scores, 1), choice.places, 1)
     deltas = rows(cg.concat(raw.deltas, 1), choice.places)
     own = cg.take(np.concatenate(raw.anchors), choice.places, 0)
@@ -113,7 +113,7 @@ def anchor_losses(config: Config, raw: Raw, truth: Truth, choice: BoxSample) -> 
 
 
 def candidates_of(config: Config, raw: Raw, window: Node, truth: Truth) -> tuple[Node, Node]:
-    """Proposals ``[n, m, 4]``, and by torchvision's rule the objects' own boxes, and which of them exist ``[n, m]``."""
+    """Return proposals ``[n, m, 4]``, by torchvision's rule with the objects' boxes, and which are valid ``[n, m]``."""
     scores, deltas = ([cg.stop_gradient(x) for x in levels] for levels in (raw.scores, raw.deltas))
     boxes, counts = proposals(config, scores, deltas, raw.anchors, window, training=True)
     there = cg.less(np.arange(boxes.shape[1]), cg.expand_dims(counts, 1))
@@ -123,7 +123,7 @@ def candidates_of(config: Config, raw: Raw, window: Node, truth: Truth) -> tuple
 
 
 def box_choice(config: Config, candidates: Node, there: Node, truth: Truth, key: Node) -> BoxSample:
-    """A sample of the candidates that exist."""
+    """Return a sample of the valid candidates."""
     overlaps = cg.box_iou(candidates, truth.boxes)
     whose, positive, negative = match_boxes(overlaps, truth.classes > 0, 0.5, 0.5, best_of_each=False)
     size, most = config.sampled_boxes, config.positive_boxes
@@ -137,7 +137,7 @@ def box_choice(config: Config, candidates: Node, there: Node, truth: Truth, key:
 def box_losses(
     model: MaskRCNN, raw: Raw, candidates: Node, truth: Truth, choice: BoxSample, mode: Mode
 ) -> tuple[Node, Node, Node]:
-    """Of class logits, coded boxes and masks of a sample of candidates ``[n, m, 4]``."""
+    """Return the losses of class logits, coded boxes and masks of a sample of candidates ``[n, m, 4]``."""
     config, (n, size) = model.config, choice.places.shape
     own = cg.where(cg.expand_dims(choice.there, 2), rows(candidates, choice.places), UNIT)
     kinds = cg.take_along_axis(truth.classes, choice.whose, 1) * cg.astype(choice.hit, "int64")
@@ -152,10 +152,10 @@ def box_losses(
 
 
 def mask_loss(model: MaskRCNN, raw: Raw, own: Node, kinds: Node, owner: Node, choice: BoxSample, mode: Mode) -> Node:
-    """Binary cross entropy of the mask of each positive box's own class: the mean over positives and pixels.
+    """Return the binary cross entropy of the mask of each positive box's class, the mean over positives and pixels.
 
     Parameters
-        own, kinds: boxes ``[n, size, 4]`` and their classes ``[n, size]``, of which the first may be positive
+        own, kinds: boxes ``[n, size, 4]`` and their classes ``[n, size]``, positives first
     """
     some = slice(None), slice(min(model.config.positive_boxes, own.shape[1]))
     own, kinds = own[some], kinds[some]
@@ -169,24 +169,24 @@ def mask_loss(model: MaskRCNN, raw: Raw, own: Node, kinds: Node, owner: Node, ch
 
 
 def rows(x: Node, places: Node) -> Node:
-    """Rows ``[n, size, 4]`` of ``[n, m, 4]``."""
+    """Return rows ``[n, size, 4]`` of ``[n, m, 4]``."""
     return cg.take_along_axis(x, cg.expand_dims(places, 2), 1)
 
 
 def mean(x: Node, there: Node) -> Node:
-    """Over what is there, 0 when nothing is."""
+    """Return the mean over valid elements, 0 when there are none."""
     weights = cg.astype(there, "float32")
     return cg.sum(x * weights) / cg.maximum(cg.sum(weights), 1.0)
 
 
 def coordinates(config: Config, deltas: Node, target_deltas: Node, choice: BoxSample) -> Node:
-    """Smooth L1 of coded boxes, which count where they are hit."""
+    """Return the smooth L1 loss of the coded boxes of positives."""
     loss = cg.sum(cg.where(cg.expand_dims(choice.hit, 2), smooth_l1(deltas - target_deltas, config.beta), 0.0))
     count = cg.sum(cg.astype(choice.there if config.is_torchvision else choice.hit, "float32"))
     return loss / cg.maximum(count if config.is_torchvision else 4.0 * count, 1.0)
 
 
 def smooth_l1(x: Node, beta: float) -> Node:
-    """``x**2 / (2 beta)`` up to `beta`, ``|x| - beta / 2`` beyond. Source: Girshick 2015, arXiv:1504.08083."""
+    """Return ``x**2 / (2 beta)`` up to `beta`, ``|x| - beta / 2`` beyond. Source: Girshick 2015, arXiv:1504.08083."""
     size = cg.abs(x)
     return cg.where(size < beta, size * size * (0.5 / beta), size - 0.5 * beta)

@@ -1,6 +1,6 @@
-"""From the names and shapes of torchvision's and matterport's weight files to the paths of the networks here.
+"""Conversion of torchvision's and matterport's weight files to the names and shapes of the networks here.
 
-Each function takes the arrays of a file by name and gives arrays by path, for `nn.set_values`.
+Each function takes the arrays of a file by name and returns arrays by path, for `nn.set_values`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,14 +19,14 @@ YXHW = [1, 0, 3, 2]
 
 
 class ArrayReader(Mapping[str, np.ndarray]):
-    """The arrays of a file; one that is not there is a FormatError, not a KeyError. Changes: notes what was asked."""
+    """The arrays of a file; a missing one raises FormatError, not KeyError. Changes: `read`, the names so far."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], what: str) -> None:
         self.arrays, self.what, self.read = arrays, what, set[str]()
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.arrays:
-            raise FormatError(f"the file has no {name}, which {self.what} has")
+            raise FormatError(f"the file has no {name}, which {self.what} has. Use the file of this network.")
         self.read.add(name)
         return self.arrays[name]
 
@@ -40,14 +40,16 @@ class ArrayReader(Mapping[str, np.ndarray]):
         return len(self.arrays)
 
     def check_all_read(self, optional: str) -> None:
-        """FormatError when an array was left over whose name does not end with `optional`."""
+        """Raise FormatError when an array was not read whose name does not end with `optional`."""
         left = sorted(name for name in self.arrays.keys() - self.read if not name.endswith(optional))
         if left:
-            raise FormatError(f"the file has {', '.join(left[:3])}, which {self.what} has not")
+            raise FormatError(
+                f"the file has {', '.join(left[:3])}, which {self.what} has not. Use the file of this network."
+            )
 
 
 def torchvision_arrays(arrays: Arrays, model: MaskRCNN) -> dict[str, np.ndarray]:
-    """Of torchvision's ``maskrcnn_resnet50_fpn``, with old or new names, or of its second version.
+    """Return arrays of torchvision's ``maskrcnn_resnet50_fpn``, with old or new names, or of its second version.
 
     Raises
         FormatError: the file lacks an array of this network, or has one that the network has not
@@ -82,21 +84,22 @@ def torchvision_arrays(arrays: Arrays, model: MaskRCNN) -> dict[str, np.ndarray]
 
 
 def add_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays with a prefix before their names."""
     return {prefix + name: x for name, x in arrays.items()}
 
 
 def plain(arrays: Arrays, here: str, there: str) -> dict[str, np.ndarray]:
-    """Weight and bias as they are."""
+    """Return weight and bias unchanged."""
     return {f"{here}.{kind}": arrays[f"{there}.{kind}"] for kind in KINDS}
 
 
 def matrix(arrays: Arrays, here: str, there: str) -> dict[str, np.ndarray]:
-    """A Linear, whose weight is transposed."""
+    """Return the arrays of a Linear, whose weight is transposed."""
     return {f"{here}.weight": arrays[f"{there}.weight"].T, f"{here}.bias": arrays[f"{there}.bias"]}
 
 
 def convolution(arrays: Arrays, here: str, there: str, old: str | None = None) -> dict[str, np.ndarray]:
-    """A convolution with a norm (``.0`` and ``.1``), with a bias (``.0``), or by its name in older files."""
+    """Return a convolution with a norm (``.0`` and ``.1``), with a bias (``.0``), or by its name in older files."""
     if f"{there}.1.running_mean" in arrays:
         return conv_norm(arrays, here, f"{there}.0", f"{there}.1")
     old = old or there
@@ -104,7 +107,7 @@ def convolution(arrays: Arrays, here: str, there: str, old: str | None = None) -
 
 
 def matterport_arrays(layers: Mapping[str, Mapping[str, np.ndarray]], model: MaskRCNN) -> dict[str, np.ndarray]:
-    """Of matterport's ``mask_rcnn_coco.h5``, given the weights of `cgraph.formats.keras_h5.read_keras`.
+    """Return arrays of matterport's ``mask_rcnn_coco.h5``, from the weights of `cgraph.formats.keras_h5.read_keras`.
 
     Raises
         FormatError: the file lacks an array of this network
@@ -139,7 +142,7 @@ def matterport_arrays(layers: Mapping[str, Mapping[str, np.ndarray]], model: Mas
 
 
 def anchor_arrays(arrays: Arrays) -> dict[str, np.ndarray]:
-    """One logit for two: that of an object less that of the background; coded boxes as x, y, w, h."""
+    """Return one logit for two: the object's minus the background's; and coded boxes as x, y, w, h."""
     kernel, bias = (arrays[f"rpn_model/rpn_class_raw/{name}"] for name in ("kernel", "bias"))
     deltas = arrays["rpn_model/rpn_bbox_pred/kernel"]
     numbers = np.concatenate([kernel[..., 1::2] - kernel[..., ::2], reorder_boxes(deltas)], -1)
@@ -148,24 +151,24 @@ def anchor_arrays(arrays: Arrays) -> dict[str, np.ndarray]:
 
 
 def reorder_boxes(x: np.ndarray) -> np.ndarray:
-    """Coded boxes along the last axis, y, x, h, w each, as x, y, w, h."""
+    """Return coded boxes along the last axis as x, y, w, h instead of y, x, h, w."""
     return x.reshape(*x.shape[:-1], -1, 4)[..., YXHW].reshape(x.shape)
 
 
 def keras_conv(arrays: Arrays, here: str, there: str) -> dict[str, np.ndarray]:
-    """A convolution ``[r, s, in, out]`` with its bias."""
+    """Return a convolution from ``[r, s, in, out]``, with its bias."""
     kernel = arrays[f"{there}/kernel"].transpose(3, 2, 0, 1)
     return {f"{here}.weight": kernel, f"{here}.bias": arrays[f"{there}/bias"]}
 
 
 def keras_norm(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np.ndarray]:
-    """A convolution and the norm behind it, which takes its bias from the mean."""
+    """Return a convolution and its norm; the norm's mean absorbs the bias."""
     kernel = arrays[f"{conv}/kernel"].transpose(3, 2, 0, 1)
     return {f"{here}.conv.weight": kernel} | norm_arrays(arrays, f"{here}.norm", norm, arrays[f"{conv}/bias"])
 
 
 def full_arrays(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np.ndarray]:
-    """A convolution over all that a box sees as the matrix of a Linear, which reads it by channel, row and column."""
+    """Return a convolution over a whole feature grid as the matrix of a Linear over channels, rows and columns."""
     kernel = arrays[f"{conv}/kernel"].transpose(2, 0, 1, 3)
     weight = {
         f"{here}.linear.weight": kernel.reshape(-1, kernel.shape[3]),
@@ -175,6 +178,7 @@ def full_arrays(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np
 
 
 def norm_arrays(arrays: Arrays, here: str, there: str, bias: np.ndarray | np.floating) -> dict[str, np.ndarray]:
+    """Return the arrays of a norm, minus a bias from its mean."""
     by_part = {"scale": arrays[f"{there}/gamma"], "shift": arrays[f"{there}/beta"]}
     by_part |= {"mean": arrays[f"{there}/moving_mean"] - bias, "variance": arrays[f"{there}/moving_variance"]}
     return {f"{here}.{name}": x for name, x in by_part.items()}

@@ -1,4 +1,4 @@
-"""Mask R-CNN: trunk, pyramid, proposals, and heads for classes, boxes and masks, as one graph.
+"""Mask R-CNN as one graph: backbone, pyramid, proposals, and heads for classes, boxes and masks.
 
 Source: He et al. 2017, arXiv:1703.06870; rules and numbers in `nn.models.mask_rcnn.config`.
 """
@@ -19,12 +19,12 @@ from nn.models.mask_rcnn.proposals import proposals
 
 
 class Raw(NamedTuple):
-    """What the network says of every anchor.
+    """The pyramid, and the results for every anchor.
 
     Fields
-        maps: levels of the pyramid that boxes are read from
+        maps: levels of the pyramid that features of boxes are read from
         scores, deltas: logits ``[n, anchors]`` and coded boxes ``[n, anchors, 4]`` of each level
-        anchors: of each level
+        anchors: anchors of each level
     """
 
     maps: list[Node]
@@ -34,22 +34,22 @@ class Raw(NamedTuple):
 
 
 class MaskRCNN(Layer):
-    """Pictures to objects: boxes, scores, classes, masks and how many there are.
+    """Pictures to objects: boxes, scores, classes, masks and counts.
 
     Operands
         image: ``[n, 3, *config.image]``, as `nn.models.mask_rcnn.pictures` prepares them
-        window: the part of each that is picture ``[n, 4]``, as ``(x0, y0, x1, y1)``
+        window: the picture's part of each image ``[n, 4]``, as ``(x0, y0, x1, y1)``
     Fields
-        trunk: from images to maps, the finest first, each half as large as the one before
-        lateral, smooth: of the pyramid, for each of these maps
-        rpn: from a level of the pyramid to logits and coded boxes of its anchors
-        box: from what boxes see to class logits and coded boxes
-        mask: from what boxes see to mask logits of every class
+        trunk: images to maps, the finest first, each half as large as the one before
+        lateral, smooth: convolutions of the pyramid, for each of these maps
+        rpn: a level of the pyramid to logits and coded boxes of its anchors
+        box: features of boxes to class logits and coded boxes
+        mask: features of boxes to mask logits of every class
     Result
         boxes ``[n, k, 4]``, scores and classes ``[n, k]``, masks ``[n, k, 28, 28]`` as probabilities, and counts
-        ``[n]``; behind the count all are zero
+        ``[n]``; entries beyond the count are zero
 
-    The pyramid has a level more than the trunk when there are anchors for it.
+    The pyramid has one level more than the backbone if there are anchors for it.
     """
 
     config: Config
@@ -79,31 +79,31 @@ class MaskRCNN(Layer):
         return final_boxes, score, kinds, cg.concat(masks, 1), count
 
     def portions(self, count: int) -> list[slice]:
-        """So many boxes, in portions."""
+        """Return slices of so many boxes, one for each portion."""
         size = -(-count // self.config.portions)
         return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 
     def classed(self, maps: Sequence[Node], boxes: Node, mode: Mode) -> tuple[Node, Node]:
-        """Class logits ``[n, k, classes]`` and coded boxes ``[n, k, classes, 4]`` of boxes ``[n, k, 4]``."""
+        """Return class logits ``[n, k, classes]`` and coded boxes ``[n, k, classes, 4]`` of boxes ``[n, k, 4]``."""
         scores, deltas = self.box(self.roi_features(maps, boxes, self.config.cells), mode=mode)
         several = (*boxes.shape[:2], self.config.classes)
         return cg.reshape(scores, several), cg.reshape(deltas, (*several, 4))
 
     def masks(self, maps: Sequence[Node], boxes: Node, kinds: Node, mode: Mode) -> Node:
-        """The mask ``[n, k, 28, 28]`` of the class of each box."""
+        """Return the mask ``[n, k, 28, 28]`` of the class of each box."""
         logits = self.mask(self.roi_features(maps, boxes, self.config.mask_cells), mode=mode)
         masks = cg.sigmoid(of_class(logits, cg.reshape(kinds, (-1,))))
         return cg.reshape(masks, (*boxes.shape[:2], *masks.shape[1:]))
 
     def raw(self, image: Node, mode: Mode) -> Raw:
-        """The pyramid, and what the network says of every anchor."""
+        """Return the pyramid, and the results for every anchor."""
         maps = self.pyramid(image, mode)
         scores, deltas = zip(*(self.rpn(x, mode=mode) for x in maps))
         sizes = [(x.shape[2], x.shape[3]) for x in maps]
         return Raw(maps[: len(self.lateral)], list(scores), list(deltas), anchors(self.config, sizes))
 
     def pyramid(self, image: Node, mode: Mode) -> list[Node]:
-        """The levels, the finest first."""
+        """Return the levels of the pyramid, the finest first."""
         maps = self.trunk(image, mode=mode)
         levels: list[Node] = []
         for lateral, x in zip(reversed(self.lateral), reversed(maps)):
@@ -117,7 +117,7 @@ class MaskRCNN(Layer):
         return levels
 
     def roi_features(self, maps: Sequence[Node], boxes: Node, cells: int) -> Node:
-        """What a grid of `cells` × `cells` over each of ``[n, k, 4]`` boxes sees: ``[n * k, c, cells, cells]``."""
+        """Return features ``[n * k, c, cells, cells]`` of a grid over each of the boxes ``[n, k, 4]``."""
         n, k = boxes.shape[:2]
         grid, samples = self.config.grid
         flat, batch = cg.reshape(boxes, (n * k, 4)), np.repeat(np.arange(n), k)
@@ -126,12 +126,12 @@ class MaskRCNN(Layer):
         return cg.roi_align_levels(maps, flat, batch, level, (cells, cells), scales, samples, grid)
 
     def scale(self, x: Node) -> float:
-        """From coordinates of boxes to pixels of a level."""
+        """Return the scale from coordinates of boxes to pixels of a level."""
         far = self.config.far
         return (x.shape[2] - far) / (self.config.image[0] - far)
 
     def level(self, boxes: Node, levels: int) -> Node:
-        """The level that each of ``[k, 4]`` boxes is read from, by its area."""
+        """Return the level from which the features of each box ``[k, 4]`` are read, by its area."""
         config = self.config
         area = cg.maximum(cg.prod(boxes[:, 2:] - boxes[:, :2], axis=1), 1e-12)
         if config.is_torchvision:
@@ -143,6 +143,6 @@ class MaskRCNN(Layer):
 
 
 def of_class(x: Node, kinds: Node) -> Node:
-    """Of ``[m, classes, ...]`` the rows of each one's class ``[m]``."""
+    """Return the rows ``[m, ...]`` of ``[m, classes, ...]`` at classes ``[m]``."""
     places = cg.reshape(kinds, (-1, *[1] * (x.ndim - 1)))
     return cg.reshape(cg.take_along_axis(x, places, 1), (x.shape[0], *x.shape[2:]))

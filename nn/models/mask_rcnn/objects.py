@@ -1,7 +1,7 @@
-"""The objects of a picture in its own pixels: boxes, and masks that are pasted one at a time.
+"""Detections in the pixels of their picture: boxes, and masks that are resized one at a time.
 
-A hundred masks of a large picture would take hundreds of megabytes, so each stays the 28 × 28 numbers that the network
-gave until it is asked for.
+A hundred masks of a large picture would take hundreds of megabytes, so each stays at the network's 28 × 28 numbers
+until its pixels are computed.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Detection(Record, eq=False):
 
     Fields
         box: ``(x0, y0, x1, y1)`` in the picture's pixels
-        score, kind: how likely, and which class it is
+        score, kind: probability and class
         mask: probabilities over the box ``[28, 28]``
         size: rows and columns of the picture
         rule: as in Config
@@ -34,7 +34,7 @@ class Detection(Record, eq=False):
     rule: str = "torchvision"
 
     def pixels(self) -> np.ndarray:
-        """Its pixels in the picture, bool ``[rows, columns]``."""
+        """Return its pixels in the picture, bool ``[rows, columns]``."""
         mask, corners = self.mask, np.array(self.box, np.float32)
         if self.rule == "torchvision":
             mask, corners = np.pad(mask, 1), enlarge_box(corners, (len(mask) + 2) / len(mask))
@@ -50,11 +50,11 @@ class Detection(Record, eq=False):
 
 
 def objects_of(results: Sequence[np.ndarray], which: int, picture: NetworkView, config: Config) -> list[Detection]:
-    """The objects of one picture of a batch.
+    """Return the objects of one picture of a batch.
 
     Parameters
-        results: boxes, scores, classes, masks and counts, as `MaskRCNN` gives them
-        which: the picture's place in the batch
+        results: boxes, scores, classes, masks and counts of `MaskRCNN`
+        which: index of the picture in the batch
     """
     boxes, scores, kinds, masks, counts = results
     detections = []
@@ -69,7 +69,7 @@ def objects_of(results: Sequence[np.ndarray], which: int, picture: NetworkView, 
 
 
 def find(predict: Predictor, config: Config, pictures: Sequence[np.ndarray]) -> list[list[Detection]]:
-    """The objects of each picture uint8 ``[h, w, 3]``, the most likely first, by a network of `nn.compile`."""
+    """Return the objects of each picture uint8 ``[h, w, 3]``, the most likely first, by a compiled network."""
     views = [network_view(picture, config) for picture in pictures]
     images, windows = (np.stack(x) for x in zip(*(view.operands(config) for view in views)))
     results = predict(images, windows)
@@ -77,7 +77,7 @@ def find(predict: Predictor, config: Config, pictures: Sequence[np.ndarray]) -> 
 
 
 def in_picture(box: np.ndarray, picture: NetworkView, config: Config) -> tuple[float, float, float, float]:
-    """A box of the rectangle that the network sees, in the picture's own pixels."""
+    """Return a box of the network's input in the pixels of the picture."""
     left, top, right, bottom = picture.window
     far = config.far
     across, down = (picture.size[1] - far) / (right - left - far), (picture.size[0] - far) / (bottom - top - far)
@@ -87,25 +87,25 @@ def in_picture(box: np.ndarray, picture: NetworkView, config: Config) -> tuple[f
 
 
 def enlarge_box(box: np.ndarray, factor: float) -> np.ndarray:
-    """A box with the same centre and longer sides."""
+    """Return a box with the same centre and longer sides."""
     centre, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2 * np.float32(factor)
     return np.concatenate([centre - half, centre + half])
 
 
 def enlarge_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """A mask resized to rows and columns, bilinear, pixels being points half a pixel inside."""
+    """Return a mask resized bilinearly to rows and columns, with pixels as points at their centres."""
     down, across = (weights(n, m) for n, m in zip(mask.shape, shape))
     return down @ mask @ across.T
 
 
 def weights(n: int, count: int) -> np.ndarray:
-    """How much of each of `n` numbers each of `count` is: ``[count, n]``."""
+    """Return the weights ``[count, n]`` of a linear interpolation from `n` to `count` numbers."""
     at = np.clip((np.arange(count) + 0.5) * n / count - 0.5, 0, n - 1)
     return np.maximum(1 - np.abs(at[:, None] - np.arange(n)), 0).astype(np.float32)
 
 
 def as_json(detections: Sequence[Detection], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Objects as what JSON can hold: name, score, box, and how many pixels."""
+    """Return objects as JSON values: name, score, box, and number of pixels."""
     return [
         {
             "name": names[one.kind],

@@ -1,4 +1,4 @@
-"""Pictures of any size as a network sees them: resized, put into its rectangle, and brought to its range."""
+"""Conversion of pictures of any size to a network's input: resized, padded and normalised."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from nn.models.mask_rcnn.config import Config
 
 
 class NetworkView(Record, eq=False):
-    """A picture in the rectangle that a network sees.
+    """A picture in the size of a network's input.
 
     Fields
         pixels: red, green and blue from 0 to 255, as floats ``[3, *config.image]``; zeros around the picture
-        window: where in it the picture lies: ``(x0, y0, x1, y1)``, ends excluded
-        size: rows and columns of the picture itself
+        window: position of the picture in it: ``(x0, y0, x1, y1)``, ends excluded
+        size: rows and columns of the original picture
     """
 
     pixels: np.ndarray
@@ -21,18 +21,18 @@ class NetworkView(Record, eq=False):
     size: tuple[int, int]
 
     def operands(self, config: Config) -> tuple[np.ndarray, np.ndarray]:
-        """Image ``[3, h, w]`` and window ``[4]`` as `MaskRCNN` takes them."""
+        """Return image ``[3, h, w]`` and window ``[4]`` as operands of `MaskRCNN`."""
         return normalise(self.pixels[None], [self.window], config)[0], as_box(self.window, config)
 
 
 def network_view(picture: np.ndarray, config: Config) -> NetworkView:
-    """A picture uint8 ``[h, w, 3]`` as large as fits: at the upper left by torchvision's rule, else in the middle.
+    """Return a picture uint8 ``[h, w, 3]`` resized to fit: at the upper left by torchvision's rule, else centred.
 
     Raises
-        InputError: no picture of red, green and blue
+        InputError: not an RGB picture
     """
     if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8 or 0 in picture.shape:
-        raise InputError(f"a picture is uint8[rows, columns, 3], not {picture.dtype}{list(picture.shape)}")
+        raise InputError(f"a picture is {picture.dtype}{list(picture.shape)}. Pass uint8[rows, columns, 3].")
     size, whole = picture.shape[:2], config.image
     share = min(n / m for n, m in zip(whole, size))
     rows, columns = (max(1, min(n, round(m * share))) for n, m in zip(whole, size))
@@ -45,13 +45,13 @@ def network_view(picture: np.ndarray, config: Config) -> NetworkView:
 
 
 def resize_images(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Images ``[n, c, h, w]`` of floats with other rows and columns, bilinear."""
+    """Return float images ``[n, c, h, w]`` resized bilinearly to rows and columns."""
     x = cg.Var(images.shape, images.dtype)
     return cg.compile(cg.resize(x, shape, "linear"), [x])(images)
 
 
 def normalise(pixels: np.ndarray, windows: "np.ndarray | list", config: Config) -> np.ndarray:
-    """Pixels ``[n, 3, h, w]`` from 0 to 255 in the network's range; by torchvision's rule 0 outside the windows."""
+    """Return pixels ``[n, 3, h, w]`` in the network's range; by torchvision's rule 0 outside the windows."""
     mean, deviation = (np.array(x, np.float32)[:, None, None] for x in (config.mean, config.deviation))
     images = (pixels.astype(np.float32) - mean) / deviation
     if config.is_torchvision:
@@ -61,5 +61,5 @@ def normalise(pixels: np.ndarray, windows: "np.ndarray | list", config: Config) 
 
 
 def as_box(window: "np.ndarray | tuple", config: Config) -> np.ndarray:
-    """A window, ends excluded, as boxes are by the network's rule."""
+    """Return a window, ends excluded, as a box by the network's rule."""
     return np.asarray(window, np.float32) - np.array([0, 0, config.far, config.far], np.float32)

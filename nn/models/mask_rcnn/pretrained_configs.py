@@ -1,4 +1,4 @@
-"""The large networks: torchvision's two versions, and matterport's, which is Owl's."""
+"""The large networks: torchvision's two versions, and matterport's, which Owl uses too."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,14 +32,14 @@ def mask_rcnn(
     eps: float = 1e-5,
     frozen: bool = True,
 ) -> MaskRCNN:
-    """torchvision's network.
+    """Return torchvision's network.
 
     Parameters
         depth: 50, 101 or 152
         weights: a seed, ``"zeros"``, or None for none
         version: 2 has norms in pyramid and heads, and deeper heads: ``maskrcnn_resnet50_fpn_v2``
-        eps: of the trunk's norms; torchvision sets it to 0 for its COCO file of version 1
-        frozen: the trunk's norms of version 1 stay as they are, which needs weights from a file
+        eps: eps of the backbone's norms; torchvision uses 0 for its COCO file of version 1
+        frozen: the backbone's norms of version 1 do not change, which needs weights from a file
     """
     config = config or torchvision_config()
     deep = version == 2
@@ -52,7 +52,7 @@ def mask_rcnn(
 
 
 def mask_rcnn_matterport(depth: int = 101, weights: int | str | None = 0, config: Config | None = None) -> MaskRCNN:
-    """matterport's network: strides on the first convolutions, norms in the heads, 512 channels for proposals."""
+    """Return matterport's network: strides on first convolutions, norms in the heads, 512 channels for proposals."""
     config = config or matterport_config()
     trunk = ResNetTrunk(DEPTHS[depth], first_stride=True, eps=1e-3)
     lateral, smooth = pyramid(False)
@@ -63,18 +63,18 @@ def mask_rcnn_matterport(depth: int = 101, weights: int | str | None = 0, config
 
 
 def mask_rcnn_owl(weights: int | str | None = 0, side: int = 768) -> MaskRCNN:
-    """Owl's: matterport's network on pictures of 768 pixels, which keeps scores from 0.75."""
+    """Return Owl's network: matterport's for 768 pixels, with a minimum score of 0.75."""
     return mask_rcnn_matterport(101, weights, replace(matterport_config(side), least_score=0.75))
 
 
 def from_file(path: Path, side: int | None = None) -> tuple[MaskRCNN, tuple[str, ...]]:
-    """A network of 50 or 101 layers with weights for COCO, and the names of its classes.
+    """Return a network of 50 or 101 layers with the weights of a file, and the names of its classes.
 
     Parameters
         path: torchvision's ``.pth`` of version 1, with old or new names, or matterport's ``.h5``
-        side: of the pictures that matterport's network sees, 1024 pixels by default
+        side: side of the input of matterport's network, 1024 pixels by default
     Raises
-        FormatError: the file is of another network; it says what is missing
+        FormatError: the file belongs to another network; the message names the missing arrays
     """
     if path.suffix == ".h5":
         layers = read_keras(path).weights
@@ -89,7 +89,7 @@ def from_file(path: Path, side: int | None = None) -> tuple[MaskRCNN, tuple[str,
 
 
 def adopt(model: MaskRCNN, arrays: Mapping[str, np.ndarray]) -> list[str]:
-    """Give a network the weights of torchvision's file for other classes, and say which Parameters keep their own."""
+    """Assign the weights of torchvision's file for other classes; return the paths of unchanged Parameters."""
     others = int(arrays["roi_heads.box_predictor.cls_score.bias"].shape[0])
     depth = next(depth for depth, blocks in DEPTHS.items() if blocks == model.trunk.depths)  # type: ignore[attr-defined]
     source = mask_rcnn(depth, None, replace(model.config, classes=others), eps=model.trunk.eps)  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ def adopt(model: MaskRCNN, arrays: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def pyramid(normal: bool) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
-    """1×1 convolutions of the trunk's maps, and 3×3 ones of the levels."""
+    """Return 1×1 convolutions of the backbone's maps, and 3×3 convolutions of the levels."""
 
     def layer(channels: int, window: int) -> Layer:
         if normal:

@@ -1,4 +1,4 @@
-"""From the numbers of every anchor to proposals: boxes that may hold an object."""
+"""Proposals: the boxes most likely to contain an object, from the results for every anchor."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from cgraph import Node
 from nn.models.mask_rcnn.config import Config
 
 LEAST_SIDE = 1e-3
-"""Pixels; a smaller proposal is none, by torchvision's rule."""
+"""Minimum side of a proposal in pixels, by torchvision's rule."""
 
 
 def proposals(
@@ -20,12 +20,12 @@ def proposals(
     window: Node,
     training: bool,
 ) -> tuple[Node, Node]:
-    """The best boxes of each picture ``[n, after, 4]``, zeros behind the last, and how many they are ``[n]``.
+    """Return the best boxes of each picture ``[n, after, 4]``, padded with zeros, and their counts ``[n]``.
 
     Parameters
         scores, deltas: logits ``[n, anchors]`` and coded boxes ``[n, anchors, 4]`` of each level
-        anchors: of each level
-        window: the picture's part of what the network sees ``[n, 4]``; boxes are cut off there
+        anchors: anchors of each level
+        window: the picture's part of the network's input ``[n, 4]``, to which boxes are clipped
     """
     before, after = (config.training_before, config.training_after) if training else (config.before, config.after)
     if not config.is_torchvision:
@@ -44,26 +44,26 @@ def proposals(
 
 
 def best(config: Config, scores: Node, deltas: Node, anchors: np.ndarray, count: int) -> tuple[Node, Node]:
-    """Boxes and scores of the anchors with the best scores of one level."""
+    """Return boxes and scores of the anchors with the best scores of one level."""
     values, places = cg.top_k(scores, min(count, scores.shape[1]), 1)
     best_deltas = cg.take_along_axis(deltas, cg.expand_dims(places, 2), 1)
     return cg.box_decode(best_deltas, cg.take(anchors, places, 0), config.anchor_scales, config.most), values
 
 
 def rows_at(x: Node, places: Node) -> Node:
-    """Rows ``[n, size, ...]`` of ``[n, m, ...]`` at places ``[n, size]``; zeros where the place is -1."""
+    """Return rows ``[n, size, ...]`` of ``[n, m, ...]`` at indices ``[n, size]``; zeros at index -1."""
     shape = (*places.shape, *[1] * (x.ndim - 2))
     rows = cg.take_along_axis(x, cg.reshape(cg.maximum(places, 0), shape), 1)
     return cg.where(cg.reshape(places >= 0, shape), rows, cg.zeros_like(rows))
 
 
 def clip_boxes(boxes: Node, window: Node) -> Node:
-    """Boxes ``[n, m, 4]`` cut off at the window of each picture ``[n, 4]``."""
+    """Return boxes ``[n, m, 4]`` clipped to the window of each picture ``[n, 4]``."""
     low = cg.concat([window[:, :2], window[:, :2]], 1)
     high = cg.concat([window[:, 2:], window[:, 2:]], 1)
     return cg.minimum(cg.maximum(boxes, cg.expand_dims(low, 1)), cg.expand_dims(high, 1))
 
 
 def has_sides(boxes: Node, least: float) -> Node:
-    """Which boxes have both sides of at least so many pixels."""
+    """Return which boxes have both sides of at least so many pixels."""
     return cg.all(boxes[..., 2:] - boxes[..., :2] >= least, axis=-1)

@@ -44,6 +44,7 @@ class SmallTrunk(Layer):
 
 
 def shapes_config() -> Config:
+    """Return the Config of the small network."""
     return Config(
         (128, 128), len(NAMES), anchor_sides=(16, 32, 64), level_side=32.0, level=1, before=200, after=64,
         training_before=200, training_after=64, detections=16, sampled_anchors=128, sampled_boxes=32, positive_boxes=8,
@@ -52,7 +53,7 @@ def shapes_config() -> Config:
 
 
 def shapes_network(weights: int | str | None = 0) -> MaskRCNN:
-    """The network without its trained weights."""
+    """Return the small network without its trained weights."""
     config = shapes_config()
     lateral = tuple(Conv2d(c, PYRAMID, 1) for c in WIDTHS[1:])
     smooth = tuple(Conv2d(PYRAMID, PYRAMID, 3, 1, 1) for _ in lateral)
@@ -63,5 +64,5 @@ def shapes_network(weights: int | str | None = 0) -> MaskRCNN:
 
 
 def mask_rcnn_shapes() -> MaskRCNN:
-    """The network with the weights that ship."""
+    """Return the small network with the weights that ship."""
     return load_weights(WEIGHTS, shapes_network(None))

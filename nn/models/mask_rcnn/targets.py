@@ -1,6 +1,6 @@
-"""What training wants of anchors and boxes: which object each one belongs to, and a random sample of them.
+"""Training targets: the object of each anchor or box, random samples of boxes, and true masks.
 
-Lists have a fixed length; entries beyond what there is have weight 0.
+Lists have a fixed length; unused entries have weight 0.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ from cgraph import Node
 
 
 def match_boxes(overlaps: Node, there: Node, low: float, high: float, best_of_each: bool) -> tuple[Node, Node, Node]:
-    """For each box the object that it overlaps most ``[n, m]``, and whether it is positive, and negative.
+    """Return for each box the object that it overlaps most ``[n, m]``, and whether it is positive or negative.
 
     Parameters
-        overlaps: of each box with each object, intersection over union ``[n, m, objects]``
+        overlaps: intersection over union of each box with each object ``[n, m, objects]``
         there: which objects exist ``[n, objects]``
         low, high: a box is negative below `low` and positive from `high` on
-        best_of_each: the boxes that overlap an object most are positive too, all that do so equally
+        best_of_each: the boxes with the largest overlap with an object are positive too, including ties
     """
     overlaps = cg.where(cg.expand_dims(there, 1), overlaps, -1.0)
     best, whose = cg.max(overlaps, 2), cg.argmax(overlaps, 2)
@@ -28,13 +28,13 @@ def match_boxes(overlaps: Node, there: Node, low: float, high: float, best_of_ea
 
 
 def sample_boxes(positive: Node, negative: Node, key: Node, size: int, most: int) -> tuple[Node, Node, Node]:
-    """A random choice of places ``[n, size]`` without repetition: at most `most` positives, then negatives.
+    """Return a random sample of indices ``[n, size]`` without repetition: at most `most` positives, then negatives.
 
     Parameters
         positive, negative: ``[n, m]``
-        key: a random key; equal keys choose equal places
+        key: a random key; equal keys give equal samples
     Returns
-        places, and which of them are positive, and which are chosen at all ``[n, size]``
+        indices, which of them are positive, and which are valid ``[n, size]``
     """
     u = cg.random_uniform(key, positive.shape)
     most, size = (min(count, positive.shape[1]) for count in (most, size))
@@ -45,15 +45,14 @@ def sample_boxes(positive: Node, negative: Node, key: Node, size: int, most: int
 
 
 def mask_targets(owner: Node, boxes: Node, whose: Node, cells: int, grid: tuple[str, int]) -> Node:
-    """How much of each cell of a grid over each box belongs to an object: ``[n, k, cells, cells]``, from 0 to 1.
+    """Return the object's share of each cell of a grid over each box ``[n, k, cells, cells]``, from 0 to 1.
 
-    The mean of bilinear samples of the object's mask, as `cg.roi_align` takes them from a box in pixels; the masks
-    themselves are never made.
+    The mean of bilinear samples of the object's mask at the positions of `cg.roi_align`, without storing the mask.
 
     Parameters
-        owner: which object each pixel belongs to, from 1 on ``[n, h, w]``
+        owner: number of the object of each pixel, from 1 on ``[n, h, w]``
         boxes: ``[n, k, 4]``
-        whose: the object of each box, from 0 on ``[n, k]``
+        whose: index of the object of each box, from 0 on ``[n, k]``
         grid: as in Config
     """
     (n, h, w), k, (kind, samples) = owner.shape, boxes.shape[1], grid
@@ -76,7 +75,7 @@ def mask_targets(owner: Node, boxes: Node, whose: Node, cells: int, grid: tuple[
 
 
 def pixels(at: Node, count: int) -> list[tuple[Node, Node]]:
-    """The two pixels around each coordinate along an axis, and their weights; 0 beyond one pixel outside."""
+    """Return the two pixels around each coordinate along an axis, with weights that are 0 outside the image."""
     inside = cg.astype((at >= -1.0) & (at <= float(count)), "float32")
     at = cg.clip(at, 0.0, count - 1.0)
     low = cg.floor(at)

@@ -1,7 +1,7 @@
-"""Batches for training: pictures become numbers, and are mirrored and turned at random.
+"""Training batches: normalised pictures, randomly mirrored and rotated.
 
-Each function is for `nn.Loader.change`: it is given pictures uint8 ``[n, 3, h, w]``, windows, boxes, classes and
-owners, and gives the operands of `nn.models.mask_rcnn.losses.Training`.
+Each function is a `change` of `nn.Loader`: it takes pictures uint8 ``[n, 3, h, w]``, windows, boxes, classes and
+owners, and returns the operands of `nn.models.mask_rcnn.losses.Training`.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Change = Callable[[Arrays, "Generator"], Arrays]
 
 
 def positions(config: Config, turning: bool = False) -> Change:
-    """Each picture mirrored or not; with `turning` in one of the eight positions of a square."""
+    """Return a `change` that mirrors pictures at random; with `turning` it uses all eight symmetries of a square."""
 
     def change(arrays: Arrays, rng: "Generator") -> Arrays:
         pictures, windows, boxes, classes, owner = (x.copy() for x in arrays)
@@ -38,23 +38,23 @@ def positions(config: Config, turning: bool = False) -> Change:
 
 
 def as_operands(config: Config, arrays: Arrays) -> Arrays:
-    """The same pictures as they are, in the network's range."""
+    """Return unchanged pictures in the network's range."""
     pictures, windows, *truth = arrays
     return normalise(pictures, windows, config), as_box(windows, config), *truth
 
 
 def mirror(x: np.ndarray) -> np.ndarray:
-    """``[..., h, w]`` with its left on its right."""
+    """Return ``[..., h, w]`` mirrored left to right."""
     return x[..., ::-1]
 
 
 def flip(x: np.ndarray) -> np.ndarray:
-    """``[..., h, w]`` upside down."""
+    """Return ``[..., h, w]`` upside down."""
     return x[..., ::-1, :]
 
 
 def transpose(x: np.ndarray) -> np.ndarray:
-    """``[..., h, w]`` with rows for columns."""
+    """Return ``[..., h, w]`` with rows and columns exchanged."""
     return x.swapaxes(-1, -2).copy()
 
 

@@ -1,7 +1,7 @@
 """Data sets in COCO's format: a JSON file of pictures and objects, whose masks are polygons or runs.
 
-Source: cocodataset.org/#format-data; for packed runs, pycocotools' ``maskApi.c``. Nothing is taken on trust: sizes come
-from the pictures' entries and are bounded, runs must fill them exactly, and no path leads out of the folder.
+Source: cocodataset.org/#format-data; for packed runs, pycocotools' ``maskApi.c``. Files are not trusted: sizes are
+bounded, runs must fill their picture exactly, and no path may leave the folder.
 """
 
 import json
@@ -24,10 +24,10 @@ MOST_MASKS = 512 << 20  # bytes of all masks of one picture, one byte for each p
 
 
 class Entry(NamedTuple):
-    """A picture: its file, its size, and its objects.
+    """A picture: its file, size and objects.
 
     Fields
-        objects: class, box as corner and size, and segmentation, as they stand in the file
+        objects: class, box as corner and size, and segmentation, as in the file
     """
 
     path: Path
@@ -37,25 +37,25 @@ class Entry(NamedTuple):
 
 
 class DataSet(NamedTuple):
-    """Names of the classes, the background first, and the pictures in the file's order."""
+    """Names of the classes, the background first, and the pictures in the order of the file."""
 
     names: list[str]
     entries: list[Entry]
 
 
 def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
-    """The data set of a JSON file; groups of objects (``iscrowd``) are left out.
+    """Read the data set of a JSON file; groups of objects (``iscrowd``) are skipped.
 
     Parameters
         annotations: the file, such as ``instances_train2017.json``
-        folder: where the pictures lie
+        folder: folder of the pictures
     Raises
-        FormatError: no such file, or it names a picture, a class or a size that cannot be
+        FormatError: no such file, or it has an unknown class or picture, or an invalid size
     """
     path = Path(annotations)
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise FormatError(f"{path} is larger than {MOST_BYTES} bytes")
+            raise FormatError(f"{path} has more than {MOST_BYTES} bytes. Split the data set.")
         document = json.loads(path.read_bytes())
         kinds = {key_of(row["id"]): i for i, row in enumerate(document["categories"], 1)}
         names = ["background", *(str(row["name"]) for row in document["categories"])]
@@ -65,7 +65,7 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
                 one = kinds[key_of(row["category_id"])], box_of(row["bbox"]), row["segmentation"]
                 entries[key_of(row["image_id"])].objects.append(one)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise FormatError(f"{path}: no COCO data set: {type(error).__name__} {error}") from error
+        raise FormatError(f"{path} is not a COCO data set: {type(error).__name__} {error}") from error
     return DataSet(names, list(entries.values()))
 
 
@@ -77,28 +77,31 @@ def key_of(number: Any) -> str:
 
 
 def entry(row: dict[str, Any], folder: Path) -> Entry:
+    """Return a picture of the file. FormatError for an invalid size or path."""
     rows, columns, name = int(row["height"]), int(row["width"]), Path(str(row["file_name"]))
     if rows < 1 or columns < 1 or rows * columns > MOST_PIXELS:
-        raise FormatError(f"{name} has {rows} × {columns} pixels")
+        raise FormatError(f"{name} has {rows} × {columns} pixels. Pictures have 1 to {MOST_PIXELS} pixels.")
     if name.is_absolute() or ".." in name.parts or not str(name).isprintable():
-        raise FormatError(f"{str(name)!r:.200} is no file in the folder of the pictures")
+        raise FormatError(
+            f"{str(name)!r:.200} is not a file in the folder of the pictures. Use a relative path without '..'."
+        )
     return Entry(folder / name, rows, columns, [])
 
 
 def box_of(values: list[float]) -> list[float]:
-    """Corner and size."""
+    """Return a box as corner and size."""
     if not is_coordinates(values) or len(values) != 4:
-        raise FormatError(f"{values!r:.80} is no box")
+        raise FormatError(f"{values!r:.80} is not a box. A box is a list of four numbers.")
     return [float(v) for v in values]
 
 
 def is_coordinates(values: Any) -> bool:
-    """A list of numbers that a picture's pixels may have, or nearly."""
+    """Return True for a list of numbers in the range of pixel coordinates."""
     return isinstance(values, list) and all(type(v) in (int, float) and abs(v) <= MOST_PIXELS for v in values)
 
 
 def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
-    """A mask bool ``[rows, columns]`` from polygons, from runs, or from packed runs."""
+    """Return a mask bool ``[rows, columns]`` from polygons, runs or packed runs."""
     if isinstance(segmentation, list):
         return fill_polygons(segmentation, rows, columns)
     counts = segmentation.get("counts") if isinstance(segmentation, dict) else None
@@ -106,21 +109,21 @@ def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
 
 
 def fill_polygons(polygons: list[list[float]], rows: int, columns: int) -> np.ndarray:
-    """Polygons ``[x0, y0, x1, y1, …]``, filled."""
+    """Return the mask of polygons ``[x0, y0, x1, y1, …]``."""
     from PIL import Image, ImageDraw
 
     image = Image.new("1", (columns, rows))
     pen = ImageDraw.Draw(image)
     for corners in polygons:
         if not is_coordinates(corners) or len(corners) % 2:
-            raise FormatError(f"{corners!r:.80} is no polygon")
+            raise FormatError(f"{corners!r:.80} is not a polygon. A polygon is a list of x and y in turn.")
         if len(corners) >= 6:
             pen.polygon([float(v) for v in corners], fill=1)
     return np.array(image, bool)
 
 
 def fill_runs(counts: Any, rows: int, columns: int) -> np.ndarray:
-    """Lengths of runs of 0 and 1 in turn, down the columns."""
+    """Return the mask of lengths of runs of 0 and 1 in turn, down the columns."""
     is_runs = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
     if not is_runs or sum(counts) != rows * columns:
         raise FormatError(f"runs {counts!r:.80} do not fill a picture of {rows} × {columns}")
@@ -129,16 +132,19 @@ def fill_runs(counts: Any, rows: int, columns: int) -> np.ndarray:
 
 
 def unpack_runs(text: str) -> list[int]:
-    """Lengths of runs from COCO's text: six bits a letter, five of number and one for more; from the fourth on each is
-    the difference from the one before the last."""
+    """Return the lengths of runs from COCO's text.
+
+    A letter has six bits: five of the number, and one if more follow. From the fourth on, each number is the difference
+    from the one before the last.
+    """
     if not text.isascii():
-        raise FormatError(f"{text!r:.80} is no packed runs")
+        raise FormatError(f"{text!r:.80} is not a text of packed runs")
     lengths: list[int] = []
     value = shift = 0
     for letter in text.encode("ascii"):
         bits = letter - 48
         if not 0 <= bits < 64 or shift > 60:
-            raise FormatError(f"{chr(letter)!r} is no letter of packed runs")
+            raise FormatError(f"{chr(letter)!r} is not a letter of packed runs")
         value |= (bits & 31) << shift
         shift += 5
         if not bits & 32:
@@ -151,7 +157,7 @@ def unpack_runs(text: str) -> list[int]:
 
 
 def picture_of(one: Entry) -> np.ndarray:
-    """The picture uint8 ``[rows, columns, 3]``. FormatError when the file is none of that size."""
+    """Return the picture uint8 ``[rows, columns, 3]``. FormatError when the file has another size."""
     with open_picture(one.path) as image:
         if image.size != (one.columns, one.rows):
             raise FormatError(f"it has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}")
@@ -159,12 +165,12 @@ def picture_of(one: Entry) -> np.ndarray:
 
 
 def ground_truth_of(one: Entry) -> GroundTruth:
-    """The objects of a picture in its own pixels. FormatError when their masks need more than `MOST_MASKS` bytes."""
+    """Return the objects of a picture in its pixels. FormatError when their masks need more than `MOST_MASKS` bytes."""
     count, nbytes = len(one.objects), len(one.objects) * one.rows * one.columns
     if nbytes > MOST_MASKS:
         raise FormatError(
             f"{one.path}: the masks of {count} objects in {one.rows} × {one.columns} pixels need {bytes_text(nbytes)}, "
-            f"at most {bytes_text(MOST_MASKS)} are taken; scale the picture and its objects down"
+            f"at most {bytes_text(MOST_MASKS)} are allowed. Scale the picture and its objects down."
         )
     masks = np.empty((count, one.rows, one.columns), bool)
     for i in range(count):
@@ -173,23 +179,25 @@ def ground_truth_of(one: Entry) -> GroundTruth:
 
 
 def boxes_of(one: Entry) -> np.ndarray:
-    """The boxes of a picture's objects by their corners, float32 ``[k, 4]``."""
+    """Return the boxes of a picture's objects by their corners, float32 ``[k, 4]``."""
     return np.array([[x, y, x + w, y + h] for _, (x, y, w, h), _ in one.objects], np.float32).reshape(-1, 4)
 
 
 def mask_at(one: Entry, number: int) -> np.ndarray:
-    """The mask of one object of a picture."""
+    """Return the mask of one object of a picture."""
     return mask_of(one.objects[number][2], one.rows, one.columns)
 
 
 def arrays_of(data: DataSet, config: Config, objects: int) -> tuple[np.ndarray, ...]:
-    """All pictures with objects as a network sees them: pictures uint8, windows, boxes, classes, and owners.
+    """Return all pictures with objects in a network's input size: pictures uint8, windows, boxes, classes and owners.
 
-    An object keeps the pixels that no smaller one has. The largest `objects` of a picture are taken.
+    Where objects overlap, a pixel belongs to the smallest. Of each picture the largest `objects` are used.
     """
     rows = list(training_rows(data, config, objects))
     if not rows:
-        raise FormatError("no picture of the data set has an object")
+        raise FormatError(
+            f"none of the {len(data.entries)} pictures of the data set has an object. Check its annotations."
+        )
     return tuple(np.stack(x) for x in zip(*rows))
 
 
@@ -197,7 +205,7 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
     for one in data.entries:
         if not one.objects:
             continue
-        view = network_view(picture_of(one), config)  # first: it has the size that masks will have
+        view = network_view(picture_of(one), config)  # first: it checks the size of the masks
         corners = boxes_of(one)
         left, top, right, bottom = view.window
         boxes, classes = np.zeros((objects, 4), np.float32), np.zeros(objects, np.int64)
@@ -214,6 +222,6 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
 
 
 def largest_first(one: Entry) -> list[int]:
-    """The objects of a picture by falling numbers of pixels; one mask is in memory at a time."""
+    """Return the objects of a picture by falling numbers of pixels; one mask is in memory at a time."""
     sizes = [int(mask_at(one, i).sum()) for i in range(len(one.objects))]
     return sorted(range(len(sizes)), key=lambda i: -sizes[i])

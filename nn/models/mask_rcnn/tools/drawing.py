@@ -1,4 +1,4 @@
-"""Objects drawn into their picture: tinted masks with outlines, boxes, and names with scores. Needs Pillow."""
+"""Drawing of detections: tinted masks with outlines, boxes, and names with scores. Needs Pillow."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,11 @@ COLOURS = (
     (235, 90, 180), (150, 205, 45), (120, 90, 60),
 )  # fmt: skip
 SHARE = 0.4
-"""Of a mask's colour in the pixels of the object."""
+"""Share of the class's colour in the pixels of a mask."""
 
 
 def draw_detections(picture: np.ndarray, detections: Sequence[Detection], names: Sequence[str], scale: int = 1) -> Any:
-    """A Pillow image of a picture uint8 ``[h, w, 3]`` with its objects, each pixel a square of `scale`."""
+    """Return a Pillow image of a picture uint8 ``[h, w, 3]`` with its objects, each pixel a square of `scale`."""
     from PIL import Image, ImageDraw
 
     image = tint(picture, detections).repeat(scale, 0).repeat(scale, 1)
@@ -31,7 +31,7 @@ def draw_detections(picture: np.ndarray, detections: Sequence[Detection], names:
 
 
 def tint(picture: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
-    """The picture with every mask in its class's colour, the likeliest on top, and a full outline."""
+    """Return the picture with every mask and its outline in its class's colour, the most likely on top."""
     image = picture.astype(np.float32)
     for one in reversed(detections):
         mask, colour = one.pixels(), np.array(COLOURS[one.kind % len(COLOURS)], np.float32)
@@ -41,21 +41,21 @@ def tint(picture: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
 
 
 def outline(mask: np.ndarray) -> np.ndarray:
-    """The pixels of a mask that have a neighbour outside it."""
+    """Return the pixels of a mask that have a neighbour outside it."""
     padded = np.pad(mask, 1)
     inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
     return mask & ~inner
 
 
 def inside(one: Detection) -> tuple[float, float, float, float]:
-    """The box within the picture, far edges included, as Pillow wants them."""
+    """Return the box within the picture, far edges included, as Pillow draws them."""
     (rows, columns), (x0, y0, x1, y1) = one.size, one.box
     x0, y0 = min(max(x0, 0), columns - 1), min(max(y0, 0), rows - 1)
     return x0, y0, max(min(x1, columns) - 1, x0), max(min(y1, rows) - 1, y0)
 
 
 def label(pen: Any, one: Detection, name: str, scale: int, shape: tuple[int, ...]) -> None:
-    """Name and score on the class's colour, above the box or, where there is no room, in it."""
+    """Draw name and score on the class's colour, above the box, or inside it at the top of the picture."""
     from PIL import ImageFont
 
     font = ImageFont.load_default(size=max(11, min(shape) / 40))

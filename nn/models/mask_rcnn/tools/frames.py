@@ -1,4 +1,4 @@
-"""Films as pictures: GIF, APNG and animated WebP by Pillow, anything else (H.264) by imageio-ffmpeg (extra `video`)."""
+"""Films as sequences of pictures: GIF, APNG and WebP by Pillow, others (H.264) by imageio-ffmpeg (extra `video`)."""
 
 import sys
 import time
@@ -15,16 +15,16 @@ from cgraph.terminal import write
 PILLOW = (".gif", ".png", ".apng", ".webp")
 FILMS = (*PILLOW, ".mp4", ".mov", ".mkv", ".avi", ".webm")
 DEMUXERS = "mov,mp4,matroska,webm,avi"
-"""What ffmpeg may take a film for: by its contents it would also read lists, which name other files and addresses."""
+"""Formats that ffmpeg may read: it would also accept playlists, which name other files and addresses."""
 
 
 class Film(NamedTuple):
-    """Frames one after the other, uint8 ``[h, w, 3]``.
+    """A film: frames uint8 ``[h, w, 3]``.
 
     Fields
-        length: how many there are, about
-        rate: frames a second
-        frames: can be walked once
+        length: approximate number of frames
+        rate: frames per second
+        frames: iterator over the frames
     """
 
     length: int
@@ -33,17 +33,19 @@ class Film(NamedTuple):
 
 
 def read_film(path: Path) -> Film:
-    """The frames of a file. FormatError when it is no film that can be read."""
+    """Read the frames of a file. FormatError when it is not a readable film."""
     if path.suffix.lower() in PILLOW:
         return pillow_film(path)
     try:
         return ffmpeg_film(path)
     except (OSError, RuntimeError, StopIteration) as error:
-        raise FormatError(f"{path}: no film that ffmpeg reads: {error}") from error
+        raise FormatError(
+            f"{path} is not a film that ffmpeg reads: {error}. Convert it to one of {', '.join(FILMS)}."
+        ) from error
 
 
 def is_film(path: Path) -> bool:
-    """Whether a file has several frames, or a name as films have."""
+    """Return True if a file has several frames or the ending of a film."""
     if path.suffix.lower() not in PILLOW:
         return path.suffix.lower() in FILMS
     with open_picture(path) as image:
@@ -51,6 +53,7 @@ def is_film(path: Path) -> bool:
 
 
 def pillow_film(path: Path) -> Film:
+    """Read a film with Pillow."""
     with open_picture(path) as image:
         count, milliseconds = getattr(image, "n_frames", 1), image.info.get("duration") or 100
 
@@ -64,6 +67,7 @@ def pillow_film(path: Path) -> Film:
 
 
 def ffmpeg_film(path: Path) -> Film:
+    """Read a film with ffmpeg."""
     from imageio_ffmpeg import read_frames
 
     reader = read_frames(
@@ -76,8 +80,7 @@ def ffmpeg_film(path: Path) -> Film:
 
 
 def count_frames(film: Film, name: str) -> Iterator[np.ndarray]:
-    """The frames, while the error stream shows which one it is and how many there are a second; the last one only where
-    nobody looks."""
+    """Yield the frames, with progress and frames per second on the error stream; off a terminal only at the end."""
     start, done = time.perf_counter(), 0
     for done, frame in enumerate(film.frames, 1):
         yield frame
@@ -88,7 +91,7 @@ def count_frames(film: Film, name: str) -> Iterator[np.ndarray]:
 
 
 def write_film(path: Path, rate: float, images: Iterable[Any]) -> None:
-    """Write Pillow images as a film: their format follows from the name."""
+    """Write Pillow images as a film, in the format of the file's ending."""
     if path.suffix.lower() in PILLOW:
         first, *rest = list(images)
         first.save(path, save_all=True, append_images=rest, duration=round(1000 / rate), loop=0)

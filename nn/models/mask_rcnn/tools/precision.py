@@ -14,7 +14,7 @@ from nn.models.mask_rcnn.objects import Detection, find
 
 
 class Precision(NamedTuple):
-    """Of boxes or masks: the mean over overlaps from 0.5 to 0.95, and at 0.5 and at 0.75."""
+    """Average precision: the mean over overlaps from 0.5 to 0.95, and at 0.5 and at 0.75."""
 
     mean: float
     at_50: float
@@ -22,7 +22,7 @@ class Precision(NamedTuple):
 
 
 class GroundTruth(NamedTuple):
-    """The objects that are in a picture: boxes ``[k, 4]``, classes ``[k]``, masks bool ``[k, rows, columns]``."""
+    """The true objects of a picture: boxes ``[k, 4]``, classes ``[k]``, masks bool ``[k, rows, columns]``."""
 
     boxes: np.ndarray
     classes: np.ndarray
@@ -32,7 +32,7 @@ class GroundTruth(NamedTuple):
 def precision(
     detections: Sequence[Sequence[Detection]], truths: Sequence[GroundTruth], classes: int
 ) -> dict[str, Precision]:
-    """``boxes`` and ``masks``: how well what was found in each picture is what is there.
+    """Return the average precision of the detections of each picture, for ``boxes`` and for ``masks``.
 
     Source: COCO's evaluation, by pycocotools.
     """
@@ -97,7 +97,7 @@ def corner_and_size(box: Any) -> list[float]:
 
 
 def encode_mask(mask: np.ndarray) -> Any:
-    """A mask in runs, as COCO's files have it."""
+    """Return a mask as runs, in the form of COCO's files."""
     from pycocotools import mask as runs
 
     return runs.encode(np.asfortranarray(mask, np.uint8))
@@ -106,7 +106,7 @@ def encode_mask(mask: np.ndarray) -> Any:
 def validation(
     model: MaskRCNN, pictures: Sequence[np.ndarray], truths: Sequence[GroundTruth], batch: int = 1
 ) -> Callable[[], float]:
-    """For `nn.train`: one less the mean precision of masks, with the weights as they are when it is called."""
+    """Return a validation for `nn.train`: one minus the mean precision of masks with the current weights."""
     config: Config = model.config
     predict = compile_model(model, batch, frozen=False)
 

@@ -1,6 +1,6 @@
-"""Made pictures of discs, squares and triangles, with the truth about them; each follows from a seed and its number.
+"""Synthetic images of discs, squares and triangles with ground truth; each depends on a seed and its number alone.
 
-Grounds have patches and a slope, objects colours and stripes; later objects cover earlier ones; everything is noisy.
+Backgrounds have patches and a gradient, objects have colours and stripes; later objects cover earlier ones, with noise.
 """
 
 from collections.abc import Iterator
@@ -10,24 +10,24 @@ import numpy as np
 
 SIDE = 128
 MOST = 6
-"""Objects in a picture."""
+"""Maximum number of objects in an image."""
 OBJECTS = 8
-"""Rows of boxes and classes; those behind the objects are zero."""
+"""Number of rows of boxes and classes, padded with zeros."""
 LEAST_PIXELS = 40
 TRAINING, CHECK, TEST = 0, 1, 2
-"""Seeds: a network never sees pictures of the others."""
+"""Seeds of disjoint sets of images."""
 Y, X = np.mgrid[:SIDE, :SIDE] + 0.5
 
 
 class SyntheticImages(NamedTuple):
-    """Pictures and their truth.
+    """Images and their ground truth.
 
     Fields
         pictures: uint8 ``[n, 3, SIDE, SIDE]``
-        windows: all of each ``[n, 4]``
-        boxes: around what is visible, far edges excluded ``[n, OBJECTS, 4]``
-        classes: 1 disc, 2 square, 3 triangle, 0 where there is no object ``[n, OBJECTS]``
-        owner: which object each pixel belongs to, from 1 on ``[n, SIDE, SIDE]``
+        windows: the whole of each image ``[n, 4]``
+        boxes: boxes of the visible pixels, far edges excluded ``[n, OBJECTS, 4]``
+        classes: 1 disc, 2 square, 3 triangle, 0 no object ``[n, OBJECTS]``
+        owner: number of the object of each pixel, from 1 on; 0 for none ``[n, SIDE, SIDE]``
     """
 
     pictures: np.ndarray
@@ -38,12 +38,12 @@ class SyntheticImages(NamedTuple):
 
 
 def synthetic_images(seed: int, first: int, count: int) -> SyntheticImages:
-    """The pictures `first` … of a seed."""
+    """Return `count` images of a seed, from number `first` on."""
     return SyntheticImages(*(np.stack(x) for x in zip(*(picture(seed, first + i) for i in range(count)))))
 
 
 def picture(seed: int, number: int) -> SyntheticImages:
-    """One picture, without the leading axis."""
+    """Return one image, without the leading axis."""
     rng = np.random.default_rng([seed, number])
     image = ground(rng)
     owner, kinds = np.zeros((SIDE, SIDE), np.uint8), []
@@ -59,20 +59,20 @@ def picture(seed: int, number: int) -> SyntheticImages:
 
 
 def ground(rng: np.random.Generator) -> np.ndarray:
-    """A level, patches of 16 pixels, and a slope, for each colour."""
+    """Return a background: a constant, patches of 16 pixels and a gradient, for each colour."""
     patches = np.kron(rng.normal(size=(3, 8, 8)), np.ones((SIDE // 8, SIDE // 8)))
     slope = 0.15 * ((X * rng.normal() + Y * rng.normal()) / SIDE - 0.5)
     return rng.uniform(0.2, 0.8, (3, 1, 1)) + 0.08 * patches + slope
 
 
 def shape(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pixels of an object, and a coordinate along which its stripes go."""
+    """Return the pixels of a random object, and the coordinate of its stripes."""
     size, (x, y), angle = rng.uniform(8, 28), rng.uniform(12, SIDE - 12, 2), rng.uniform(0, 2 * np.pi)
     return shape_at(kind, size, x, y, angle)
 
 
 def shape_at(kind: int, size: float, x: float, y: float, angle: float) -> tuple[np.ndarray, np.ndarray]:
-    """The same of an object at a place."""
+    """Return the pixels of an object at a position, and the coordinate of its stripes."""
     u = (X - x) * np.cos(angle) + (Y - y) * np.sin(angle)
     v = -(X - x) * np.sin(angle) + (Y - y) * np.cos(angle)
     if kind == 1:
@@ -83,7 +83,7 @@ def shape_at(kind: int, size: float, x: float, y: float, angle: float) -> tuple[
 
 
 def paint(rng: np.random.Generator, image: np.ndarray, mask: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Stripes of a colour that differs from what lies below."""
+    """Return stripes of a colour that differs from the image below."""
     colour = rng.uniform(0, 1, 3)
     if not mask.any() or abs(colour - image[:, mask].mean(1)).max() < 0.25:
         colour = 1 - colour
@@ -91,7 +91,7 @@ def paint(rng: np.random.Generator, image: np.ndarray, mask: np.ndarray, along: 
 
 
 def film(frames: int, seed: int = TEST) -> Iterator[np.ndarray]:
-    """Pictures uint8 ``[SIDE, SIDE, 3]`` of four objects that move, turn, and are thrown back at the border."""
+    """Yield images uint8 ``[SIDE, SIDE, 3]`` of four objects that move, rotate, and bounce off the border."""
     rng = np.random.default_rng([seed, frames])
     below = ground(rng)
     size, colour = (
@@ -111,7 +111,7 @@ def film(frames: int, seed: int = TEST) -> Iterator[np.ndarray]:
 
 
 def truth(owner: np.ndarray, kinds: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Boxes, classes and owners of the objects of which enough is visible, numbered anew."""
+    """Return boxes, classes and owners of the objects with enough visible pixels, numbered consecutively."""
     boxes, classes = np.zeros((OBJECTS, 4), np.float32), np.zeros(OBJECTS, np.int64)
     visible_owner = np.zeros_like(owner)
     for i, kind in enumerate(kinds, 1):

@@ -36,12 +36,12 @@ TESTED = 500
 
 
 def optimiser(steps: int) -> Optimiser:
-    """AdamW at a rate that is level and then goes down in a line."""
+    """Return AdamW with a rate that is constant and then decays linearly."""
     return Optimiser(AdamW(), Trapezoid(0.0015, steps, WARMUP, min(FALL, steps)), clipping=ClipL2(5.0))
 
 
 def loader(folder: Path, pictures: int = PICTURES) -> Loader:
-    """The pictures of the training seed, made once, in batches of random positions."""
+    """Return a loader of the images of the training seed, generated once, in random symmetries."""
     path = folder / "pictures.npz"
     if not path.exists():
         np.savez(path, **synthetic_images(TRAINING, 0, pictures)._asdict())
@@ -66,7 +66,7 @@ def train_shapes(
 
 
 def measure(model: MaskRCNN, count: int = TESTED, **options: Any) -> dict[str, Precision]:
-    """Average precision on pictures that no training saw."""
+    """Return the average precision on images of the test seed."""
     data = synthetic_images(TEST, 0, count)
     predict = compile_model(model, **options)
     detections = [find(predict, model.config, [x.transpose(1, 2, 0)])[0] for x in data.pictures]
@@ -74,14 +74,14 @@ def measure(model: MaskRCNN, count: int = TESTED, **options: Any) -> dict[str, P
 
 
 def ground_truth(data: SyntheticImages, number: int) -> GroundTruth:
-    """The objects of one picture."""
+    """Return the true objects of one image."""
     there = np.flatnonzero(data.classes[number])
     masks = data.owner[number] == there[:, None, None] + 1
     return GroundTruth(data.boxes[number, there], data.classes[number, there], masks)
 
 
 def log_of(history: History, precisions: dict[str, Precision]) -> str:
-    """Losses as means of 100 steps, and what was measured at the end, as text."""
+    """Return means of 100 losses and the final precision as text."""
     names = list(history.parts)
     lines = [f"{'steps':>6} {'loss':>7} " + " ".join(f"{name:>13}" for name in names)]
     for first in range(0, len(history.loss), 100):
@@ -94,7 +94,8 @@ def log_of(history: History, precisions: dict[str, Precision]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the small network anew.")
+    """Run the command."""
+    parser = argparse.ArgumentParser(description="Train the small network from its seed.")
     parser.add_argument("--folder", type=Path, default=Path("out/shapes"), help="for pictures, checkpoint and weights")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--pictures", type=int, default=PICTURES, help="to train with")
