@@ -116,7 +116,7 @@ class CpuInstance:
 
     def _bind_cells(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """Set the memory of the Vars that are not inputs; some may have moved since the last call."""
-        self._stamps = []  # until all is bound, nobody knows what is
+        self._stamps = []  # unknown until all is bound
         self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
         for x, relocation in self._variables.items():
             if x not in inputs:
@@ -141,7 +141,7 @@ class CpuInstance:
     def _move(self, relocation: Relocation, address: int) -> None:
         """Write the addresses into the memory that begins at `address`."""
         if self._bound.get(relocation) != address:
-            self._bound[relocation] = -1  # until the new ones stand there, nobody knows which do
+            self._bound[relocation] = -1  # unknown until all are written
             self.args[relocation.positions] = address + relocation.offsets
             self._bound[relocation] = address
 

@@ -38,7 +38,7 @@ WORD, QUIT, BUSY, TEAM_WORDS = 0, 48, 49, 96 + 16 * MOST_THREADS
 FREE, WAITING, CORES_WORDS, TEAM_BUSY = 0, 16, 32, -1
 RUN_OVER = 255 << 24
 _NEVER = np.zeros(1, np.int64)
-NEVER = _NEVER.ctypes.data  # a stop word that nobody sets
+NEVER = _NEVER.ctypes.data  # a stop word that is never set
 
 Function = Callable[[int], None]
 

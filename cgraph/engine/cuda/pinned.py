@@ -20,7 +20,7 @@ class Pinned:
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.lock = driver, Lock()
-        self._buffers: list[tuple[np.ndarray, int]] = []  # each with the event behind its last copy
+        self._buffers: list[tuple[np.ndarray, int]] = []  # each with the event after its last copy
 
     def upload(self, stream: int, address: int, source: np.ndarray) -> None:
         """Queue a copy of bytes; they have been read when this returns."""

@@ -83,7 +83,7 @@ class CudaInstance:
         self.args = np.concatenate([code.args, np.zeros(GROUP, np.int64)])  # kernels are given whole groups
         self.rows = launch_rows(program, self.args)
         self.stops = Stops(code, device, self.args, self.queue)
-        self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # where nobody looks
+        self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # never read
         self._input_values: Mapping[Variable, Any] = {}
         self._cells: Mapping[Variable, CellValue] = {}
         self._written = code.written
@@ -176,13 +176,13 @@ class CudaInstance:
             EngineError: the device failed
             any exception of a Python function among the kernels
         """
-        before, behind = self._parts_of(steps if self.program.poison is None else None, write)
+        before, after = self._parts_of(steps if self.program.poison is None else None, write)
         for segment in before:
             self._run_segment(segment)
         failed = self.stops.failed()
         if failed is not None:
             raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis. Check the indices")
-        for segment in behind:
+        for segment in after:
             self._run_segment(segment)
         if write:
             for x in self.code.updated:
@@ -203,8 +203,8 @@ class CudaInstance:
                 self.queue.wait()
         except EngineError as error:
             where = label_of(self.code, segment.rows[error.row if isinstance(error, LaunchError) else 0])
-            behind = 0 if isinstance(error, LaunchError) else len(segment.rows) - 1
-            raise EngineError(f"{where}{f' or one of {behind} calls after it' if behind else ''}: {error}") from None
+            others = 0 if isinstance(error, LaunchError) else len(segment.rows) - 1
+            raise EngineError(f"{where}{f' or one of {others} calls after it' if others else ''}: {error}") from None
 
     def _parts_of(self, steps: tuple[int, ...] | None, write: bool) -> tuple[list[Segment], list[Segment]]:
         """Return the segments before the first step that writes a Var, and those from there on."""
@@ -213,10 +213,10 @@ class CudaInstance:
             last, first = len(self.code.first_row) - 2, self.code.first_write
             order = [*(range(last) if steps is None else steps), *((last,) if write else ())]
             most = 1 if self.program.check else len(self.rows)
-            before, behind = [s for s in order if s < first], [s for s in order if s >= first]
+            before, after = [s for s in order if s < first], [s for s in order if s >= first]
             parts = (
                 list(segments(self.code, self.rows, before, most)),
-                list(segments(self.code, self.rows, behind, most)),
+                list(segments(self.code, self.rows, after, most)),
             )
             self._parts.keep((steps, write), parts)
         return parts

@@ -232,11 +232,11 @@ def is_control(k: Builder, entry: Ptr) -> Val:
 def run_row(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadline: Val) -> Val:
     """Run a whole row; return False if what it waits for did not come. For a control row, set `tasks` to 1."""
     passed = k.slot(1, "b1")
-    with k.if_else(is_control(k, entry)) as (told, called):
-        with told:
+    with k.if_else(is_control(k, entry)) as (is_control_row, is_call):
+        with is_control_row:
             passed.value = control(k, t, entry, stop, deadline)
             tasks.value = 1
-        with called, k.if_(tasks.value > 0):
+        with is_call, k.if_(tasks.value > 0):
             call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks.value)
     return passed.value
 

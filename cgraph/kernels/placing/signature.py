@@ -9,7 +9,7 @@ FAR = 2**63 - 1  # further than any offset, step or column
 VECTOR = 8  # items at most
 
 # operands in the order of placing: nbytes, first and last step, and, found here, offsets [n]; of those before `start`
-# begin, end, first and last step [4, room], by rising begin, and -1 behind them
+# begin, end, first and last step [4, room], by ascending begin, then -1
 IN_GAPS = Signature(
     "placing.in_gaps",
     (),
@@ -32,7 +32,7 @@ IN_LINES = Signature(
 )  # fmt: skip
 
 # groups [count] in the order of placing; per group the place of its neighbours in the
-# lists behind [n + 1]; per neighbour which group it is, and an open interval of bytes behind where that one begins in
+# lists below [n + 1]; per neighbour which group it is, and an open interval of bytes after its start in
 # which the group may not begin; where groups begin, -1 for those that are not placed, found here for these [n]
 FIRST_FIT = Signature(
     "placing.first_fit",

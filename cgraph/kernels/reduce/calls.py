@@ -30,7 +30,7 @@ from cgraph.system.alignment import round_up
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 # with at least this many outputs there is one task or more for each, and no parts
 MANY_OUTPUTS = 64
-# partial results kept at most
+# most partial results
 MOST_PARTIALS = 65536
 # programs of at most this many instructions use four registers of accumulators, or four rows at a time
 SHORT = 6

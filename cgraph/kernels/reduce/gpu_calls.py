@@ -18,7 +18,7 @@ def reduced_calls(
     """``out = kind of program(xs)``, in parts of `each` elements whose results follow one another.
 
     Operands
-        over_kept: operands and outputs over the kept axes; reduced: the operands over the others
+        over_kept: operands and outputs over the axes that are not reduced; reduced: the operands over the others
     None where walks are long
     """
     if not fits(over_kept[0], reduced[0]):

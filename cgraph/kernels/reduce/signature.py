@@ -24,7 +24,7 @@ ALONG = Signature(
     },
 )  # fmt: skip
 
-# a task: `each` kept rows, one of `blocks` blocks of columns, one of `parts` parts of the reduced rows
+# a task: `each` rows of outputs, one of `blocks` blocks of columns, one of `parts` parts of the reduced rows
 ACROSS = Signature(
     "reduce.across",
     ("kind", "program", "results", "ins", "outs", "written", "group"),

@@ -17,7 +17,7 @@ BOXES: Args = {
 }  # fmt: skip
 
 # n images of each of the `sizes`; `error`: the word to set when a box names one that is not there
-# is_apart: the images are laned, but each of the `channels` of the cells has a plane of its own
+# is_apart: the images are channel-blocked, but each of the `channels` of the cells has a plane of its own
 ALIGN = Signature(
     "regions.align",
     (*PARAMS, "is_apart"),

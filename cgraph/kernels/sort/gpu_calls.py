@@ -16,13 +16,13 @@ Lines = tuple[View, ...]
 def sort_calls(
     lines: Lines, steps: list[int], n: int, most: int, params: tuple[str, str, bool, bool], workspace: View | None
 ) -> list[Call] | None:
-    """Rows of `n` items, of which the first `most` are wanted; None where walks are long.
+    """Return calls that sort rows of `n` items and write the first `most`; None if there are too many axes.
 
     Operands
         lines: the first items of the rows of values, places and operand; steps: bytes along the rows
         workspace: at least `sort_nbytes` bytes, for rows that one block does not sort
     Parameters
-        params: the dtype of keys, that of places or none, descending, and whether values are wanted
+        params: the dtypes of keys and of indices (or empty), descending, and whether values are written
     """
     if not fits(lines[0], replace(lines[0], shape=(lines[0].size, n), strides=(0, 0))):
         return None

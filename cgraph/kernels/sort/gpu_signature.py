@@ -8,8 +8,8 @@ from cgraph.kernels.walk.signature import axes
 THREADS = 256  # of a block
 SIZES = (64, 512, 4096)  # items, with their places, of the longest row that a kernel sorts
 
-# a block: one of `pieces` pieces, `size` items each, of a row of `n`; the first `most` values (when wanted) and places
-# (when `index` is a dtype) are written
+# a block: one of `pieces` pieces, `size` items each, of a row of `n`; writes the first `most` values and indices
+# (if `index` is a dtype)
 ROWS = Signature(
     "sort.gpu.rows",
     ("dtype", "index", "descending", "wants_values", "size", "rank"),

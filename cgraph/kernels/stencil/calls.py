@@ -103,7 +103,7 @@ def stencil_calls(
         out: contiguous along its last axis
         xs: of the shape of `out`
         workspace: at least ``sweep.nbytes`` bytes, from the beginning of a cache line on
-        ends: elements of the array before and behind each line of `out`, and the number that they become
+        ends: elements of the array before and after each line of `out`, and their new value
     """
     slots = scratch_pointer(workspace, sweep.nbytes)
     check_dtypes(program, (len(program) - 1,), (out,), tuple(xs))

@@ -9,7 +9,7 @@ def arguments(arrays: Count) -> Args:
     return {
         # bands along the swept axis, of `each` of its `rows`; rows read above and below
         "bands": "i8", "each": "i8", "rows": "i8", "up": "i8", "down": "i8",
-        # of a row; elements of the border before and behind a line, and where their value is
+        # of a row; elements of the border before and after a line, and the address of their value
         "columns": "i8", "last_columns": "i8", "before": "i8", "behind": "i8", "border": "address",
         "slots": "address", "slot_nbytes": "i8", "line_nbytes": "i8",
         "streams": streams(arrays), "row_steps": Words(("i8",), arrays),

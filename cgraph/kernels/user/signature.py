@@ -14,7 +14,7 @@ EACH = Signature(
     },
 )  # fmt: skip
 
-# the function is given the number of a task, the result and the operands, all in C order; `dtypes` and `ranks` are
+# the function receives the number of a task, the result and the operands, all in C order; `dtypes` and `ranks` are
 # theirs, `extents` all their axes. A task is a call of it.
 TASKS = Signature(
     "user.tasks",

@@ -120,7 +120,7 @@ class Winograd(Record):
 
 
 def is_winograd(shape: ConvShape) -> bool:
-    """3 x 3 filters, stride 1, no dilation, one group, in lanes."""
+    """Return True for 3 x 3 filters, stride 1, no dilation, one group, channel-blocked images."""
     w = shape.window
     dense = w.kernel == (3, 3) and w.stride == (1, 1) and w.dilation == (1, 1)
     return dense and shape.groups == 1 and not shape.is_plain
@@ -140,7 +140,7 @@ def winograd_calls(
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
-        x: images in lanes; a halo is not needed, one as wide as the padding saves copies at the border
+        x: channel-blocked images; no halo is needed, but one as wide as the padding saves copies at the border
         weights: as `pack_winograd` writes them; bias: as `pack_bias` writes it
         residual: of the result's shape; it may be `out` itself
         workspace: at least ``plan.nbytes`` bytes

@@ -10,9 +10,9 @@ from cgraph.engine.cuda.simulator.text import Fault
 from cgraph.system.alignment import round_up
 
 DEVICE = 1 << 44  # the first address of device memory
-GAP = 256  # bytes that belong to nobody behind each allocation
+GAP = 256  # unallocated bytes after each allocation
 WORD = 4
-# A stamp says who touched a word: launch, block, barriers passed, thread; 0 is nobody.
+# A stamp says who touched a word: launch, block, barriers passed, thread; 0 means no thread.
 THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 10, 12, 20
 BLOCK_AT = THREAD_BITS + EPOCH_BITS
 LAUNCH_AT = BLOCK_AT + BLOCK_BITS
