@@ -1,4 +1,4 @@
-"""A kernel called from Python, over arrays: for what runs in no program."""
+"""Kernels called from Python on NumPy arrays, outside of any program."""
 
 import ctypes
 import struct
@@ -13,7 +13,10 @@ KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Bound:
-    """A call as a function that runs tasks ``first .. last - 1``; it keeps the arrays that are its memory."""
+    """A kernel call as a Python function of ``first`` and ``last``: run tasks ``first .. last - 1``.
+
+    It keeps the arrays alive that the kernel reads and writes.
+    """
 
     def __init__(self, call: Call, target: Target) -> None:
         assert isinstance(call.kernel, Kernel)
@@ -27,7 +30,7 @@ class Bound:
 
 
 def word_of(value: int | float | Pointer) -> int:
-    """An argument as a kernel reads it: 64 bits."""
+    """Return an argument as the 64-bit integer that a kernel reads."""
     if isinstance(value, Pointer):
         return value.base.ctypes.data + value.offset  # type: ignore[attr-defined]
     if isinstance(value, float):

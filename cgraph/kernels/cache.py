@@ -1,15 +1,14 @@
-"""The user's folders of machine code: small files with checksums, written by rename, removed when long unused.
+"""Cache folders of machine code: small files with checksums, written by rename and removed when long unused.
 
-Machine code is run, so only what nobody else can have written is read: the folder is the user's alone (mode 0700),
-each folder above belongs to the user or to root and lets nobody else rename what is in it, and a file is a regular
-one of the user's, with one name, which others cannot write. The folder is opened once, from the root on, each part
-checked as it was opened (`cgraph.system.file_ownership.open_folder`); files are reached from its descriptor, so a
-link that is turned meanwhile leads nowhere. Nothing is made in a folder that fails: with another user's HOME there is
-no cache.
+Machine code is executed, so a process reads only files that no other user can have written. The folder belongs to the
+user alone (mode 0700), each parent folder belongs to the user or to root and does not let others rename its entries,
+and each file is a regular file of the user with one name, which others cannot write. The folder is opened once, from
+the root down, and each part is checked after opening (`cgraph.system.file_ownership.open_folder`). Files are opened
+relative to its descriptor, so a symbolic link that changes later has no effect. A folder that fails the checks is not
+used: with another user's HOME there is no cache.
 
-A file's checksum is over its name, too, so that a file put in the place of another is taken for absent, as is one that
-is cut off, changed or foreign. Any number of processes may read, write and remove at once: each finds a file whole or
-not at all.
+A checksum covers the file's name and content, so a renamed, truncated, changed or foreign file counts as absent. Any
+number of processes may read, write and remove files at once: each sees a whole file or none.
 """
 
 import errno
@@ -24,10 +23,10 @@ from cgraph.system.file_ownership import is_own, open_folder
 
 MAGIC = b"cgraph-kernel-2\n"
 DAY = 86400  # seconds
-UNUSED = 90 * DAY  # after which a file is removed
-LARGEST = 128 << 20  # bytes of all files; beyond it those go that have been unused for longest
-SUFFIX = ".part"  # what a file is called until it is whole
-ALONE, OTHERS = 0o700, 0o077  # permissions of the folder; those that nobody else has
+UNUSED = 90 * DAY  # a file that was not read for longer is removed
+LARGEST = 128 << 20  # bytes of all files; beyond it the least recently used are removed
+SUFFIX = ".part"  # suffix of a file that is still being written
+ALONE, OTHERS = 0o700, 0o077  # permissions of the folder; permission bits of other users
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,11 +34,11 @@ Identity = tuple[int, int]
 
 
 class CacheFolder:
-    """A folder of the user's alone, by its descriptor. Changes: files come and go.
+    """A folder that belongs to the user alone, accessed by its descriptor. Changes: files come and go.
 
     Parameters
-        path: how messages call it
-        handle: the descriptor, which is closed when this is lost
+        path: its name in messages
+        handle: the descriptor; it is closed when this object is collected
     """
 
     def __init__(self, path: Path, handle: int) -> None:
@@ -55,8 +54,8 @@ class CacheFolder:
         """The descriptor.
 
         Raises
-            OSError: the process has closed all descriptors, and this number is another folder's, or nobody's; or the
-                folder was given away
+            OSError: the process has closed its descriptors, so the number is free or belongs to another folder; or the
+                folder's owner has changed
         """
         status = os.fstat(self._handle)
         if (status.st_dev, status.st_ino) != self._identity or not is_alone(status):
@@ -64,16 +63,16 @@ class CacheFolder:
         return self._handle
 
     def read(self, name: str) -> bytes | None:
-        """Return what a file holds, or None when it is absent, not the user's alone, cut off or changed.
+        """Return a file's content, or None when it is absent, not the user's alone, truncated or changed.
 
-        Its time says on which day it was last used.
+        The modification time records the day of its last use.
         """
         try:
             handle = os.open(name, READ, dir_fd=self.handle)
             with os.fdopen(handle, "rb") as file:
                 status = os.fstat(handle)
                 raw = file.read() if is_own(status) else b""
-                with suppress(OSError):  # a read-only folder serves as well
+                with suppress(OSError):  # a read-only folder works as well
                     if raw and time.time() - status.st_mtime > DAY:
                         os.utime(handle)
         except OSError:
@@ -83,7 +82,7 @@ class CacheFolder:
         return body if raw[:start] == MAGIC + checksum(name, body) else None
 
     def write(self, name: str, body: bytes) -> None:
-        """Write by rename; a full or read-only disk costs the cache, not the run."""
+        """Write a file by rename. On a full or read-only disk nothing is written and nothing is raised."""
         temporary = f".{os.urandom(8).hex()}{SUFFIX}"
         try:
             folder = self.handle
@@ -101,10 +100,10 @@ class CacheFolder:
                 raise
 
     def prune(self, largest: int = LARGEST, unused: float = UNUSED) -> None:
-        """Remove what was not used for `unused` seconds, then what was unused for longest, down to `largest` bytes.
+        """Remove files that were not used for `unused` seconds, then the least recently used beyond `largest` bytes.
 
-        So goes, after a day, what a writer that was killed has left. A process that has read a file keeps what it
-        read; one that wants it later makes it anew.
+        Partial files of killed writers are removed after a day. A process that has read a file keeps its content; a
+        process that needs a removed file compiles the kernel again.
         """
         total = 0
         for used, nbytes, name in sorted(self.entries(), reverse=True):
@@ -114,7 +113,7 @@ class CacheFolder:
                     os.unlink(name, dir_fd=self.handle)
 
     def entries(self) -> list[tuple[float, int, str]]:
-        """When each file was last used, its bytes and its name; without files that others remove meanwhile."""
+        """Return (time of last use, bytes, name) of each file, without files that others remove meanwhile."""
         entries = []
         with suppress(OSError):
             for name in os.listdir(self.handle):
@@ -130,19 +129,19 @@ def identity_of(handle: int) -> Identity:
 
 
 def close_folder(handle: int, identity: Identity) -> None:
-    """Close a descriptor that is still the folder's."""
+    """Close a descriptor if it still refers to the folder."""
     with suppress(OSError):
         if identity_of(handle) == identity:
             os.close(handle)
 
 
 def is_alone(status: os.stat_result) -> bool:
-    """Return True if it is the user's, and nobody else can read or write there."""
+    """Return True if it belongs to the user and no other user can read or write it."""
     return status.st_uid == os.geteuid() and not status.st_mode & OTHERS
 
 
 def cache_folder(kind: str = "kernels") -> CacheFolder | None:
-    """Open the user's own cache folder, made when missing; None when there can be none that is theirs alone."""
+    """Open the user's cache folder, creating it when missing. None when no folder can belong to the user alone."""
     base = cache_base()
     if base is None:
         return None
@@ -159,16 +158,16 @@ def cache_folder(kind: str = "kernels") -> CacheFolder | None:
 
 
 def cache_base() -> Path | None:
-    """Where this user's caches are: as the XDG specification says, a relative path does not count."""
+    """Return the folder of this user's caches. As the XDG specification says, a relative path is ignored."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or "")
     if base.is_absolute():
         return base
     try:
         return Path.home() / ".cache"
-    except RuntimeError:  # no HOME, and a user whom the system does not know
+    except RuntimeError:  # no HOME, and the system has no entry for the user
         return None
 
 
 def checksum(name: str, body: bytes) -> bytes:
-    """Of a file's name and what it holds."""
+    """Return the checksum of a file's name and content."""
     return hashlib.sha256(os.fsencode(name) + b"\0" + body).digest()

@@ -1,7 +1,7 @@
-"""A Python function in the place of a kernel: it gets arrays over the program's own bytes.
+"""Python functions called in place of a kernel, with arrays that view the program's own memory.
 
-The interpreter goes back to Python at its row, where the run holds nothing; so what the function raises ends the run as
-any exception does, and the function may wait for what other threads compute.
+The interpreter returns to Python at the row of a callback and holds no lock there. An exception that the function
+raises therefore ends the run like any other, and the function may wait for other threads.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ def callback_call(
     xs: Sequence[View],
     blas: bool = False,
 ) -> Call:
-    """A call of ``function(outs, xs)`` with arrays over the views; it fills `outs` and leaves `xs` as they are."""
+    """Return a call of ``function(outs, xs)`` with arrays over the views. It fills `outs` and must not change `xs`."""
     views = (*outs, *xs)
 
     def enter(args: int) -> None:
@@ -32,21 +32,24 @@ def callback_call(
 
 
 def port_call(port: object, view: View, fills: bool) -> Call:
-    """A call with an array over the view of a function that each run has its own of.
+    """Return a call whose function each run supplies; the function gets one array over the view.
 
     Parameters
-        port: what it is known by
-        fills: it writes the elements; otherwise it reads them
+        port: key under which a run supplies its function
+        fills: True if the function writes the elements, False if it reads them
     """
     return Call(Callback(refuse_call, False, (view,), int(fills), port), (view.at,), 1)
 
 
 def refuse_call(args: int) -> None:
-    raise GraphError("rows go in and out where an instance knows from where and to where")
+    raise GraphError(
+        "this program reads or writes streamed rows and was called without a row source or sink. "
+        "Call it through the streaming runner, which supplies them"
+    )
 
 
 def array_at(address: int, view: View, writeable: bool) -> np.ndarray:
-    """The elements of a view at an address."""
+    """Return an array over the elements of a view at an address."""
     dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
     if view.size == 0:
         return np.empty(view.shape, dtype)

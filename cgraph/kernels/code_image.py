@@ -1,4 +1,4 @@
-"""Machine code as one piece, and placing it in executable memory."""
+"""Linked machine code as one image, and its placement in executable memory."""
 
 import ctypes
 import mmap
@@ -12,17 +12,17 @@ ADDRESS_BYTES = 8
 
 
 class UnknownCode(Exception):
-    """Code of another machine or system, or with something in it that is not known here."""
+    """Code of another machine or system, or code with a feature that this linker does not support."""
 
 
 class Image(Record, eq=False):
-    """Machine code apart from where it lies: addresses in it are 0.
+    """Position-independent machine code: the addresses in it are 0 until it is placed.
 
     Fields
         code: uint8
-        symbols: where each function begins
-        inner: int64 ``[n, 2]``: where an address stands, and the place in the image that it is of
-        outer: C functions by name, where the address of each stands, and what is added to it
+        symbols: offset of each function
+        inner: int64 ``[n, 2]``: offset of an address, and the offset in the image that it refers to
+        outer: name of a C function, offset where its address is stored, and the number added to it
     """
 
     code: np.ndarray
@@ -32,10 +32,12 @@ class Image(Record, eq=False):
 
 
 def place_image(image: Image) -> tuple[np.ndarray, dict[str, int]]:
-    """Place an image: the memory, which must live as long as the functions, and the functions' addresses.
+    """Place an image in executable memory.
+
+    Returns the memory, which must live as long as the functions, and the functions' addresses.
 
     Raises
-        UnknownCode: the system has not such a C function, or makes no memory executable
+        UnknownCode: the system lacks a C function, or refuses executable memory
     """
     memory = np.frombuffer(mmap.mmap(-1, max(len(image.code), 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
     memory[: len(image.code)] = image.code
@@ -45,20 +47,20 @@ def place_image(image: Image) -> tuple[np.ndarray, dict[str, int]]:
     for name, at, plus in image.outer:
         memory[at : at + ADDRESS_BYTES].view(np.int64)[0] = c_function(name) + plus
     if c_library().mprotect(base, len(memory), mmap.PROT_READ | mmap.PROT_EXEC):
-        raise UnknownCode("the system makes no memory executable")
+        raise UnknownCode(f"the system refuses to make {len(memory)} bytes executable")
     return memory, {name: base + at for name, at in image.symbols.items()}
 
 
 @cache
 def c_library() -> ctypes.CDLL:
-    """The C library, and what else this process was linked with."""
+    """Return the C library, with everything else this process is linked with."""
     library = ctypes.CDLL(None)
     library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return library
 
 
 def c_function(name: str) -> int:
-    """The address of a C function."""
+    """Return the address of a C function."""
     try:
         return ctypes.cast(getattr(c_library(), name), ctypes.c_void_p).value or 0
     except (AttributeError, ValueError):  # ValueError: no name at all

@@ -1,11 +1,10 @@
-"""What primitives are of complex numbers, in real arithmetic: formulas of a scalar program.
+"""Complex primitives in real arithmetic: formulas that append to a scalar program.
 
-Each takes the program being written (`cgraph.kernels.expression.Trace`) and pairs ``re, im``. Special values are those
-of C99's Annex G, which NumPy's functions have too: infinities, NaN, and the side of a branch cut by the sign of zero.
-Division is Smith's (CACM 5, 1962), as NumPy's; inverse functions and `tanh` are Kahan's ("Branch cuts for complex
-elementary functions", 1987); `log` keeps the bits that cancel near the unit circle. All are within 4 units of rounding
-of the magnitude, but for `log1p` where ``abs(1 + z)`` is nearly 1 far from 0, and powers, whose error grows with the
-size of ``w log z``.
+Each formula takes the program under construction (`cgraph.kernels.expression.Trace`) and pairs ``re, im``. Special
+values follow C99's Annex G, as in NumPy: infinities, NaN, and the side of a branch cut by the sign of zero. Division is
+Smith's (CACM 5, 1962), as in NumPy; inverse functions and `tanh` are Kahan's ("Branch cuts for complex elementary
+functions", 1987); `log` keeps the bits that cancel near the unit circle. All are within 4 ulp of the magnitude, except
+`log1p` where ``abs(1 + z)`` is nearly 1 far from 0, and powers, whose error grows with the size of ``w log z``.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from math import log as ln
 from typing import Any
 
 Formula = Callable[..., Any]
-# of a part's dtype: what a number is scaled by where a square would leave the range, and from which sizes on
+# by the dtype of a part: scale factors where a square would leave the range, and the sizes from which they apply
 RANGE = {"f4": (2.0**-10, 2.0**60, 2.0**100, 2.0**-60), "f8": (2.0**-10, 2.0**200, 2.0**900, 2.0**-500)}
 FAR = {"f4": 11.0, "f8": 22.0}  # from where on tanh of the real part is 1
 LARGE = {"f4": 80.0, "f8": 700.0}  # exp of more may overflow before it is multiplied
@@ -73,7 +72,7 @@ def is_finite(m: Any, x: Any) -> Any:
 
 
 def comparison(strict: bool, swap: bool = False) -> Formula:
-    """Order by the real parts, by the imaginary ones of equal; as NumPy, no order beside a NaN."""
+    """Return a comparison by real parts, then imaginary parts; as in NumPy, NaNs are unordered."""
 
     def formula(m: Any, z: Any, w: Any) -> Any:
         z, w = (w, z) if swap else (z, w)
@@ -85,7 +84,7 @@ def comparison(strict: bool, swap: bool = False) -> Formula:
 
 
 def extreme(wins: str) -> Formula:
-    """The larger or smaller one; the first NaN."""
+    """Return the formula of the larger or smaller value; the first NaN wins."""
     return lambda m, z, w: m.where(is_nan(m, z) | (~is_nan(m, w) & m.apply(wins, z, w)), z, w)
 
 
@@ -93,7 +92,7 @@ def extreme(wins: str) -> Formula:
 
 
 def times_exp(m: Any, x: Any, y: Any) -> Any:
-    """``exp(x) * y`` where exp alone overflows, too."""
+    """Return ``exp(x) * y``, also where exp alone overflows."""
     half = m.exp(x * 0.5)
     return m.where(x > LARGE[x.dtype], half * y * half, m.exp(x) * y)
 
@@ -118,7 +117,7 @@ def expm1(m: Any, z: Any) -> Any:
 
 
 def sinh_parts(m: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """``sinh(x) cos(y), cosh(x) sin(y)``."""
+    """Return ``sinh(x) cos(y), cosh(x) sin(y)``."""
     c, s, size = m.cos(y), m.sin(y), m.abs(x)
     far = size > LARGE[x.dtype]
     re = m.where(far, m.copysign(1.0, x) * times_exp(m, size, c * 0.5), m.sinh(x) * c)
@@ -159,7 +158,7 @@ def tanh(m: Any, z: Any) -> Any:
 
 
 def rotate(f: Formula) -> Formula:
-    """``-i f(i z)``: of sinh it is sin, of tanh tan, of arsinh arcsin, and the other way round."""
+    """Return ``-i f(i z)``: it turns sinh into sin, tanh into tan, arsinh into arcsin, and the other way round."""
 
     def formula(m: Any, z: Any) -> Any:
         value = f(m, m.pair(-z.im, z.re))
@@ -176,7 +175,7 @@ def cos(m: Any, z: Any) -> Any:
 
 
 def safe_factor(m: Any, size: Any, whole: float = 1.0) -> Any:
-    """What brings a size near 1 into the range in which squares are safe; to the power of `whole`."""
+    """Return a factor that brings a size into the range in which squares are safe, to the power of `whole`."""
     down, up, most, least = (v**whole if i < 2 else v for i, v in enumerate(RANGE[size.dtype]))
     return m.where(size > most, down, m.where(size < least, up, m.const(1.0, size.dtype)))
 
@@ -192,7 +191,7 @@ def log(m: Any, z: Any) -> Any:
 
 
 def square_less_one(m: Any, large: Any, small: Any) -> Any:
-    """``large**2 + small**2 - 1`` with the bits that cancel near the unit circle."""
+    """Return ``large**2 + small**2 - 1`` with the bits that cancel near the unit circle."""
     bits, mask = HIGH[large.dtype]
 
     def square(x: Any) -> tuple[Any, Any]:
@@ -232,7 +231,7 @@ def sqrt(m: Any, z: Any) -> Any:
 
 
 def power(m: Any, z: Any, w: Any) -> Any:
-    """``exp(w log z)``; 1 for w = 0, and 0 ** w is 0 for a positive real part of w, else NaN."""
+    """Return ``exp(w log z)``; 1 for w = 0. 0 ** w is 0 for a positive real part of w, else NaN."""
     value = exp(m, mul(m, w, log(m, z)))
     empty = m.eq(z.re, 0.0) & m.eq(z.im, 0.0)
     at_zero = m.where(w.re > 0, m.const(0.0, z.re.dtype), nan)
@@ -245,12 +244,12 @@ def power(m: Any, z: Any, w: Any) -> Any:
 
 
 def roots(m: Any, z: Any) -> tuple[Any, Any]:
-    """Square roots of 1 - z and 1 + z."""
+    """Return the square roots of 1 - z and 1 + z."""
     return sqrt(m, m.pair(1.0 - z.re, -z.im)), sqrt(m, m.pair(1.0 + z.re, z.im))
 
 
 def is_infinite(m: Any, z: Any) -> Any:
-    """Is one part an infinity?"""
+    """Return True where a part is infinite."""
     return m.eq(m.abs(z.re), inf) | m.eq(m.abs(z.im), inf)
 
 
@@ -307,4 +306,4 @@ FORMULAS: dict[str, Formula] = {
     "sin": rotate(sinh), "cos": cos, "tan": rotate(tanh), "sinh": sinh, "cosh": cosh, "tanh": tanh,
     "asin": asin, "acos": acos, "atan": rotate(atanh), "asinh": rotate(asin), "acosh": acosh, "atanh": atanh,
 }  # fmt: skip
-"""Primitive → what it is of complex numbers."""
+"""Formula of each primitive for complex numbers."""

@@ -1,14 +1,14 @@
-"""Scalar expressions as plain tuples: what a pointwise op computes for one element, for any device.
+"""Scalar programs: the computation of a pointwise op for one element, as plain tuples for any device.
 
-An op's `scalar` facet is a Python function of traced values; calling it once writes down a straight list of
-instructions. The list is hashable, so it is the key of the fused kernel; it names no op and no device.
+An op's `scalar` facet is a Python function of traced values. Calling it once records a list of instructions. The list
+is hashable and is the key of the fused kernel; it names no op and no device.
 
     ("load", dtype, i)            element of operand i
     ("const", dtype, text)        a constant, written so that it compares equal to itself (floats in hex)
     (name, dtype, *positions)     a primitive applied to earlier instructions; `dtype` is the result's
 
-A complex number (``c8 c16``) is only ever loaded, taken apart (``real imag``) and put together (``pair``): what is
-computed of it is real arithmetic, which `cgraph.kernels.complex_math` writes down.
+A complex number (``c8 c16``) is only loaded, split (``real imag``) and combined (``pair``); its arithmetic consists of
+real instructions, which `cgraph.kernels.complex_math` writes.
 
 Integers wrap; ``div`` and ``rem`` of integers truncate towards zero and give 0 for a zero divisor; ``min`` and ``max``
 of floats are NaN when either side is; ``cast`` of a float outside an integer's range is not defined.
@@ -86,7 +86,7 @@ COMPARE = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "is_nan"])
 
 
 class Value(Record, eq=False):
-    """What a program being written has computed; operators write the next instructions."""
+    """A value of a program under construction; its operators append instructions."""
 
     trace: "Trace"
     dtype: str
@@ -144,20 +144,20 @@ class Value(Record, eq=False):
 
 
 class Traced(Value, eq=False):
-    """One instruction of a program being written."""
+    """A real value: one instruction of a program under construction."""
 
     position: int
 
 
 class Pair(Value, eq=False):
-    """A complex number of a program being written: its two parts in registers."""
+    """A complex value of a program under construction: its two real parts."""
 
     re: Traced
     im: Traced
 
 
 class Trace:
-    """Writes a program. Changes: instructions are appended; equal ones are written once.
+    """A program under construction. Changes: instructions are appended; equal ones are written once.
 
     Every primitive is a method: ``m.exp(x)``, ``m.where(c, x, y)``, ``m.eq(x, y)``, ``m.cast(x, "f4")``.
     """
@@ -174,7 +174,7 @@ class Trace:
         return self.pair(*(self.write((name, part, whole.position)) for name in ("real", "imag")))
 
     def pair(self, re: Traced, im: Traced) -> Pair:
-        """The complex number of two parts of one dtype."""
+        """Return the complex number of two parts of one dtype."""
         return Pair(self, f"c{2 * int(re.dtype[1:])}", re, im)
 
     def const(self, value: Any, dtype: str) -> Any:
@@ -190,7 +190,7 @@ class Trace:
         return Traced(self, instruction[1], place)
 
     def apply(self, name: str, *operands: Any) -> Any:
-        """A primitive of operands that share one dtype; Python numbers take it too."""
+        """Append a primitive of operands that share one dtype; Python numbers are converted to it."""
         dtype = next(x.dtype for x in operands if isinstance(x, Value))
         xs: list[Any] = [x if isinstance(x, Value) else self.const(x, dtype) for x in operands]
         if dtype[0] == "c":
@@ -205,7 +205,7 @@ class Trace:
         return self.write(("select", dtype, condition.position, x.position, y.position))
 
     def cast(self, x: Any, dtype: str) -> Any:
-        """In another dtype; of a complex number that becomes a real one the real part, to bool whether it is not 0."""
+        """Return a value in another dtype. A complex number becomes its real part, or for bool whether it is not 0."""
         if x.dtype == dtype:
             return x
         if dtype[0] == "c":
@@ -216,16 +216,16 @@ class Trace:
         return self.write(("cast", dtype, x.position))
 
     def bits(self, x: Traced, dtype: str) -> Traced:
-        """The same bits read as another dtype of the same size."""
+        """Return the same bits as another dtype of the same size."""
         return self.write(("bits", dtype, x.position))
 
     def __getattr__(self, name: str):
         if name not in UNARY | BINARY | COMPARE:
-            raise AttributeError(f"no primitive is called {name!r}")
+            raise AttributeError(f"no primitive is called {name!r}. Primitives are listed in cgraph.kernels.expression")
         return lambda *operands: self.apply(name, *operands)
 
     def program(self, result: Any) -> Program:
-        """The instructions that `result` needs, in order; the last one is the result."""
+        """Return the instructions that `result` needs, in order; the last one is the result."""
         if isinstance(result, Pair):
             result = self.write(("pair", result.dtype, result.re.position, result.im.position))
         needed = {result.position}
@@ -238,7 +238,7 @@ class Trace:
 
 
 def operands_of(instruction: tuple) -> tuple[int, ...]:
-    """Positions that an instruction reads."""
+    """Return the positions that an instruction reads."""
     return () if instruction[0] in ("load", "const") else instruction[2:]
 
 
@@ -249,16 +249,16 @@ def renumber(instruction: tuple, place: dict[int, int]) -> tuple:
 
 
 def constant_of(instruction: tuple) -> int | float:
-    """The value of a ``const`` instruction."""
+    """Return the value of a ``const`` instruction."""
     return float.fromhex(instruction[2]) if instruction[1][0] == "f" else int(instruction[2])
 
 
 def part_of(dtype: str) -> str:
-    """The dtype of a complex number's parts: ``part_of("c8") == "f4"``."""
+    """Return the dtype of a complex number's parts: ``part_of("c8") == "f4"``."""
     return f"f{int(dtype[1:]) // 2}"
 
 
 @cache
 def code_of(dtype: np.dtype) -> str:
-    """NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
+    """Return NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
     return f"{dtype.kind}{dtype.itemsize}"

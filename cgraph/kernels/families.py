@@ -1,4 +1,4 @@
-"""Kernel families by name: the signature of a family, and a call of it as text."""
+"""Lookup of kernel families by name, and the text form of a call."""
 
 import struct
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ def signature_of(family: str) -> Signature:
 
 
 def text_of(kernel: Kernel, words: Sequence[Any]) -> str:
-    """A kernel and the words of a call, with the names of params and arguments: ``move.fills(itemsize=4 …) out=… …``.
+    """Return a call as text with the names of params and arguments: ``move.fills(itemsize=4 …) out=… …``.
 
-    Words are those of a `Call`, or of a program: numbers as int64, floats by their bits, memory by any name.
+    The words are those of a `Call`, or of a program: integers as int64, floats by their bits, memory by any name.
     """
     signature = signature_of(kernel.family)
     params = " ".join(f"{name}={value}" for name, value in zip(signature.params, kernel.params))
@@ -40,7 +40,7 @@ def text_of(kernel: Kernel, words: Sequence[Any]) -> str:
 
 
 def word_text(kind: Kind, value: Any) -> str:
-    """An argument of this kind as text."""
+    """Return an argument of this kind as text."""
     if isinstance(kind, Words):
         return f"[{' '.join(map(word_text, cycle(kind.kinds), value))}]"
     if kind == "f8" and isinstance(value, int):

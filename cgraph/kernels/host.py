@@ -1,4 +1,4 @@
-"""What LLVM knows of this machine and of itself, remembered on disk: a process that compiles nothing needs no LLVM."""
+"""This machine as LLVM describes it, cached on disk so that a process that compiles nothing loads no LLVM."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ DESCRIBED_BY = ("vendor_id", "cpu family", "model", "model name", "stepping", "f
 
 
 class Host(Record):
-    """The processor's name and features, the system and how data lie in memory, as LLVM calls them; LLVM's version."""
+    """A machine in LLVM's terms: processor name and features, target triple, data layout; and LLVM's version."""
 
     cpu: str
     features: str
@@ -26,7 +26,7 @@ class Host(Record):
 
 @cache
 def host() -> Host:
-    """This machine."""
+    """Return this machine's description."""
     folder, key = cache_folder(), host_key()
     name = f"host_{key}" if folder and key else None
     raw = folder.read(name) if folder and name else None
@@ -39,7 +39,7 @@ def host() -> Host:
 
 
 def read_parts(raw: bytes) -> list[str] | None:
-    """What was written of a Host; None for anything else."""
+    """Return the fields of a Host from its cache file, or None for any other content."""
     try:
         fields = json.loads(raw)
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def read_parts(raw: bytes) -> list[str] | None:
 
 
 def detect_host() -> Host:
-    """What LLVM says."""
+    """Return this machine's description from LLVM."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -61,7 +61,7 @@ def detect_host() -> Host:
 
 
 def host_key() -> str | None:
-    """A hash that is another one when the processor, LLVM's library or Python's llvmlite is another one."""
+    """Return a hash of the processor, LLVM's library and llvmlite's version; None where they cannot be read."""
     import llvmlite
 
     library = Path(llvmlite.__file__).parent / "binding" / "libllvmlite.so"

@@ -1,8 +1,8 @@
-"""What names a kernel, and what a call of one looks like; no machine code here.
+"""Records of kernels and kernel calls, without machine code.
 
-A kernel is compiled once for its `family` (an emitter, ``module.function`` below `cgraph.kernels.llvm`) and its
-`params` (what changes the machine code: dtype, tile, unroll). Everything else, sizes and strides included, is an
-argument at run time, so a new shape never compiles.
+A kernel is compiled once for its `family`, which names an emitter (`cgraph.kernels.families`), and its `params`, which
+change the machine code: dtype, tile, unroll. Everything else, including sizes and strides, is a run-time argument, so
+a new shape compiles nothing.
 
 All kernels are called as ``void kernel(const int64 *args, int64 first_task, int64 last_task)``.
 """
@@ -14,7 +14,7 @@ from math import prod
 from cgraph.record import Record, replace, set_field
 from cgraph.system.alignment import aligned
 
-ARENA = "arena"  # the base of addresses in the one buffer of a function
+ARENA = "arena"  # the base of addresses in a function's one buffer
 STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run
 LINE = 64  # bytes of a cache line
 
@@ -22,7 +22,7 @@ Param = int | float | str | bool | tuple | Record
 
 
 class Kernel(Record):
-    """The name of one piece of machine code: an emitter and the values it is specialised for."""
+    """The name of one compiled function: its emitter and the values it is specialised for."""
 
     family: str
     params: tuple[Param, ...] = ()
@@ -37,13 +37,13 @@ class Kernel(Record):
 
 
 class Callback(Record, eq=False):
-    """A Python function in the place of a kernel; see `cgraph.kernels.callback`.
+    """A Python function in place of a kernel; see `cgraph.kernels.callback`.
 
     Fields
-        function: given the address of the call's arguments
-        blas: it calls into BLAS or LAPACK
-        views: what it reads and writes, the first `results` of them what it writes
-        port: what the function is known by where each run has its own; None where all runs have this one
+        function: called with the address of the call's arguments
+        blas: True if it calls BLAS or LAPACK
+        views: memory that it reads and writes; it writes the first `results` of them
+        port: key under which each run supplies its own function; None where all runs use this one
     """
 
     function: Callable[[int], None]
@@ -54,16 +54,16 @@ class Callback(Record, eq=False):
 
 
 class Pointer(Record):
-    """An address that is known when a program is bound: `offset` bytes into the memory called `base`.
+    """A symbolic address, resolved when a program is bound: `offset` bytes into the memory named `base`.
 
-    `base` is whatever the engine uses as a key, compared by identity: ``"arena"``, a Var, an array.
+    `base` is a key of the engine, compared by identity: ``"arena"``, a Var or an array.
     """
 
     base: object
     offset: int = 0
 
     def __init__(self, base: object, offset: int = 0) -> None:
-        """Written out, as a View's: compiling makes more of these two than of all other records together."""
+        """Set the fields directly, as in View: compiling creates more of these two than of all other records."""
         set_field(self, "base", base)
         set_field(self, "offset", offset)
 
@@ -78,17 +78,17 @@ class Pointer(Record):
 
 
 class Slot(Record, eq=False):
-    """The base of addresses in calls that several steps share: the number of one of the places that each step has."""
+    """The base of addresses in calls that several steps share: the number of one of a step's memory blocks."""
 
     number: int
 
 
 class Call(Record):
-    """One row of a program: a kernel, its arguments, and how many tasks it is cut into.
+    """One row of a program: a kernel, its arguments and its number of tasks.
 
-    Arguments are ints (passed as int64), floats (passed as the bits of a float64) and Pointers. `chunk` tasks are
-    handed out at a time. Tasks of one call may run in any order and at once, so they never write the same bytes and
-    never split a reduction.
+    Arguments are ints (passed as int64), floats (passed as the bits of a float64) and Pointers. A thread takes `chunk`
+    tasks at a time. The tasks of one call may run concurrently and in any order, so no two write the same bytes and
+    none splits a reduction.
     """
 
     kernel: Kernel | Callback
@@ -98,7 +98,7 @@ class Call(Record):
 
 
 class View(Record):
-    """Where a value lives and how it is laid out: what an op's kernel facet is given for `out` and each operand.
+    """The address and layout of a value, as an op's kernel facet gets it for `out` and for each operand.
 
     Fields
         at: address of the first element
@@ -128,7 +128,7 @@ class View(Record):
 
     @property
     def is_contiguous(self) -> bool:
-        """Elements follow one another in C order; axes of one element do not count."""
+        """True if the elements are adjacent in C order; axes of one element do not count."""
         expected = self.itemsize
         for n, stride in zip(reversed(self.shape), reversed(self.strides)):
             if n != 1 and stride != expected:
@@ -137,20 +137,27 @@ class View(Record):
         return True
 
     def in_order_of(self, other: "View") -> bool:
-        """Both have their elements in the same order, without gaps: C order, or that of the other, which has none."""
+        """Return True if both have their elements in the same order: equal layouts, or both contiguous."""
         same = self.shape == other.shape and self.strides == other.strides
         return same or (self.is_contiguous and other.is_contiguous)
 
     def shows_same(self, other: "View") -> bool:
-        """Both show the same elements in the same places; strides along axes of one element do not count."""
+        """Return True if both views address the same elements; strides along axes of one element do not count."""
         steps = zip(self.shape, self.strides, other.strides)
         alike = self.at == other.at and self.shape == other.shape and self.dtype == other.dtype
         return alike and all(a == b for n, a, b in steps if n != 1)
 
     def with_shape(self, *shape: int) -> "View":
-        """The same contiguous bytes seen with another shape."""
+        """Return a view of the same contiguous bytes with another shape.
+
+        Raises
+            ValueError: the view is strided
+        """
         if not self.is_contiguous:
-            raise ValueError(f"a strided view {self.shape} {self.strides} has no other shape")
+            raise ValueError(
+                f"a view of shape {self.shape} with strides {self.strides} cannot be reshaped to {shape}: its elements "
+                "are not adjacent. Copy it first"
+            )
         return contiguous(self.at, shape, self.dtype)
 
     def moved(self, nbytes: int) -> "View":
@@ -158,7 +165,7 @@ class View(Record):
 
 
 def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
-    """A view in C order."""
+    """Return a view in C order."""
     strides, step = [], int(dtype[1:])
     for n in reversed(shape):
         strides.append(step)
@@ -167,18 +174,22 @@ def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
 
 
 def scratch_pointer(workspace: View | None, nbytes: int) -> Pointer:
-    """Where a workspace of at least `nbytes` bytes begins. ValueError where there is none, or a smaller one."""
+    """Return the start of a workspace of at least `nbytes` bytes.
+
+    Raises
+        ValueError: there is no workspace, or it is smaller
+    """
     size = 0 if workspace is None else workspace.size * workspace.itemsize
     if workspace is None or size < nbytes:
-        raise ValueError(f"these calls need a workspace of {nbytes} bytes, not of {size}")
+        raise ValueError(f"the workspace has {size} bytes, these calls need {nbytes}. Pass a larger workspace")
     return workspace.at
 
 
 def split_scratch(workspace: View | None, *nbytes: int) -> list[View | None]:
-    """A workspace in pieces of so many bytes, each aligned; None for empty pieces.
+    """Split a workspace into aligned views of `nbytes` bytes each; None for a size of 0.
 
     Raises
-        ValueError: the workspace is smaller than all of them
+        ValueError: the workspace is smaller than all of them together
     """
     starts = list(accumulate((aligned(n) for n in nbytes), initial=0))
     if not any(nbytes):
@@ -188,9 +199,9 @@ def split_scratch(workspace: View | None, *nbytes: int) -> list[View | None]:
 
 
 def collapse(shape: tuple[int, ...], *strides: tuple[int, ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Merge neighbouring axes that every operand walks as one; drop axes of one element.
+    """Merge neighbouring axes that are one axis for every operand, and drop axes of one element.
 
-    Returns the merged shape and each operand's strides along it. A result of rank 0 means one element.
+    Returns the merged shape and each operand's strides. Rank 0 means one element.
     """
     merged: list[list[int]] = []
     for axis, n in enumerate(shape):

@@ -1,7 +1,7 @@
-"""Arrays that lie in memory-mapped files: read once, piece by piece, and given back to the system as they are read.
+"""Arrays in memory-mapped files: read once, piece by piece, with their pages released after reading.
 
-Pages of a mapped file count as the process's own while they are resident. What is packed or copied elsewhere need not
-stay: the system reads the pages again, from its cache or the disk, should anybody ask.
+Resident pages of a mapped file count as memory of the process. After their content was packed or copied elsewhere they
+are released; the system reads them again, from its cache or the disk, on the next access.
 """
 
 import mmap
@@ -11,15 +11,15 @@ import numpy as np
 
 from cgraph.system.alignment import round_up
 
-Keep = Callable[[np.ndarray], np.ndarray]  # an equal array: where one that has been made goes, perhaps into a file
-PIECE = 1 << 18  # bytes read before they are forgotten
-AROUND = 1 << 21  # bytes that the system may map around one that is asked for: a huge page
+Keep = Callable[[np.ndarray], np.ndarray]  # returns an equal array, perhaps one stored in a file
+PIECE = 1 << 18  # bytes read before their pages are released
+AROUND = 1 << 21  # bytes that the system may map around an accessed byte: a huge page
 
 
 def release(x: np.ndarray) -> None:
-    """Give back the pages of an array that lies in a file mapped for reading, and those mapped around them.
+    """Release the pages of an array in a file mapped for reading, and the pages mapped around them.
 
-    Any other array is left alone.
+    Any other array is left unchanged.
     """
     mapping = mapping_of(x)
     if mapping is not None and x.size:
@@ -27,8 +27,9 @@ def release(x: np.ndarray) -> None:
 
 
 def release_rows(rows: np.ndarray) -> None:
-    """Give back the pages of some rows of images ``[n, c, rows, w]`` that lie in a mapped file; what was written into
-    them stays in the file. Any other array is left alone, also one whose changes are not the file's.
+    """Release the pages of rows of images ``[n, c, rows, w]`` in a mapped file; the file keeps what was written.
+
+    Any other array is left unchanged, including a copy-on-write mapping.
     """
     mapping = mapping_of(rows) or written_mapping_of(rows)
     if mapping is not None and rows.size:
@@ -38,7 +39,7 @@ def release_rows(rows: np.ndarray) -> None:
 
 
 def release_pages(mapping: mmap.mmap, x: np.ndarray) -> None:
-    """The pages of an array in a mapping that is shared with its file."""
+    """Release the pages of an array in a mapping that is shared with its file."""
     start = np.frombuffer(mapping, np.uint8, 1).ctypes.data
     low, high = (at - start for at in np.lib.array_utils.byte_bounds(x))
     first, last = low // AROUND * AROUND, round_up(high, AROUND)
@@ -46,7 +47,7 @@ def release_pages(mapping: mmap.mmap, x: np.ndarray) -> None:
 
 
 def mapping_of(x: np.ndarray) -> mmap.mmap | None:
-    """The mapping that an array's bytes lie in, if nobody can write there."""
+    """Return the read-only mapping that contains an array, or None."""
     base: object = x
     while isinstance(base, np.ndarray):
         base = base.base
@@ -56,7 +57,7 @@ def mapping_of(x: np.ndarray) -> mmap.mmap | None:
 
 
 def written_mapping_of(x: np.ndarray) -> mmap.mmap | None:
-    """The mapping of an array that NumPy has mapped for writing into the file."""
+    """Return the mapping of an array that NumPy has mapped for writing into its file, or None."""
     if not isinstance(x, np.memmap) or x.mode not in ("r+", "w+"):
         return None
     base: object = x
@@ -66,7 +67,7 @@ def written_mapping_of(x: np.ndarray) -> mmap.mmap | None:
 
 
 def copy_to(out: np.ndarray, x: np.ndarray) -> None:
-    """``out[...] = x``, arrays of one shape; what lies in a file is read in its order and forgotten piece by piece."""
+    """Copy ``out[...] = x`` for arrays of one shape. A mapped `x` is read in file order and released piece by piece."""
     if mapping_of(x) is None:
         out[...] = x
         return
@@ -83,7 +84,7 @@ def copy_to(out: np.ndarray, x: np.ndarray) -> None:
 
 
 def in_memory(x: np.ndarray) -> np.ndarray:
-    """The array itself unless it lies in a mapped file; then a copy, which maps nothing around it when it is read."""
+    """Return the array, or a copy in memory if it lies in a mapped file."""
     if mapping_of(x) is None:
         return x
     copy = x.copy()
@@ -92,12 +93,12 @@ def in_memory(x: np.ndarray) -> np.ndarray:
 
 
 def in_place(x: np.ndarray) -> np.ndarray:
-    """The array itself: it is kept where it is."""
+    """Return the array itself, unmoved."""
     return x
 
 
 def in_c_order(x: np.ndarray) -> np.ndarray:
-    """The array itself if its elements follow one another in C order; else a copy."""
+    """Return the array if it is contiguous in C order, else a copy that is."""
     if x.flags.c_contiguous:
         return x
     out = np.empty(x.shape, x.dtype)
@@ -106,7 +107,7 @@ def in_c_order(x: np.ndarray) -> np.ndarray:
 
 
 def aligned(x: np.ndarray) -> np.ndarray:
-    """An array in C order whose elements lie at multiples of their size: itself, or a copy."""
+    """Return an array in C order itself if its elements are aligned, else an aligned copy."""
     if x.flags.aligned:
         return x
     out = np.empty(x.shape, x.dtype)

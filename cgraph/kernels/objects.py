@@ -1,7 +1,7 @@
-"""Object files linked into one image, without LLVM: its library alone takes 47 MB and a tenth of a second.
+"""A linker of object files into one image, without LLVM, whose library takes 47 MB and a tenth of a second to load.
 
-Only what emitters' code for x86-64 Linux consists of: ELF sections that are read or run, and in them 64-bit addresses
-of one another and of C functions. Source: System V ABI, AMD64 supplement, 1.0.
+It supports only what the emitters' code for x86-64 Linux contains: read-only and executable ELF sections, with 64-bit
+addresses of one another and of C functions. Source: System V ABI, AMD64 supplement, 1.0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,11 +26,11 @@ OUTER, NOWHERE = -1, -2  # instead of a symbol's offset
 
 
 class MalformedCode(UnknownCode):
-    """What is no object file at all, or is cut off."""
+    """Bytes that are not an object file, or a truncated one."""
 
 
 class ObjectSection(NamedTuple):
-    """A section of an object file, as the file describes it."""
+    """One entry of an object file's section table."""
 
     name: int
     kind: int
@@ -45,13 +45,13 @@ class ObjectSection(NamedTuple):
 
 
 class ObjectFile:
-    """An object file with a place in an image, from offset `start` to `stop`."""
+    """An object file placed in an image, from offset `start` to `stop`."""
 
     def __init__(self, code: bytes, start: int) -> None:
         if len(code) < HEADER.size:
-            raise MalformedCode(f"{len(code)} bytes are no object file")
+            raise MalformedCode(f"an object file has at least {HEADER.size} bytes, this one {len(code)}")
         if not code.startswith(START) or HEADER.unpack_from(code)[1:3] != (RELOCATABLE, X86_64):
-            raise UnknownCode("no ELF object for x86-64")
+            raise UnknownCode("not an ELF object file for x86-64")
         self.code, self.stop = code, start
         at, count = HEADER.unpack_from(code)[6], HEADER.unpack_from(code)[12]
         self.sections = [ObjectSection(*SECTION.unpack_from(code, at + i * SECTION.size)) for i in range(count)]
@@ -59,14 +59,14 @@ class ObjectFile:
         for i, s in enumerate(self.sections):
             if s.flags & IN_MEMORY and s.nbytes and s.kind != UNWINDING:
                 if s.flags & (WRITTEN | OF_THREADS):
-                    raise UnknownCode("a section that is written")
+                    raise UnknownCode(f"section {i} is writable or thread-local, which kernels do not have")
                 if s.kind != CONTENT or s.alignment > ALIGNMENT:
-                    raise UnknownCode(f"a section of kind {s.kind}, at multiples of {s.alignment} bytes")
+                    raise UnknownCode(f"section {i} has kind {s.kind} and alignment {s.alignment}")
                 self.places[i] = aligned(self.stop)
                 self.stop = self.places[i] + s.nbytes
 
     def write(self, memory: np.ndarray) -> tuple[dict[str, int], list[tuple[int, int]], list[tuple[str, int, int]]]:
-        """Copy the sections; where each symbol is, and the places of inner and of outer addresses, as in `Image`."""
+        """Copy the sections into `memory`; return the symbols and the inner and outer addresses, as in `Image`."""
         for i, at in self.places.items():
             s = self.sections[i]
             memory[at : at + s.nbytes] = np.frombuffer(self.code, np.uint8, s.nbytes, s.start)
@@ -80,7 +80,9 @@ class ObjectFile:
                         raise UnknownCode(f"a relocation of kind {kind}")
                     at, (name, to) = self.places[s.info] + at, symbols[symbol]
                     if at + ADDRESS_BYTES > len(memory):
-                        raise MalformedCode("a relocation outside of its section")
+                        raise MalformedCode(
+                            f"a relocation at byte {at} lies outside of the {len(memory)} bytes of the image"
+                        )
                     if to == OUTER:
                         outer.append((name, at, plus))
                     elif to == NOWHERE:
@@ -90,7 +92,7 @@ class ObjectFile:
         return {name: to for name, to in symbols if to >= 0}, inner, outer
 
     def symbols(self) -> list[tuple[str, int]]:
-        """Every symbol's name and offset in the image; OUTER for a C function, NOWHERE for what is not in memory."""
+        """Return each symbol's name and offset; OUTER for a C function, NOWHERE for a symbol that is not in memory."""
         table = next(s for s in self.sections if s.kind == SYMBOLS)
         names, symbols = self.sections[table.link].start, []
         for name_at, _, _, section, at, _ in self.rows(table, SYMBOL):
@@ -100,12 +102,12 @@ class ObjectFile:
         return symbols
 
     def rows(self, section: ObjectSection, kind: Struct) -> Iterator[tuple]:
-        """A section that is a table."""
+        """Iterate over the rows of a section that is a table."""
         return kind.iter_unpack(self.code[section.start : section.start + section.nbytes])
 
 
 def is_for(code: bytes, triple: str) -> bool:
-    """Return True for an object file of the machine that a triple of LLVM's begins with: ELF or Mach-O, of 64 bits."""
+    """Return True for a 64-bit ELF or Mach-O object file of the machine named first in an LLVM triple."""
     machine = triple.partition("-")[0]
     if code.startswith(MACH_O):
         return int.from_bytes(code[4:8], "little") == MACH_O_MACHINES.get(machine)
@@ -115,13 +117,13 @@ def is_for(code: bytes, triple: str) -> bool:
 
 
 def link_objects(objects: Mapping[str, bytes]) -> Image:
-    """Object files as one image.
+    """Link object files into one image.
 
     Parameters
-        objects: object files by the function that each defines
+        objects: object files by the name of the function that each defines
     Raises
-        UnknownCode: only LLVM can place these
-        MalformedCode: nobody can
+        UnknownCode: the files need LLVM's linker
+        MalformedCode: the files are damaged
     """
     files, nbytes = [], 0
     symbols: dict[str, int] = {}
@@ -138,8 +140,9 @@ def link_objects(objects: Mapping[str, bytes]) -> Image:
             inner += near
             outer += far
     except (StructError, LookupError, ValueError, OverflowError, StopIteration) as error:
-        raise MalformedCode(f"no whole object file: {error}") from error
+        raise MalformedCode(f"the object file is damaged or truncated: {error}") from error
     if not symbols.keys() >= objects.keys():
-        raise MalformedCode("an object file lacks its function")
+        missing = sorted(objects.keys() - symbols.keys())
+        raise MalformedCode(f"object files lack their functions: {', '.join(missing)}")
     places = np.array(inner, np.int64).reshape(-1, 2)
     return Image(memory, {name: symbols[name] for name in objects}, places, tuple(outer))

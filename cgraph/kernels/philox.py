@@ -1,8 +1,11 @@
-"""Random numbers that depend on a key and an index only: Philox 4x32-10, in NumPy; the meaning of the kernels.
+"""Philox 4x32-10 in NumPy: random numbers that depend only on a key and an index.
 
-The counter of a block of four 32-bit words is a 64-bit number. Elements take the words so that vectors of any width
-up to 16 store neighbours: with ``g, r = divmod(i, 16 * E)`` and ``part, lane = divmod(r, 16)``, element i takes part
-`part` of block ``16 * g + lane``; a block has E = 4 parts of one word, or E = 2 parts of two words for 8-byte values.
+This is the reference implementation of the random kernels.
+
+The counter of a block of four 32-bit words is a 64-bit number. Words are assigned to elements so that vectors of any
+width up to 16 store neighbouring elements: with ``g, r = divmod(i, 16 * E)`` and ``part, lane = divmod(r, 16)``,
+element i takes part `part` of block ``16 * g + lane``; a block has E = 4 parts of one word, or E = 2 parts of two words
+for 8-byte values.
 
 Source
     Salmon, Moraes, Dror and Shaw 2011, Parallel random numbers: as easy as 1, 2, 3
@@ -20,7 +23,7 @@ LOW = np.uint64(0xFFFFFFFF)
 
 
 def words(key: np.ndarray, counters: np.ndarray) -> np.ndarray:
-    """The four words of each block: uint32 ``[4, n]`` for a key of two uint32 and n uint64 counters."""
+    """Return the four words of each block: uint32 ``[4, n]`` for a key of two uint32 and n uint64 counters."""
     c0, c1 = counters & LOW, counters >> np.uint64(32)
     c2, c3 = np.zeros_like(c0), np.zeros_like(c0)
     k0, k1 = int(key[0]), int(key[1])
@@ -37,33 +40,33 @@ def words(key: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def parts(key: np.ndarray, size: int, itemsize: int) -> np.ndarray:
-    """The blocks that `size` elements need: ``[groups, 4, 16]``, the words of a group's blocks."""
+    """Return the words of the blocks that `size` elements need: ``[groups, 4, 16]``."""
     groups = -(-size // (LANES * 16 // itemsize))
     blocks = words(np.asarray(key, np.uint32), np.arange(groups * LANES, dtype=np.uint64))
     return np.moveaxis(blocks.reshape(4, groups, LANES), 0, 1)
 
 
 def bits(key: np.ndarray, size: int, itemsize: int) -> np.ndarray:
-    """Uniform integers: uint32 or uint64 ``[size]``."""
+    """Return uniform integers: uint32 or uint64 ``[size]``."""
     blocks = parts(key, size, itemsize)
     return (blocks if itemsize == 4 else join_words(blocks)).reshape(-1)[:size]
 
 
 def join_words(blocks: np.ndarray) -> np.ndarray:
-    """Two 64-bit integers from the four words of each block."""
+    """Return two 64-bit integers made of the four words of each block."""
     wide = blocks.astype(np.uint64)
     return wide[:, 0::2] | wide[:, 1::2] << np.uint64(32)
 
 
 def uniform(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
-    """Multiples of 2**-24 (float32) or 2**-53 (float64) in [0, 1)."""
+    """Return uniform multiples of 2**-24 (float32) or 2**-53 (float64) in [0, 1)."""
     if dtype == "f4":
         return (bits(key, size, 4) >> np.uint32(8)).astype("f4") * np.float32(2.0**-24)
     return (bits(key, size, 8) >> np.uint64(11)).astype("f8") * 2.0**-53
 
 
 def normal(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
-    """Standard normal values by Box and Muller: two from two uniform ones, neither of which is 0."""
+    """Return standard normal values by Box and Muller: two from each pair of nonzero uniform values."""
     u: np.ndarray
     angle: np.ndarray
     if dtype == "f4":
@@ -80,5 +83,5 @@ def normal(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
 
 
 def bernoulli(key: np.ndarray, size: int, probability: float) -> np.ndarray:
-    """Booleans, True with a probability that is rounded to a multiple of 2**-32."""
+    """Return booleans that are True with a probability, rounded to a multiple of 2**-32."""
     return bits(key, size, 4) < np.float64(probability) * 2.0**32

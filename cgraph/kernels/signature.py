@@ -1,17 +1,16 @@
-"""What the arguments of a kernel family are called and what they hold: one record, read by both sides of a call.
+"""Signatures of kernel families: the name and kind of each argument, shared by callers and emitters.
 
-A family's signature stands below ``cgraph/kernels/signatures`` under the family's own name: that of ``gemm.tile`` is
-`TILE` in ``signatures/gemm.py``, as its emitter is `tile` in ``llvm/gemm.py``. Callers pack arguments by name
-(`Signature.call`), emitters read them by name (`Builder.args`), and whoever keeps or shows a call names them
-(`Signature.named`, `text_of`). Nothing here or there needs LLVM.
+The signature of the family ``gemm.tile`` is `TILE` in ``cgraph/kernels/gemm/signature.py``; its emitter is `tile` in
+``gemm/emit.py``. Callers pack arguments by name (`Signature.call`), emitters read them by name (`Builder.args`), and
+code that stores or prints a call names them (`Signature.named`, `text_of`). None of this needs LLVM.
 
-An argument is a word of 64 bits, or several. Its kind says what a call gives and what a kernel reads:
+An argument is one 64-bit word, or several. Its kind is the type that a call passes and a kernel reads:
 
-    i8              a whole number
+    i8              an integer
     f8              a float64
-    f4*, dtype*     the address of elements of a dtype, or of the dtype that the param of this name says
-    address         an address to calculate with
-    address?        the same, or None, which is read as 0
+    f4*, dtype*     the address of elements of a dtype, or of the dtype in the param of this name
+    address         an address for pointer arithmetic
+    address?        the same, or None, which is passed as 0
     Words           a list of such words
 """
 
@@ -25,19 +24,19 @@ from cgraph.record import Record
 
 
 class Words(Record, eq=False):
-    """A list among the arguments.
+    """The kind of an argument that is a list.
 
     Fields
-        kinds: of the words of one item
-        count: how many items there are, from the params and from the arguments in front of the list by name; those
-            are numbers at a call and values in an emitter
+        kinds: kinds of the words of one item
+        count: function that returns the number of items from the params and the arguments before the list, by name:
+            integers in a call, values in an emitter
     """
 
     kinds: tuple[str, ...]
     count: Callable[[SimpleNamespace], Any]
 
     def size(self, scope: SimpleNamespace) -> Any:
-        """Words of all items."""
+        """Return the number of words of all items."""
         return self.count(scope) * len(self.kinds)
 
 
@@ -46,12 +45,12 @@ Args = Mapping[str, Kind]
 
 
 class Signature(Record, eq=False):
-    """The arguments of a kernel family, in the order of their words.
+    """The names and kinds of a family's arguments, in the order of their words.
 
     Fields
         family: as in `Kernel`
-        params: the names of the kernel's params
-        args: the kind of each argument, by name
+        params: names of the kernel's params
+        args: kind of each argument by name
     """
 
     family: str
@@ -60,19 +59,19 @@ class Signature(Record, eq=False):
 
     @cached_property
     def types(self) -> tuple[type | tuple[type, ...], ...]:
-        """What a call may give for each argument."""
+        """The Python types that a call may pass for each argument."""
         return tuple(types_of(kind) for kind in self.args.values())
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """The arguments that are lists."""
+        """The names of the arguments that are lists."""
         return tuple(name for name, kind in self.args.items() if isinstance(kind, Words))
 
     def call(self, params: tuple[Param, ...], tasks: int, chunk: int = 1, /, **args: Any) -> Call:
-        """A call of the kernel with these params.
+        """Return a call of the kernel with these params.
 
         Raises
-            TypeError: an argument is missing, unknown, of another type or, a list, of another length
+            TypeError: an argument is missing or unknown, or has a wrong type or, for a list, a wrong length
         """
         if args.keys() != self.args.keys() or len(params) != len(self.params):
             raise TypeError(self.complaint(params, args))
@@ -84,7 +83,7 @@ class Signature(Record, eq=False):
         return Call(Kernel(self.family, params), tuple(0 if x is None else x for x in values), tasks, chunk)
 
     def words(self, params: tuple[Param, ...], args: Mapping[str, Any]) -> list[Any]:
-        """The words of all arguments, those of lists among them after a look at them."""
+        """Return the words of all arguments, with the lists checked and flattened."""
         scope, words = self.scope(params, args), []
         for name, kind in self.args.items():
             if isinstance(kind, Words):
@@ -95,32 +94,32 @@ class Signature(Record, eq=False):
         return words
 
     def check_list(self, name: str, kind: Words, value: Sequence, size: int) -> None:
-        """TypeError when a list is not `size` words of its kinds."""
+        """Raise TypeError unless a list has `size` words of its kinds."""
         if len(value) != size:
-            raise TypeError(f"{self.family}: argument {name} has {len(value)} words, not {size}")
+            raise TypeError(f"{self.family}: argument {name} has {len(value)} words, it needs {size}")
         kinds = kind.kinds * (size // len(kind.kinds))
         for i, (word, expected) in enumerate(zip(value, kinds)):
             if not isinstance(word, types_of(expected)):
-                raise TypeError(f"{self.family}: argument {name}[{i}] is {word!r}, no {expected}")
+                raise TypeError(f"{self.family}: argument {name}[{i}] is {word!r}, it needs the kind {expected}")
 
     def complaint(self, params: tuple[Param, ...], args: Mapping[str, Any]) -> str:
-        """What is wrong with the params, the names or the types of a call."""
+        """Return a message about the wrong params, names or types of a call."""
         if len(params) != len(self.params):
-            return f"{self.family} has the params {', '.join(self.params)}, not {params}"
+            return f"{self.family} takes the params ({', '.join(self.params)}), the call has {params}"
         missing, unknown = self.args.keys() - args.keys(), args.keys() - self.args.keys()
         wrong = [f"needs {x}" for x in sorted(missing)] + [f"does not take {x}" for x in sorted(unknown)]
         if wrong:
             return f"{self.family}({', '.join(self.args)}) {', '.join(wrong)}"
         name = next(name for name, types in zip(self.args, self.types) if not isinstance(args[name], types))
         kind = "list" if isinstance(self.args[name], Words) else self.args[name]
-        return f"{self.family}: argument {name} is {args[name]!r}, no {kind}"
+        return f"{self.family}: argument {name} is {args[name]!r}, it needs the kind {kind}"
 
     def scope(self, params: Sequence[Param], args: Mapping[str, Any] | None = None) -> SimpleNamespace:
-        """A kernel's params and the arguments of a call by name."""
+        """Return a namespace of a kernel's params and the arguments of a call."""
         return SimpleNamespace(**dict(zip(self.params, params)), **(args or {}))
 
     def named(self, params: Sequence[Param], words: Sequence[Any]) -> dict[str, Any]:
-        """The words of a call by the names of their arguments, lists as tuples: what `call` was given."""
+        """Return the arguments of a call by name from its words, lists as tuples: the inverse of `call`."""
         scope, at = self.scope(params), 0
         named: dict[str, Any] = {}
         for name, kind in self.args.items():
@@ -134,7 +133,7 @@ class Signature(Record, eq=False):
 
 @cache
 def types_of(kind: Kind) -> type | tuple[type, ...]:
-    """The types of what a call may give for an argument of this kind."""
+    """Return the Python types that a call may pass for an argument of this kind."""
     if isinstance(kind, Words):
         return list, tuple
     if kind in ("i8", "f8"):

@@ -1,11 +1,11 @@
-"""Compile kernels, keep their machine code on disk, look them up.
+"""The kernel store: compiles kernels, caches their machine code on disk and returns their addresses.
 
-A kernel's object code is kept in a file named by a hash of all that decides it: its family and params, the text of its
-emitter and of all of ours that this imports, the target (processor, features, registers), how LLVM's code generator is
-set up (triple, data layout, optimisation, relocation and code model), and the versions of LLVM and Python's llvmlite.
-`cgraph.kernels.cache` says how it is kept. A process that compiles nothing imports neither emitters nor, where
-`cgraph.kernels.objects` can place the code, LLVM. What is kept and is no code for this machine, or has relocations that
-our kernels have not, is compiled anew and never run.
+The file name of a kernel's object code is a hash of everything that determines it: its family and params, the source of
+its emitter and of all project files that this imports, the target (processor, features, registers), the settings of
+LLVM's code generator (triple, data layout, optimisation, relocation and code model), and the versions of LLVM and
+llvmlite. `cgraph.kernels.cache` describes the folder. A process that compiles nothing imports no emitter and, where
+`cgraph.kernels.objects` can link the code, no LLVM. A cached file that is not code for this machine, or has relocations
+that kernels never have, is compiled again and never run.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class KernelStore:
     """The kernels of this process. Changes: addresses and counters grow.
 
     Fields
-        folder: where object code is kept; None keeps nothing on disk
+        folder: cache folder of object code; None caches nothing on disk
         hits, misses: kernels loaded from disk; kernels compiled
         compile_seconds: time spent compiling
     """
@@ -52,11 +52,11 @@ class KernelStore:
     _fork: Ticket | None = None
 
     def address(self, kernel: Kernel, target: Target) -> int:
-        """The address of one kernel's machine code, compiled when it is nowhere yet."""
+        """Return the address of one kernel, compiling it if necessary."""
         return self.load([kernel], target)[kernel]
 
     def load(self, kernels: Iterable[Kernel], target: Target) -> dict[Kernel, int]:
-        """The addresses of many kernels; those that are missing are compiled first."""
+        """Return the addresses of kernels, compiling the missing ones first."""
         requests = list(dict.fromkeys(kernels))
         if any((k, target) not in self._addresses for k in requests):
             self._turns.run(lambda: self._add(requests, target))
@@ -66,43 +66,43 @@ class KernelStore:
         is_warm = not self.misses
         kernels = [k for k in requests if (k, target) not in self._addresses]
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code, image = self._linked(symbols, target)
+        code, image = self._link(symbols, target)
         try:
-            addresses = self._placed(code, image, target)
-        except (MalformedCode, RuntimeError):  # RuntimeError: what LLVM raises
-            code = {symbol: self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
-            addresses = self._placed(code, None, target)
+            addresses = self._place(code, image, target)
+        except (MalformedCode, RuntimeError):  # LLVM raises RuntimeError
+            code = {symbol: self._compile(kernel, symbol, target) for kernel, symbol in symbols.items()}
+            addresses = self._place(code, None, target)
         self._addresses.update(((kernel, target), addresses[symbol]) for kernel, symbol in symbols.items())
-        if self.folder and is_warm and self.misses:  # the first time that this process compiles anything
+        if self.folder and is_warm and self.misses:  # once per process, after its first compilation
             self.folder.prune()
 
-    def _linked(self, symbols: dict[Kernel, str], target: Target) -> tuple[dict[str, bytes], Image | None]:
-        """Object code by symbol; and as one image, None where only LLVM can place it.
+    def _link(self, symbols: dict[Kernel, str], target: Target) -> tuple[dict[str, bytes], Image | None]:
+        """Return object code by symbol, and the linked image; None in place of the image where only LLVM can link.
 
-        What is kept and does not fit, because of its machine, its relocations or what it calls, is compiled anew.
+        Cached code with an unsuitable machine, relocation or callee is compiled again.
         """
         files = {symbol: self._stored_code(f"{symbol}.o") for symbol in symbols.values()}
-        code = {symbol: files[symbol] or self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        code = {symbol: files[symbol] or self._compile(kernel, symbol, target) for kernel, symbol in symbols.items()}
         try:
             return code, image_of(code)
         except UnknownCode:
             for kernel, symbol in symbols.items():
                 if files[symbol] and not fits(symbol, code[symbol]):
-                    code[symbol] = self._compiled(kernel, symbol, target)
+                    code[symbol] = self._compile(kernel, symbol, target)
         try:
             return code, image_of(code)
         except UnknownCode:
             return code, None
 
-    def _placed(self, code: dict[str, bytes], image: Image | None, target: Target) -> dict[str, int]:
+    def _place(self, code: dict[str, bytes], image: Image | None, target: Target) -> dict[str, int]:
         if image is not None:
-            with suppress(UnknownCode):  # the system makes no memory executable for us
+            with suppress(UnknownCode):  # the system refuses executable memory
                 memory, addresses = place_image(image)
                 self._memory.append(memory)
                 return addresses
-        return self._placed_by_llvm(code, target)
+        return self._place_by_llvm(code, target)
 
-    def _placed_by_llvm(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
+    def _place_by_llvm(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
         import llvmlite.binding as llvm
 
         engine = self._engine(target)
@@ -111,7 +111,7 @@ class KernelStore:
         engine.finalize_object()
         addresses = {symbol: engine.get_function_address(symbol) for symbol in code}
         if not all(addresses.values()):
-            raise MalformedCode("an object file lacks its function")
+            raise MalformedCode(f"object files lack functions: {', '.join(x for x, at in addresses.items() if not at)}")
         return addresses
 
     def _engine(self, target: Target) -> Any:
@@ -123,24 +123,26 @@ class KernelStore:
         return self._engines[target]
 
     def image(self, kernels: Iterable[Kernel], target: Target) -> tuple[Image, list[int]]:
-        """The machine code of kernels for any processor of a target's kind as one image, and where each begins in it.
+        """Return the machine code of kernels as one image, and the offset of each kernel.
+
+        It runs on any processor of the target's kind.
 
         Raises
-            UnknownCode: code that only LLVM can place
+            UnknownCode: only LLVM can link the code
         """
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code, image = self._turns.run(lambda: self._linked(symbols, target))
+        code, image = self._turns.run(lambda: self._link(symbols, target))
         if image is None:
-            image = link_objects(code)  # which says why it cannot be
+            image = link_objects(code)  # raises the reason
         return image, [image.symbols[symbol] for symbol in symbols.values()]
 
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
-        """The symbol and the text of a kernel for a GPU that takes `words` arguments."""
+        """Return the symbol and the PTX of a GPU kernel that takes `words` arguments."""
         symbol = f"{symbol_of(kernel, target)}_{words}"
         args = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
         return symbol, self._turns.run(lambda: self._stored_code(f"{symbol}.ptx") or self._compile_and_store(*args))
 
-    def _compiled(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
+    def _compile(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._compile_and_store(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
 
     def _stored_code(self, file: str) -> bytes | None:
@@ -157,7 +159,7 @@ class KernelStore:
         return code
 
     def pause(self) -> None:
-        """Wait until nobody compiles, and let nobody begin: before a fork, so that the child's LLVM is whole."""
+        """Wait for running compilations and block new ones: before a fork, so that the child's LLVM is consistent."""
         self._fork = Ticket()
         self._turns.join(self._fork)
 
@@ -168,7 +170,7 @@ class KernelStore:
 
 @cache
 def store() -> KernelStore:
-    """The store of this process."""
+    """Return the store of this process."""
     new_store = KernelStore(cache_folder())
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=new_store.pause, after_in_parent=new_store.resume, after_in_child=new_store.resume)
@@ -176,7 +178,7 @@ def store() -> KernelStore:
 
 
 def symbol_of(kernel: Kernel, target: Target) -> str:
-    """The name under which a kernel is kept: readable family, then a hash of all that shapes its code."""
+    """Return the cache name of a kernel: its family, then a hash of everything that determines its code."""
     emitter = emitter_hash(kernel.family.rpartition(".")[0])
     parts = (kernel.family, kernel.params, target, code_generation(target), host().version, emitter)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
@@ -184,7 +186,11 @@ def symbol_of(kernel: Kernel, target: Target) -> str:
 
 
 def image_of(code: Mapping[str, bytes]) -> Image:
-    """Return object files as one image. UnknownCode also where it calls what this system has not."""
+    """Return object files as one image.
+
+    Raises
+        UnknownCode: the code is not supported, or calls a C function that this system lacks
+    """
     image = link_objects(code)
     for name, _, _ in image.outer:
         c_function(name)
@@ -192,7 +198,7 @@ def image_of(code: Mapping[str, bytes]) -> Image:
 
 
 def fits(symbol: str, raw: bytes) -> bool:
-    """Return True for object code that this machine may run: what emitters' code consists of, where that is known."""
+    """Return True for object code that this machine may run; on x86-64 Linux all of its parts must be supported."""
     triple = host().triple
     if not (triple.startswith("x86_64") and "linux" in triple):
         return is_for(raw, triple)
@@ -204,15 +210,15 @@ def fits(symbol: str, raw: bytes) -> bool:
 
 @cache
 def emitter_hash(module: str) -> str:
-    """A hash of the text of an emitter's file, its signatures, and all files of ours that they import, in turn.
+    """Return a hash of an emitter's file, its signatures and all project files that they import, recursively.
 
-    The text is read, not imported: a warm process needs no emitter.
+    The files are read, not imported: a warm process loads no emitter.
     """
     return hashlib.sha256(repr(sorted(texts_of(module).values())).encode()).hexdigest()
 
 
 def texts_of(module: str) -> dict[Path, str]:
-    """Return the files of ours that shape an emitter's code, with their text."""
+    """Return the project files that determine an emitter's code, with their text."""
     kernels = Path(__file__).parent
     todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build")]
     places = (place_of(f"{module}.any", part)[0] for part in ("emit", "signature"))
@@ -227,7 +233,7 @@ def texts_of(module: str) -> dict[Path, str]:
 
 
 def imported_by(text: str, root: Path) -> Iterator[Path]:
-    """Where the modules of ours may lie that a file imports: ``from package import module`` names two."""
+    """Yield the possible paths of the project modules that a file imports: ``from package import module`` has two."""
     for module, names in IMPORT.findall(text):
         path = root / module.replace(".", "/")
         yield path.with_suffix(".py")

@@ -1,6 +1,6 @@
-"""Which instructions kernels may use: one record per machine width, chosen at run time.
+"""Targets: the instructions and registers that kernels may use, selected at run time.
 
-The emitters read nothing else of the machine, so AVX-512, AVX2 and a portable width come from one source.
+One source of emitters serves AVX-512, AVX2, a portable width and GPUs.
 """
 
 from collections.abc import Iterable
@@ -12,18 +12,18 @@ from cgraph.record import Record, replace
 
 
 class Target(Record):
-    """A processor as the emitters see it.
+    """A processor or GPU as emitters see it.
 
     Fields
         name: ``avx512``, ``avx2``, ``portable``, ``gpu`` or ``gpu-blocks``
         cpu, features: as LLVM names them
         lanes: float32 values in one vector register
         registers: vector registers
-        fma: fused multiply-add is one instruction; without it the emitters multiply, then add
-        dot: how four products of bytes are added up: ``vnni`` in one instruction, ``pairs`` by sums of two products of
-            16 bits, ``plain`` by whole numbers
-        bf16: two products of bfloat16 numbers are added up by one instruction
-        vbmi: bytes are picked from 128 others by one instruction
+        fma: fused multiply-add is one instruction; without it emitters multiply, then add
+        dot: sum of four products of bytes: ``vnni`` in one instruction, ``pairs`` by sums of two 16-bit products,
+            ``plain`` in integer arithmetic
+        bf16: one instruction adds up two products of bfloat16 numbers
+        vbmi: one instruction selects bytes from 128 others
     """
 
     name: str
@@ -38,40 +38,40 @@ class Target(Record):
 
     @property
     def is_gpu(self) -> bool:
-        """Kernels are PTX: a task is a thread, or a block of them."""
+        """True if kernels are PTX: a task is a thread or a block of threads."""
         return self.name.startswith("gpu")
 
     @property
     def has_half(self) -> bool:
-        """float16 is widened and rounded by one instruction."""
+        """True if one instruction widens or rounds float16."""
         return self.name in ("avx512", "avx2")
 
     @property
     def has_blocks(self) -> bool:
-        """Families that have kernels written for blocks of threads use them; the others give each thread a task."""
+        """True if families use kernels for blocks of threads; families without them run a task in each thread."""
         return self.name == "gpu-blocks"
 
     @property
     def narrow(self) -> "Target":
-        """The same, with vectors of 256 bits at most where LLVM makes them of a loop."""
+        """The same target with loops vectorised by LLVM to at most 256 bits."""
         return replace(self, features=self.features.replace("-prefer-256-bit", "+prefer-256-bit"))
 
     @property
     def task_elements(self) -> int:
-        """Elements of one task: many for a thread of a processor, few for one of the thousands of a GPU."""
+        """Elements of one task: many for a CPU thread, few for one of a GPU's thousands of threads."""
         return 64 if self.is_gpu else 32768
 
     def lanes_of(self, dtype: str) -> int:
-        """Values of `dtype` (``f4``, ``i8``…) in one vector register; complex numbers whose real parts fill one."""
+        """Return the values of `dtype` (``f4``, ``i8``…) in one vector register; of complex numbers, the real parts."""
         return max(1, self.lanes * 4 // (int(dtype[1:]) // (2 if dtype[0] == "c" else 1)))
 
     def channels_of(self, dtype: str) -> int:
-        """Channels of an image that lie side by side: a register of them, and as many bytes as float32 numbers."""
+        """Return the channels of a block of a channel-blocked image: one register; of bytes as many as of float32."""
         return self.lanes if dtype == "u1" else self.lanes_of(dtype)
 
 
 def gpu_target(major: int, minor: int) -> Target:
-    """A GPU of this compute capability."""
+    """Return the target of a GPU of this compute capability."""
     features = "+ptx80" if major <= 9 else ""  # PTX 8.0 runs on drivers since CUDA 12.0; newer devices need newer text
     return Target("gpu", f"sm_{major}{minor}", features, 1, 255, True)
 
@@ -86,18 +86,18 @@ KINDS = (PORTABLE, AVX2, AVX512)  # a processor that runs one runs those before 
 
 
 def generic_target(target: Target) -> Target:
-    """The target that every processor of its kind runs, not this one alone: what is saved."""
+    """Return the target that every processor of its kind runs, for saved code."""
     return next((x for x in KINDS if x.name == target.name), target)
 
 
 def narrowest(names: Iterable[str]) -> str:
-    """Of targets of processors by name the one that all these processors run."""
+    """Return the name of the narrowest target: processors of all these targets run it."""
     return min(names, key=[x.name for x in KINDS].index)
 
 
 @cache
 def host_target() -> Target:
-    """The widest target that this machine runs."""
+    """Return the widest target that this machine runs."""
     x = host()
     if not x.triple.startswith("x86_64"):
         return Target("portable", x.cpu, x.features, 4, 32, True)
@@ -111,24 +111,28 @@ def host_target() -> Target:
 
 
 def target_named(name: str) -> Target:
-    """The target `name`; ``host`` is the widest one here. ValueError when this machine does not run it."""
+    """Return the target `name`; ``host`` is the widest one here.
+
+    Raises
+        ValueError: this machine does not run it
+    """
     host = host_target()
     runnable = {"host": host, host.name: host}
     if host.name in ("avx512", "avx2"):
         runnable |= {"avx2": AVX2, "portable": PORTABLE}
     if name not in runnable:
-        raise ValueError(f"target {name!r} does not run on this machine; these do: {', '.join(sorted(runnable))}")
+        raise ValueError(f"target {name!r} does not run on this machine. Use one of: {', '.join(sorted(runnable))}")
     return runnable[name]
 
 
 class CodeGeneration(Record):
-    """How LLVM's code generator is set up: all that decides machine code beside the target and LLVM's version.
+    """The settings of LLVM's code generator that, beside the target and LLVM's version, determine machine code.
 
     Fields
-        triple, layout: the system, and how data lie in memory, as LLVM calls them; without a layout the triple's own
+        triple, layout: LLVM's names of the system and the data layout; an empty layout is the triple's own
         optimisation: LLVM's level, 0 to 3
-        relocation, code_model: how addresses are written; ``jitdefault`` is 64 bits wherever code may lie anywhere
-        jit: for code that is run in this process
+        relocation, code_model: form of addresses; ``jitdefault`` is 64 bits wherever code may lie anywhere
+        jit: True for code that runs in this process
     """
 
     triple: str
@@ -140,7 +144,7 @@ class CodeGeneration(Record):
 
 
 def code_generation(target: Target) -> CodeGeneration:
-    """Return how code for a target is generated; part of the names of kernels in the cache."""
+    """Return the code generator's settings for a target; they are part of a kernel's cache name."""
     if target.is_gpu:
         return CodeGeneration("nvptx64-nvidia-cuda", "")
     return CodeGeneration(host().triple, host().layout, jit=True)
@@ -148,12 +152,12 @@ def code_generation(target: Target) -> CodeGeneration:
 
 @cache
 def target_machine(target: Target) -> Any:
-    """LLVM's code generator for `target`, one for all emitters."""
+    """Return LLVM's code generator for `target`, shared by all emitters."""
     return new_target_machine(target)
 
 
 def new_target_machine(target: Target) -> Any:
-    """A code generator of its own, for an engine that takes it over and frees it."""
+    """Return a new code generator, for an engine that takes ownership of it."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

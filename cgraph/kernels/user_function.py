@@ -1,7 +1,7 @@
-"""A user's Python function that becomes a kernel, under a name that is another one when the function is.
+"""User functions that become kernels, named by a hash of what they compute.
 
-The name covers what the function computes: its code and constants, the values it has closed over, the globals it reads
-and the functions it calls, in turn, and Numba's version. What cannot be described makes a name of this process alone.
+The hash covers the function's code and constants, its closure, the globals it reads, the functions it calls,
+recursively, and Numba's version. A value that cannot be described makes the name valid in this process only.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ import numpy as np
 
 from cgraph.record import Record
 
-PROCESS = os.urandom(16)  # part of names that mean nothing elsewhere
+PROCESS = os.urandom(16)  # part of names that are valid in this process only
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type)
-Visited = dict[int, tuple[int, Any]]  # by identity: which one it was, and the value itself, so that it stays alive
+Visited = dict[int, tuple[int, Any]]  # by identity: its number, and the value itself, so that it stays alive
 
 
 class UserFunction(Record):
-    """A function by its name: equal to another one that computes the same.
+    """A Python function identified by its name: equal names compute the same.
 
     Fields
         name: as in this module's docstring
@@ -52,18 +52,22 @@ class UserFunction(Record):
 
 
 def user_function(function: Callable[..., Any]) -> UserFunction:
-    """A plain Python function, or one that Numba has compiled. TypeError for other callables."""
+    """Return the UserFunction of a plain Python function or one compiled by Numba.
+
+    Raises
+        TypeError: any other callable
+    """
     from importlib.metadata import version  # a process without such functions does without it
 
     python = getattr(function, "py_func", function)
     if not isinstance(python, FunctionType):
-        raise TypeError(f"a kernel is made of a plain Python function; {function!r:.80} is none")
+        raise TypeError(f"a kernel needs a plain Python function, not {function!r:.80}. Wrap it in def or lambda")
     text = repr((version("numba"), describe(python, {})))
     return UserFunction(f"{python.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:24]}", python)
 
 
 def describe(value: Any, visited: Visited) -> Any:
-    """What a value is, as plain data."""
+    """Return a description of a value as plain data."""
     if isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, ModuleType):
@@ -89,7 +93,7 @@ def describe(value: Any, visited: Visited) -> Any:
 
 
 def describe_function(function: FunctionType, visited: Visited) -> list:
-    """Its code, and all values that the code reads from outside."""
+    """Return a description of a function's code and of all outside values that it reads."""
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
     used = tuple(function.__globals__[name] for name in sorted(names_of(function.__code__) & set(function.__globals__)))
     parts = (function.__code__, function.__defaults__ or (), cells, used)
@@ -97,6 +101,6 @@ def describe_function(function: FunctionType, visited: Visited) -> list:
 
 
 def names_of(code: CodeType) -> set[str]:
-    """Global names and attributes in some code and in the functions that it defines."""
+    """Return the global names and attributes in code, including the functions that it defines."""
     inner = (names_of(x) for x in code.co_consts if isinstance(x, CodeType))
     return set(code.co_names).union(*inner)

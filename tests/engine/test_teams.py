@@ -78,7 +78,7 @@ def test_a_store_compiles_for_one_caller_at_a_time(monkeypatch):
 @pytest.mark.parametrize("work", ["load", "image", "ptx"])
 def test_nobody_compiles_between_pause_and_resume(monkeypatch, work):
     store, begun, target = KernelStore(None), [], host_target()
-    for name in ("_linked", "_stored_code", "_compile_and_store"):
+    for name in ("_link", "_stored_code", "_compile_and_store"):
         monkeypatch.setattr(
             KernelStore, name, lambda self, *given: begun.append(given) or (_ for _ in ()).throw(LookupError)
         )
@@ -107,9 +107,7 @@ def test_nobody_compiles_between_pause_and_resume(monkeypatch, work):
 
 def test_texts_for_gpus_of_other_numbers_of_arguments_have_other_names(monkeypatch):
     store, names = KernelStore(None), []
-    monkeypatch.setattr(
-        KernelStore, "_compile_and_store", lambda self, file, compiler, kernel, symbol, words, target: b""
-    )
+    monkeypatch.setattr(KernelStore, "_compile_and_store", lambda *_: b"")
     for words in (3, 4):
         names.append(store.ptx(KERNEL, words, host_target())[0])
     assert len(set(names)) == 2

@@ -386,7 +386,7 @@ def test_an_object_that_does_not_fit_is_a_miss_and_never_run(base, monkeypatch, 
     KernelStore(folder).load([KERNEL, OTHER], HOST)
     name = f"{symbol_of(KERNEL, HOST)}.o"
     good = folder.read(name)
-    monkeypatch.setattr(KernelStore, "_placed_by_llvm", lambda *_: pytest.fail("LLVM is given what was kept"))
+    monkeypatch.setattr(KernelStore, "_place_by_llvm", lambda *_: pytest.fail("LLVM is given what was kept"))
     for use in (KernelStore.load, KernelStore.image):
         folder.write(name, UNFIT[why](symbol_of(KERNEL, HOST)))
         again = KernelStore(folder)

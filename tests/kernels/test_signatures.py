@@ -79,15 +79,15 @@ def fill_args():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"block": None}, "argument block is None, no i8"),
-        ({"block": 1.0}, "argument block is 1.0, no i8"),
-        ({"block": np.int64(1)}, "argument block is .*, no i8"),
-        ({"block": Pointer("arena")}, "argument block is Pointer.*, no i8"),
-        ({"out": 0}, r"argument out is 0, no u1\*"),
-        ({"out": None}, r"argument out is None, no u1\*"),
+        ({"block": None}, "argument block is None, it needs the kind i8"),
+        ({"block": 1.0}, "argument block is 1.0, it needs the kind i8"),
+        ({"block": np.int64(1)}, "argument block is .*, it needs the kind i8"),
+        ({"block": Pointer("arena")}, "argument block is Pointer.*, it needs the kind i8"),
+        ({"out": 0}, r"argument out is 0, it needs the kind u1\*"),
+        ({"out": None}, r"argument out is None, it needs the kind u1\*"),
         ({"colums": 5}, r"^move.fills\(out, x, .*\) does not take colums"),
-        ({"axes": (1,)}, "argument axes has 1 words, not 3"),
-        ({"axes": (1, 2.0, 3)}, r"argument axes\[1\] is 2.0, no i8"),
+        ({"axes": (1,)}, "argument axes has 1 words, it needs 3"),
+        ({"axes": (1, 2.0, 3)}, r"argument axes\[1\] is 2.0, it needs the kind i8"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_refused_by_name(changes, message):
@@ -100,21 +100,21 @@ def test_a_missing_argument_and_a_wrong_number_of_params_are_refused():
     del args["rows"]
     with pytest.raises(TypeError, match=r"move.fills\(.*\) needs rows"):
         FILLS.call((8, False), 1, **args)
-    with pytest.raises(TypeError, match=r"move.fills has the params itemsize, stream, not \(8,\)"):
+    with pytest.raises(TypeError, match=r"move.fills takes the params \(itemsize, stream\), the call has \(8,\)"):
         FILLS.call((8,), 1, **fill_args())
 
 
-def test_a_whole_number_is_no_float_and_an_address_may_be_absent_only_where_it_says_so():
+def test_an_integer_is_not_a_float_and_an_address_may_be_absent_only_where_it_says_so():
     a, b, out = np.ones((40, 40)), np.ones((40, 40)), np.zeros((40, 40))
     calls = matmul_calls(HOST, view_of(out), view_of(a), view_of(b), activation=RELU, workspace=workspace(1 << 19))
     params = calls[-1].kernel.params
     args = TILE.named(params, calls[-1].args)
     assert args["bias"] is None
-    with pytest.raises(TypeError, match="gemm.tile: argument low is 0, no f8"):
+    with pytest.raises(TypeError, match="gemm.tile: argument low is 0, it needs the kind f8"):
         TILE.call(params, 1, **(args | {"low": 0}))
-    with pytest.raises(TypeError, match=r"gemm.tile: argument a is None, no dtype\*"):
+    with pytest.raises(TypeError, match=r"gemm.tile: argument a is None, it needs the kind dtype\*"):
         TILE.call(params, 1, **(args | {"a": None}))
-    with pytest.raises(TypeError, match="softmax.rows: argument x is None, no address"):
+    with pytest.raises(TypeError, match="softmax.rows: argument x is None, it needs the kind address"):
         ROWS.call(
             ("softmax", "f4", "vv"), 1,
             rows=1, each=1, columns=1, rank=1, x=None, x_step=4, out=Pointer(out), out_step=4, axes=(1, 4, 4),

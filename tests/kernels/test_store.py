@@ -405,13 +405,13 @@ def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
 def test_objects_for_another_processor_are_left_to_llvm():
     code = calling("getpid")
     for at, value in ((18, 183), (4, 1), (5, 2)):  # AArch64; 32 bits; the highest byte first
-        with pytest.raises(UnknownCode, match="no ELF object for x86-64"):
+        with pytest.raises(UnknownCode, match="not an ELF object file for x86-64"):
             link_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
 
 
 @on_linux
 def test_a_function_that_an_object_only_calls_is_not_its_own():
-    with pytest.raises(UnknownCode, match="an object file lacks its function"):
+    with pytest.raises(UnknownCode, match="lack their functions"):
         link_objects({"getpid": calling("getpid")})
 
 
@@ -459,7 +459,7 @@ def test_an_address_stands_inside_of_the_image():
 
     last = len(link_objects({"f": code}).code) - ADDRESS_BYTES
     assert moved(last).outer[0][1] == last
-    with pytest.raises(MalformedCode, match="a relocation outside of its section"):
+    with pytest.raises(MalformedCode, match="lies outside of the"):
         moved(last + 1)
 
 
@@ -485,7 +485,7 @@ def test_what_is_written_into_the_file_alone_is_in_no_image():
 def test_a_section_that_is_written_is_left_to_llvm():
     module = "@x = global i32 3\ndefine i32 @f() { %x = load i32, i32* @x ret i32 %x }"
     code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(module))
-    with pytest.raises(UnknownCode, match="a section that is written"):
+    with pytest.raises(UnknownCode, match="is writable or thread-local"):
         link_objects({"f": code})
 
 
