@@ -48,7 +48,7 @@ class KernelStore:
     _addresses: dict[tuple[Kernel, Target], int] = field(default_factory=dict)
     _memory: list[Any] = field(default_factory=list)
     _engines: dict[Target, Any] = field(default_factory=dict)
-    _turns: FairLock = field(default_factory=FairLock)
+    _lock: FairLock = field(default_factory=FairLock)
     _fork: Ticket | None = None
 
     def address(self, kernel: Kernel, target: Target) -> int:
@@ -59,7 +59,7 @@ class KernelStore:
         """Return the addresses of kernels, compiling the missing ones first."""
         requests = list(dict.fromkeys(kernels))
         if any((k, target) not in self._addresses for k in requests):
-            self._turns.run(lambda: self._add(requests, target))
+            self._lock.run(lambda: self._add(requests, target))
         return {k: self._addresses[k, target] for k in requests}
 
     def _add(self, requests: list[Kernel], target: Target) -> None:
@@ -131,7 +131,7 @@ class KernelStore:
             UnknownCode: only LLVM can link the code
         """
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code, image = self._turns.run(lambda: self._link(symbols, target))
+        code, image = self._lock.run(lambda: self._link(symbols, target))
         if image is None:
             image = link_objects(code)  # raises the reason
         return image, [image.symbols[symbol] for symbol in symbols.values()]
@@ -140,7 +140,7 @@ class KernelStore:
         """Return the symbol and the PTX of a GPU kernel that takes `words` arguments."""
         symbol = f"{symbol_of(kernel, target)}_{words}"
         args = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
-        return symbol, self._turns.run(lambda: self._stored_code(f"{symbol}.ptx") or self._compile_and_store(*args))
+        return symbol, self._lock.run(lambda: self._stored_code(f"{symbol}.ptx") or self._compile_and_store(*args))
 
     def _compile(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._compile_and_store(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
@@ -161,7 +161,7 @@ class KernelStore:
     def pause(self) -> None:
         """Wait for running compilations and block new ones: before a fork, so that the child's LLVM is consistent."""
         self._fork = Ticket()
-        self._turns.join(self._fork)
+        self._lock.join(self._fork)
 
     def resume(self) -> None:
         if self._fork:

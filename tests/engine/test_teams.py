@@ -72,7 +72,7 @@ def test_a_store_compiles_for_one_caller_at_a_time(monkeypatch):
         store._addresses[KERNEL, target] = 1
 
     monkeypatch.setattr(store, "_add", add)
-    check_alone(entered, store._turns, lambda: store.load([KERNEL], target))
+    check_alone(entered, store._lock, lambda: store.load([KERNEL], target))
 
 
 @pytest.mark.parametrize("work", ["load", "image", "ptx"])
@@ -98,7 +98,7 @@ def test_nobody_compiles_between_pause_and_resume(monkeypatch, work):
     store.pause()
     thread = threading.Thread(target=run)
     thread.start()
-    until(lambda: len(store._turns._line) == 2 or bool(begun))
+    until(lambda: len(store._lock._line) == 2 or bool(begun))
     assert not begun
     store.resume()
     thread.join(PATIENCE)

@@ -369,9 +369,9 @@ def test_a_fork_lets_nobody_compile_meanwhile(monkeypatch):
     monkeypatch.setattr(os, "register_at_fork", lambda **given: hooks.update(given))
     monkeypatch.setattr(store_module, "cache_folder", lambda: None)
     shared, events = store_module.store.__wrapped__(), queue.Queue()
-    add, wait = shared._add, store_module.Turn.wait
+    add, wait = shared._add, store_module.Ticket.wait
     monkeypatch.setattr(shared, "_add", lambda *given: (events.put("compiles"), add(*given)))
-    monkeypatch.setattr(store_module.Turn, "wait", lambda turn: (events.put("waits"), wait(turn)))
+    monkeypatch.setattr(store_module.Ticket, "wait", lambda turn: (events.put("waits"), wait(turn)))
     hooks["before"]()
     with ThreadPoolExecutor(1) as pool:
         address = pool.submit(shared.address, KERNEL, HOST)

@@ -1,4 +1,4 @@
-"""Activations that a kernel applies before it stores: two bounds and a slope. All others stay pointwise ops."""
+"""Activations that a kernel applies before storing: two bounds and a slope. All others stay pointwise ops."""
 
 from math import inf
 
@@ -9,8 +9,8 @@ class BoundedActivation(Record):
     """``min(high, max(low, x if x > 0 else slope * x))``
 
     Fields
-        low, high: bounds with ``low <= 0 <= high``, so that the unused lanes of a value in lanes stay zero
-        slope: factor of negative values; 1 leaves them
+        low, high: bounds with ``low <= 0 <= high``, so that unused channels of a blocked value stay zero
+        slope: factor of negative values; 1 leaves them unchanged
     """
 
     low: float = -inf
@@ -19,7 +19,10 @@ class BoundedActivation(Record):
 
     def __post_init__(self) -> None:
         if not self.low <= 0 <= self.high:
-            raise ValueError(f"bounds [{self.low}, {self.high}] do not hold 0: unused lanes would not stay zero")
+            raise ValueError(
+                f"bounds [{self.low}, {self.high}] exclude 0, so unused channels of a block "
+                "would not stay 0. Use bounds with low <= 0 <= high, or clip in an op of its own"
+            )
 
     @property
     def args(self) -> dict[str, int | float]:

@@ -1,1 +1,1 @@
-"""The kernel family `attention`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""The kernel family `attention`: signatures, emitters and call builders, for CPUs and for blocks of GPU threads."""

@@ -1,4 +1,4 @@
-"""Calls of attention in bands of queries: a task is a run of bands, and has a scratch of its own."""
+"""Call builders of attention in bands of queries. A task is a sequence of bands with its own scratch."""
 
 from cgraph.kernels.attention import gpu_calls as gpu_attention
 from cgraph.kernels.attention.few_signature import QUERIES
@@ -10,16 +10,16 @@ from cgraph.kernels.views.conv_shape import sums
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import Record
 
-MOST_TASKS = 32  # of a processor: enough for the threads to share out bands of unequal lengths
+MOST_TASKS = 32  # on a CPU: enough to balance bands of unequal lengths over the threads
 MOST_VECTORS = 4
 GPU_ROWS = 4
 FEW = 4  # queries at most that share a head of keys, for the kernel with keys in the lanes
 STATE = 4  # rows of the scratch beside queries, weights and result: maximum, sum, factor, position
-WIDEST_WINDOW = 1 << 30  # keys; no query sees farther back
+WIDEST_WINDOW = 1 << 30  # keys; no query attends farther back
 
 
 class BandShape(Record):
-    """How attention is cut.
+    """The decomposition of attention into tiles, bands and tasks.
 
     Fields
         rows, vectors: of the register tile, keys or columns of values by vectors of queries
@@ -44,7 +44,7 @@ class BandShape(Record):
 
 
 def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> BandShape:
-    """The cut for queries ``[b, h, m, d]``, `groups` heads of keys and values of `e` columns; none of them 0."""
+    """Return the decomposition for queries ``[b, h, m, d]``, `groups` heads of keys and values of `e` columns."""
     batch, heads, m, d = q
     lanes, limit = target.lanes_of(dtype), sums(target)
     queries = heads // groups * m
@@ -59,7 +59,7 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
 
 
 class Rule(Record):
-    """Which keys a query sees, and how products become scores: the fields of `cgraph.ops.attention.Attention`."""
+    """The keys that a query attends to, and the scaling of scores: the fields of `cgraph.ops.attention.Attention`."""
 
     scale: float
     causal: bool = False
@@ -68,7 +68,7 @@ class Rule(Record):
 
 
 def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> int:
-    """Bytes of workspace that `attention_calls` needs for these sizes."""
+    """Return the bytes of workspace that `attention_calls` needs for these sizes."""
     if target.has_blocks and max(q[3], e) <= DEPTHS[-1]:
         return 0
     shape = band_shape(target, dtype, q, groups, e)
@@ -120,6 +120,6 @@ def attention_calls(
 
 
 def steps(letter: str, x: View) -> dict[str, int]:
-    """Elements from a batch, head, row and column of `x` to the next; 0 where there is one."""
+    """Return the elements from one batch, head, row and column of `x` to the next; 0 along axes of one element."""
     names = (f"{letter}_batch", f"{letter}_head", f"{letter}_row", f"{letter}_step")
     return {name: stride // x.itemsize if n > 1 else 0 for name, n, stride in zip(names, x.shape, x.strides)}

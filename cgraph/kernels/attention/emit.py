@@ -1,13 +1,12 @@
-"""Attention in bands of queries: the scores of a band with a block of keys are all that there is of them at a time.
+"""Attention in bands of queries: only the scores of one band with one block of keys exist at a time.
 
-Queries lie side by side in vectors, so that a query's maximum and sum need no other lane: scores are a register tile of
-a few keys by all queries of a band, the result one of a few columns of the values by these queries; keys and values
-are read where they lie, a number at a time. Over the blocks of keys go a running maximum and sum: what was summed with
-another maximum is multiplied by the exponential of the difference. Lanes beyond the last query repeat it.
+Queries lie side by side in vectors, so a query's maximum and sum stay in one lane. Scores are a register tile of a few
+keys by all queries of a band; results are a tile of a few columns of the values by these queries. Keys and values are
+read in place, one number at a time. A running maximum and sum pass over the blocks of keys: sums made with an earlier
+maximum are multiplied by the exponential of the difference. Lanes beyond the last query repeat it.
 
-A query's result does not depend on which queries are in its band: blocks begin at multiples of `KEYS`, and keys that a
-query does not see add zeros. Sums run over a block first, then over blocks, so rounding errors do not grow with the
-length.
+A query's result does not depend on the other queries of its band: blocks begin at multiples of `KEYS`, and masked keys
+add zeros. Sums run over a block first, then over blocks, so rounding errors do not grow with the length.
 
 Source: Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 """
@@ -29,7 +28,7 @@ UNROLL = 4
 
 @final
 def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool, capped: bool) -> None:
-    """Task: some units one after the other, each a band of the queries that share a head of keys."""
+    """Emit the kernel. Task: a sequence of units, each a band of the queries that share a head of keys."""
     band = Band(k, dtype, rows, vectors, mask, spread, (causal, capped))
     a = band.a
     first, last = k.tasks()
@@ -42,7 +41,7 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bo
 
 
 class Unit:
-    """What a kernel of attention knows of the unit that it emits."""
+    """Arguments and addresses shared by the emitters of attention."""
 
     def __init__(self, k: Builder, dtype: str, mask: str, causal: bool, capped: bool) -> None:
         self.k, self.a, self.dtype, self.mask, self.causal, self.capped = k, k.args(), dtype, mask, causal, capped
@@ -50,26 +49,26 @@ class Unit:
         self.heads_of_group = self.a.heads // self.a.groups
 
     def first_of(self, letter: str, batch: Val, head: Val) -> Ptr:
-        """The first element of a head: of ``q k v``, ``o`` for the result or ``s`` for the mask."""
+        """Return the first element of a head of ``q k v``, ``o`` for the result or ``s`` for the mask."""
         a = self.a
         masks = self.k.pointer(a.masks, "b1" if self.mask == "bool" else self.dtype)
         at = {"q": a.q, "k": a.k, "v": a.v, "o": a.out, "s": masks}[letter]
         return at + (batch * getattr(a, f"{letter}_batch") + head * getattr(a, f"{letter}_head"))
 
     def between(self, score: Val) -> Val:
-        """Scores between the cap and its negative."""
+        """Return scores squashed by tanh between the cap and its negative."""
         cap = self.k.val(self.k.cast(self.a.cap, self.dtype), self.dtype, score.lanes)
         return tanh(self.k, score / cap) * cap
 
     def position_of_first(self, batch: Val) -> Val:
-        """The position of a batch's first query among the keys."""
+        """Return the position of a batch's first query among the keys."""
         k, a = self.k, self.a
         with change_if(k, a.start != 0, [k.const(0, "i8")]) as s:
             s.next = [k.pointer(a.start, "i8").load(batch * a.start_step)]
         return s.values[0]
 
     def keys_seen(self, batch: Val, row: Val, width: int) -> tuple[Val, Val]:
-        """Where the first block of keys begins that one of `width` queries sees, and where the last key ends."""
+        """Return the range of keys that some of `width` queries attend to, from the begin of a block."""
         k, a = self.k, self.a
         if not self.causal:
             return k.const(0, "i8"), a.n
@@ -83,7 +82,7 @@ class Unit:
 
 
 class Band(Unit):
-    """Emits the code of one unit; its scratch holds ``[d, width]``, ``[e, width]``, ``[keys, width]`` and rows."""
+    """The emitter of one unit. Its scratch holds ``[d, width]``, ``[e, width]``, ``[keys, width]`` and rows."""
 
     def __init__(
         self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: tuple[bool, bool]
@@ -94,14 +93,14 @@ class Band(Unit):
         self.columns = range(0, self.width, self.lanes)  # where each vector of queries begins
 
     def place(self, scratch: Ptr) -> None:
-        """Where everything lies in the scratch of a task."""
+        """Set the addresses in a task's scratch."""
         self.queries, rest = scratch, scratch + self.a.d * self.width
         self.weights, rest = rest, rest + (KEYS + self.rows) * self.width
         self.most, self.total, self.factor, positions, self.result = (rest + i * self.width for i in range(5))
         self.positions = positions.as_dtype("i4")
 
     def emit(self, batch: Val, group: Val, row: Val) -> None:
-        """The band that begins at `row`."""
+        """Emit the band that begins at `row`."""
         k, a = self.k, self.a
         first, stop = self.keys_seen(batch, row, self.width)
         self.start(batch, group, row)
@@ -119,7 +118,7 @@ class Band(Unit):
 
     # -- queries --------------------------------------------------------------------------------------------------
     def places(self, row: Val) -> list[tuple[Val, Val]]:
-        """Head and query of each lane of a vector that begins at `row`: counted, not divided."""
+        """Return head and query of each lane of a vector that begins at `row`: by counting, without divisions."""
         k, a = self.k, self.a
         last = a.queries - 1
         head, query = divmod_of(k.smaller(row, last), a.m)
@@ -135,7 +134,7 @@ class Band(Unit):
         return pairs
 
     def start(self, batch: Val, group: Val, row: Val) -> None:
-        """The band's queries, scaled, with each number of theirs side by side; nothing is summed yet."""
+        """Store the band's queries, scaled and transposed, and clear the sums."""
         k, a = self.k, self.a
         scale = k.splat(k.cast(a.scale, self.dtype), self.lanes)
         before = self.position_of_first(batch) if self.causal else None
@@ -159,7 +158,7 @@ class Band(Unit):
 
     # -- one block of keys ----------------------------------------------------------------------------------------
     def score(self, keys: Ptr, count: Val) -> None:
-        """Products of keys and queries; the last tile repeats the last key, and what it adds is not read."""
+        """Store the products of keys and queries. The last tile repeats the last key; its surplus is not read."""
         k, a = self.k, self.a
         with k.loop(0, count, self.rows) as i:
             starts = [keys + k.smaller(i + j, count - 1) * a.k_row for j in range(self.rows)]
@@ -169,13 +168,13 @@ class Band(Unit):
                     self.weights.store(sums[j * len(self.columns) + v], (i + j) * self.width + at)
 
     def cap(self, count: Val) -> None:
-        """Scores between a number and its negative."""
+        """Squash the scores between the cap and its negative."""
         with self.k.loop(0, count) as i:
             for at, score in zip(self.columns, self.vectors(self.weights, i)):
                 self.weights.store(self.between(score), i * self.width + at)
 
     def hide(self, batch: Val, group: Val, row: Val, key: Val, count: Val) -> None:
-        """The mask, and minus infinity for keys that are no query's to see by their position."""
+        """Apply the mask, and minus infinity to keys that are masked by their position."""
         k, a = self.k, self.a
         reach = k.splat(k.cast(a.window, "i4"), self.lanes)
         hidden = k.const(-inf, self.dtype, self.lanes)
@@ -196,13 +195,13 @@ class Band(Unit):
                 place.store(score)
 
     def weigh(self, count: Val) -> None:
-        """Scores become exponentials; the new maximum, the sum, and by what the earlier sums are multiplied."""
+        """Replace scores by exponentials; update the maximum, the sum and the factor of earlier sums."""
         k = self.k
         old = self.vectors(self.most, 0)
         with fold(k, 0, count, old) as s:
             s.next = [k.larger(x, y) for x, y in zip(s.values, self.vectors(self.weights, s.i))]
         zero = k.const(0, self.dtype, self.lanes)
-        bases = [k.select(x == -inf, zero, x) for x in s.values]  # for a query that has seen no key
+        bases = [k.select(x == -inf, zero, x) for x in s.values]  # for a query without unmasked keys
         factors = [exp(k, x - base) for x, base in zip(old, bases)]
         with fold(k, 0, count, [zero] * len(bases)) as t:
             terms = [exp(k, x - base) for x, base in zip(self.vectors(self.weights, t.i), bases)]
@@ -215,7 +214,7 @@ class Band(Unit):
             self.total.store(k.fma(self.total.load(at, self.lanes), factor, total), at)
 
     def add(self, values: Ptr, count: Val) -> None:
-        """The weighted sum of the block's values joins what was summed before."""
+        """Add the weighted sum of the block's values to the result."""
         k, a = self.k, self.a
         with k.loop(0, a.e, self.rows) as column:
             starts = [values + k.smaller(column + i, a.e - 1) * a.v_step for i in range(self.rows)]
@@ -226,7 +225,7 @@ class Band(Unit):
                     place.store(k.fma(place.load(lanes=self.lanes), factor, sums[j * len(self.columns) + v]))
 
     def summed(self, count: Val, scalars: Callable[[Val], list[Val]], vectors: Callable[[Val], list[Val]]) -> list[Val]:
-        """The tile of sums of scalars times vectors, in order."""
+        """Return the tile of sums of scalars times vectors, in order."""
         k = self.k
         sums = [k.const(0, self.dtype, self.lanes)] * (self.rows * len(self.columns))
         whole = count - count % UNROLL
@@ -240,12 +239,12 @@ class Band(Unit):
         return sums
 
     def vectors(self, x: Ptr, row: Val | int) -> list[Val]:
-        """A row of the scratch, all queries wide."""
+        """Load a row of the scratch for all queries."""
         return [x.load(row * self.width + at, self.lanes) for at in self.columns]
 
     # -- the result -----------------------------------------------------------------------------------------------
     def write(self, batch: Val, group: Val, row: Val) -> None:
-        """The band's rows of the result; lanes beyond the last query write its row once more."""
+        """Store the band's rows of the result; lanes beyond the last query store its row again."""
         k, a = self.k, self.a
         base = self.first_of("o", batch, group * self.heads_of_group)
         whole = k.select(a.o_step == 1, a.e - a.e % self.lanes, 0)
@@ -263,12 +262,12 @@ class Band(Unit):
 
 
 def load_each(starts: list[Ptr], offset: Val) -> list[Val]:
-    """The elements at one offset from each of these places."""
+    """Load the element at one offset from each address."""
     return [start.load(offset) for start in starts]
 
 
 def vector_of(k: Builder, xs: list[Val]) -> Val:
-    """Numbers as a vector."""
+    """Return scalars as a vector."""
     vector = k.const(0, xs[0].dtype, len(xs))
     for i, x in enumerate(xs):
         vector = k.wrap(k.b.insert_element(vector.v, x.v, k.const(i, "i4").v), x.dtype, len(xs))

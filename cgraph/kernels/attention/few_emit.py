@@ -1,4 +1,4 @@
-"""Attention of a few queries, such as the one of a decoder's step: bound by reading keys and values once.
+"""Attention of few queries, such as the single one of a decoder step, which is bound by reading keys and values once.
 
 Keys lie across the lanes: squares of them are turned in registers, and a query's scores are sums over its numbers in
 order. Of the values the columns lie across the lanes. All sums have the order of those of bands, so a query has the
@@ -71,7 +71,7 @@ class Few(Unit):
         return self.first_of(letter, batch, group * self.heads_of_group + head) + query * step
 
     def start(self, batch: Val, group: Val) -> None:
-        """The queries, scaled; nothing is summed yet."""
+        """Store the scaled queries and clear the sums."""
         k, a = self.k, self.a
         scale = k.cast(a.scale, self.dtype)
         for row in self.rows:
@@ -84,7 +84,7 @@ class Few(Unit):
             self.total.store(0.0, row)
 
     def score(self, batch: Val, group: Val, keys: Ptr, key: Val, i: Val, count: Val) -> None:
-        """Scores of a vector of keys; minus infinity for those that are not seen, or lie beyond the block."""
+        """Store the scores of a vector of keys; minus infinity for keys that are masked or beyond the block."""
         k, a = self.k, self.a
         early = keys + (key + i + self.keys_ahead) * a.k_row
         starts = [keys + (key + k.smaller(i + lane, count - 1)) * a.k_row for lane in range(self.lanes)]
@@ -93,7 +93,7 @@ class Few(Unit):
         with fold(k, 0, whole, sums, self.lanes) as s:
             totals = s.values
             for j, column in enumerate(transpose(k, [(start + s.i).load(lanes=self.lanes) for start in starts])):
-                self.ask_for_key(early + s.i, s.i, j)
+                self.prefetch_key(early + s.i, s.i, j)
                 totals = self.multiplied(totals, column, s.i + j)
             s.next = totals
         with fold(k, whole, a.d, s.values) as t:
@@ -105,24 +105,24 @@ class Few(Unit):
             self.weights.store(score, i + self.span * row)
 
     def rows_ahead(self, columns: Val) -> Val:
-        """How many rows of so many columns are between what is read and what is asked for."""
+        """Return the number of rows between the row that is read and the row that is prefetched."""
         elements = self.k.const(AHEAD // nbytes_of(self.dtype), "i8")
         return self.k.larger(divmod_of(elements, self.k.larger(columns, 1))[0], self.lanes)
 
-    def ask_for_key(self, column: Ptr, i: Val, lane: int) -> None:
-        """Ask for the line of one of the keys that the column begins; where vectors share a line, by turns."""
+    def prefetch_key(self, column: Ptr, i: Val, lane: int) -> None:
+        """Prefetch a line of a key; vectors that share a line prefetch it in turn."""
         sharing = LINE // (self.lanes * nbytes_of(self.dtype))
         if lane % sharing == 0:
             turn = i // self.lanes % sharing
             prefetch(self.k, column + (turn + lane) * self.a.k_row)
 
     def multiplied(self, sums: list[Val], column: Val, i: Val) -> list[Val]:
-        """The sums with one number of each key times that of each query."""
+        """Return the sums plus one number of each key times that of each query."""
         spread = [self.k.splat(self.query.load(self.a.d * row + i), self.lanes) for row in self.rows]
         return [self.k.fma(column, x, y) for x, y in zip(spread, sums)]
 
     def hidden(self, batch: Val, group: Val, row: int, number: Val, key: Val, score: Val, stop: Val) -> Val:
-        """A query's scores of the keys with these numbers, by mask and position."""
+        """Return a query's scores with the mask and the mask by position applied."""
         k, a = self.k, self.a
         low = k.const(-inf, self.dtype, self.lanes)
         if self.causal:
@@ -136,13 +136,13 @@ class Few(Unit):
         return k.select(number < k.splat(k.cast(stop, "i4"), self.lanes), score, low)
 
     def weigh(self, row: int, count: Val) -> None:
-        """A query's scores become exponentials; the new maximum and sum, and the factor of the earlier sums."""
+        """Replace a query's scores by exponentials; update its maximum, its sum and the factor of earlier sums."""
         k, scores = self.k, self.weights + self.span * row
         with fold(k, 0, count, [k.const(-inf, self.dtype, self.lanes)], self.lanes) as s:
             s.next = [k.larger(s.values[0], scores.load(s.i, self.lanes))]
         old = self.most.load(row)
         most = k.larger(old, largest(k, s.values[0]))
-        base = k.select(most == -inf, 0.0, most)  # for a query that has seen no key
+        base = k.select(most == -inf, 0.0, most)  # for a query without unmasked keys
         factor = exp(k, old - base)
         with k.loop(0, count, self.lanes) as i:
             scores.store(exp(k, scores.load(i, self.lanes) - base), i)
@@ -153,7 +153,7 @@ class Few(Unit):
         self.total.store(k.fma(self.total.load(row), factor, t.values[0]), row)
 
     def add(self, values: Ptr, count: Val) -> None:
-        """The weighted sum of the block's values joins what was summed before."""
+        """Add the weighted sum of the block's values to the result."""
         a, lanes = self.a, self.lanes
         many = a.e - a.e % (VECTORS * lanes)
         whole = a.e - a.e % lanes
@@ -162,7 +162,7 @@ class Few(Unit):
                 self.add_columns(values + column, column, count, width, vectors)
 
     def add_columns(self, values: Ptr, column: Val, count: Val, lanes: int, vectors: int) -> None:
-        """Some vectors of columns, or a single one without lanes."""
+        """Add some vectors of columns, or a single column without lanes."""
         k, a = self.k, self.a
         with fold(k, 0, count, [k.const(0, self.dtype, lanes)] * (len(self.rows) * vectors)) as s:
             parts = [values.load(s.i * a.v_row + v * lanes, lanes) for v in range(vectors)]
@@ -182,7 +182,7 @@ class Few(Unit):
                 place.store(k.fma(place.load(lanes=lanes), factor, s.values[row * vectors + v]))
 
     def write(self, batch: Val, group: Val) -> None:
-        """The rows of the result."""
+        """Store the rows of the result."""
         k, a = self.k, self.a
         for row in self.rows:
             out, total = self.place_of("o", batch, group, row), self.total.load(row)
@@ -191,7 +191,7 @@ class Few(Unit):
 
 
 def largest(k: Builder, x: Val) -> Val:
-    """The largest lane."""
+    """Return the largest lane."""
     lanes = x.lanes
     while lanes > 1:
         lanes //= 2

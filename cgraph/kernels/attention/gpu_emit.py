@@ -1,9 +1,9 @@
-"""Attention in bands of queries, a block of threads for each: 16 queries, 16 threads for each of them.
+"""Attention with one block of threads for a band of 16 queries, 16 threads for each query.
 
-As `cgraph.kernels.attention.emit`: of the scores there is a block of keys at a time, in shared memory; a running
-maximum and sum go over them, and a query's result does not depend on which queries are in its band. A thread has every
-16th key of a block, then every 16th column of the result in registers; the maximum and the sum of a block are found by
-every thread of a query alike, in the order of the keys.
+As in `cgraph.kernels.attention.emit`, only the scores of one block of keys exist at a time, in shared memory; a running
+maximum and sum pass over the blocks, and a query's result does not depend on the other queries of its band. A thread
+computes every 16th key of a block, then every 16th column of the result in registers. Every thread of a query computes
+the maximum and the sum of a block itself, in the order of the keys.
 """
 
 from math import inf
@@ -32,7 +32,7 @@ def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped:
         old = most.value
         with k.loop(0, count) as j:
             most.value = k.larger(most.value, own.weight(j).load())
-        base = k.select(most.value == -inf, k.const(0.0, dtype), most.value)  # for a query that has seen no key
+        base = k.select(most.value == -inf, k.const(0.0, dtype), most.value)  # for a query without unmasked keys
         k.barrier()
         with k.loop(own.lane, count, ACROSS) as j:
             own.weight(j).store(exp(k, own.weight(j).load() - base))
@@ -59,11 +59,11 @@ def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped:
 
 
 class Query(Unit):
-    """What a thread knows of its query.
+    """A thread's position in its block and its query.
 
     Fields
         batch, group, row: the block's heads of keys, and its first query among those that share it
-        head, query: of this thread, those of the last one where there are no more; is_there: there is one
+        head, query: of this thread; those of the last query where `is_there` is false
         lane: of this thread among those of its query
     """
 
@@ -80,18 +80,18 @@ class Query(Unit):
         self.weights = k.shared(dtype, ROWS * KEYS) + self.line * KEYS
 
     def weight(self, key: Val) -> Ptr:
-        """Where a key's weight lies for this query."""
+        """Return the address of a key's weight for this query."""
         return self.weights + key
 
     def fetch(self) -> None:
-        """The query's numbers, scaled."""
+        """Load the scaled query into shared memory."""
         k, a = self.k, self.a
         x, scale = self.first_of("q", self.batch, self.head) + self.query * a.q_row, k.cast(a.scale, self.dtype)
         with k.loop(self.lane, a.d, ACROSS) as i:
             self.numbers.store(x.load(i * a.q_step) * scale, i)
 
     def score(self, key: Val, count: Val) -> None:
-        """The products of the query and the block's keys, between the cap and its negative, masked."""
+        """Store the capped and masked products of the query and the block's keys."""
         k, a = self.k, self.a
         keys = self.first_of("k", self.batch, self.group) + key * a.k_row
         with k.loop(self.lane, count, ACROSS) as j:
@@ -101,7 +101,7 @@ class Query(Unit):
             self.weight(j).store(self.masked(total.value, key + j))
 
     def masked(self, score: Val, key: Val) -> Val:
-        """The score, or minus infinity where the query does not see the key."""
+        """Return the score, or minus infinity where the key is masked."""
         k, a = self.k, self.a
         hidden = k.const(-inf, self.dtype)
         if self.capped:

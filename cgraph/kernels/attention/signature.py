@@ -1,8 +1,8 @@
-"""Attention in bands of queries; strides are elements."""
+"""Signature of attention in bands of queries; strides are in elements."""
 
 from cgraph.kernels.signature import Args, Signature
 
-KEYS = 60  # of a block, whose weights for a band of queries stay in L1: a multiple of a tile's 4, 6 or 12 rows
+KEYS = 60  # keys of a block, whose weights for a band of queries stay in L1: a multiple of a tile's 4, 6 or 12 rows
 
 ARGS: Args = {
     # groups: heads of keys; queries: those that share one, `m` from each of its heads; `each` units to a task
@@ -14,7 +14,7 @@ ARGS: Args = {
     "out": "dtype*", "o_batch": "i8", "o_head": "i8", "o_row": "i8", "o_step": "i8",
     "masks": "address?", "s_batch": "i8", "s_head": "i8", "s_row": "i8", "s_step": "i8",
     "start": "address?", "start_step": "i8",
-    # of a task: queries, result and weights of a band with the queries side by side, and what softmax keeps
+    # of a task: queries, result and weights of a band with queries side by side, and the state of softmax
     "scratch": "dtype*", "scratch_size": "i8",
 }  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""The kernel family `boxes`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""The kernel family `boxes`: signatures, emitters and call builders, for CPUs and for blocks of GPU threads."""

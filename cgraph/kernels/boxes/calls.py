@@ -1,4 +1,4 @@
-"""Calls that choose boxes."""
+"""Call builders of non-maximum suppression."""
 
 from collections.abc import Sequence
 from math import prod
@@ -10,10 +10,10 @@ from cgraph.kernels.kernel import Call, View
 def suppress_calls(
     out: tuple[View, View], boxes: View, scores: View, rest: Sequence[View], share: float, least: float
 ) -> list[Call]:
-    """Non-maximum suppression; see `cgraph.kernels.boxes.emit.suppress`. All views contiguous.
+    """Return the calls of non-maximum suppression; see `cgraph.kernels.boxes.emit.suppress`. Views are contiguous.
 
     Parameters
-        out: places and counts
+        out: indices and counts
         rest: the order by falling score and, where boxes have them, their groups
     """
     places, counts = out

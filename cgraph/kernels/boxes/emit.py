@@ -1,4 +1,4 @@
-"""Choosing boxes: one after another by falling score, unless one that is chosen covers it."""
+"""Non-maximum suppression: selects boxes by falling score unless a selected box covers them."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def suppress(k: Builder, dtype: str, grouped: bool) -> None:
-    """Places of the boxes that stay, at most `most`, and their count. Task: one picture."""
+    """Emit the indices of the boxes that stay, at most `most`, and their count. Task: one image."""
     a = k.args()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     first, last = k.tasks()
@@ -33,14 +33,14 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
 
 
 def arrays_of(k: Builder, a: SimpleNamespace, picture: Val) -> tuple[Ptr, Ptr, Ptr, Ptr, Ptr]:
-    """A picture's boxes, places of chosen ones, scores, order and groups."""
+    """Return the addresses of an image's boxes, selected indices, scores, order and groups."""
     boxes, places = a.boxes + picture * a.n * 4, a.places + picture * a.most
     scores, order = (x + picture * a.n for x in (a.scores, a.order))
     return boxes, places, scores, order, k.pointer(a.groups, "i8") + picture * a.n
 
 
 def overlap(k: Builder, x: Ptr, y: Ptr) -> Val:
-    """The area that two boxes share over the area that they cover together; corners in either order of axes."""
+    """Return the intersection over union of two boxes; corners in either order of axes."""
     one, other = [x.load(i) for i in range(4)], [y.load(i) for i in range(4)]
     sides = [
         k.larger(k.smaller(one[i + 2], other[i + 2]) - k.larger(one[i], other[i]), k.const(0, x.dtype)) for i in (0, 1)

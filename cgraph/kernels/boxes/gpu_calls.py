@@ -1,4 +1,4 @@
-"""Calls that choose boxes in blocks of threads."""
+"""Call builders of non-maximum suppression in blocks of threads."""
 
 from cgraph.kernels.boxes.gpu_signature import SUPPRESS
 from cgraph.kernels.kernel import Call
@@ -6,5 +6,5 @@ from cgraph.record import replace
 
 
 def suppress_calls(calls: list[Call]) -> list[Call]:
-    """Calls of `cgraph.kernels.boxes.calls`, a block for what is a task there."""
+    """Return the calls of `cgraph.kernels.boxes.calls` with a block of threads for each task."""
     return [replace(call, kernel=replace(call.kernel, family=SUPPRESS.family)) for call in calls]

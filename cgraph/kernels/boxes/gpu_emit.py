@@ -1,4 +1,4 @@
-"""Choosing boxes, a block of threads for a picture: one box after another, all threads compare it with chosen ones."""
+"""Non-maximum suppression, one block of threads for an image: all threads compare a box with the selected ones."""
 
 from cgraph.kernels.boxes.emit import arrays_of, overlap
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
@@ -8,7 +8,7 @@ from cgraph.kernels.team.gpu_signature import THREADS
 
 @block(THREADS)
 def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
-    """As `cgraph.kernels.boxes.emit.suppress`."""
+    """Emit `cgraph.kernels.boxes.emit.suppress` for a block of threads."""
     a, own, picture = k.args(), BlockTeam(k, THREADS), k.block()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     boxes, places, scores, order, groups = arrays_of(k, a, picture)

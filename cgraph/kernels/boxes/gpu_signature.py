@@ -1,7 +1,7 @@
-"""Choosing boxes in blocks of threads."""
+"""Signature of non-maximum suppression in blocks of threads."""
 
 from cgraph.kernels.boxes.signature import SUPPRESS as BY_TASKS
 from cgraph.kernels.signature import Signature
 
-# a block: one picture
+# a block: one image
 SUPPRESS = Signature("boxes.gpu.suppress", BY_TASKS.params, BY_TASKS.args)

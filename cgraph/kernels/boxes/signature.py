@@ -1,4 +1,4 @@
-"""Choosing boxes."""
+"""Signature of non-maximum suppression."""
 
 from cgraph.kernels.signature import Signature
 
@@ -8,7 +8,7 @@ SUPPRESS = Signature(
     {
         # of each picture: boxes [n, 4], scores, order and groups (when `grouped`) [n], places [most], one count
         "boxes": "dtype*", "scores": "dtype*", "order": "i8*", "groups": "address?", "places": "i8*", "counts": "i8*",
-        # the largest share that two chosen boxes of a group may have in common; the score that a chosen box exceeds
+        # the largest intersection over union of two selected boxes of a group; the score that a selected box exceeds
         "n": "i8", "most": "i8", "share": "f8", "least": "f8",
     },
 )  # fmt: skip

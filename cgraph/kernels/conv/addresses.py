@@ -1,4 +1,4 @@
-"""Where convolutions read and write: pixels, taps and channels as elements from one to the next."""
+"""Addresses of convolutions: strides of pixels, taps and channels in elements."""
 
 import numpy as np
 
@@ -9,22 +9,22 @@ from cgraph.record import Record
 
 
 class Grid(Record):
-    """The pixels of a result as tiles see them."""
+    """Rows and columns of a result as tiles cover them."""
 
     rows: int
     columns: int
 
 
 class PixelSource(Record):
-    """Where tiles read, in elements.
+    """Addresses that tiles read, in elements.
 
     Fields
-        at: what the first window reads first
+        at: first element of the first window
         n: images
         image, row, step: from one image, result row, result column to the next
         offsets: from a pixel to the operands of each step of the reduction
         panel_offsets: from an image to the channels of each panel
-        is_flat: rows follow one another without a gap
+        is_flat: rows are adjacent
     """
 
     at: Pointer
@@ -38,7 +38,7 @@ class PixelSource(Record):
 
 
 class PixelPlace(Record):
-    """Where tiles write, or read a residual, in elements: from one image, block, row and pixel to the next."""
+    """Addresses of a result or a residual, in elements: strides of images, blocks, rows and pixels."""
 
     at: Pointer
     image: int
@@ -48,7 +48,7 @@ class PixelPlace(Record):
 
 
 class Direct(Record):
-    """A convolution with its places: ``out = activation(conv(source, weights) + bias + residual)``.
+    """A convolution with its addresses: ``out = activation(conv(source, weights) + bias + residual)``.
 
     Fields
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
@@ -66,10 +66,10 @@ class Direct(Record):
 
 
 class Images(Record):
-    """Where the gradient for filters reads images, in elements.
+    """Addresses of the images that the gradient of filters reads, in elements.
 
     Fields
-        at: what the first tap reads first
+        at: first element of the first tap
         tiles: from an image to the first channel of each tile
         image, row, step, channel: from one image, row, column and channel of a tile to the next
         plane: from one block of channels to the next

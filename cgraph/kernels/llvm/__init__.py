@@ -1,1 +1,1 @@
-"""The kernel family `llvm`: signature, emitters and calls, on the CPU and in blocks of a GPU's threads."""
+"""The language in which emitters write kernels: builders, values, loops, and vector mathematics."""
