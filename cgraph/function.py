@@ -89,20 +89,23 @@ def check_request(request: Request) -> None:
     """Raise GraphError or ShapeError for a graph that cannot be compiled."""
     inputs, updates = request.inputs, request.updates
     if not request.roots:
-        raise GraphError("compile needs at least one output or update edge")
+        raise GraphError("compile needs at least one output or update edge. Pass nodes as outputs= or updates=")
     for x in (*request.outputs, *updates.values()):
         if not isinstance(x, Node):
-            raise GraphError(f"compile makes nodes into a Function; {x!r:.60} is no node")
+            raise GraphError(f"compile makes nodes into a Function; {x!r:.60} is not a node. Wrap arrays in cg.Const")
     for x in (*inputs, *updates):
         if not isinstance(x, Var):
-            raise GraphError(f"{x!r:.80} is no Var: only a Var can be an input or the target of an update")
+            raise GraphError(f"{x!r:.80} is not a Var: only a Var can be an input or the target of an update")
     names = [x.name for x in inputs]
     for name in names:
         if names.count(name) > 1:
             raise GraphError(f"two inputs are called {name!r}; give each a name of its own")
     for x, node in updates.items():
         if x.spec != node.spec:
-            raise ShapeError(f"update of {x.name} {x.spec} with {node.name} {node.spec} (made at {node.where})")
+            raise ShapeError(
+                f"update of {x.name} {x.spec} with {node.name} {node.spec} (made at {node.where}). "
+                "Give both one shape and dtype"
+            )
     check_graph(request.roots)
 
 
@@ -112,15 +115,17 @@ def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[i
     outputs = {i: x for i, x in enumerate(request.outputs) if x in row_values - inputs}
     for x in how.rows:
         if x not in inputs.union(request.outputs):
-            raise GraphError(f"rows has {x!r:.60}, which is no input and no output")
+            raise GraphError(f"rows has {x!r:.60}, which is not an input or output. Pass Vars of inputs=, or outputs")
         if x.ndim != IMAGE_AXES or not x.nbytes:
-            raise GraphError(f"rows has {x.name} {x.spec}; rows are those of images [n, c, h, w]")
+            raise GraphError(
+                f"rows has {x.name} {x.spec}; rows are those of images [n, c, h, w]. Reshape it to four axes"
+            )
     if row_values and not row_values & inputs:
-        raise GraphError("rows names outputs alone; it takes the inputs that they are made of, too")
+        raise GraphError("rows names outputs alone; it takes the inputs that they are made of, too. Add them to rows=")
     if len(outputs) > 1:
-        raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows")
+        raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows. Keep one of them")
     if row_values and not engine.feeds_rows:
-        raise GraphError(f"the engine {engine.name} takes images whole; rows= runs on the CPU")
+        raise GraphError(f"the engine {engine.name} takes images whole. Use engine='cpu' for rows=")
     return {i: RowPort(x.name, x.spec) for i, x in outputs.items()}
 
 
@@ -150,7 +155,7 @@ class Function(Runner):
     def plan(self) -> Plan:
         """The memory plan: offsets, and the arena's bytes."""
         if self.compiled is None:
-            raise GraphError("there is no plan, as on the reference engine")
+            raise GraphError("there is no plan, as on the reference engine. Compile with engine='cpu'")
         return self.compiled.plan
 
     @property
@@ -181,7 +186,7 @@ class Function(Runner):
                 there are not as many names as outputs
         """
         if graph is not None and (self.cells or self.updated):
-            raise FormatError("a graph beside it has no cells, so it would be another function")
+            raise FormatError("a graph beside it has no cells, so it would be another function. Save it without graph=")
         slots.save_functions([self, *also], folder, graph, names)
 
     def __reduce__(self) -> tuple:

@@ -64,17 +64,21 @@ class SizedFunction:
                 f"not {build!r:.60} and {shapes!r:.60}"
             )
         if not isinstance(most, Mapping | None):
-            raise GraphError(f"most gives the largest sizes by name, not {most!r:.60}")
+            raise GraphError(
+                f"most gives the largest sizes by name, not {most!r:.60}. Pass a dict such as {{'batch': 64}}"
+            )
         self.build, self.shapes, self.options = build, {x: tuple(shape) for x, shape in shapes.items()}, dict(options)
         self.names = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
         if not self.names:
-            raise GraphError("no size varies; compile makes a Function of one size")
+            raise GraphError("no size varies. Use cg.compile, or give a size a name in shapes=")
         self.most = dict(most) if most is not None else None
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
         self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
         if self.most is not None:
             if self.most.keys() != set(self.names):
-                raise GraphError(f"most gives {', '.join(self.most) or 'nothing'}; sizes are {', '.join(self.names)}")
+                raise GraphError(
+                    f"most gives {', '.join(self.most) or 'nothing'}; sizes are {', '.join(self.names)}. Give each one"
+                )
             self.at(**self.most)
 
     def __repr__(self) -> str:
@@ -98,16 +102,16 @@ class SizedFunction:
     def ordered(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
         """Return each input's array by name."""
         if len(args) > len(self.shapes):
-            raise InputError(f"{len(args)} inputs are given, there are {len(self.shapes)}")
+            raise InputError(f"{len(args)} inputs are given, there are {len(self.shapes)}. Pass one array for each")
         arrays = dict(zip(self.shapes, args))
         for x in named:
             if x not in self.shapes or x in arrays:
-                kind = "is given twice" if x in arrays else f"is no input; the inputs are {', '.join(self.shapes)}"
+                kind = "is given twice" if x in arrays else f"is not an input; the inputs are {', '.join(self.shapes)}"
                 raise InputError(f"{x} {kind}")
         arrays.update(named)
         for x in self.shapes:
             if x not in arrays:
-                raise InputError(f"input {x} is missing")
+                raise InputError(f"input {x} is missing. Pass {x}=array")
         return arrays
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
@@ -116,22 +120,26 @@ class SizedFunction:
         for x, shape in self.shapes.items():
             sizes = np.shape(arrays[x])
             if len(sizes) != len(shape):
-                raise InputError(f"{x} has {len(sizes)} axes, not the {len(shape)} of [{','.join(map(str, shape))}]")
+                raise InputError(
+                    f"{x} has {len(sizes)} axes, not the {len(shape)} of [{','.join(map(str, shape))}]. Reshape it"
+                )
             for size, name in zip(sizes, shape):
                 if not isinstance(name, str):
                     continue
                 first_size, where = by_name.setdefault(name, (size, x))
                 if first_size != size:
-                    raise InputError(f"{name} is {first_size} in {where} and {size} in {x}")
+                    raise InputError(f"{name} is {first_size} in {where} and {size} in {x}. Give both one size")
         return {name: by_name[name][0] for name in self.names}
 
     def at(self, **sizes: int) -> Function:
         """Return the Function for these sizes; it runs in the same memory, so views of what one returns do not last."""
         if sizes.keys() != set(self.names):
-            raise InputError(f"sizes are {', '.join(self.names)}, not {', '.join(sizes) or 'none'}")
+            raise InputError(f"sizes are {', '.join(self.names)}, not {', '.join(sizes) or 'none'}. Give each one")
         for name, size in sizes.items():
             if self.most is not None and size > self.most[name]:
-                raise InputError(f"{name} is {size}; it was compiled for {self.most[name]} at most")
+                raise InputError(
+                    f"{name} is {size}; it was compiled for {self.most[name]} at most. Raise most= of compile_sizes"
+                )
         key = tuple(sizes[name] for name in self.names)
         return self._making.run(lambda: self._function_of(key))
 
@@ -151,15 +159,19 @@ class SizedFunction:
         """Compile the graph of these sizes into the shared arenas."""
         built = self.build(sizes)
         if not isinstance(built, tuple) or len(built) not in (2, 3):
-            raise GraphError(f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}")
+            raise GraphError(
+                f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}. Return such a tuple"
+            )
         outputs, inputs, *updates = built
         options = dict(self.options)
-        if self.most is not None and self._functions:
+        if self.most is not None and self._functions and self.nbytes:  # 0 on an engine without plans
             options["budget"] = min(n for n in (options.get("budget"), self.nbytes) if n is not None)
         function = compile(outputs, inputs, *updates, **options)
         if [x.name for x in function.inputs] != list(self.shapes):
             named = ", ".join(x.name for x in function.inputs) or "none"
-            raise GraphError(f"the graph has the inputs {named}; shapes has {', '.join(self.shapes)}")
+            raise GraphError(
+                f"the graph has the inputs {named}; shapes has {', '.join(self.shapes)}. Name the Vars as in shapes="
+            )
         function.share(self._rooms, self._turns)
         return function
 

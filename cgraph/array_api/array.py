@@ -107,7 +107,7 @@ class Array:
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
         """Return the array itself: there is one device."""
         if device != "cpu" or stream is not None:
-            raise ValueError(f"there is the device 'cpu' and no stream, not {device!r}")
+            raise ValueError(f"there is no device {device!r} and no stream. Use device='cpu'")
         return self
 
     def __repr__(self) -> str:
@@ -149,7 +149,9 @@ class Array:
         it."""
         value = shareable(self.value)
         if copy is False and value is not self.value:
-            raise BufferError("a read-only array, or one that runs backwards, is exported as a copy only")
+            raise BufferError(
+                "a read-only array, or one that runs backwards, is exported as a copy only. Pass copy=None or copy=True"
+            )
         return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ def array_of(value: Any) -> Array:
 
 def check_device(device: Any) -> None:
     if device not in (None, "cpu"):
-        raise ValueError(f"there is the device 'cpu', not {device!r}")
+        raise ValueError(f"there is no device {device!r}. Use 'cpu'")
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
@@ -27,7 +27,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if dtype is None or obj.dtype == dtype:
         return Array(None, obj.value.copy()) if copy else obj
     if copy is False:
-        raise ValueError(f"{obj.dtype} becomes {np.dtype(dtype)} by a copy only")
+        raise ValueError(f"{obj.dtype} becomes {np.dtype(dtype)} by a copy only. Pass copy=None or copy=True")
     return astype(obj, dtype)
 
 

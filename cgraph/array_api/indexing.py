@@ -31,7 +31,7 @@ def get_item(x: Array, key: Any) -> Array:
     parts = parts_of(key)
     arrays = [p for p in parts if not is_basic(p)]
     if not all(isinstance(p, Array | np.ndarray | list) for p in arrays):
-        raise IndexError(f"{key!r:.60} is no index; use whole numbers, slices, None, ... or arrays")
+        raise IndexError(f"{key!r:.60} is not an index. Use integers, slices, None, ... or arrays")
     masks = any(isinstance(p, list) or p.dtype.kind == "b" for p in arrays)
     if masks or (not arrays and not x.is_lazy):
         return call_eagerly("getitem", lambda x: x[plain_key(key)], (x,), {})
@@ -41,7 +41,7 @@ def get_item(x: Array, key: Any) -> Array:
 def assign(x: Array, key: Any, value: Any) -> None:
     """Set ``x[key] = value``: the Array becomes another value or another node."""
     if isinstance(value, Array) and np.result_type(x.dtype, value.dtype) != x.dtype:
-        raise TypeError(f"{value.dtype} does not fit into {x.dtype}")
+        raise TypeError(f"{value.dtype} does not fit into {x.dtype}. Use astype first")
     if x.is_lazy and all(map(is_basic, parts_of(key))) and not is_other_kind(value):
         new = call_lazily_or_eagerly("setitem", set_slice, replace_item, (x, parts_of(key), beside(value, x)), {})
         x.rebind(new.node, None, new.count) if new.is_lazy else x.rebind(None, new.value)
@@ -62,7 +62,7 @@ def replace_item(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Return the indices of the elements that are not 0."""
     if not x.ndim:
-        raise ValueError("an array of rank 0 has no places")
+        raise ValueError("an array of rank 0 has no indices. Use reshape(x, (1,))")
     return call_eagerly("nonzero", np.nonzero, (x,), {})
 
 

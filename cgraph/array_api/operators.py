@@ -24,7 +24,7 @@ def fits(x: Array, other: Any) -> bool:
     if type(other) not in KINDS:
         return False
     if x.dtype.kind not in KINDS[type(other)]:
-        raise TypeError(f"{other!r:.40} does not go with {x.dtype}")
+        raise TypeError(f"{other!r:.40} is not of a kind that {x.dtype} holds. Use astype first")
     return True
 
 
@@ -41,7 +41,9 @@ def give(python: str, name: str) -> None:
     def in_place(self: Array, other: Any, /) -> Any:
         value = f(self, other)
         if value.dtype != self.dtype or value.shape != self.shape:
-            raise TypeError(f"{value.dtype}{list(value.shape)} does not fit into {self.dtype}{list(self.shape)}")
+            raise TypeError(
+                f"{value.dtype}{list(value.shape)} does not fit into {self.dtype}{list(self.shape)}. Use x = x op y"
+            )
         self.rebind(value.node, None, value.count) if value.is_lazy else self.rebind(None, value.value)
         return self
 

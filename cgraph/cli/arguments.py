@@ -9,7 +9,7 @@ UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 def whole_number(text: str) -> int:
     """Parse an integer of at least 0."""
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 0")
     return int(text)
 
 

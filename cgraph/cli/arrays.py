@@ -28,7 +28,7 @@ def read_inputs(
     for text in texts:
         for name, array in arrays_of(text, inputs, arrays, look).items():
             if name in arrays:
-                raise FormatError(f"input {name!r} is given twice")
+                raise FormatError(f"input {name!r} is given twice. Leave out one --input")
             arrays[name] = array
     missing = [f"{x.name} {x.spec}" for x in inputs if x.name not in arrays]
     if missing:
@@ -52,10 +52,12 @@ def arrays_of(
         arrays = read_npz(path)
         unknown = [key for key in arrays if key not in by_name]
         if unknown:
-            raise FormatError(f"{path}: {unknown[0]!r} is no input; the inputs are {', '.join(by_name)}")
+            raise FormatError(
+                f"{path}: {unknown[0]!r} is not an input; the inputs are {', '.join(by_name)}. Rename the array"
+            )
         return arrays
     if x is None:
-        raise FormatError(f"{file}: the model takes {len(inputs)} inputs, more are given")
+        raise FormatError(f"{file}: the model takes {len(inputs)} inputs, more are given. Leave out some --input")
     if path.suffix.lower() in PICTURES:
         return {x.name: read_picture(path, x, look)}
     if path.suffix.lower() in SOUNDS:

@@ -125,7 +125,9 @@ READERS: dict[str, Callable[[Path, ModelOptions], CliModel]] = dict(
 def model_from(args: argparse.Namespace, invent: bool = True) -> CliModel:
     """Return the model that the arguments of `add_model` name."""
     if is_saved(args.model):
-        raise FormatError(f"{args.model} is a folder: a saved function, which cgraph run runs, has no graph")
+        raise FormatError(
+            f"{args.model} is a folder: a saved function, which cgraph run runs, has no graph. Give the model file"
+        )
     options = ModelOptions(
         dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum)
     )
@@ -138,7 +140,7 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> CliModel:
     }
     idle = [name for name, is_idle in flags.items() if is_idle]
     if idle:
-        raise FormatError(f"{args.model}: {idle[0]} changes nothing here")
+        raise FormatError(f"{args.model}: {idle[0]} changes nothing here. Leave it out")
     model = load_model(args.model, options)
     constants_of(args, model.inputs)
     return model
@@ -153,7 +155,7 @@ def load_model(reference: str, options: ModelOptions | None = None) -> CliModel:
         return reader(Path(reference), options or ModelOptions())
     if not REFERENCE.fullmatch(reference):
         raise FormatError(
-            f"{reference} is no model: give a file ({', '.join(READERS)}) or a Python reference such as "
+            f"{reference} is not a model: give a file ({', '.join(READERS)}) or a Python reference such as "
             "package.module:function"
         )
     return model_of(python_object(reference), reference)
@@ -177,7 +179,9 @@ def model_of(value: Any, reference: str) -> CliModel:
     nodes = (value,) if isinstance(value, Node) else value
     if isinstance(nodes, Sequence) and nodes and all(isinstance(x, Node) for x in nodes):
         return CliModel(tuple(nodes), open_vars(nodes))
-    raise FormatError(f"{reference} gives {value!r:.60}, expected a Function, a node or a sequence of nodes")
+    raise FormatError(
+        f"{reference} gives {value!r:.60}, expected a Function, a node or a sequence of nodes. Return one of these"
+    )
 
 
 def open_vars(nodes: Sequence[Node]) -> tuple[Var, ...]:

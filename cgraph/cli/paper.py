@@ -19,7 +19,7 @@ def paper_lines(model: CliModel) -> list[str]:
     steps = image_steps(model.outputs, inputs)
     before = as_written(steps)
     if not any(step.splits for step in steps):
-        raise FormatError("the model has no images to be cut into patches")
+        raise FormatError("the model has no images to be cut into patches. Give a model with convolutions")
     by_alpha = {alpha: restructure(steps, alpha, QUARTERS) for alpha in ALPHAS}
     best = min(by_alpha, key=lambda alpha: (by_alpha[alpha].peak, -alpha))
     by_slices = {slices: restructure(steps, best, slices) for slices in SLICES}

@@ -59,7 +59,7 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
     shape = x.spec.shape
     first = len(shape) == 4 and shape[1] in (1, 3)
     if len(shape) != 4 or shape[0] != 1 or not (first or shape[3] in (1, 3)):
-        raise FormatError(f"{path}: {x.name} {x.spec} is no picture; give an array")
+        raise FormatError(f"{path}: {x.name} {x.spec} is not a picture; give an array")
     channels, height, width = shape[1:] if first else (shape[3], *shape[1:3])
     values = scale_pixels(picture_values(path, channels, (width, height), look.fit), look.pixels)
     values = values[..., ::-1] if look.bgr else values

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         say("\n".join(precision_lines(model, constants_of(args, model.inputs), args.model)))
         return 0
     if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
-        raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
+        raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg. Use -o OUT.svg")
     return compare(args)
 
 
@@ -118,7 +118,7 @@ def compare(args: argparse.Namespace) -> int:
 def stream(args: argparse.Namespace) -> int:
     """Print how streamed weights share out the budget, and time what a run waits for."""
     if is_problem(args):
-        raise FormatError(f"{args.model}: only a model has weights to stream")
+        raise FormatError(f"{args.model}: only a model has weights to stream. Leave out --stream")
     model = model_from(args)
     with stream_options(args.stream) as streamed:
         try:

@@ -56,7 +56,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Quantise, write the file, and say what it costs and saves."""
     if args.output.suffix.lower() != ".onnx":
-        raise FormatError(f"{args.output}: the result is written as .onnx")
+        raise FormatError(f"{args.output}: the result is written as .onnx. Use -o OUT.onnx")
     model = model_from(args, invent=False)
     inputs = inputs_of(model, args.model)
     runs = runs_of(args, inputs, constants_of(args, inputs))
@@ -74,7 +74,9 @@ def inputs_of(model: CliModel, reference: str) -> tuple[Var, ...]:
     if model.function is not None or model.updates:
         raise FormatError(f"{reference} is compiled already or keeps a state; give a function that returns nodes")
     if model.read is not None:
-        raise FormatError(f"{reference} has lengths that are known only when run, which are not quantised")
+        raise FormatError(
+            f"{reference} has lengths that are known only when run, which are not quantised. Give them with --shape"
+        )
     return model.inputs or tuple(x for x in post_order(model.outputs) if isinstance(x, Var) and not x.is_assigned)
 
 
@@ -84,7 +86,7 @@ def runs_of(args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[
     files = sorted(x for x in folder.rglob("*") if x.is_file()) if folder.is_dir() else [folder]
     files = [x for x in files if x.suffix.lower() in (*PICTURES, *ARRAYS)]
     if not files:
-        raise FormatError(f"{folder} holds no pictures, .npy or .npz files")
+        raise FormatError(f"{folder} holds no pictures, .npy or .npz files. Give another --samples")
     runs: Runs = []
     for path in files:
         if len(runs) >= args.most:
@@ -97,19 +99,21 @@ def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], constan
     """Return the runs that one file gives."""
     open_inputs = [x for x in inputs if x.name not in constants]
     if not open_inputs:
-        raise FormatError(f"{path} is of no use: every input has its value")
+        raise FormatError(f"{path} is not needed: every input has its value. Leave out a --constant")
     if path.suffix.lower() in PICTURES:
         arrays = read_inputs([str(path)], inputs, look_of(args), constants)
         return [tuple(arrays[x.name] for x in inputs)]
     contents = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: read_npy(path)}
     missing = [x.name for x in open_inputs if x.name not in contents]
     if missing:
-        raise FormatError(f"{path} has no array for the input {missing[0]}")
+        raise FormatError(f"{path} has no array for the input {missing[0]}. Add one of this name")
     counts = {
         len(contents[x.name]) // max(x.shape[0], 1) if x.ndim and contents[x.name].ndim else 1 for x in open_inputs
     }
     if len(counts) > 1:
-        raise FormatError(f"{path}: the inputs have {' and '.join(map(str, sorted(counts)))} runs")
+        raise FormatError(
+            f"{path}: the inputs have {' and '.join(map(str, sorted(counts)))} runs. Give each input as many rows"
+        )
 
     def part(x: Var, i: int) -> np.ndarray:
         if x.name in constants:

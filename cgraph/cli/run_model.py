@@ -107,7 +107,7 @@ def saved_model(args: argparse.Namespace) -> SavedModel:
     is_given = any(lists) or any(x is not None for x in (args.budget, args.weights, args.stream))
     if is_given or args.memory != "auto":
         idle = "--budget, --memory, --shape, --weights, --state, --maximum and --stream"
-        raise FormatError(f"{args.model} is planned already; {idle} change nothing")
+        raise FormatError(f"{args.model} is planned already; {idle} change nothing. Leave them out")
     return SavedModel(load(args.model, threads=args.threads, trust=args.trust))
 
 
@@ -119,7 +119,7 @@ def read_labels(path: Path) -> list[str]:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: {error}") from None
     if not isinstance(names, list):
-        raise FormatError(f"{path} holds no list of names")
+        raise FormatError(f"{path} does not hold a list of names. Write one name per line")
     return [str(name) for name in names]
 
 

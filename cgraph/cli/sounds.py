@@ -30,7 +30,10 @@ def read_sound(path: Path, x: Variable) -> np.ndarray:
     if samples.size == x.spec.size and (channels == 1 or axes in (samples.shape, (n, channels))):
         laid_out = samples if axes != (n, channels) else samples.T
         return np.ascontiguousarray(laid_out, x.spec.dtype).reshape(shape)
-    raise FormatError(f"{path}: {n} samples of {channels} channels at {rate} Hz do not fit {x.name} {x.spec}")
+    raise FormatError(
+        f"{path}: {n} samples of {channels} channels at {rate} Hz do not fit {x.name} {x.spec}. "
+        "Cut or resample the sound first"
+    )
 
 
 def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
@@ -44,7 +47,10 @@ def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
         return (*ones, n, channels)
     if len(shape) > 1 and (shape[-2] == channels or isinstance(shape[-2], str)):
         return (*ones, channels, n)
-    raise FormatError(f"{path}: a sound of {channels} channels does not fit an input [{','.join(map(str, shape))}]")
+    raise FormatError(
+        f"{path}: a sound of {channels} channels does not fit an input [{','.join(map(str, shape))}]. "
+        "Mix it to one channel"
+    )
 
 
 def samples_of(path: Path) -> tuple[np.ndarray, int]:
@@ -60,7 +66,9 @@ def samples_of(path: Path) -> tuple[np.ndarray, int]:
         with wave.open(str(path), "rb") as file:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             if width not in WIDTHS:
-                raise FormatError(f"{path}: samples of {8 * width} bits; those of 8, 16, 24 and 32 bits are read")
+                raise FormatError(
+                    f"{path}: samples of {8 * width} bits; those of 8, 16, 24 and 32 bits are read. Convert the file"
+                )
             frames = min(file.getnframes(), status.st_size // (channels * width))
             samples = np.empty((channels, frames), np.float32)
             done = 0

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     options = {name: getattr(args, name) for name in ("memory", "budget")}
     function = model.compiled(**{name: value for name, value in options.items() if value is not None})
     if args.times and ending != ".html":
-        raise FormatError(f"{args.output}: --times go into a page, as .html")
+        raise FormatError(f"{args.output}: --times go into a page. Use -o OUT.html")
     drawn = (
         page_html(function, args.model, time_model(model, function, args)) if args.times else draw(function, args.model)
     )
@@ -92,7 +92,7 @@ def time_model(model: CliModel, function: Function, args: argparse.Namespace) ->
 
 def _write_graph(model: CliModel, output: Path, ending: str) -> int:
     if ending != ".dot":
-        raise FormatError(f"{output}: a graph as it was written is drawn as .dot only")
+        raise FormatError(f"{output}: a graph as it was written is drawn as .dot only. Use -o OUT.dot")
     text = graph_dot(model.outputs, model.updates)
     output.write_text(text, encoding="utf-8")
     say(f"{output}: the graph as it was written")

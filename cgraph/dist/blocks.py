@@ -106,7 +106,10 @@ def result(block: list[np.ndarray], number: int) -> np.ndarray:
 def check_arrays(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
     """Return the arrays. InputError if one does not fit its input."""
     if len(arrays) != len(function.inputs):
-        raise InputError(f"the function takes {len(function.inputs)} inputs, and is given {len(arrays)}")
+        raise InputError(
+            f"the function takes {len(function.inputs)} inputs, and is given {len(arrays)}. "
+            "Pass one dask array for each"
+        )
     for x, array in zip(function.inputs, arrays):
         if not isinstance(array, da.Array):
             raise InputError(
@@ -118,7 +121,8 @@ def check_arrays(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
     counts = {x.shape[0] for x in arrays}
     if len(arrays) > 1 and (len(counts) > 1 or np.isnan([*counts]).any()):
         raise InputError(
-            f"the arrays have {', '.join(str(x.shape[0]) for x in arrays)} rows; as many in each, and known"
+            f"the arrays have {', '.join(str(x.shape[0]) for x in arrays)} rows. "
+            "Give each the same known number, with compute_chunk_sizes()"
         )
     return list(arrays)
 
@@ -127,12 +131,16 @@ def batch_of(function: Runner) -> int:
     """Return the batch size of all inputs and outputs. GraphError if they differ."""
     if function.updated:
         raise GraphError(
-            "the function has update edges: what it gives depends on what ran before, so blocks have no order"
+            "the function has update edges: what it gives depends on what ran before, so blocks have no order. "
+            "Compile it without updates="
         )
     specs = [x.spec for x in function.inputs] + function.results
     sizes = {spec.shape[0] if spec.shape else 0 for spec in specs}
     if not function.inputs or len(sizes) != 1 or 0 in sizes:
-        raise GraphError(f"inputs and outputs begin with one batch; these are {', '.join(map(str, specs))}")
+        raise GraphError(
+            f"inputs and outputs begin with one batch; these are {', '.join(map(str, specs))}. "
+            "Compile it with one batch for all"
+        )
     (batch,) = sizes
     return batch
 

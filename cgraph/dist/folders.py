@@ -64,7 +64,9 @@ def ship(source: Source, trust: bool = False) -> Shipped:
         return of_files(files_in(source, trust))
     if callable(source):
         return Shipped(f"factory-{os.urandom(16).hex()}", {}, source)
-    raise InputError(f"{source!r:.60} is no compiled function, no folder of one, and no factory")
+    raise InputError(
+        f"{source!r:.60} is not a compiled function, a saved folder or a factory. Pass what cg.compile returned"
+    )
 
 
 def of_files(files: dict[str, bytes]) -> Shipped:
@@ -87,7 +89,7 @@ def files_in(path: str | os.PathLike, trust: bool) -> dict[str, bytes]:
 
 def check_function(function: Any) -> Runner:
     if not isinstance(function, Runner):
-        raise InputError(f"the factory gave {function!r:.60}, not a compiled function")
+        raise InputError(f"the factory gave {function!r:.60}, not a compiled function. Return what cg.compile returns")
     return function
 
 

@@ -18,9 +18,14 @@ UNEVEN = 1.3  # times as long for a shard as the quickest: below it all members 
 def check_shards(shards: int, rows: int) -> None:
     """Raise InputError unless there is a complete tree of equal shards."""
     if shards < 1 or shards & (shards - 1):
-        raise InputError(f"{shards} shards; their number is a power of two, so that they are added in one order")
+        raise InputError(
+            f"{shards} shards; their number must be a power of two, such as {1 << max(shards, 1).bit_length()}"
+        )
     if rows % shards:
-        raise InputError(f"a batch of {rows} samples cannot be cut into {shards} equal shards")
+        raise InputError(
+            f"a batch of {rows} samples cannot be cut into {shards} equal shards. "
+            f"Choose a batch that is a multiple of {shards}"
+        )
 
 
 def add_neighbours(parts: Iterable[tuple[Part, np.ndarray]]) -> list[tuple[Part, np.ndarray]]:

@@ -67,7 +67,7 @@ def ldexp(x1: Any, x2: Any) -> Node:
     """Return x1 times 2 to the integer power x2, by three products of which only the last one may round."""
     exponent = as_node(x2)
     if exponent.dtype.kind not in "iu":
-        raise DTypeError(f"the exponent must be a whole number, not {exponent.dtype}")
+        raise DTypeError(f"the exponent must be an integer, not {exponent.dtype}; use x2.astype('int32')")
     x = float_of(x1)
     info = np.finfo(x.dtype)
     low, high = info.minexp, info.maxexp - 1
@@ -110,7 +110,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Node:
     """Return eight elements as the bits of a byte, set where they are not 0. Zeros fill up the last byte."""
     a = as_node(a)
     if a.dtype.kind not in "biu":
-        raise DTypeError(f"bits are packed of bool and whole numbers, not of {a.dtype}")
+        raise DTypeError(f"bits are packed from bool and integers, not from {a.dtype}; use a != 0")
     a, axis = (ravel(a), 0) if axis is None else (a, axis_of(axis, a.ndim))
     bits = moveaxis(a.astype(bool), axis, -1)
     bits = pad(bits, [(0, 0)] * (a.ndim - 1) + [(0, -bits.shape[-1] % 8)])
@@ -124,7 +124,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     negative."""
     a = as_node(a)
     if a.dtype != np.uint8:
-        raise DTypeError(f"bits are unpacked of uint8, not of {a.dtype}")
+        raise DTypeError(f"bits are unpacked from uint8, not from {a.dtype}; use a.astype('uint8')")
     a, axis = (ravel(a), 0) if axis is None else (a, axis_of(axis, a.ndim))
     bits = (moveaxis(a, axis, -1)[..., None] >> places(bitorder)) & np.uint8(1)
     bits = reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))

@@ -137,7 +137,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Node:
     """Return powers of the elements, one column each, falling by default."""
     x = as_node(x)
     if x.ndim != 1:
-        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; the powers are of a vector")
+        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; the powers are of a vector; use np.ravel(x)")
     n = x.size if N is None else N
     x = x.astype(np.promote_types(x.dtype, int))
     exponents = np.arange(n) if increasing else np.arange(n)[::-1]

@@ -73,7 +73,7 @@ def power(x1: Any, x2: Any) -> Node:
     0."""
     exponent = x2 if isinstance(x2, int | np.integer | np.ndarray) and not isinstance(x2, bool) else None
     if common_dtype(x1, x2).kind in "iu" and exponent is not None and np.any(np.less(exponent, 0)):
-        raise DTypeError("integers to negative integer powers are no integers; use np.float_power")
+        raise DTypeError("integers to negative integer powers are not integers; use np.float_power")
     return any_power(x1, x2)
 
 

@@ -119,7 +119,9 @@ def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[
         axes = range(a.ndim) if s is None else range(-len(s), 0)
     lengths: list[int | None] = [None if n == -1 else n for n in ([-1] * len(axes) if s is None else s)]
     if len(lengths) != len(axes) or not lengths:
-        raise ShapeError(f"{len(lengths)} lengths for {len(axes)} axes of {a.name} {a.spec}; at least one of each")
+        raise ShapeError(
+            f"{len(lengths)} lengths for {len(axes)} axes of {a.name} {a.spec}; give as many of each, at least one"
+        )
     return lengths, list(axes)
 
 

@@ -23,7 +23,7 @@ def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any)
     for a in axes:
         if x.shape[a] == 0:
             if neutral is None:
-                raise ShapeError(f"no element along axis {a} of {x.name} {x.spec}")
+                raise ShapeError(f"{x.name} {x.spec} has no element along axis {a}; reduce another axis")
             return broadcast_to(as_node(np.asarray(neutral).astype(join(x, x).dtype)), shape)
         lead = (slice(None),) * a
         while x.shape[a] > 1:

@@ -47,7 +47,9 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: A
     """Return operands of one shape along a new axis."""
     nodes = [as_node(x) for x in arrays]
     if len({x.shape for x in nodes}) > 1:
-        raise ShapeError(f"operands of one shape are stacked, not {', '.join(str(x.spec) for x in nodes)}")
+        raise ShapeError(
+            f"operands of one shape are stacked, not {', '.join(str(x.spec) for x in nodes)}; use np.broadcast_arrays"
+        )
     axis = axis_of(axis, nodes[0].ndim + 1) if nodes else 0
     return concatenate([expand_dims(x, axis) for x in nodes], axis, dtype=dtype, casting=casting)
 
@@ -127,7 +129,7 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
     if np.ndim(indices_or_sections) == 0:
         parts = int(indices_or_sections)  # type: ignore[arg-type]
         if parts < 1:
-            raise ShapeError(f"there are no {parts} parts")
+            raise ShapeError(f"there are no {parts} parts; give at least 1")
         edges = [n // parts * i + min(i, n % parts) for i in range(parts + 1)]
     else:
         edges = [0, *np.asarray(indices_or_sections).tolist(), n]
@@ -139,7 +141,7 @@ def split_along(name: str, axis: int, least: int) -> Any:
     def function(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Node]:
         ary = as_node(ary)
         if ary.ndim < least:
-            raise ShapeError(f"{ary.name} {ary.spec} has fewer than {least} axes")
+            raise ShapeError(f"{ary.name} {ary.spec} has fewer than {least} axes; use np.expand_dims")
         return split(ary, indices_or_sections, axis if ary.ndim > 1 else 0)
 
     function.__name__ = function.__qualname__ = name

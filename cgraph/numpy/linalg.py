@@ -168,7 +168,10 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
     """
     a, b = ops.matrices(a), ops.matrices(b)
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
-        raise ShapeError(f"a matrix and as many right sides are solved, not {a.spec} and {b.spec}")
+        raise ShapeError(
+            f"a matrix and as many right sides are solved, not {a.spec} and {b.spec}; "
+            "give a and b the same number of rows"
+        )
     m, n = a.shape
     columns = b if b.ndim == 2 else expand_dims(b, 1)
     u, s, vh = factors.svd(a, full_matrices=False)
@@ -213,7 +216,9 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Node:
         a = transpose(a, [*(i for i in range(a.ndim) if i not in axes), *axes])
     rest = a.shape[b.ndim :]
     if prod(rest) != b.size:
-        raise ShapeError(f"{a.spec} is no square matrix for the right side {b.spec}")
+        raise ShapeError(
+            f"{a.spec} is not a square matrix for the right side {b.spec}; use axes= to choose the axes of the solution"
+        )
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, -1)), rest)
 
 
@@ -223,7 +228,7 @@ def tensorinv(a: Any, ind: int = 2) -> Node:
     a = as_node(a)
     first, rest = a.shape[:ind], a.shape[ind:]
     if ind <= 0 or prod(first) != prod(rest):
-        raise ShapeError(f"{a.spec} is no square matrix with {ind} axes of rows")
+        raise ShapeError(f"{a.spec} is not a square matrix with {ind} axes of rows; use another ind=")
     return reshape(inv(reshape(a, (prod(first), prod(rest)))), (*rest, *first))
 
 
@@ -232,7 +237,7 @@ def matrix_power(a: Any, n: int) -> Node:
     """Return an integer power of a square matrix, by repeated squaring; for a negative power that of the inverse."""
     a = as_node(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ShapeError(f"{a.name} {a.spec} is no square matrix")
+        raise ShapeError(f"{a.name} {a.spec} is not a square matrix; its last two axes must have one length")
     if n == 0:
         return as_node(np.zeros(a.shape, a.dtype) + np.eye(a.shape[-1], dtype=a.dtype))
     square, left = (inv(a), -n) if n < 0 else (a, n)
@@ -253,7 +258,7 @@ def multi_dot(arrays: Sequence[Any]) -> Node:
     """
     nodes = [as_node(x) for x in arrays]
     if len(nodes) < 2:
-        raise ShapeError("a product needs two operands at least")
+        raise ShapeError("a product needs at least two operands; pass a list of arrays")
     shapes = [
         (1, *x.shape) if i == 0 and x.ndim == 1 else (*x.shape, 1) if x.ndim == 1 else x.shape
         for i, x in enumerate(nodes)

@@ -25,7 +25,7 @@ def astype(
 ) -> Node:
     """Return the node in another dtype. DTypeError if `casting` forbids it."""
     if not np.can_cast(x.dtype, dtype, casting):
-        raise DTypeError(f"{x.dtype} does not become {np.dtype(dtype)} under casting={casting!r}")
+        raise DTypeError(f"{x.dtype} does not become {np.dtype(dtype)} under casting={casting!r}; use casting='unsafe'")
     return convert(x, dtype)
 
 

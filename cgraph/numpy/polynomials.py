@@ -99,11 +99,11 @@ def polyfit(
 ) -> Node:
     """Return the coefficients of the polynomial of a degree nearest to points, by least squares; `w` weighs them."""
     if full or cov:
-        raise NoMeaningError("full= and cov= are not there for nodes; use np.linalg.lstsq of np.vander(x, deg + 1)")
+        raise NoMeaningError("full= and cov= have no meaning for nodes; use np.linalg.lstsq of np.vander(x, deg + 1)")
     x, y = as_node(x) + 0.0, as_node(y) + 0.0
     x, y = (v if v.dtype.kind in kinds else v.astype("float64") for v, kinds in ((x, "f"), (y, "fc")))
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
-        raise ShapeError(f"places {x.spec} and values {y.spec} must be as many")
+        raise ShapeError(f"positions {x.spec} and values {y.spec} differ in number; give one value for each position")
     left, right = vander(x, deg + 1), y
     if w is not None:
         w = as_node(w)

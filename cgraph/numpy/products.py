@@ -38,7 +38,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
     x, y = (as_node(v).astype(dtype) for v in (x1, x2))
     x, y = (moveaxis(v, axis_of(axis, v.ndim), -1) for v in (x, y))
     if x.shape[-1] != y.shape[-1]:
-        raise ShapeError(f"{x.spec} and {y.spec} differ along axis {axis}")
+        raise ShapeError(f"{x.spec} and {y.spec} differ along axis {axis}; choose another axis=")
     x, y = broadcast(conj(x), y)
     products = matmul(expand_dims(x, -2), expand_dims(y, -1))
     return reshape(products, x.shape[:-1])

@@ -176,7 +176,9 @@ def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
         raise ShapeError(f"weights {weights.spec} for {a.spec}: an axis must say along which one they lie")
     axes = [axis_of(i, a.ndim) for i in (axis if isinstance(axis, Sequence) else (axis,))]
     if weights.shape != tuple(a.shape[i] for i in axes):
-        raise ShapeError(f"weights {weights.spec} do not have the lengths of axes {axes} of {a.spec}")
+        raise ShapeError(
+            f"weights {weights.spec} do not have the lengths of axes {axes} of {a.spec}; choose another axis="
+        )
     order = np.argsort(axes).tolist()
     return reshape(weights.transpose(order), tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
 

@@ -107,7 +107,9 @@ def choose(a: Any, choices: Any, *, mode: str = "raise") -> Node:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Node:
     """Return the choice of the first condition that holds, else the default."""
     if len(condlist) != len(choicelist):
-        raise ShapeError(f"{len(condlist)} conditions for {len(choicelist)} choices")
+        raise ShapeError(
+            f"{len(condlist)} conditions for {len(choicelist)} choices; give one choice for each condition"
+        )
     dtype = common_dtype(*choicelist, default)
     conditions = broadcast(*map(as_node, condlist))
     values, *_ = broadcast(as_node(default, dtype).astype(dtype), *conditions)
@@ -128,7 +130,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             others = others | c
         conditions.append(invert(others))
     if len(funclist) != len(conditions):
-        raise ShapeError(f"{len(funclist)} functions for {len(conditions)} conditions")
+        raise ShapeError(
+            f"{len(funclist)} functions for {len(conditions)} conditions; give as many, or one more as the default"
+        )
     values = broadcast_to(as_node(np.zeros((), x.dtype)), x.shape)
     for condition, f in zip(conditions, funclist):
         value = f(x, *args, **kw) if isinstance(f, Callable) else f  # type: ignore[arg-type]
@@ -198,7 +202,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Node:
     if np.all(np.diff(bins) >= 0):
         return sorting.digitize(x, bins, right)
     if np.any(np.diff(bins) > 0):
-        raise ShapeError("the bins neither rise nor fall")
+        raise ShapeError("the bins neither rise nor fall; use np.sort(bins)")
     return len(bins) - sorting.searchsorted(bins[::-1], x, "left" if right else "right")
 
 

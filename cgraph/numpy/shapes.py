@@ -132,7 +132,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
     m = as_node(m)
     first, second = (axis_of(a, m.ndim) for a in axes)
     if first == second:
-        raise ShapeError(f"axes {list(axes)} of {m.name} {m.spec} are not two axes")
+        raise ShapeError(f"axes {list(axes)} of {m.name} {m.spec} are not two axes; choose two different ones")
     if k % 4 == 2:
         return flip(m, (first, second))
     if k % 4 == 0:
@@ -176,7 +176,9 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Node:
     lengths = np.atleast_1d(window_shape).tolist()
     axes = list(axes_of(None, x.ndim)) if axis is None else [axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist()]
     if len(axes) != len(lengths):
-        raise ShapeError(f"{len(lengths)} window lengths for {len(axes)} axes of {x.name} {x.spec}")
+        raise ShapeError(
+            f"{len(lengths)} window lengths for {len(axes)} axes of {x.name} {x.spec}; give one for each axis"
+        )
     for a, n in zip(axes, lengths):
         x = sliding(x, n, a)
     return x

@@ -84,13 +84,15 @@ def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
     y = moveaxis(f, axis, 0)
     n, h = y.shape[0], as_node(spacing, real_dtype(f.dtype))
     if n < edge_order + 1:
-        raise ShapeError(f"axis {axis} of {f.spec} has too few elements for edge_order {edge_order}")
+        raise ShapeError(
+            f"axis {axis} of {f.spec} has too few elements for edge_order {edge_order}; it needs {edge_order + 1}"
+        )
     if h.ndim == 0:
         steps = broadcast_to(h, (n - 1,))
     elif h.shape == (n,):
         steps = diff(h if h.dtype.kind == "f" else h.astype("float64"))
     else:
-        raise ShapeError(f"places {h.spec} along an axis of {n}")
+        raise ShapeError(f"positions {h.spec} along an axis of {n}; give one for each element")
     steps = reshape(steps, (n - 1, *[1] * (y.ndim - 1)))
     left, right = steps[:-1], steps[1:]
     rise = (y[1:] - y[:-1]) / steps

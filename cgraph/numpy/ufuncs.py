@@ -66,7 +66,7 @@ def accumulate(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: An
 def reduceat(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Node:
     """Compute ``ufunc.reduceat`` of constant indices: one reduction for each part."""
     if isinstance(indices, Node):
-        raise NoMeaningError(f"places {indices.spec} have no value yet; use known ones, or np.cumsum and np.take")
+        raise NoMeaningError(f"indices {indices.spec} have no value yet; use constants, or np.cumsum and np.take")
     x = as_node(x)
     axis = axis_of(axis, x.ndim)
     places = np.asarray(indices).tolist()

@@ -99,7 +99,7 @@ def prepare(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
     input_vars = set(inputs)
     order = post_order(roots)
     if any(isinstance(x.op, Quantize | Dequantize) for x in order):
-        raise GraphError("the network is quantised already")
+        raise GraphError("the network is quantised already. Pass the float network")
     roots = freeze(roots, [x for x in order if isinstance(x, Var) and x not in input_vars])
     return drop_identities(fold_norm(fold_constants(roots)))
 

@@ -47,7 +47,8 @@ def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell:
     for x, limit in ranges.items():
         if not np.isfinite(limit).all():
             raise InputError(
-                f"the samples make {x.name} {x.spec} (made at {x.where}) reach from {limit[0]} to {limit[1]}"
+                f"the samples make {x.name} {x.spec} (made at {x.where}) reach from {limit[0]} to {limit[1]}. "
+                "Leave out the samples with such values"
             )
     return ranges
 

@@ -114,11 +114,14 @@ def quantise(
     variables = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
     runs = [sample_arrays(x, variables) for x in samples]
     if not runs:
-        raise InputError("quantising needs at least one sample")
+        raise InputError("quantising needs at least one sample. Pass arrays that the network will meet")
     roots = prepare(roots, variables)
     network = network_of(roots).without(choices.skip)
     if not network.layers:
-        raise GraphError("there is no convolution of images and no product by constants of float32 to quantise")
+        raise GraphError(
+            "there is no convolution of images and no product by constants of float32 to quantise. "
+            "Give the weights values, or fewer names in skip="
+        )
     floats = compile(roots, variables)
     answers = answers_of(floats, runs, labels, tell)
     ranges = ranges_of(network, variables, runs, choices.method, tell)
@@ -153,7 +156,7 @@ def sample_arrays(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...
     """Return the arrays of one run. InputError when they are not those of the inputs."""
     arrays = sample if isinstance(sample, tuple | list) else (sample,)
     if len(arrays) != len(inputs):
-        raise InputError(f"a sample has {len(arrays)} arrays for {len(inputs)} inputs")
+        raise InputError(f"a sample has {len(arrays)} arrays for {len(inputs)} inputs. Pass a tuple with one for each")
     return tuple(fitting_array(array, x.spec, x.name) for array, x in zip(arrays, inputs))
 
 
@@ -163,7 +166,7 @@ def answers_of(floats: Function, samples: Samples, labels: Any, tell: Tell) -> A
     right = None if labels is None else np.asarray(labels).reshape(-1)
     count = len(places(outputs))
     if right is not None and len(right) != count:
-        raise InputError(f"{len(right)} right answers are given for {count} samples")
+        raise InputError(f"{len(right)} right answers are given for {count} samples. Pass one label for each sample")
     return Answers(outputs, right)
 
 

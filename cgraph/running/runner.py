@@ -146,7 +146,10 @@ class Runner:
         arrays, state = slots.read_safetensors(path), self.state
         others = sorted(arrays.keys() ^ state.keys())
         if others:
-            raise FormatError(f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone")
+            raise FormatError(
+                f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone. "
+                "Load the state into the Function that saved it"
+            )
         values = [new_value(arrays[name], x.spec, name) for name, x in state.items()]
         self.between_runs(lambda: commit([x.cell for x in self._used], values))
 
@@ -163,7 +166,9 @@ class Runner:
             UnassignedError: a Var that is no input holds no value
         """
         if self._read is not None and not copy and self.program.own_array is None:
-            raise InputError("copy=False gives views of memory that is used again, which another library cannot know")
+            raise InputError(
+                "copy=False gives views of memory that is used again, which another library cannot know. Use copy=True"
+            )
         values, rooms = self._values(args, named), self._rooms(out)
         if self.updated:
             return self.between_runs(lambda: self._run(values, rooms, copy))
@@ -185,7 +190,9 @@ class Runner:
     def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
         """Return the values of all inputs in order, each given once."""
         if len(args) > len(self.inputs):
-            raise InputError(f"{len(args)} inputs are given, the Function takes {len(self.inputs)}")
+            raise InputError(
+                f"{len(args)} inputs are given, the Function takes {len(self.inputs)}. Pass one array for each input"
+            )
         values: dict[Variable, Any] = dict(zip(self.inputs, args))
         for name, value in named.items():
             x = self._by_name.get(name)
@@ -193,11 +200,11 @@ class Runner:
                 names = ", ".join(self._by_name) or "none"
                 raise InputError(f"there is no input {name!r}; the inputs are {names}")
             if x in values:
-                raise InputError(f"input {name!r} is given twice")
+                raise InputError(f"input {name!r} is given twice. Pass it by position or by name")
             values[x] = value
         for x in self.inputs:
             if x not in values:
-                raise InputError(f"input {x.name} {x.spec} is missing")
+                raise InputError(f"input {x.name} {x.spec} is missing. Pass {x.name}=array")
         return tuple(values[x] for x in self.inputs)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
@@ -206,7 +213,7 @@ class Runner:
             return None
         rooms = self._each(out, self.single and isinstance(out, np.ndarray))
         if len(rooms) != len(self.outputs):
-            raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
+            raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs. Pass one for each")
         for room, spec in zip(rooms, self.results):
             check_room(room, spec)
         return rooms
@@ -336,11 +343,13 @@ class Runner:
 def check_room(room: Any, spec: Spec) -> None:
     """Raise InputError unless an array takes values of this spec."""
     if not isinstance(room, np.ndarray):
-        raise InputError(f"out has {room!r:.60} for {spec}; it takes arrays")
+        raise InputError(
+            f"out has {room!r:.60} for {spec}; it takes arrays. Pass np.empty({list(spec.shape)}, {str(spec.dtype)!r})"
+        )
     if room.shape != spec.shape or room.dtype != spec.dtype:
-        raise InputError(f"out has {room.dtype}{list(room.shape)} for {spec}")
+        raise InputError(f"out has {room.dtype}{list(room.shape)} for {spec}. Pass an array of this shape and dtype")
     if not room.flags.writeable:
-        raise InputError(f"out has a read-only array for {spec}")
+        raise InputError(f"out has a read-only array for {spec}. Pass a copy")
 
 
 def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:

@@ -36,7 +36,9 @@ class ByRows(Runner):
             return None
         rooms = self._each(out, self.single and (isinstance(out, np.ndarray) or callable(out)))
         if len(rooms) != len(self.outputs):
-            raise InputError(f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs")
+            raise InputError(
+                f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs. Pass one for each"
+            )
         for i, (room, spec) in enumerate(zip(rooms, self.results)):
             if i not in self.pictures or not callable(room):
                 check_room(room, spec)

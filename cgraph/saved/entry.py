@@ -24,7 +24,9 @@ def target_of(function: Runner) -> Target:
     saved."""
     target = getattr(function.program, "target", None)
     if target is None or target.name not in NEEDS:
-        raise FormatError("only what the CPU engine compiled for an x86-64 processor can be saved")
+        raise FormatError(
+            "only what the CPU engine compiled for an x86-64 processor can be saved. Compile with engine='cpu'"
+        )
     callbacks = {function.program.code.labels[i] for i in callback_labels(function.program.code)}
     if callbacks:
         raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}")

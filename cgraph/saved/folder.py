@@ -53,7 +53,7 @@ class Folder:
             status = os.fstat(handle)
             self._stamps[name] = stamp_of(status)
             if not is_regular(status):
-                raise FormatError(f"{path} is no regular file")
+                raise FormatError(f"{path} is not a regular file. Save the function again")
             if not self.trust and not is_own(status):
                 raise foreign(path)
             if not status.st_size:  # cannot be mapped

@@ -73,18 +73,18 @@ class Manifest(Record, eq=False):
 def entries_of(file: np.ndarray) -> dict[str, Any]:
     """Return the parsed manifest. FormatError unless it is whole and of this format."""
     if len(file) > LARGEST:
-        raise FormatError(f"a manifest of {len(file)} bytes; at most {LARGEST} are read")
+        raise FormatError(f"the manifest has {len(file)} bytes; at most {LARGEST} are read. Save the function again")
     raw = file.tobytes()
     if not sum_fits(raw):
-        raise FormatError("the manifest is not what was saved: it is cut off or changed")
+        raise FormatError("the manifest is not what was saved: it is cut off or changed. Save the function again")
     if sum(raw.count(mark) for mark in (b",", b":", b"[", b"{")) > MOST_VALUES:
         raise FormatError(f"the manifest holds more than {MOST_VALUES:,} values")
     try:
         entries = json.loads(raw, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"the manifest is no JSON: {error}") from None
+        raise FormatError(f"the manifest is not JSON: {error}") from None
     if not isinstance(entries, dict) or entries.get("format") != FORMAT:
-        raise FormatError("this is no saved function")
+        raise FormatError("this is not a saved function. Pass a folder that Function.save wrote")
     return entries
 
 
@@ -152,7 +152,7 @@ def spec_of(dtype: Any, shape: Any) -> Spec:
 
 
 def malformed(what: str) -> FormatError:
-    return FormatError(f"the manifest of a saved function is malformed: {what}")
+    return FormatError(f"the manifest of a saved function is malformed: {what}. Save the function again")
 
 
 def get(entry: Any, name: str, kind: type) -> Any:
@@ -166,7 +166,7 @@ def get(entry: Any, name: str, kind: type) -> Any:
 def items(entry: Any, count: int) -> list[Any]:
     """Return a list of exactly `count` items. FormatError otherwise."""
     if type(entry) is not list or len(entry) != count:
-        raise malformed(f"{entry!r:.40} is no list of {count}")
+        raise malformed(f"{entry!r:.40} is not a list of {count}")
     return entry
 
 
@@ -196,10 +196,10 @@ class FileArrays:
             raise malformed(f"{name} is {kind!r:.20} {sizes!r:.40}")
         nbytes = prod(sizes) * np.dtype(dtype).itemsize
         if start + nbytes > len(self.raw):
-            raise malformed(f"{name} ends behind its file")
+            raise malformed(f"{name} ends after its file")
         array = self.raw[start : start + nbytes].view(dtype).reshape(sizes)
         if below is not None and array.size and (array.min() < 0 or array.max() >= below):
-            raise malformed(f"{name} has numbers that are none of something")
+            raise malformed(f"{name} has numbers outside of their range")
         return array
 
 

@@ -70,9 +70,9 @@ def check_file(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool
     """Return a file. FormatError unless it has the size in the manifest and, if `summed`, its sum."""
     nbytes, crc = items(sums.get(name), 2)
     if len(raw) != nbytes:
-        raise FormatError(f"{name} has {len(raw)} bytes, {nbytes} were saved")
+        raise FormatError(f"{name} has {len(raw)} bytes, {nbytes} were saved. Save the function again")
     if summed and sum_of([raw]) != crc:
-        raise FormatError(f"{name} is not what was saved")
+        raise FormatError(f"{name} is not what was saved. Save the function again")
     return raw
 
 

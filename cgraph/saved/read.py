@@ -139,7 +139,9 @@ class SavedFunction(Runner):
         pairs = [(x, y) for x in (*self.cells, *self.updated) for y in (other.state.get(x.name),) if y is not None]
         for x, y in pairs:
             if x.spec != y.spec:
-                raise InputError(f"{x.name} {x.spec} cannot share a cell with {y.spec}")
+                raise InputError(
+                    f"{x.name} {x.spec} cannot share a cell with {y.spec}. Save both functions with Vars of one spec"
+                )
         set_all([x for x, _ in pairs], "cell", [y.cell for _, y in pairs])
 
     def __reduce__(self) -> tuple:

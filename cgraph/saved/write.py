@@ -45,9 +45,12 @@ def save(
     """
     path = Path(folder)
     if os.path.lexists(path):
-        raise FormatError(f"{path} is there already; a saved function is written where there is nothing")
+        raise FormatError(
+            f"{path} is there already; a saved function is written where there is nothing. "
+            "Choose another folder, or remove it"
+        )
     if names and len(names) != len(functions[0].outputs):
-        raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs")
+        raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs. Give one for each")
     files = files_of(functions, distinct_names(names), graph)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -126,10 +129,12 @@ def targets_of(
     first, entries = functions[0], {}
     for function in functions:
         if facts_of(function) != facts_of(first):
-            raise FormatError("functions that are saved together have the same Vars and outputs")
+            raise FormatError(
+                "functions that are saved together have the same Vars and outputs. Compile one graph for each target"
+            )
         name, entry = target_entry(function, number_of, pieces)
         if name in entries:
-            raise FormatError(f"two functions are for {name}")
+            raise FormatError(f"two functions are for {name}. Compile them for different targets")
         entries[name] = entry
     return entries
 

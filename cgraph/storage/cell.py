@@ -215,7 +215,9 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
             raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
     value = resolve_array(np.asarray(value))
     if value.dtype.kind not in NUMBERS:
-        raise InputError(f"{name} {spec} is given {value.tolist()!r:.60}, which holds no numbers")
+        raise InputError(
+            f"{name} {spec} is given {value.tolist()!r:.60}, which holds no numbers. Pass an array of numbers"
+        )
     check_fits(value, spec, name)
     return value
 
@@ -225,7 +227,7 @@ def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
     if dtype.kind in "iu":
         array = np.asarray(value)
         if array.dtype.kind == "f" and not np.equal(array, np.floor(array)).all():
-            raise ValueError(f"its numbers are not whole, as those of {name_of(dtype)} are")
+            raise ValueError(f"{name_of(dtype)} holds integers only. Round the numbers first")
     return convert(np.asarray(value, computing_dtype(dtype)), dtype)
 
 
@@ -237,7 +239,7 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
             f"convert it first, with .astype({name_of(spec.dtype)!r})"
         )
     if value.shape != spec.shape:
-        raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
+        raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]. Give it this shape")
 
 
 NUMBERS = "biufcV"  # kinds of dtypes; V is bfloat16's
@@ -267,11 +269,13 @@ def reader_of(library: str) -> Callable[[Any], Any]:
         InputError: the library is none of LIBRARIES, or not installed
     """
     if not isinstance(library, str) or library not in LIBRARIES:
-        raise InputError(f"{library!r} is no library whose arrays can be returned; there are {', '.join(LIBRARIES)}")
+        raise InputError(
+            f"{library!r} is not a library whose arrays can be returned. Use one of {', '.join(LIBRARIES)}"
+        )
     try:
         module = import_module(LIBRARIES[library])
     except ImportError as error:
-        raise InputError(f"arrays of {library} cannot be returned: {error}") from None
+        raise InputError(f"arrays of {library} cannot be returned: {error}. Install the library") from None
 
     def read(x: Any) -> Any:
         if library == "numpy":

@@ -43,7 +43,9 @@ class RowSource:
             if self.part is None:
                 self.part = self.next_rows()
             if self.part is None:
-                raise InputError(f"{self.name} {self.spec}: its rows end after {self.position} of {whole}")
+                raise InputError(
+                    f"{self.name} {self.spec}: its rows end after {self.position} of {whole}. Yield all rows"
+                )
             some = self.part[:, :, : rows - filled]
             count = some.shape[ROWS]
             np.copyto(band[:, :, filled : filled + count], some)
@@ -51,7 +53,9 @@ class RowSource:
             self.part = self.part[:, :, count:] if count < self.part.shape[ROWS] else None
             filled, self.position = filled + count, self.position + count
         if self.position == whole and (self.part is not None or self.next_rows() is not None):
-            raise InputError(f"{self.name} {self.spec}: more than its {whole} rows are given")
+            raise InputError(
+                f"{self.name} {self.spec}: more than its {whole} rows are given. Stop the iterator after the last row"
+            )
 
     def next_rows(self) -> np.ndarray | None:
         """Return more rows ``[n, c, rows, w]``; None where there are none."""
@@ -66,7 +70,9 @@ class RowSource:
         """Return rows as ``[n, c, rows, w]``. InputError if they do not fit."""
         n, c, _, w = self.spec.shape
         if not isinstance(rows, np.ndarray):
-            raise InputError(f"{self.name} {self.spec} is given {rows!r:.60} for rows; they are arrays")
+            raise InputError(
+                f"{self.name} {self.spec} is given {rows!r:.60} for rows; they are arrays. Yield NumPy arrays"
+            )
         shape = rows.shape if rows.ndim != ROWS + 1 else (*rows.shape[:ROWS], 1, *rows.shape[ROWS:])
         if rows.dtype != self.spec.dtype or len(shape) != ROWS + 2 or shape[ROWS] < 1:
             shape = ()

@@ -53,9 +53,9 @@ class StreamedWeights(Record):
 
     def __post_init__(self) -> None:
         if self.ring is not None and self.ring < 1:
-            raise GraphError(f"a ring of {self.ring} bytes holds no weights")
+            raise GraphError(f"a ring of {self.ring} bytes holds no weights. Use ring=None for the default")
         if self.slice is not None and self.slice < 1:
-            raise GraphError(f"slices of {self.slice} bytes hold no weights")
+            raise GraphError(f"slices of {self.slice} bytes hold no weights. Use slice=None for the default")
 
 
 class Checksum(Record):
@@ -246,10 +246,14 @@ def check_weights(path: str | Path) -> None:
         count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)
         table = file.read(ENTRY * count)
         if head[:16] != MAGIC + number(VERSION) or digest_of(table) != head[24 : 24 + DIGEST]:
-            raise WeightsError(f"{path}: it is no file of weights of this version, or its table is damaged")
+            raise WeightsError(
+                f"{path}: it is not a weight file of this version, or its table is damaged. Compile again to write it"
+            )
         for i, (place, entry) in enumerate(sums_in(table).items()):
             if digest_in(file, place, entry.nbytes) != entry.digest:
-                raise WeightsError(f"{path}: array {i}, {entry.nbytes} bytes at {place}, is damaged")
+                raise WeightsError(
+                    f"{path}: array {i}, {entry.nbytes} bytes at {place}, is damaged. Remove the file and compile again"
+                )
 
 
 def digest_in(file: BinaryIO, place: int, nbytes: int) -> bytes:

@@ -75,4 +75,4 @@ class FairLock:
             if turn is not None and not turn.is_over:
                 return turn
             self._line.pop(number, None)
-        raise LookupError("a turn that is not in the line waits for itself")
+        raise LookupError("a ticket that is not in the queue waits for itself")

@@ -49,7 +49,7 @@ def render(dot: str, kind: str) -> bytes:
         GraphError: `kind` is another; Graphviz fails
     """
     if kind not in FORMATS:
-        raise GraphError(f"Graphviz draws {' and '.join(FORMATS)} here, not {kind!r}")
+        raise GraphError(f"Graphviz draws {' and '.join(FORMATS)} here, not {kind!r}. Use one of these")
     try:
         import graphviz
     except ImportError as error:

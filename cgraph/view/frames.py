@@ -31,7 +31,9 @@ def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
     """
     regions = regions_of(shown)
     if not 0 <= region < len(regions):
-        raise GraphError(f"there is no region {region}: the Function has {len(regions)}")
+        raise GraphError(
+            f"there is no region {region}: the Function has {len(regions)}. Compile with budget= or bands= to make more"
+        )
     _, node = regions[region]
     return memory_svg(frame_memory(node), title or f"{node.name} at {node.where}: rows by bands")
 

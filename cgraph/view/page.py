@@ -58,7 +58,10 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
     seconds = [row.seconds for row in times.steps if row.seconds is not None]
     names = [x.name for x in compiled_of(shown).layout.steps]
     if [row.op for row in times.steps] != names or len(seconds) != len(names):
-        raise GraphError("a page takes the times of a timed report of the Function that it shows")
+        raise GraphError(
+            "a page takes the times of a timed report of the Function that it shows. "
+            "Pass times=timed_report(function, ...)"
+        )
     return seconds
 
 

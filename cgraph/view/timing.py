@@ -25,9 +25,9 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
         InputError, UnassignedError: as when the Function is called
     """
     if repeats < 1:
-        raise GraphError(f"a timed report repeats at least once, not {repeats} times")
+        raise GraphError(f"a timed report repeats at least once, not {repeats} times. Pass repeats=1 or more")
     if isinstance(function, RowsFunction):
-        raise GraphError("steps are timed in several runs; rows of images come once")
+        raise GraphError("steps are timed in several runs; rows of images come once. Compile without rows= for times")
     steps = range(len(compiled_of(function).layout.steps))
     with function.instance_for(args, named) as instance:
         runs = [[_seconds(instance, t) for t in steps] for _ in range(repeats + 1)]

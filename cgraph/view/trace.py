@@ -87,7 +87,9 @@ def _in_use(row: StepRow, begin: int, process: int) -> Event:
 def _nanoseconds(row: StepRow) -> int:
     """Return integer nanoseconds, which add up exactly: steps neither overlap nor end after what encloses them."""
     if row.seconds is None:
-        raise GraphError("a trace needs the times of steps, which a timed report has")
+        raise GraphError(
+            "a trace needs the times of steps, which a timed report has. Pass cg.timed_report(function, ...)"
+        )
     return round(row.seconds * 1e9)
 
 

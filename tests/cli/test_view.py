@@ -106,9 +106,9 @@ def test_a_graph_as_it_was_written_has_every_node_and_no_plan(module, tmp_path, 
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("model.xyz", "model.xyz is no model"),
-        ("a:b:c", "is no model"),
-        ("os.path:__dict__; import os", "is no model"),
+        ("model.xyz", "model.xyz is not a model"),
+        ("a:b:c", "is not a model"),
+        ("os.path:__dict__; import os", "is not a model"),
         ("absent_module:f", "ModuleNotFoundError"),
         ("{}:absent", "AttributeError"),
         ("{}:number", "gives 3, expected a Function"),

@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_refused(one, both, graph, tmp_path):
             cg.dist.map_batches(one, *arrays)
     with pytest.raises(InputError, match="23, 22 rows"):
         cg.dist.map_batches(both, x, z[:22])
-    with pytest.raises(InputError, match="no compiled function"):
+    with pytest.raises(InputError, match="not a compiled function"):
         cg.dist.map_batches(3, x)
     with pytest.raises(InputError, match="the factory gave 3"):
         cg.dist.map_batches(lambda: 3, x)

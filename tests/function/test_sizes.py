@@ -238,7 +238,7 @@ def test_refusals_name_the_size(tmp_path):
         "x has 2 axes, not the 3": ((mask, mask), {}),
         "input mask is missing": ((x,), {}),
         "x is given twice": ((x,), {"x": x}),
-        "z is no input": ((), {"z": x}),
+        "z is not an input": ((), {"z": x}),
         "3 inputs are given": ((x, x, x), {}),
         r"x float32\[3,2,12\] is given float64": ((x.astype("f8"), mask), {}),
         r"x float32\[3,2,12\] is given float32\[3,2,11\]": ((x[..., :11], mask), {}),

@@ -136,7 +136,7 @@ def test_an_unaligned_array_is_read_as_it_lies():
 
 
 def test_libraries_that_there_are_not_are_refused(monkeypatch):
-    with pytest.raises(InputError, match="'tensorflow' is no library.* numpy, torch, jax, cupy"):
+    with pytest.raises(InputError, match="'tensorflow' is not a library.* numpy, torch, jax, cupy"):
         doubled().returning("tensorflow")
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(InputError, match="arrays of cupy cannot be returned"):

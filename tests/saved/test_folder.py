@@ -136,7 +136,7 @@ CHANGES = {
     "cgraph": lambda m: m.update(cgraph="0.0.1"),
     "system": lambda m: m.update(system="plan9 mips"),
     "holds code for": lambda m: m.update(targets={}),
-    "no saved function": lambda m: m.update(format="other"),
+    "not a saved function": lambda m: m.update(format="other"),
 }
 
 
@@ -242,7 +242,7 @@ def test_lists_without_end_are_refused(copy, depth):
     for field in ("kernels", "views"):
         changed = text.replace(f'"{field}": [[', f'"{field}": [[' + "[" * depth + "]" * depth + ", ", 1)
         (copy / MANIFEST).write_bytes(with_sum(changed))
-        refused(copy, "malformed|no JSON")
+        refused(copy, "malformed|not JSON")
 
 
 # -- whose it is -------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_no_link_is_followed_inside_and_no_second_name_is_trusted(full, tmp_path
         refused(full, "may have been written by others")
         path.unlink()
         os.mkfifo(path)
-        refused(full, "no regular file", trust=True)
+        refused(full, "not a regular file", trust=True)
         path.unlink()
         moved.rename(path)
     link = tmp_path / "link"
@@ -314,7 +314,7 @@ SPOILT = {
     "has 1 bytes": lambda path: path.write_bytes(b"x"),
     "has 0 bytes": lambda path: path.write_bytes(b""),
     "symbolic links": moved_behind_a_link,
-    "no regular file": replaced_by_a_pipe,
+    "not a regular file": replaced_by_a_pipe,
     "may have been written by others": lambda path: path.chmod(0o666),
     "may have been written": lambda path: os.link(path, path.parent.with_name("second")),
 }
