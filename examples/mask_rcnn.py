@@ -1,10 +1,10 @@
 """Find objects, their classes and their outlines in pictures and films, with Mask R-CNN.
 
-    python examples/mask_rcnn.py                               made pictures and a made film
+    python examples/mask_rcnn.py                               synthetic pictures and a synthetic film
     python examples/mask_rcnn.py PICTURE... | FOLDER | FILM    writes out/<name>_found.png (or .gif, .mp4 ...)
 
 --weights: torchvision's .pth (version 1) or matterport's .h5; else the small network that ships, for discs, squares and
-triangles. --json prints what was found, --memory what every byte is for. H.264 films need the extra `video`.
+triangles. --json prints the objects, --memory the use of every byte. H.264 films need the extra `video`.
 """
 
 import argparse
@@ -34,10 +34,10 @@ def arguments() -> argparse.Namespace:
 
 
 def show(finds: Finder, name: str, picture: np.ndarray, as_text: bool = False) -> None:
-    """Write a picture with its objects, and say what they are."""
-    image, found = finds.drawn(picture)
+    """Write a picture with its objects, and print their names."""
+    image, detections = finds.drawn(picture)
     image.save(OUT / f"{name}_found.png")
-    listed = as_json(found, finds.names)
+    listed = as_json(detections, finds.names)
     print(json.dumps({name: listed}) if as_text else f"{name}: {', '.join(one['name'] for one in listed)}")
 
 
@@ -46,26 +46,26 @@ def play(finds: Finder, name: str, shown: Film) -> None:
     write_film(OUT / name, shown.rate, (finds.drawn(picture)[0] for picture in count_frames(shown, name)))
 
 
-def show_made(finds: Finder, as_text: bool = False) -> None:
-    """Pictures and a film that the network that ships was not trained on."""
+def show_synthetic(finds: Finder, as_text: bool = False) -> None:
+    """Show pictures and a film of the test seed, on which the network was not trained."""
     for i, picture in enumerate(synthetic_images(TEST, 0, 6).pictures.transpose(0, 2, 3, 1)):
         show(finds, f"shapes_{i}", picture, as_text)
     play(finds, "shapes_found.gif", Film(FRAMES, RATE, film(FRAMES)))
 
 
 def main() -> None:
-    given = arguments()
-    finds = finder(given.weights, given.least)
+    options = arguments()
+    finds = finder(options.weights, options.least)
     OUT.mkdir(exist_ok=True)
-    if given.memory:
+    if options.memory:
         print(cg.report(finds.predict.function))
-    for path in [p for q in given.paths for p in (sorted(q.iterdir()) if q.is_dir() else [q])]:
+    for path in [p for q in options.paths for p in (sorted(q.iterdir()) if q.is_dir() else [q])]:
         if is_film(path):
             play(finds, f"{path.stem}_found{path.suffix}", read_film(path))
         elif path.suffix.lower() in ENDINGS:
-            show(finds, path.stem, np.asarray(read_rgb(path)), given.json)
-    if not given.paths:
-        show_made(finds, given.json)
+            show(finds, path.stem, np.asarray(read_rgb(path)), options.json)
+    if not options.paths:
+        show_synthetic(finds, options.json)
 
 
 if __name__ == "__main__":

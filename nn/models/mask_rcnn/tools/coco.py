@@ -72,7 +72,7 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
 def key_of(number: Any) -> str:
     """Return an id as text: the hashes of integers can be chosen to collide, those of texts cannot."""
     if type(number) not in (int, str):
-        raise FormatError(f"{number!r:.80} is not an id; ids are integers or texts")
+        raise FormatError(f"{number!r:.80} is not an id. Use integers or texts as ids.")
     return f"{type(number).__name__} {number}"
 
 
@@ -80,7 +80,7 @@ def entry(row: dict[str, Any], folder: Path) -> Entry:
     """Return a picture of the file. FormatError for an invalid size or path."""
     rows, columns, name = int(row["height"]), int(row["width"]), Path(str(row["file_name"]))
     if rows < 1 or columns < 1 or rows * columns > MOST_PIXELS:
-        raise FormatError(f"{name} has {rows} × {columns} pixels. Pictures have 1 to {MOST_PIXELS} pixels.")
+        raise FormatError(f"{name} has {rows} × {columns} pixels. Use pictures of 1 to {MOST_PIXELS} pixels.")
     if name.is_absolute() or ".." in name.parts or not str(name).isprintable():
         raise FormatError(
             f"{str(name)!r:.200} is not a file in the folder of the pictures. Use a relative path without '..'."
@@ -91,7 +91,7 @@ def entry(row: dict[str, Any], folder: Path) -> Entry:
 def box_of(values: list[float]) -> list[float]:
     """Return a box as corner and size."""
     if not is_coordinates(values) or len(values) != 4:
-        raise FormatError(f"{values!r:.80} is not a box. A box is a list of four numbers.")
+        raise FormatError(f"{values!r:.80} is not a box. Use a list of four numbers: corner, width and height.")
     return [float(v) for v in values]
 
 
@@ -116,7 +116,7 @@ def fill_polygons(polygons: list[list[float]], rows: int, columns: int) -> np.nd
     pen = ImageDraw.Draw(image)
     for corners in polygons:
         if not is_coordinates(corners) or len(corners) % 2:
-            raise FormatError(f"{corners!r:.80} is not a polygon. A polygon is a list of x and y in turn.")
+            raise FormatError(f"{corners!r:.80} is not a polygon. Use a list of x and y in turn.")
         if len(corners) >= 6:
             pen.polygon([float(v) for v in corners], fill=1)
     return np.array(image, bool)
@@ -126,7 +126,9 @@ def fill_runs(counts: Any, rows: int, columns: int) -> np.ndarray:
     """Return the mask of lengths of runs of 0 and 1 in turn, down the columns."""
     is_runs = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
     if not is_runs or sum(counts) != rows * columns:
-        raise FormatError(f"runs {counts!r:.80} do not fill a picture of {rows} × {columns}")
+        raise FormatError(
+            f"runs {counts!r:.80} do not fill a picture of {rows} × {columns}. Make their sum {rows * columns}."
+        )
     values = np.arange(len(counts)) % 2 == 1
     return np.repeat(values, counts).reshape(columns, rows).T
 
