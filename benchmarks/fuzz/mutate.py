@@ -31,7 +31,7 @@ def replace_byte(data: bytearray, rng: Random) -> None:
 
 
 def replace_number(data: bytearray, rng: Random) -> None:
-    """A whole number of 1 to 8 bytes, often where one of its size would lie."""
+    """An integer of 1 to 8 bytes, often where one of its size would lie."""
     width = rng.choice((1, 2, 4, 8))
     if len(data) >= width:
         at = rng.randrange(len(data) - width + 1)

@@ -1,4 +1,4 @@
-"""Models and weights from files, and back: ``cgraph.formats.onnx.load(path)``. A format is loaded when it is named."""
+"""Readers and writers of model files, such as ``cgraph.formats.onnx.load(path)``. A format is imported on first use."""
 
 from importlib import import_module
 from typing import Any
@@ -7,9 +7,9 @@ FORMATS = ("darknet", "deep_compression", "keras_h5", "npz", "onnx", "safetensor
 
 
 def __getattr__(name: str) -> Any:
-    """The module of a format."""
+    """Return the module of a format."""
     if name not in FORMATS:
-        raise AttributeError(f"cgraph.formats has no attribute {name!r}; there are {', '.join(FORMATS)}")
+        raise AttributeError(f"cgraph.formats has no attribute {name!r}. Use one of {', '.join(FORMATS)}")
     return import_module(f"cgraph.formats.{name}")
 
 

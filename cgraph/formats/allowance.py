@@ -1,7 +1,7 @@
-"""Allowance: what reading one file may cost, in proportion to its size.
+"""Allowance: a bound on the memory, work and nodes of reading one file, in proportion to its size.
 
-Whoever makes arrays, computes values or adds nodes while a file is read says so first, with `spend`. So a small file
-that describes something huge is refused before anything huge is made, whichever way it takes.
+Code that creates arrays, computes values or adds nodes while it reads a file calls `spend` first. So a small file that
+describes something huge is refused before anything huge exists.
 """
 
 from cgraph.errors import FormatError, bytes_text
@@ -13,10 +13,10 @@ NODE = 650  # bytes in memory of a node
 
 
 class Allowance:
-    """What is left of it. Changes: it falls with everything that is spent.
+    """The remaining allowance of one file. Changes: each `spend` lowers it.
 
     Parameters
-        file_nbytes: bytes of the file, and of those that belong to it
+        file_nbytes: bytes of the file and of the files that belong to it
     """
 
     def __init__(self, file_nbytes: int) -> None:
@@ -25,22 +25,22 @@ class Allowance:
         self.grow(file_nbytes)
 
     def grow(self, file_nbytes: int) -> None:
-        """Another file belongs to it."""
+        """Add the allowance of another file that belongs to this one."""
         self.file_nbytes += file_nbytes
         self.nbytes += NBYTES * file_nbytes
         self.work += WORK * file_nbytes
         self.nodes += int(NODES * file_nbytes)
 
     def spend(self, what: str, nbytes: float = 0, work: float = 0, nodes: float = 0) -> None:
-        """Say what is about to be made.
+        """Charge something that is about to be created.
 
         Parameters
             what: its name, for the message
-            nbytes: bytes that it takes in memory
-            work: elements that are computed
-            nodes: nodes that join the graph
+            nbytes: bytes of memory
+            work: elements to compute
+            nodes: nodes to add to the graph
         Raises
-            FormatError: more than is left
+            FormatError: the cost exceeds the rest of the allowance
         """
         nbytes += NODE * nodes
         self.check(what, nodes, self.nodes, "nodes")
@@ -51,9 +51,9 @@ class Allowance:
         self.nodes -= int(nodes)
 
     def check(self, what: str, cost: float, left: int, unit: str) -> None:
-        """FormatError unless a cost is within what is left; one that is no number is not."""
+        """Raise FormatError unless a cost is within the rest of the allowance; NaN is not."""
         if not cost <= left:
             raise FormatError(
                 f"{what} would take {cost:,.0f} {unit} while reading; {left:,} are left of what a file of "
-                f"{bytes_text(self.file_nbytes)} may cost"
+                f"{bytes_text(self.file_nbytes)} may cost. Check the sizes that the file declares"
             )

@@ -1,4 +1,4 @@
-"""Compile an ONNX file: what a saved folder falls back to where its machine code does not fit."""
+"""Compile an ONNX file: the fallback of a saved folder whose machine code does not fit the processor."""
 
 from cgraph.formats.onnx.reader import build_model
 from cgraph.formats.onnx.source import open_source
@@ -6,6 +6,6 @@ from cgraph.function import Function, compile
 
 
 def compile_onnx(file: memoryview, single: bool, threads: int) -> Function:
-    """Return the Function of the graph that an ONNX file holds; `single` gives one array instead of a list of one."""
+    """Return the Function of the graph in an ONNX file; with `single` it returns one array instead of a list of one."""
     model = build_model(open_source(file, "graph.onnx"), {}, {}, {})
     return compile(model.outputs[0] if single else model.outputs, model.inputs, threads=threads)

@@ -1,4 +1,4 @@
-"""Values that are known while a graph is built from a file: what shapes are computed from ends as constants."""
+"""Constant folding while a graph is built from a file, so that computed shapes become constants."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,19 +22,19 @@ from cgraph.ops.take import Take, TakeAlongAxis
 
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
 LINEAR = (Pointwise, ViewOp, Concat, Take, TakeAlongAxis, Full)
-"""Ops that compute in proportion to what they read and write."""
+"""Ops whose work is in proportion to the elements that they read and write."""
 
 
 @dataclass(eq=False)
 class Evaluator:
-    """Values of inputs that are known while building. Changes: `used` grows, the allowance falls.
+    """Evaluates nodes while a graph is built. Changes: `used` grows, the allowance falls.
 
     Fields
-        allowance: what reading the file may still cost
-        values: arrays by input name
-        used: inputs whose value decided a shape; they must keep it, for the graph is right for no other
-        opened: for nodes that were asked about, whether they depend on an input or on chance
-        lacking: for nodes that were asked about, whether they depend on an input of unknown value
+        allowance: the remaining cost of reading the file
+        values: constant inputs, arrays by name
+        used: inputs whose value decided a shape; the graph is valid for these values only
+        opened: whether a node depends on an input or on random numbers, per node
+        lacking: whether a node depends on an input without a constant value, per node
     """
 
     allowance: Allowance
@@ -44,34 +44,34 @@ class Evaluator:
     lacking: dict[Node, bool] = field(default_factory=dict)
 
     def is_open(self, node: Node) -> bool:
-        """The value depends on an input, or is another one each time. Every node is looked at once."""
+        """Return True if the value depends on an input or differs between runs. Each node is visited once."""
         return depends_on(node, lambda x: isinstance(x, Var) or not x.op.pure, self.opened)
 
     def lacks(self, node: Node) -> bool:
-        """The value depends on an input of unknown value. Every node is looked at once."""
+        """Return True if the value depends on an input without a constant value. Each node is visited once."""
         return depends_on(node, lambda x: isinstance(x, Var) and x.name not in self.values, self.lacking)
 
     def missing(self, node: Node) -> list[str]:
-        """The inputs of unknown value that the value of a node depends on."""
+        """Return the names of the inputs without a constant value that a node depends on."""
         if not self.lacks(node):
             return []
         return [x.name for x in post_order([node]) if isinstance(x, Var) and x.name not in self.values]
 
     def array(self, node: Node, why: str) -> np.ndarray:
-        """The value of a node now. UnknownError when it depends on an input of unknown value."""
+        """Return the value of a node. UnknownError if it depends on an input without a constant value."""
         order = post_order([node])
         leaves = [x for x in order if isinstance(x, Var)]
         missing = self.missing(node)
         if missing:
             raise UnknownError(
-                f"{why} must be known when the graph is built, but depends on input {missing[0]!r}",
+                f"{why} must be constant while the graph is built, but depends on input {missing[0]!r}",
                 constants=missing,
             )
         self.used.update((x.name, self.values[x.name]) for x in leaves)
         return self.computed(node, order, {x: self.values[x.name] for x in leaves})
 
     def computed(self, node: Node, order: Sequence[Node], values: Mapping[Node, np.ndarray]) -> np.ndarray:
-        """The value of a node, of which `order` is all that it depends on; its work and memory are charged first."""
+        """Charge and compute the value of a node; `order` lists all nodes that it depends on."""
         if isinstance(node.op, ConstOp):
             return node.op.array
         self.allowance.spend("computing a constant", work=sum(map(work_of, order)))
@@ -80,7 +80,7 @@ class Evaluator:
 
 
 def depends_on(node: Node, holds: Callable[[Node], bool], answers: dict[Node, bool]) -> bool:
-    """Return True if `holds` is true of a node or of anything that it depends on; `answers` remembers all of them."""
+    """Return True if `holds` is true of a node or of anything that it depends on; `answers` caches the results."""
     waiting = [node]
     while waiting:
         x = waiting[-1]
@@ -96,7 +96,7 @@ STEP = 1000  # elements that could be computed while a node is looked at
 
 
 def work_of(node: Node) -> int:
-    """About how many elements are computed for a node: a bound for any op but those of linear families."""
+    """Estimate how many elements a node computes: an upper bound, except for ops of linear families."""
     sizes = [prod(x.spec.shape) for x in node.operands if isinstance(x.spec, Spec)]
     results = [node.spec] if isinstance(node.spec, Spec) else node.spec.specs
     size = sum(prod(spec.shape) for spec in results)
@@ -106,12 +106,12 @@ def work_of(node: Node) -> int:
 
 
 def nbytes_of(node: Node) -> int:
-    """Bytes that a node's value takes; a constant's are there already."""
+    """Return the bytes of a node's value; 0 for a constant, which exists already."""
     return 0 if isinstance(node.op, ConstOp | BroadcastTo | Transpose) else node.nbytes
 
 
 def fold(x: Any, operands: Sequence[Any], evaluator: Evaluator) -> Any:
-    """A small result of constants as a Const, so that shape computations end here; quantized filters stay so.
+    """Return a small result of constants as a Const, so that shape computations end here; quantised filters stay nodes.
 
     Values are Nodes, lists of them, or None.
     """

@@ -25,7 +25,7 @@ def read_deep_compression(path: str | Path, shapes: Sequence[tuple[int, ...]]) -
         path: the ``.net`` file
         shapes: the filters' shapes ``(out, in, rows, columns)``, in the file's order
     Returns
-        per layer, float32 filters of that shape and a bias ``[out]``
+        for each layer, float32 filters of its shape and a bias ``[out]``
     Raises
         FormatError: the file is cut off, too long, or an entry lies outside its filters
     """
@@ -34,12 +34,14 @@ def read_deep_compression(path: str | Path, shapes: Sequence[tuple[int, ...]]) -
     counts = reader.take(len(shapes), np.uint32)
     layers = [_layer(reader, shape, int(count)) for shape, count in zip(shapes, counts)]
     if reader.at != len(raw):
-        raise FormatError(f"{path}: {len(raw) - reader.at} bytes are left after the last of {len(shapes)} layers")
+        raise FormatError(
+            f"{path}: {len(raw) - reader.at} bytes are left after the last of {len(shapes)} layers. Check the shapes"
+        )
     return layers
 
 
 class _Reader:
-    """A position in the file's bytes. Changes as it reads."""
+    """A position in the bytes of a file. Changes as it reads."""
 
     def __init__(self, raw: memoryview, path: str) -> None:
         self.raw, self.path, self.at = raw, path, 0
@@ -47,7 +49,9 @@ class _Reader:
     def take(self, count: int, dtype: type) -> np.ndarray:
         nbytes = count * np.dtype(dtype).itemsize
         if self.at + nbytes > len(self.raw):
-            raise FormatError(f"{self.path}: {nbytes} bytes wanted at {self.at}, the file has {len(self.raw)}")
+            raise FormatError(
+                f"{self.path}: needs {nbytes} bytes at {self.at}; the file has {len(self.raw)}. Check the shapes"
+            )
         values: np.ndarray = np.frombuffer(self.raw[self.at : self.at + nbytes], dtype)
         self.at += nbytes
         return values

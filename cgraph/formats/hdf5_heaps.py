@@ -1,11 +1,9 @@
-"""The global heaps of an HDF5 file, looked at before the library reads one: on some damaged ones it never ends.
+"""Checks of the global heaps of an HDF5 file: the HDF5 library never returns on some damaged heaps.
 
-A heap is a head, ``GCOL`` and its length, and a row of objects: each has a head of its own, with its number and its
-size, and contents that are padded to whole words; number 0 is what is free, and its size counts its head. The library
-adds sizes up without a look at what they are: in an object of no bytes, or after sizes that wrap round, it stays.
-
-Where heaps lie only the library knows, so the whole file is searched for them, once and in pieces: seconds for the
-gigabytes of a large network on a slow disk.
+A heap is a header (``GCOL`` and a length) followed by objects. Each object has a header with its number and size, and
+contents padded to a multiple of a word. Number 0 marks free space, whose size includes its header. The library adds
+sizes without checking them, so an object of 0 bytes or a size that wraps around loops forever. Only the library knows
+the positions of heaps, so the whole file is searched once, piece by piece: seconds for gigabytes on a slow disk.
 
 Source: HDF5 File Format Specification 3.0, III.E; H5HG__cache_heap_deserialize of HDF5 2.0.
 """
@@ -16,17 +14,17 @@ from collections.abc import Iterator
 from cgraph.errors import FormatError
 
 SIGNATURE = b"GCOL\x01"
-HEAD = 16  # bytes, of a heap and of an object, where lengths have 8 bytes
-LEAST = 4096  # bytes of a heap; the library refuses a shorter one
+HEAD = 16  # bytes of the header of a heap or an object, where lengths have 8 bytes
+LEAST = 4096  # bytes of a heap; the library refuses a shorter heap
 PIECE = 1 << 20  # bytes read at once
 
 
 def check_heaps(fd: int, nbytes: int) -> None:
-    """FormatError unless the objects of every heap follow one another up to its end; time in proportion to the file.
+    """Raise FormatError unless the objects of each heap fill it; the time is in proportion to the file.
 
     Parameters
-        fd: the file, whose lengths have 8 bytes
-        nbytes: of the file
+        fd: descriptor of the file, whose lengths have 8 bytes
+        nbytes: size of the file
     """
     left = nbytes // HEAD  # objects, of all heaps together: those of a file that the library wrote do not overlap
     for start in places(fd, SIGNATURE):
@@ -36,11 +34,11 @@ def check_heaps(fd: int, nbytes: int) -> None:
 
 
 def objects(fd: int, at: int, end: int, most: int) -> int:
-    """How many objects lie between two places. FormatError when they do not fill it, or are more than `most`."""
+    """Count the objects between two positions. FormatError if they do not fill it, or are more than `most`."""
     count = 0
     while end - at >= HEAD:  # less is too little for another object, and free
         if count == most:
-            raise FormatError("heaps share bytes")
+            raise FormatError(f"heaps overlap: more than {most} objects from byte {at} on")
         head = os.pread(fd, HEAD, at)
         size = int.from_bytes(head[8:], "little")
         step = HEAD + -(-size // 8) * 8 if any(head[:2]) else size
@@ -51,7 +49,7 @@ def objects(fd: int, at: int, end: int, most: int) -> int:
 
 
 def places(fd: int, pattern: bytes) -> Iterator[int]:
-    """Where these bytes begin in a file."""
+    """Yield the positions of a byte pattern in a file."""
     offset, tail = 0, b""
     while piece := os.pread(fd, PIECE, offset):
         text = tail + piece

@@ -1,7 +1,7 @@
-"""Reading a Keras file that nobody vouches for: in a process of its own, with bounded memory and time.
+"""Reader of untrusted Keras files in a child process with bounded memory and time.
 
-The HDF5 library is written in C and has been made to crash by crafted files. Here only the child can crash; it hands
-back where arrays lie, and those that do not lie in the file as they are, which is checked again.
+Crafted files have crashed the HDF5 library, which is written in C. Here only the child can crash. It returns the
+positions of arrays and the contents of compressed ones, and the parent checks both.
 """
 
 import json
@@ -25,25 +25,27 @@ from cgraph.system.child_processes import run_module
 from cgraph.terminal import complain
 
 SECONDS = 60
-MEMORY, TIMES = 2 << 30, 4  # bytes of address space: so many, and so many for each of the file's
-PROCESSOR, PIECE = 10, 64 << 20  # seconds of the processor, and bytes of the file for one more
-SENT, SENT_TIMES = 1 << 20, 4  # bytes that the child may hand back
+MEMORY, TIMES = 2 << 30, 4  # bytes of address space, and further bytes for each byte of the file
+PROCESSOR, PIECE = 10, 64 << 20  # seconds of processor time, and bytes of the file for one second more
+SENT, SENT_TIMES = 1 << 20, 4  # bytes that the child may return, and further bytes for each byte of the file
 NUMBERS = "biuf"
 
 
 def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
-    """As `read_keras`, in a child process. What lies in the file as it is, is not handed over but mapped here.
+    """Read a Keras file as `read_keras` does, in a child process. Uncompressed arrays are mapped here, not copied.
 
     Raises
-        FormatError: as `read_keras`; or the child crashed, took too long, or needed too much memory
+        FormatError: as `read_keras`; or the child crashed, took too long or needed too much memory
     """
     data = map_file(path)
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaint:
         status = run_module("cgraph.formats.keras_apart", [os.path.abspath(path)], answer, complaint, seconds)
         if status is None:
-            raise FormatError(f"{path}: reading it took more than {seconds} s")
+            raise FormatError(f"{path}: reading it took more than {seconds} s. Raise seconds= for a larger file")
         if status < 0:
-            raise FormatError(f"{path}: reading it ended by {signal.Signals(-status).name}")
+            raise FormatError(
+                f"{path}: reading it ended by {signal.Signals(-status).name}: the file is damaged or too large"
+            )
         if status:
             raise FormatError(f"{path}: {last_line(complaint)}")
         try:
@@ -53,14 +55,14 @@ def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
 
 
 def last_line(file: IO[bytes]) -> str:
-    """What the child says last."""
+    """Return the last line that the child printed."""
     file.seek(max(file.seek(0, os.SEEK_END) - 1000, 0))
     lines = file.read().decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "reading it failed"
 
 
 def send(contents: Contents, out: IO[bytes]) -> None:
-    """Write the length of a JSON text, the text, and the arrays that do not lie in the file as they are."""
+    """Write the length of a JSON text, the text, and the arrays that cannot be mapped."""
     rows: list[list[Any]] = []
     for key, x in contents.arrays.items():
         dtype, offset = (x.dtype, x.offset) if isinstance(x, StoredArray) else (x.dtype.str, None)
@@ -73,47 +75,47 @@ def send(contents: Contents, out: IO[bytes]) -> None:
 
 
 def receive(file: IO[bytes], allowance: Allowance) -> Contents:
-    """What the child has written, checked: it read a file that nobody vouches for."""
+    """Read and check the output of the child, which has read an untrusted file."""
     file.seek(0)
     length = int.from_bytes(file.read(8), "little")
     if length > SENT + SENT_TIMES * allowance.file_nbytes:
-        raise FormatError("the reader handed back too much")
+        raise FormatError("the reader returned more than a file of its size may hold: its description is too long")
     description = parse_json(file.read(length), allowance, "its description")
     arrays: dict[tuple[str, str], StoredArray | np.ndarray] = {}
     try:
         for layer, name, code, shape, offset in description["arrays"]:
             dtype = np.dtype(code)
             if dtype.kind not in NUMBERS or min(shape, default=0) < 0 or not isinstance(offset, int | None):
-                raise FormatError(f"the reader handed back {code!r:.40} {shape!r:.40}")
+                raise FormatError(f"the reader returned an array {code!r:.40} of shape {shape!r:.40}, which cannot be")
             if offset is not None:
                 arrays[layer, name] = StoredArray(offset, code, tuple(shape))
                 continue
             allowance.spend("an array", nbytes=math.prod(shape) * dtype.itemsize)
             x = np.empty(shape, dtype)
             if file.readinto(x.reshape(-1).view(np.uint8)) != x.nbytes:  # type: ignore[attr-defined]
-                raise FormatError("the reader handed back too little")
+                raise FormatError("the reader returned fewer bytes than it announced")
             arrays[layer, name] = x
         return Contents(description["config"], arrays)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise FormatError(f"the reader handed back something else: {error}") from error
+        raise FormatError(f"the reader returned a malformed description: {error}") from error
 
 
 def limit_memory(nbytes: int) -> None:
-    """Take no more address space than this, or than somebody has allowed already."""
+    """Limit the address space of this process; an existing lower limit stays."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def limit_processor(seconds: int) -> None:
-    """Compute for no more seconds than these, or than somebody has allowed already."""
+    """Limit the processor time of this process; an existing lower limit stays."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     most = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
     resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 
 
 def main() -> int:
-    """The child: read the named file, write what is in it to the standard output."""
+    """Run the child: read the named file and write its contents to the standard output."""
     path = sys.argv[1]
     nbytes = os.stat(path).st_size
     limit_memory(MEMORY + TIMES * nbytes)

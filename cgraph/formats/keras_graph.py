@@ -1,7 +1,7 @@
-"""A graph of a Keras network: its layers one by one, as ops. Only layers named here are known; code is never run.
+"""Graphs of Keras networks, built layer by layer. Only the layers of `RULES` are supported; no code of a file is run.
 
-Keras keeps images as ``[n, h, w, c]``; the graph keeps them as ``[n, c, h, w]`` and turns them only where Keras'
-order of elements shows: at a Flatten or Reshape.
+Keras stores images as ``[n, h, w, c]``. The graph stores them as ``[n, c, h, w]`` and transposes them only where the
+order of elements matters: at a Flatten or Reshape.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,26 +25,28 @@ from cgraph.record import Record
 
 Weights = dict[str, np.ndarray]
 Rule = Callable[[dict, Weights, list[Node]], Node]
-NODES = 8  # of a layer, besides one for each operand: filters, a pad, itself, a bias, its shape, an activation
+ACTIVATIONS = ("relu", "relu6", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign")
+NODES = 8  # per layer, besides one per operand: filters, a pad, the layer, a bias, its shape, an activation
 EXPECTED = (CgraphError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What layers meet when an entry of their description is of another kind than Keras writes."""
+"""Errors of layers whose description has an entry of an unexpected type."""
 
 
 class KerasGraph(Record):
-    """Inputs (images as ``[n, c, h, w]``) and outputs of a network."""
+    """The inputs (images as ``[n, c, h, w]``) and outputs of a network."""
 
     inputs: list[Var]
     outputs: list[Node]
 
 
 def load_keras(path: str | Path, n: int = 1, apart: bool = False, seconds: float = SECONDS) -> KerasGraph:
-    """The graph of a Keras ``.h5`` file for `n` samples at a time.
+    """Read the graph of a Keras ``.h5`` file.
 
     Parameters
-        apart: read it in a process of its own, for a file that nobody vouches for
-        seconds: that this may take
+        n: batch size
+        apart: read the file in a child process, for an untrusted file
+        seconds: the longest time for this
     Raises
-        FormatError: not a functional or sequential network of known layers; as `read_keras`
+        FormatError: the network is not functional or sequential, or has an unsupported layer; as `read_keras`
     """
     file = read_keras_apart(path, seconds) if apart else read_keras(path)
     try:
@@ -54,10 +56,12 @@ def load_keras(path: str | Path, n: int = 1, apart: bool = False, seconds: float
 
 
 def graph_of(file: KerasFile, n: int) -> KerasGraph:
-    """Every layer in the file's order, operands first."""
+    """Build each layer after its operands."""
     config = file.config.get("config", {})
     if file.config.get("class_name") not in ("Functional", "Model"):
-        raise FormatError(f"{file.config.get('class_name')!r} is no functional network")
+        raise FormatError(
+            f"{file.config.get('class_name')!r} is not a functional or sequential network: save one of these"
+        )
     allowance = Allowance(file.nbytes)
     nodes: dict[str, Node] = {}
     for layer, names in sort_layers(config["layers"]):
@@ -70,13 +74,13 @@ def graph_of(file: KerasFile, n: int) -> KerasGraph:
 
 
 def sort_layers(layers: list[dict]) -> Iterator[tuple[dict, list[str]]]:
-    """Every layer after those that it reads, with their names. Time in proportion to the layers and their operands.
+    """Yield each layer after its operands, with their names, in linear time.
 
-    FormatError when they wait for each other, or two have one name.
+    FormatError if layers depend on each other in a cycle, or two have one name.
     """
     by_name = {layer["name"]: layer for layer in layers}
     if len(by_name) != len(layers):
-        raise FormatError("two layers have one name")
+        raise FormatError(f"two of {len(layers)} layers have one name: rename one")
     names_of = {name: operand_names(layer) for name, layer in by_name.items()}
     done: dict[str, bool] = {}
     waiting = list(reversed(by_name))
@@ -90,22 +94,24 @@ def sort_layers(layers: list[dict]) -> Iterator[tuple[dict, list[str]]]:
             yield by_name[name], names_of[name]
             done[waiting.pop()] = True
         elif name in done or any(x not in by_name for x in missing):
-            raise FormatError("its layers wait for each other")
+            raise FormatError(f"some of its {len(layers)} layers depend on each other in a cycle")
         else:
             done[name] = False
             waiting += missing
 
 
 def entries(value: list) -> list:
-    """``["a", 0, 0]`` and ``[["a", 0, 0], …]`` both occur."""
+    """Return ``["a", 0, 0]`` or ``[["a", 0, 0], …]`` in the latter form."""
     return [value] if value and isinstance(value[0], str) else value
 
 
 def operand_names(layer: dict) -> list[str]:
-    """The names of the layers that a layer reads, from ``[[["a", 0, 0, {}], …]]``."""
+    """Return the names of the layers that a layer reads, from ``[[["a", 0, 0, {}], …]]``."""
     nodes = layer.get("inbound_nodes", [])
     if len(nodes) > 1:
-        raise FormatError(f"layer {layer['name']} is used {len(nodes)} times, which is not supported")
+        raise FormatError(
+            f"layer {layer['name']} is used {len(nodes)} times; only one use is supported. Copy the layer for each use"
+        )
     rows = nodes[0] if nodes else []
     if not isinstance(rows, list) or not all(isinstance(x, list) and x and isinstance(x[0], str) for x in rows):
         raise FormatError(f"layer {layer['name']!r:.80} reads a {type(rows).__name__}, not a list of layers")
@@ -118,9 +124,11 @@ def build_layer(layer: dict, weights: dict[str, Weights], xs: list[Node], n: int
         shape = config.get("batch_input_shape") or config["batch_shape"]
         return Var((n, *channels_first(shape[1:])), config.get("dtype", "float32"), layer["name"])
     if config.get("data_format", "channels_last") != "channels_last":
-        raise FormatError(f"layer {layer['name']} has channels first, which is not supported")
+        raise FormatError(
+            f"layer {layer['name']} has channels first. Save the network with data_format='channels_last'"
+        )
     if kind not in RULES:
-        raise FormatError(f"layer {layer['name']} is a {kind}, which is not known here; known are {', '.join(RULES)}")
+        raise FormatError(f"layer {layer['name']} is a {kind}, which is not supported. Use {', '.join(RULES)}")
     return activate(RULES[kind](config, weights.get(layer["name"], {}), xs), config.get("activation"))
 
 
@@ -129,20 +137,20 @@ def channels_first(shape: list[int]) -> tuple[int, ...]:
 
 
 def channels_last(x: Node) -> Node:
-    """In Keras' order of axes."""
+    """Return a value in Keras' order of axes."""
     return x.transpose((0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
 
 
 def activate(x: Node, name: str | None) -> Node:
     if name in (None, "linear"):
         return x
-    if name not in ("relu", "relu6", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign"):
-        raise FormatError(f"activation {name!r} is not known here")
+    if name not in ACTIVATIONS:
+        raise FormatError(f"activation {name!r} is not supported. Use {', '.join(ACTIVATIONS)} or linear")
     return OPS[name](x) if name != "softmax" else softmax(x, axis=1)
 
 
 def window_pad(config: dict, x: Node, window: list[int], dilation: list[int]) -> tuple[int, ...]:
-    """Padding before and behind the two axes; the odd one behind."""
+    """Return the padding before and after the two axes; an odd element goes after."""
     if config["padding"] == "valid":
         return (0, 0, 0, 0)
     before, behind = [], []
@@ -154,7 +162,7 @@ def window_pad(config: dict, x: Node, window: list[int], dilation: list[int]) ->
 
 
 def constant(x: np.ndarray) -> Node:
-    """A Const of an array in a mapped file; where its order is another one, it is copied piece by piece."""
+    """Return a Const of an array in a mapped file; an array in another order is copied piece by piece."""
     return Const(in_c_order(x), copy=False)
 
 
@@ -191,7 +199,7 @@ def batch_norm(config: dict, weights: Weights, xs: list[Node]) -> Node:
 
 def dense(config: dict, weights: Weights, xs: list[Node]) -> Node:
     if xs[0].ndim != 2:
-        raise FormatError(f"a Dense layer on {xs[0].spec} is not supported")
+        raise FormatError(f"a Dense layer on {xs[0].spec} is not supported. Flatten its input to two axes")
     return with_bias(xs[0] @ constant(weights["kernel"]), weights)
 
 
@@ -237,7 +245,7 @@ def zero_pad(config: dict, weights: Weights, xs: list[Node]) -> Node:
 
 def relu(config: dict, weights: Weights, xs: list[Node]) -> Node:
     if config.get("negative_slope") or config.get("threshold"):
-        raise FormatError("a ReLU with slope or threshold is not supported")
+        raise FormatError("a ReLU with negative_slope or threshold is not supported. Use max_value only")
     y = activation.relu(xs[0])
     return y if config.get("max_value") is None else minimum(y, config["max_value"])
 

@@ -1,7 +1,7 @@
-"""Keras networks in HDF5 files: their description and weights, without running anything that is in them.
+"""Reader of Keras networks in HDF5 files: description and weights. No code of a file is run.
 
-HDF5 can point elsewhere: soft and external links, datasets kept in other files, virtual datasets. All of that is
-refused, and so is a dataset that declares more than the file could hold. Needs h5py (extra `h5`).
+HDF5 can refer to other files: soft and external links, external storage, virtual datasets. The reader refuses these,
+and each dataset that declares more than the file can hold. Needs h5py (extra `h5`).
 
 Source: the layout of Keras' ``model.save``; CVE-2026-1669 for links and declared sizes, CVE-2025-9905 for Lambda.
 """
@@ -28,20 +28,20 @@ from cgraph.record import Record
 MOST_DEPTH = 32
 MOST_OBJECTS = 20_000  # groups and arrays
 MOST_RATIO = 1000  # times as many bytes declared as stored
-WORD = 8  # bytes of places and lengths
-OBJECT = 4096  # bytes in memory of what HDF5 and Python know of a group or array
+WORD = 8  # bytes of offsets and lengths
+OBJECT = 4096  # bytes of memory of a group or array in HDF5 and Python
 
 UNREADABLE = (OSError, KeyError, ValueError, RuntimeError, TypeError, AttributeError, OverflowError)
-"""What h5py raises over damaged files."""
+"""Errors that h5py raises for damaged files."""
 
 
 class KerasFile(Record):
-    """What a file holds.
+    """The contents of a Keras file.
 
     Fields
-        config: the network's description, as Keras wrote it; empty when there are only weights
-        weights: of each layer, arrays by their names: ``weights["conv2d"]["kernel"]``
-        nbytes: of the file
+        config: the description of the network by Keras; empty if the file holds only weights
+        weights: arrays by layer and name: ``weights["conv2d"]["kernel"]``
+        nbytes: size of the file
     """
 
     config: dict[str, Any]
@@ -50,11 +50,11 @@ class KerasFile(Record):
 
 
 class StoredArray(Record):
-    """An array that lies in the file as it is.
+    """An array that is stored in the file without compression.
 
     Fields
-        offset: its first byte
-        dtype: as NumPy writes it, ``<f4``
+        offset: position of its first byte
+        dtype: in NumPy's notation, ``<f4``
     """
 
     offset: int
@@ -62,7 +62,7 @@ class StoredArray(Record):
     shape: tuple[int, ...]
 
     def array(self, data: memoryview) -> np.ndarray:
-        """The array in the mapped file. FormatError when it is not all there."""
+        """Return the array in the mapped file. FormatError if the file ends before it."""
         dtype, count = np.dtype(self.dtype), math.prod(self.shape)
         stop = self.offset + count * dtype.itemsize
         if not 0 <= self.offset <= stop <= len(data):
@@ -72,11 +72,11 @@ class StoredArray(Record):
 
 
 class Contents(Record):
-    """What a file holds, with arrays still in it.
+    """The contents of a file whose arrays are not read yet.
 
     Fields
-        config: as in KerasFile
-        arrays: by layer and name; what is compressed or in pieces has been read
+        config: as in `KerasFile`
+        arrays: by layer and name; compressed and chunked ones have been read
     """
 
     config: dict[str, Any]
@@ -90,10 +90,10 @@ class Contents(Record):
 
 
 def read_keras(path: str | Path) -> KerasFile:
-    """Description and weights of a Keras ``.h5`` file. Arrays are read-only and stay in the mapped file where they can.
+    """Read the description and weights of a Keras ``.h5`` file. Arrays are read-only and mapped where possible.
 
     Raises
-        FormatError: no HDF5 file, or it links elsewhere, or declares more bytes than a file of its size may cost
+        FormatError: it is not an HDF5 file, links to another file, or declares more bytes than its size allows
         ImportError: h5py is not installed
     """
     try:
@@ -103,13 +103,13 @@ def read_keras(path: str | Path) -> KerasFile:
 
 
 def read_contents(path: str | Path) -> Contents:
-    """What a file holds. FormatError as in `read_keras`, without the path."""
+    """Return the contents of a file. FormatError as in `read_keras`, without the path."""
     import h5py
 
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise FormatError("it is no regular file")
+            raise FormatError("it is not a regular file")
         allowance = Allowance(status.st_size)
         with h5py.File(path, "r") as file:
             text = description(file, status.st_size)
@@ -123,48 +123,48 @@ def read_contents(path: str | Path) -> Contents:
 
 
 def description(file: Any, size: int) -> bytes | None:
-    """The JSON text of the attribute ``model_config``; None when there is none."""
+    """Return the JSON text of the attribute ``model_config``, or None if it is absent."""
     if "model_config" not in file.attrs:
         return None
     attribute = file.attrs.get_id("model_config")
     if attribute.shape != () or attribute.dtype.kind not in "OS" or attribute.dtype.itemsize > size:
-        raise FormatError("model_config is no text")
-    if attribute.dtype.kind == "O":  # it lies in a heap
+        raise FormatError("model_config is not text")
+    if attribute.dtype.kind == "O":  # it is stored in a heap
         check_lengths(file)
         check_heaps(file.id.get_vfd_handle(), size)
     return text_of(file.attrs["model_config"])
 
 
 def text_of(value: Any) -> bytes:
-    """The bytes of an attribute that is a text."""
+    """Return the bytes of an attribute that is a text."""
     if not isinstance(value, str | bytes):
-        raise FormatError("model_config is no text")
+        raise FormatError("model_config is not text")
     return value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
 
 
 def check_lengths(file: Any) -> None:
-    """FormatError unless places and lengths have 8 bytes, as Keras writes them."""
+    """Raise FormatError unless offsets and lengths have 8 bytes, as Keras writes them."""
     if file.id.get_create_plist().get_sizes() != (WORD, WORD):
-        raise FormatError(f"its places and lengths do not have {WORD} bytes")
+        raise FormatError(f"its offsets and lengths do not have {WORD} bytes. Save the file with Keras or h5py")
 
 
 def kind_of(group: Any, name: str, h5py: Any) -> Any:
-    """The class of what a hard link leads to, None when there is none. FormatError for any other link."""
+    """Return the class of the target of a hard link, None if it is absent. FormatError for any other link."""
     link = group.get(name, getlink=True)
     if link is None:
         return None
     if not isinstance(link, h5py.HardLink):
-        raise FormatError(
-            f"{name!r:.80} is a {type(link).__name__}, which may lead anywhere; only plain contents are read"
-        )
+        raise FormatError(f"{name!r:.80} is a {type(link).__name__}, which may refer to any file. Use hard links only")
     return group.get(name, getclass=True)
 
 
 def arrays_of(
     root: Any, userblock: int, allowance: Allowance, h5py: Any
 ) -> dict[tuple[str, str], "StoredArray | np.ndarray"]:
-    """Arrays by layer and their last name, without Keras' ``:0``; by their whole path in the layer where several share
-    that name, as in a network that is a layer of another."""
+    """Return arrays by layer and last name, without Keras' ``:0``.
+
+    If several arrays of a layer share a name, as in a nested network, the key is the path in the layer.
+    """
     paths = dict(datasets(root, allowance, h5py))
     keys = {path: path.partition(":")[0].partition("/")[::2] for path in paths}
     last = Counter((layer, name.rpartition("/")[2]) for layer, name in keys.values())
@@ -183,14 +183,14 @@ def arrays_of(
 
 
 def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, Any]]:
-    """Every dataset below a group with its path; each group is entered once."""
+    """Yield the datasets below a group with their paths; each group is visited once."""
     waiting = [("", root, 0)]
     entered, count = set(), 0
     while waiting:
         path, group, depth = waiting.pop()
         address = h5py.h5o.get_info(group.id).addr
         if address in entered or depth > MOST_DEPTH:
-            raise FormatError(f"group {path!r:.80} contains itself, or lies too deep")
+            raise FormatError(f"group {path!r:.80} contains itself or is nested too deep")
         entered.add(address)
         for name in group:
             allowance.spend("its table of contents", nbytes=OBJECT + len(path) + len(name))
@@ -204,14 +204,14 @@ def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, 
 
 
 def check_stored(path: str, dataset: Any, h5py: Any) -> None:
-    """FormatError unless a dataset holds numbers, in this file, as many as it declares."""
+    """Raise FormatError unless a dataset stores as many numbers as it declares, in this file."""
     if dataset.is_virtual or dataset.external:
-        raise FormatError(f"{path:.80} keeps its contents in other files")
+        raise FormatError(f"{path:.80} stores its contents in other files. Save them in one file")
     if dataset.dtype.kind not in "fiub" or dataset.shape is None:
-        raise FormatError(f"{path:.80} holds {dataset.dtype!s:.80}, no numbers")
+        raise FormatError(f"{path:.80} holds {dataset.dtype!s:.80}; only numbers are read")
     if not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype, logical=True)):
-        raise FormatError(f"{path:.80} holds numbers whose bits are not those of {dataset.dtype}")
-    if dataset.chunks is not None:  # what its chunks store is added up when they are read
+        raise FormatError(f"{path:.80} holds numbers in a bit layout other than {dataset.dtype}")
+    if dataset.chunks is not None:  # their stored bytes are added up when the chunks are read
         return
     nbytes, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
     if nbytes != stored:
@@ -219,7 +219,7 @@ def check_stored(path: str, dataset: Any, h5py: Any) -> None:
 
 
 def read_dataset(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:
-    """The contents of a dataset that is kept in chunks, perhaps compressed, or behind a block of the user's."""
+    """Read a dataset that is chunked, perhaps compressed, or in a file with a user block."""
     if dataset.chunks is not None:
         array = read_chunks(path, dataset, MOST_RATIO, allowance)
     else:

@@ -1,9 +1,8 @@
-"""Files mapped into memory for reading, opened so that no link leads outside.
+"""Memory-mapped files, opened so that no link leads outside their folder.
 
-The four layers of ONNX's rules for external data: the path stays inside the folder, no component is a symbolic link
-(each is opened with O_NOFOLLOW from the one before, so nothing can be exchanged in between), the file is a regular one,
-and it has one hard link. Source: docs/ExternalDataSecurity.md of onnx. A file that is truncated while it is mapped
-kills the process on Linux, as any mapped file does.
+ONNX has four rules for external data: the path stays inside the folder; no component is a symbolic link (each is
+opened with O_NOFOLLOW relative to its parent, so none can be exchanged in between); the file is regular; it has one
+hard link. Source: docs/ExternalDataSecurity.md of onnx. On Linux, truncating a mapped file kills the process.
 """
 
 import mmap
@@ -15,7 +14,7 @@ from cgraph.errors import FormatError
 
 
 def map_file(path: str | Path) -> memoryview:
-    """A file that the user named himself: links are followed. FormatError when it cannot be read."""
+    """Map a file that the user named; links are followed. FormatError if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -26,12 +25,12 @@ def map_file(path: str | Path) -> memoryview:
 
 
 def map_external(folder: Path, location: str) -> memoryview:
-    """A file that another file names, in `folder` or below. FormatError unless every rule above holds."""
+    """Map a file that another file names, in `folder` or below. FormatError unless every rule above holds."""
     parts = [part for part in location.split("/") if part != "."]
     if not location or "\\" in location or "\0" in location or PurePosixPath(location).is_absolute():
-        raise FormatError(f"external data at {location!r:.80} is no relative path")
+        raise FormatError(f"external data at {location!r:.80} is not a relative path. Name a file beside the model")
     if not parts or any(part in ("", "..") for part in parts):
-        raise FormatError(f"external data at {location!r:.80} may leave its folder")
+        raise FormatError(f"external data at {location!r:.80} may leave its folder. Name a file beside the model")
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for i, part in enumerate(parts):
@@ -44,16 +43,16 @@ def map_external(folder: Path, location: str) -> memoryview:
         raise FormatError(f"external data at {location!r:.80}: {error}") from None
     if os.fstat(fd).st_nlink != 1:
         os.close(fd)
-        raise FormatError(f"external data at {location!r:.80} has several hard links")
+        raise FormatError(f"external data at {location!r:.80} has several hard links. Copy the file")
     return map_descriptor(fd, location)
 
 
 def map_descriptor(fd: int, name: str) -> memoryview:
-    """A regular file as read-only bytes; the descriptor is closed."""
+    """Map a regular file as read-only bytes and close the descriptor."""
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise FormatError(f"{name} is no regular file")
+            raise FormatError(f"{name} is not a regular file")
         if status.st_size == 0:
             return memoryview(b"")
         return memoryview(mmap.mmap(fd, status.st_size, access=mmap.ACCESS_READ))

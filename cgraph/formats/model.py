@@ -1,4 +1,4 @@
-"""Model: a graph read from a file, with its inputs and outputs by name."""
+"""Model: a graph that was read from a file, with its inputs and outputs by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,18 +17,18 @@ from cgraph.storage.cell import assign_all
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network from outside as a graph of this library.
+    """A network that was read from a file, as a graph of this library.
 
     Fields
         inputs: Vars, named as in the file
         outputs: nodes, in the file's order
-        names: the outputs' names; where a file gives one twice, the later ones are changed, as ``y_1``
-        values: every named value of the file's main graph
-        updates: update edges, for what is kept from run to run
-        fixed: inputs whose given value decided a shape; the graph is right for that value alone
-        counts: per output, by its place, whose length along some axes is known only when run, per axis how many
-            elements count; what `compile` makes cuts them off
-        checks: what must hold when the graph has run, and what an InputError says where it does not
+        names: names of the outputs; repeated names in a file get a suffix, such as ``y_1``
+        values: the named values of the file's main graph
+        updates: update edges, for state that persists between runs
+        fixed: inputs whose constant value decided a shape; the graph is valid for this value only
+        counts: for each output of dynamic length, by its index, the length per axis; the Function from `compile` trims
+        its results to these lengths
+        checks: conditions that each run must meet, with the text of the InputError if one does not hold
     """
 
     inputs: tuple[Var, ...]
@@ -41,18 +41,18 @@ class Model:
     checks: dict[Node, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Give each output a name of its own. FormatError when they are not as many as the outputs."""
+        """Make the names of outputs distinct. FormatError if the number of names differs from that of the outputs."""
         if len(self.names) != len(self.outputs):
-            raise FormatError(f"{len(self.names)} names for {len(self.outputs)} outputs")
+            raise FormatError(f"{len(self.names)} names for {len(self.outputs)} outputs: give one name for each output")
         object.__setattr__(self, "names", distinct_names(self.names, (*self.values, *(x.name for x in self.inputs))))
 
     @property
     def is_open(self) -> bool:
-        """Some lengths are known only when run."""
+        """Return True if some lengths are known only at run time."""
         return bool(self.counts or self.checks)
 
     def compile(self, **options: Any) -> Function:
-        """A Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
+        """Compile a Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
         counts = list(dict.fromkeys(n for axes in self.counts.values() for n in axes.values()))
         outputs = [*self.outputs, *counts, *self.checks]
         function = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
@@ -63,29 +63,31 @@ class Model:
         return TrimmedFunction.of(function, cuts, tuple(self.checks.values()))
 
     def with_state(self, state: Mapping[str, str]) -> "Model":
-        """The same with inputs that are kept from run to run: after a run each holds what the output of its name was.
+        """Return a model some of whose inputs are state: after a run, each holds the value of its output.
 
-        Such an input is a Var that is read and written by the Function itself, in place where that can be, and begins
-        with zeros; its output is not returned.
+        Such an input is a Var that the Function reads and writes itself, in place where possible. It starts as zeros.
+        Its output is not returned.
 
         Parameters
-            state: per input the output whose value it holds after a run, such as ``{"past": "present"}``
+            state: output name by input name, such as ``{"past": "present"}``
         Raises
-            FormatError: there is no such input or output, or the two differ in shape or dtype; lengths are known only
-                when run
+            FormatError: an input or output does not exist, the two differ in shape or dtype, or lengths are known only
+                at run time
         """
         if state and self.is_open:
-            raise FormatError("state: lengths are known only when run, and what a run has kept cannot be taken back")
+            raise FormatError("state: lengths are known only at run time. Give shapes= or constants= that fix them")
         inputs, outputs = {x.name: x for x in self.inputs}, dict(zip(self.names, self.outputs))
         for names, available in ((state, list(inputs)), (state.values(), list(outputs))):
             for name in names:
                 if name not in available:
-                    raise FormatError(f"state: there is no {name!r}; there are {', '.join(available)}")
+                    raise FormatError(f"state: there is no {name!r}. Use one of {', '.join(available)}")
         replaced: dict[Var, Node] = {}
         for name, source in state.items():
             x, y = inputs[name], outputs[source]
             if x.spec != y.spec:
-                raise FormatError(f"state: {name} {x.spec} cannot hold {source} {y.spec}, which is another")
+                raise FormatError(
+                    f"state: {name} {x.spec} cannot hold {source} {y.spec}: shape and dtype must be equal"
+                )
             replaced[x] = y
         assign_all({x: np.zeros(x.shape, x.dtype) for x in replaced if not x.is_assigned})
         shown = [name for name in self.names if name not in state.values()]

@@ -1,4 +1,4 @@
-"""Every op's function by name, so that importers read as a user's code does: ``cg.softmax(x, axis=1)``."""
+"""Functions of all ops by name, so that importers read like user code: ``cg.softmax(x, axis=1)``."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from cgraph.ir.graph import OPS
 
 
 class Names:
-    """Attributes are the public functions of `OPS`, looked up when they are used."""
+    """A namespace of the public functions of `OPS`, looked up on use."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in OPS:
-            raise FormatError(f"the op {name} is not there")
+            raise FormatError(f"the op {name} does not exist")
         return OPS[name]
 
 

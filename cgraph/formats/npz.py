@@ -1,9 +1,9 @@
-"""npy and npz: an array, and arrays in a zip archive, read without pickle and without trusting what the file declares.
+"""Reader and writer of npy and npz files: an array, and arrays in a zip archive. No pickle is read.
 
-Every member is checked before its bytes are read: its name, compression, declared sizes and place, that the array's
-shape and dtype need exactly the member's bytes. Arrays that are stored plain stay in the mapped file; those that are
-compressed, or do not lie aligned, are copied, in no more memory than a file of its size may cost, unless the caller
-allows more. Format: numpy.lib.format.
+Each member is checked before its bytes are read: its name, compression, declared sizes and position, and that the
+shape and dtype of the array need exactly the bytes of the member. Uncompressed arrays stay in the mapped file.
+Compressed and unaligned ones are copied, in no more memory than a file of its size may cost, unless the caller allows
+more. Format: numpy.lib.format.
 """
 
 import io
@@ -36,13 +36,13 @@ HEADER = re.compile(
 
 
 def read_npz(path: str | Path, largest: int | None = None) -> dict[str, np.ndarray]:
-    """Arrays by name; they are read-only, and lie in the mapped file unless they are compressed or not aligned.
+    """Read arrays by name. They are read-only and mapped, except compressed and unaligned ones.
 
     Parameters
-        largest: bytes that all arrays may need together, in memory too where they are compressed. By default 4 GiB, of
-            which those that are copied must not exceed twice the file and 64 MiB
+        largest: bytes of all arrays together. By default 4 GiB, of which copied arrays may take twice the file size and
+        64 MiB
     Raises
-        FormatError: the file is no npz file, holds objects, or declares sizes that do not fit
+        FormatError: the file is not an npz file, holds objects, or declares sizes that do not fit
     """
     data = map_file(path)
     try:
@@ -57,19 +57,19 @@ def read_npz(path: str | Path, largest: int | None = None) -> dict[str, np.ndarr
 
 
 def check_sizes(members: list[Member], largest: int) -> None:
-    """FormatError unless all members are arrays, and together not too large."""
+    """Raise FormatError unless all members are arrays and their declared sizes are within `largest`."""
     for member in members:
         if not member.name.endswith(".npy"):
-            raise FormatError(f"member {member.name!r:.80} is no .npy file")
+            raise FormatError(f"member {member.name!r:.80} is not a .npy file")
     declared = sum(m.nbytes for m in members)
     if declared > largest:
         raise FormatError(
-            f"it declares {bytes_text(declared)}; at most {bytes_text(largest)} are read. Give largest= to read more"
+            f"it declares {bytes_text(declared)}; at most {bytes_text(largest)} are read. Raise largest= to read more"
         )
 
 
 def read_npy(path: str | Path) -> np.ndarray:
-    """The array of a .npy file, read-only, in the mapped file where it is aligned.
+    """Read the array of a .npy file; it is read-only, and mapped if it is aligned.
 
     Raises
         FormatError: the file is not a .npy file, holds objects, or declares sizes that do not fit
@@ -82,7 +82,7 @@ def read_npy(path: str | Path) -> np.ndarray:
 
 
 def member_array(data: memoryview, member: Member, allowance: Allowance) -> np.ndarray:
-    """One member as an array."""
+    """Return a member as an array."""
     label = f"member {member.name!r:.80}"
     if member.method != STORED:
         allowance.spend(f"{label} (largest= allows more)", nbytes=member.nbytes)
@@ -90,7 +90,7 @@ def member_array(data: memoryview, member: Member, allowance: Allowance) -> np.n
 
 
 def parse_npy(body: memoryview, label: str, allowance: Allowance) -> np.ndarray:
-    """The array of a .npy file's bytes, which errors call `label`."""
+    """Return the array of a .npy file from its bytes; errors name `label`."""
     shape, dtype, fortran, start = npy_header(body, label)
     need = prod(shape) * dtype.itemsize
     if need != len(body) - start:
@@ -102,38 +102,39 @@ def parse_npy(body: memoryview, label: str, allowance: Allowance) -> np.ndarray:
 
 
 def npy_header(body: memoryview, label: str) -> tuple[tuple[int, ...], np.dtype, bool, int]:
-    """Shape, dtype, whether the first axis runs fastest, where the data begin. FormatError for what is no numbers.
+    """Parse a header: shape, dtype, whether the order is Fortran's, and the offset of the data.
 
-    The header is the text of a Python dictionary; only what NumPy writes is known, and nothing is evaluated.
+    The header is the text of a Python dictionary. Only NumPy's own spelling is accepted, and nothing is evaluated.
+    FormatError for any other header, and for a dtype other than numbers.
     """
     width = LENGTHS.get(bytes(body[: len(MAGIC) + 2]), 0)
     start = len(MAGIC) + 2 + width
     length = int.from_bytes(body[start - width : start], "little")
     if not width or not 0 < length <= min(LONGEST_HEADER, len(body) - start):
-        raise FormatError(f"{label} has no header of a .npy file")
+        raise FormatError(f"{label} has no header of a .npy file. Save it with numpy.save")
     text = str(body[start : start + length], "latin1")
     match = HEADER.fullmatch(text)
     if match is None:
-        raise FormatError(f"{label} has the header {text!r:.120}; only numbers are read")
+        raise FormatError(f"{label} has the header {text!r:.120}; only numbers are read. Save it with numpy.save")
     shape = tuple(int(n) for n in re.findall(NUMBER, match["shape"]))
     return *check_header(shape, match["dtype"], label), match["order"] == "True", start + length
 
 
 def check_header(shape: tuple[int, ...], code: str, label: str) -> tuple[tuple[int, ...], np.dtype]:
-    """A shape and dtype that an array can have, or FormatError."""
+    """Return the shape and dtype of an array. FormatError if no array can have them."""
     try:
         dtype = np.dtype(code)
     except (TypeError, ValueError):
-        raise FormatError(f"{label} holds {code!r:.40}, which is no dtype") from None
+        raise FormatError(f"{label} holds {code!r:.40}, which is not a dtype") from None
     if dtype.hasobject or dtype.names or dtype.kind not in "biufc":
-        raise FormatError(f"{label} holds {dtype!s:.80}; only numbers are read")
+        raise FormatError(f"{label} holds {dtype!s:.80}; only numbers are read. Convert it with astype")
     if len(shape) > MOST_AXES or min(shape, default=0) < 0 or prod(n for n in shape if n) * dtype.itemsize > LARGEST:
         raise FormatError(f"{label} has the impossible shape {list(shape)!s:.80}")
     return shape, dtype
 
 
 def write_npz(path: str | Path, arrays: dict[str, Any]) -> None:
-    """Write arrays by name, uncompressed, so that the same arrays give the same bytes; at once or not at all."""
+    """Write arrays by name, uncompressed, in one atomic step; the same arrays give the same bytes."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as file:
         for name, x in arrays.items():

@@ -1,7 +1,7 @@
-"""Pictures: the one place that lets Pillow open a file.
+"""Decoding of pictures: the only module that opens files with Pillow.
 
-Pillow recognises a file by its contents, not by its name, and hands PostScript to another program. So only the formats
-of `FORMATS` are tried, which Pillow decodes itself. Whatever it raises becomes a FormatError that names the file.
+Pillow recognises a file by its contents, not by its name, and passes PostScript to another program. So only `FORMATS`
+are tried, which Pillow decodes itself. Each of its errors becomes a FormatError that names the file.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ MOST_PIXELS = 1 << 28
 
 @contextmanager
 def open_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[Any]:
-    """Open a picture, and let the caller's block decode it; as a context manager of a ``PIL.Image.Image``.
+    """Open a picture, as a context manager of a ``PIL.Image.Image`` that the caller decodes.
 
     Parameters
-        source: its path, or an open file
-        name: what errors call it, by default its path
+        source: a path or an open file
+        name: its name in errors, by default the path
     Raises
         FormatError: it is not a readable picture of one of `FORMATS`, is damaged, or has too many pixels
         UnavailableError: Pillow is not installed
@@ -34,7 +34,9 @@ def open_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[Any
     try:
         with Image.open(source, formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:
-                raise FormatError(f"{image.width} x {image.height} pixels are too many; at most {MOST_PIXELS} are read")
+                raise FormatError(
+                    f"{image.width} x {image.height} pixels are too many; at most {MOST_PIXELS} are read. Scale it down"
+                )
             yield image
     except FormatError as error:
         raise FormatError(f"{name or source}: {error}") from None
@@ -45,13 +47,13 @@ def open_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[Any
 
 
 def read_rgb(source: str | Path | IO[bytes], name: str = "") -> Any:
-    """Read a picture into memory as a ``PIL.Image.Image`` of three bands. FormatError as `opened_picture`."""
+    """Read a picture into memory as a ``PIL.Image.Image`` of three bands. FormatError as in `open_picture`."""
     with open_picture(source, name) as image:
         return image.convert("RGB")
 
 
 def reason_of(error: Exception) -> str:
-    """Return what Pillow or the system says, without the file's name."""
+    """Return the message of Pillow or the system, without the file's name."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if type(error).__name__ == "UnidentifiedImageError":

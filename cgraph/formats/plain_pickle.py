@@ -1,8 +1,8 @@
-"""The part of pickle that describes data: read instruction by instruction, calling nothing.
+"""Reader of the part of pickle that describes data. It calls nothing.
 
-A function call in the pickle becomes a `Call` record, a persistent object a `Stored` one. What a pickle may name is
-given by the caller; everything else is refused before anything is made of it. Values may share parts (so a few
-instructions describe a tuple of 2**40 elements): nothing here walks through a value, compares or prints it.
+A function call in the pickle becomes a `PickledCall`, a persistent object a `PersistentId`. The caller lists the names
+that a pickle may use; any other is refused before it has an effect. Values may share parts, so a few instructions can
+describe a tuple of 2**40 elements: nothing here walks, compares or prints a value.
 """
 
 import pickletools
@@ -14,7 +14,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.record import Record
 
-INSTRUCTION = 128  # bytes that what one instruction makes takes at most, beside text, numbers and tuples
+INSTRUCTION = 128  # upper bound of the bytes that one instruction creates, beside text, numbers and tuples
 POINTER = 8
 LONGEST_TEXT = 16 << 20
 LONGEST_LINE = 1 << 12
@@ -22,21 +22,21 @@ LARGEST_KEY = 1 << 48  # a number, whose text is short
 
 
 class Global(Record):
-    """A function or class that a pickle names."""
+    """The name of a function or class in a pickle."""
 
     module: str
     name: str
 
 
 class PickledCall(Record, eq=False):
-    """A function with its arguments, not called."""
+    """A function call in a pickle, which is not executed."""
 
     function: Global
     args: tuple
 
 
 class PersistentId(Record, eq=False):
-    """What a pickle says of an object that is kept outside it."""
+    """The persistent id of an object that is stored outside the pickle."""
 
     record: Any
 
@@ -57,7 +57,7 @@ IGNORED = frozenset(("PROTO", "FRAME"))
 
 
 def describe(x: Any) -> str:
-    """A value for a message: numbers and short text as they are, of anything else its kind and size alone."""
+    """Return a value as text for a message: numbers and short text unchanged, otherwise its type and size."""
     if x is None or isinstance(x, bool | float):
         return repr(x)
     if isinstance(x, int):
@@ -72,13 +72,13 @@ def describe(x: Any) -> str:
 
 
 class ByteStream:
-    """Bytes of a file, read from front to back. Changes: its position."""
+    """A sequential reader of bytes. Changes: its position."""
 
     def __init__(self, data: memoryview) -> None:
         self.data, self.at = data, 0
 
     def read(self, count: int) -> bytes:
-        """The next bytes; fewer at the end."""
+        """Return the next bytes; fewer at the end."""
         if count > LONGEST_TEXT:
             raise FormatError(f"it has a text or number of {count} bytes; at most {LONGEST_TEXT} are read")
         data = bytes(self.data[self.at : self.at + count])
@@ -86,7 +86,7 @@ class ByteStream:
         return data
 
     def readline(self) -> bytes:
-        """The next bytes up to a line's end."""
+        """Return the next bytes up to the end of a line."""
         head = bytes(self.data[self.at : self.at + LONGEST_LINE])
         line = head[: head.find(b"\n") + 1]
         if not line:
@@ -99,7 +99,7 @@ class ByteStream:
 
 
 class PickleReader:
-    """A stack and a memo. Changes: with every instruction."""
+    """The stack and memo of the pickle machine. Changes: with each instruction."""
 
     def __init__(self, allowed: frozenset[Global], allowance: Allowance) -> None:
         self.allowed, self.allowance = allowed, allowance
@@ -107,7 +107,7 @@ class PickleReader:
         self.memo: list[Any] = []
 
     def step(self, name: str, arg: Any) -> None:
-        """Carry out one instruction. FormatError when it is not one that describes data."""
+        """Execute one instruction. FormatError if it does not describe data."""
         self.allowance.spend("its description", nbytes=INSTRUCTION + (0 if arg is None else sys.getsizeof(arg)))
         if name in IGNORED:
             return
@@ -136,7 +136,7 @@ class PickleReader:
             self.step_object(name, arg)
 
     def step_object(self, name: str, arg: Any) -> None:
-        """Instructions that name or make objects."""
+        """Execute an instruction that names or creates an object."""
         if name == "GLOBAL":
             self.stack.append(self.named(*arg.split(" ", 1)))
         elif name == "STACK_GLOBAL":
@@ -151,30 +151,32 @@ class PickleReader:
             self.pop()  # attributes of a dictionary: versions of modules, which nothing here reads
             self.container(dict)
         else:
-            raise FormatError(f"instruction {name} does not describe data")
+            raise FormatError(f"instruction {name} does not describe data. Save tensors only (a state_dict)")
 
     def named(self, module: Any, name: Any) -> Global:
         if not isinstance(module, str) or not isinstance(name, str) or Global(module, name) not in self.allowed:
-            raise FormatError(f"it names {describe(module)}.{describe(name)}, which is not allowed")
+            raise FormatError(
+                f"it names {describe(module)}.{describe(name)}, which is not allowed. Save tensors only (a state_dict)"
+            )
         return Global(module, name)
 
     def called(self, function: Any, args: Any) -> Any:
         if not isinstance(function, Global) or not isinstance(args, tuple):
-            raise FormatError(f"it calls {describe(function)}")
+            raise FormatError(f"it calls {describe(function)}, which is not allowed. Save tensors only (a state_dict)")
         if function != DICT:
             return PickledCall(function, args)
         if args:
-            raise FormatError("it makes a dictionary of arguments")
+            raise FormatError("it creates a dictionary from arguments, which is not supported")
         return {}
 
     def set_items(self, values: list) -> None:
-        """Add entries to a dictionary under the texts of their keys: numbers could be chosen so that they collide."""
+        """Add entries to a dictionary under their keys as text, since crafted integer keys could collide."""
         if len(values) % 2 or not all(map(is_key, values[::2])):
             raise FormatError("a dictionary has keys that are neither text nor numbers")
         self.container(dict).update(zip(map(str, values[::2]), values[1::2]))
 
     def memoize(self, number: int, value: Any) -> None:
-        """Remember a value under a number. Programs count up, from 0 or (Python 2) from 1; others are refused."""
+        """Store a value in the memo. Numbers must count up from 0 or (Python 2) 1; others are refused."""
         if not self.memo and number == 1:
             self.memo.append(MARK)
         if number > len(self.memo):
@@ -182,19 +184,19 @@ class PickleReader:
         self.memo[number : number + 1] = [value]
 
     def remembered(self, number: int) -> Any:
-        """The value that was remembered under a number."""
+        """Return a value of the memo."""
         if number >= len(self.memo) or self.memo[number] is MARK:
             raise FormatError(f"its memo has {len(self.memo)} values, none of the number {number}")
         return self.memo[number]
 
     def container(self, kind: type) -> Any:
         if type(self.top()) is not kind:
-            raise FormatError(f"{describe(self.top())} is no {kind.__name__}")
+            raise FormatError(f"{describe(self.top())} is not a {kind.__name__}")
         return self.top()
 
     def top(self) -> Any:
         if not self.stack or self.stack[-1] is MARK:
-            raise FormatError("its stack is empty")
+            raise FormatError("an instruction reads its empty stack: the file is damaged")
         return self.stack[-1]
 
     def pop(self) -> Any:
@@ -203,10 +205,10 @@ class PickleReader:
         return value
 
     def since_mark(self) -> list:
-        """Everything above the last mark, which goes too."""
+        """Pop all values above the last mark, and the mark."""
         at = next((i for i in reversed(range(len(self.stack))) if self.stack[i] is MARK), None)
         if at is None:
-            raise FormatError("it has no mark")
+            raise FormatError("an instruction needs a mark that is absent: the file is damaged")
         self.allowance.spend("its description", nbytes=POINTER * (len(self.stack) - at))
         items = self.stack[at + 1 :]
         del self.stack[at:]
@@ -218,7 +220,7 @@ def is_key(x: Any) -> bool:
 
 
 def read_pickle(stream: ByteStream, allowed: frozenset[Global], allowance: Allowance) -> Any:
-    """The value of the next pickle in `stream`, which may name nothing but `allowed`.
+    """Return the value of the next pickle in `stream`, which may use the names in `allowed` only.
 
     Raises
         FormatError: it is malformed, holds more than data, or takes too much memory

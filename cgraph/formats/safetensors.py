@@ -1,9 +1,9 @@
-"""safetensors: named arrays behind a JSON header, read without copying.
+"""Reader and writer of safetensors files: a JSON header and named arrays, read without copying.
 
-Layout: 8 bytes little-endian length of the header, the header, the arrays one after another. The reader refuses what
-the format refuses: a header over 100 MB, ranges that overlap, leave holes or end elsewhere than the file, a name twice,
-a shape that its range does not hold. Sources: README of github.com/huggingface/safetensors and its audit by Trail of
-Bits. bfloat16 has no NumPy dtype and is widened to float32; the 8-bit floats are refused.
+Layout: the length of the header (8 bytes, little-endian), the header, the arrays one after another. The reader refuses
+what the format forbids: a header over 100 MB, ranges that overlap, leave holes or do not end with the file, repeated
+names, shapes that do not fit their range. Sources: README of github.com/huggingface/safetensors and its audit by Trail
+of Bits. bfloat16 has no NumPy dtype and is widened to float32; 8-bit floats are refused.
 """
 
 import json
@@ -32,10 +32,10 @@ NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"
 
 
 def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
-    """Arrays by name. They are read-only views of the mapped file, except bfloat16 ones and those that lie unaligned.
+    """Read arrays by name. They are read-only views of the mapped file, except bfloat16 and unaligned arrays.
 
     Raises
-        FormatError: the file is no safetensors file, or breaks one of the rules above
+        FormatError: the file is not an safetensors file, or breaks one of the rules above
     """
     try:
         return read_arrays(map_file(path))
@@ -44,9 +44,9 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
-    """The arrays of a mapped file."""
+    """Return the arrays of a mapped file."""
     if len(data) < 8:
-        raise FormatError(f"{len(data)} bytes are no safetensors file")
+        raise FormatError(f"{len(data)} bytes are not a safetensors file")
     length = int.from_bytes(data[:8], "little")
     if length > min(LARGEST_HEADER, len(data) - 8):
         raise FormatError(f"a header of {length} bytes is declared, the file has {len(data)}")
@@ -63,21 +63,23 @@ def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
 
 
 def parse_header(raw: bytes, allowance: Allowance) -> dict[str, Any]:
-    """The header as a dictionary, or FormatError."""
+    """Parse the header. FormatError if it is malformed."""
     if not raw.startswith(b"{"):
-        raise FormatError("the header does not begin with {")
+        raise FormatError("the header does not begin with an opening brace: the file is not safetensors")
     return parse_json(raw, allowance, "the header")
 
 
 def check_entry(name: str, entry: Any, nbytes: int) -> range:
-    """An array's range within the data, when shape, dtype and range agree; FormatError otherwise."""
+    """Return the range of an array within the data. FormatError unless shape, dtype and range agree."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise FormatError(f"the entry of {name!r:.80} must have dtype, shape and data_offsets")
+        raise FormatError(f"the entry of {name!r:.80} must have the keys dtype, shape and data_offsets")
     shape, offsets, dtype = entry["shape"], entry["data_offsets"], entry["dtype"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise FormatError(f"{name!r:.80} has the dtype {dtype!r:.40}; supported are {', '.join(DTYPES)}")
+        raise FormatError(f"{name!r:.80} has the dtype {dtype!r:.40}. Use one of {', '.join(DTYPES)}")
     if not is_integers(shape) or len(shape) > MOST_AXES or not is_integers(offsets) or len(offsets) != 2:
-        raise FormatError(f"{name!r:.80} has the shape {shape!r:.80} at {offsets!r:.80}")
+        raise FormatError(
+            f"{name!r:.80} has the shape {shape!r:.80} at {offsets!r:.80}; both must be lists of integers"
+        )
     begin, end = offsets
     itemsize = np.dtype(DTYPES[dtype]).itemsize
     need = prod(shape) * itemsize
@@ -93,7 +95,7 @@ def is_integers(x: Any) -> bool:
 
 
 def check_contiguous(ranges: list[range], nbytes: int) -> None:
-    """FormatError unless the ranges cover the data, each byte once."""
+    """Raise FormatError unless the ranges cover each byte of the data once."""
     at = 0
     for span in sorted(ranges, key=lambda s: (s.start, s.stop)):
         if span.start != at:
@@ -104,7 +106,7 @@ def check_contiguous(ranges: list[range], nbytes: int) -> None:
 
 
 def array_at(data: memoryview, entry: dict[str, Any], span: range) -> np.ndarray:
-    """One array where it lies in the file; a copy where its elements do not lie aligned or are widened."""
+    """Return an array as a view of the file; as a copy if it is unaligned or bfloat16."""
     raw = np.frombuffer(data[span.start : span.stop], np.dtype(DTYPES[entry["dtype"]]))
     if entry["dtype"] == "BF16":
         return widen(raw).reshape(entry["shape"])
@@ -112,26 +114,28 @@ def array_at(data: memoryview, entry: dict[str, Any], span: range) -> np.ndarray
 
 
 def widen(raw: np.ndarray) -> np.ndarray:
-    """bfloat16 as float32, of which it is the upper half."""
+    """Widen bfloat16 to float32, whose upper half it is."""
     out = np.zeros(raw.size, "<f4")
     copy_to(out.view("<u2")[1::2], raw)
     return out
 
 
 def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
-    """Write arrays by name; an existing file is replaced at once or not at all.
+    """Write arrays by name in one atomic step; an existing file is replaced.
 
     Raises
-        FormatError: a dtype that the format does not have
+        FormatError: the format does not have a dtype
     """
     named = {name: np.ascontiguousarray(x).reshape(np.shape(x)) for name, x in arrays.items()}
-    order = sorted(named, key=lambda name: (-named[name].dtype.itemsize, name))  # so that every element lies aligned
+    order = sorted(named, key=lambda name: (-named[name].dtype.itemsize, name))  # keeps every element aligned
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
     for name in order:
         x = named[name]
         if x.dtype not in NAMES:
-            raise FormatError(f"{path}: {name!r} is {x.dtype}; safetensors has {', '.join(map(str, NAMES))}")
+            raise FormatError(
+                f"{path}: {name!r} is {x.dtype}. Convert it with astype to one of {', '.join(map(str, NAMES))}"
+            )
         header[name] = {"dtype": NAMES[x.dtype], "shape": list(x.shape), "data_offsets": [at, at + x.nbytes]}
         at += x.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()

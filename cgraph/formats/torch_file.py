@@ -1,8 +1,8 @@
-"""Weights from PyTorch files, old and zipped, without running anything that is in them.
+"""Reader of weights in PyTorch files, legacy and zipped. No code of a file is run.
 
-Such a file is a pickle, which is a program. Here its instructions are read one by one: numbers, text, containers and
-calls of four named functions, which only describe tensors, are understood; any other instruction or name is refused.
-Sizes are checked against the file before anything is made; tensors stay in the mapped file.
+Such a file contains a pickle, which is a program. The reader interprets its instructions: numbers, text, containers and
+calls of four named functions that describe tensors. It refuses any other instruction or name. Sizes are checked against
+the file before an array is created; tensors stay in the mapped file.
 
 Source: the layout of torch.save, from its documentation and from files; CVE-2025-32434 for why not to unpickle.
 """
@@ -40,35 +40,34 @@ TENSORS = (Global("torch._utils", "_rebuild_tensor"), Global("torch._utils", "_r
 PARAMETER = Global("torch._utils", "_rebuild_parameter")
 ZIP = b"PK\x03\x04"
 MOST_AXES = 16
-PATH = 100  # bytes in memory of a tensor's path, beside its letters
+PATH = 100  # bytes of memory of a tensor's path, beside its characters
 ALLOWED = frozenset((DICT, *TENSORS, PARAMETER, *(Global("torch", name) for name in DTYPES)))
 
 
 Storages = dict[str, tuple[np.dtype, int]]
-"""Dtype and length of each storage by key."""
+"""Dtype and length of storages, by key."""
 
 
 class Place(Record):
-    """Where a storage's bytes lie in the file."""
+    """The position of a storage in the file."""
 
     offset: int
     count: int
     dtype: np.dtype
 
     def array(self, data: memoryview) -> np.ndarray:
-        """Its elements in the file, or a copy where they do not lie aligned."""
+        """Return the elements in the mapped file, or a copy if they are unaligned."""
         return aligned(np.frombuffer(data[self.offset :], self.dtype, self.count))
 
 
 def read_torch(path: str | Path) -> dict[str, np.ndarray]:
-    """Every tensor of a file written by ``torch.save``, by its path: keys of nested dictionaries joined with dots.
+    """Read the tensors of a file by ``torch.save``, by path: the keys of nested dictionaries joined with dots.
 
-    They are read-only and lie in the mapped file, in which tensors may share bytes; a storage whose elements do not lie
-    aligned is copied once.
+    They are read-only and mapped, and may share bytes. An unaligned storage is copied once.
 
     Raises
-        FormatError: no such file of either layout, or it holds what is not allowed: other functions, other types,
-            tensors that reach beyond their storage, storages that reach beyond the file
+        FormatError: the file has neither layout, or contains other functions or types, tensors that exceed their
+            storage, or storages that exceed the file
     """
     data = map_file(path)
     allowance = Allowance(len(data))
@@ -81,17 +80,20 @@ def read_torch(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, PickledCall], dict[str, Place]]:
-    """Five pickles one after another – magic, protocol, machine, tree, keys – and then the storages."""
+    """Read five pickles (magic number, protocol, machine, tree, keys), then the storages."""
     stream = ByteStream(data)
 
     def plain() -> Any:
         return read_pickle(stream, frozenset(), allowance)
 
     if plain() != MAGIC:
-        raise FormatError("it does not begin like a torch file")
+        raise FormatError("it does not begin like a torch file. Save it with torch.save")
     protocol, machine = plain(), plain()
     if protocol != PROTOCOL or not isinstance(machine, dict) or machine.get("little_endian") is not True:
-        raise FormatError(f"protocol {describe(protocol)} or byte order is not supported")
+        raise FormatError(
+            f"protocol {describe(protocol)} or byte order is not supported. Save it with torch.save on a "
+            "little-endian machine"
+        )
     tensors = tensors_of(read_pickle(stream, ALLOWED, allowance), allowance)
     keys = plain()
     declared = storages_of(tensors)
@@ -108,19 +110,19 @@ def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Pickl
 
 
 def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, PickledCall], dict[str, Place]]:
-    """A zip archive of ``data.pkl`` and a stored, uncompressed member for each storage, all in one folder."""
+    """Read a zip archive: one folder with ``data.pkl`` and an uncompressed member for each storage."""
     members = members_of(data, allowance)
     inner = {name.partition("/")[2]: member for name, member in members.items()}
     if len(inner) != len(members) or "data.pkl" not in inner:
         raise FormatError("it has no data.pkl, or two members of one name")
     if any(member.method != STORED for member in members.values()):
-        raise FormatError("a member is compressed; torch stores them plain")
+        raise FormatError("a member is compressed; torch stores them uncompressed. Save it with torch.save")
 
     def body(name: str) -> memoryview:
         return data[inner[name].place.start : inner[name].place.stop]
 
     if "byteorder" in inner and body("byteorder") != b"little":
-        raise FormatError("its byte order is not supported")
+        raise FormatError("its byte order is not supported. Save it on a little-endian machine")
     tensors = tensors_of(read_pickle(ByteStream(body("data.pkl")), ALLOWED, allowance), allowance)
     places = {}
     for key, (dtype, count) in storages_of(tensors).items():
@@ -138,7 +140,7 @@ def check_place(key: str, offset: int, count: int, dtype: np.dtype, size: int) -
 
 
 def storages_of(tensors: Mapping[str, PickledCall]) -> Storages:
-    """Every storage that a tensor names."""
+    """Return the storages that tensors name."""
     storages: Storages = {}
     for call in tensors.values():
         key, dtype, count = storage(call.args[0] if call.args else None)
@@ -148,15 +150,17 @@ def storages_of(tensors: Mapping[str, PickledCall]) -> Storages:
 
 
 def storage(value: Any) -> tuple[str, np.dtype, int]:
-    """Key, dtype and elements of ``("storage", type, key, device, elements)``."""
+    """Return key, dtype and length of ``("storage", type, key, device, elements)``."""
     record = value.record if isinstance(value, PersistentId) else None
     if not isinstance(record, tuple) or len(record) not in (5, 6) or not is_text(record[0], "storage"):
-        raise FormatError(f"{describe(value)} is no storage")
+        raise FormatError(f"{describe(value)} is not a storage")
     kind, key, count = record[1], record[2], record[4]
     if not isinstance(kind, Global) or kind.name not in DTYPES or not isinstance(key, str) or not natural(count):
-        raise FormatError(f"{', '.join(map(describe, record))} is no storage")
+        raise FormatError(f"{', '.join(map(describe, record))} is not a storage")
     if len(record) == 6 and record[5] is not None:
-        raise FormatError(f"storage {key!r:.40} is a view of another one, which is not supported")
+        raise FormatError(
+            f"storage {key!r:.40} is a view of another one, which is not supported. Save tensors after clone()"
+        )
     return key, np.dtype(DTYPES[kind.name]), count
 
 
@@ -169,7 +173,7 @@ def natural(x: Any) -> bool:
 
 
 def tensors_of(tree: Any, allowance: Allowance) -> dict[str, PickledCall]:
-    """Calls that describe tensors, by path; each dictionary is entered once."""
+    """Return the calls that describe tensors, by path; each dictionary is visited once."""
     tensors: dict[str, PickledCall] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]
     entered: set[int] = set()
@@ -189,7 +193,7 @@ def tensors_of(tree: Any, allowance: Allowance) -> dict[str, PickledCall]:
 
 
 def tensor(call: PickledCall, storages: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The array of ``_rebuild_tensor(storage, offset, size, stride, …)``: a view of its storage."""
+    """Return the array of ``_rebuild_tensor(storage, offset, size, stride, …)``: a view of its storage."""
     if len(call.args) < 4:
         raise FormatError("a tensor lacks its size or strides")
     key, dtype, count = storage(call.args[0])

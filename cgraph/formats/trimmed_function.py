@@ -1,4 +1,4 @@
-"""CutFunction: a Function some of whose outputs have a length that is known only when run, and are cut to it then."""
+"""TrimmedFunction: a Function that trims outputs of dynamic length to their length in each run."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ Cuts = Sequence[Mapping[int, int]]
 
 
 class TrimmedFunction(Function):
-    """A Function whose calls return the first elements along axes of open length, as many as were counted.
+    """A Function whose calls return the first `length` elements along axes of dynamic length.
 
-    Its graph's outputs are those of the model, at their greatest length, then counts, then what must hold.
+    The outputs of its graph are those of the model at their maximum length, then the lengths, then the conditions.
 
     Fields
-        cuts: per output of the model, which output of the graph counts the elements along an axis
-        texts: what is said where one of the last outputs does not hold
+        cuts: for each output of the model, the index of the graph output that holds the length, by axis
+        texts: messages of the conditions, for an InputError
     """
 
     cuts: Cuts
@@ -27,18 +27,18 @@ class TrimmedFunction(Function):
 
     @classmethod
     def of(cls, function: Function, cuts: Cuts, texts: Sequence[str]) -> Self:
-        """The same Function, with what is cut of its outputs."""
+        """Return the Function with trimmed outputs."""
         trimmed = cls.__new__(cls)
         trimmed.__dict__ |= {**function.__dict__, "cuts": cuts, "texts": texts}
         return trimmed
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
-        """Refused: nobody knows how large the arrays must be."""
+        """Refuse `out`: the lengths are unknown before the run."""
         if out is not None:
-            raise InputError("out takes no arrays for results whose length is known only when they are there")
+            raise InputError("out= is not supported for results of dynamic length. Call the function without out=")
 
     def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
-        """A run. InputError when something that was to hold does not."""
+        """Run the function. InputError if a condition does not hold."""
         results = super()._run(inputs, out, copy)
         first = len(results) - len(self.texts)
         for holds, text in zip(results[first:], self.texts):
@@ -47,15 +47,23 @@ class TrimmedFunction(Function):
         return [self._cut(x, {a: results[i].item() for a, i in cut.items()}) for x, cut in zip(results, self.cuts)]
 
     def _cut(self, x: Any, counts: Mapping[int, int]) -> Any:
-        """The first elements along some axes."""
+        """Return the first elements along some axes."""
         for axis, count in counts.items():
             if not 0 <= count <= x.shape[axis]:
-                raise InputError(f"{count} elements along axis {axis} of a result that has room for {x.shape[axis]}")
+                raise InputError(
+                    f"{count} elements along axis {axis} of a result whose maximum is {x.shape[axis]}. Raise maximum="
+                )
         return x[tuple(slice(counts.get(axis)) for axis in range(x.ndim))] if counts else x
 
     def save(self, folder: str | os.PathLike, **_: Any) -> None:
-        """Refused: a saved function returns arrays of one shape."""
-        raise FormatError("a function whose results have a length that is known only when run is not saved")
+        """Refuse: a saved function returns arrays of fixed shape."""
+        raise FormatError(
+            "a function whose results have a length that is known only at run time is not saved. Load with shapes= "
+            "that fix it"
+        )
 
     def __reduce__(self) -> tuple:
-        raise FormatError("a function whose results have a length that is known only when run is not pickled")
+        raise FormatError(
+            "a function whose results have a length that is known only at run time is not pickled. Load with shapes= "
+            "that fix it"
+        )

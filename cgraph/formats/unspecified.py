@@ -1,4 +1,4 @@
-"""What a file leaves open and only its user can say."""
+"""UnknownError: a file leaves sizes or values open that its user must give."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,13 +7,13 @@ from cgraph.errors import FormatError
 
 
 class UnknownError(FormatError):
-    """Sizes or values of inputs must be known when a graph is built, and are not.
+    """Sizes or values of inputs are unknown while a graph is built, but needed.
 
     Fields
-        reason: who needs them, without the way out
-        shapes: what `shapes` must give, by name, with an example of each: a size, or an input's whole shape
-        constants: inputs whose value `constants` must give
-        maximum: values of whose largest number `maximum` may tell instead
+        reason: the message without the way out
+        shapes: missing entries of `shapes` by name, with examples: a size, or the whole shape of an input
+        constants: inputs whose value is missing in `constants`
+        maximum: values for which an upper bound in `maximum` suffices
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Zip archives in a mapped file: where each member lies, so that what is stored plain need not be copied.
+"""Members of zip archives in a mapped file; uncompressed ones are not copied.
 
-The central directory at the end is the only thing that is believed, and only as far as it agrees with the file: every
-member lies before it, under a header of its own name, and shares no byte with another. Source: PKWARE's APPNOTE 6.3,
-sections 4.3 and 4.5.3.
+The reader uses the central directory at the end and checks it against the file: each member lies before it, after a
+header with the same name, and shares no byte with another member. Source: PKWARE's APPNOTE 6.3, sections 4.3 and
+4.5.3.
 """
 
 import zlib
@@ -20,10 +20,10 @@ LOCAL, CENTRAL, END = Struct("<4s5H3I2H"), Struct("<4s6H3I5H2I"), Struct("<4s4H2
 LOCATOR_64, END_64 = Struct("<4sIQI"), Struct("<4sQ2H2I4Q")
 LARGE = 0xFFFFFFFF  # the number is in the extra field, as 64 bits
 EXTRA_64 = 1
-FIELD = Struct("<2H")  # what begins an extra field: its kind and its length
+FIELD = Struct("<2H")  # the start of an extra field: its kind and its length
 MOST_FIELDS = 64
 LONGEST_COMMENT = 1 << 16
-ENTRY = 800  # bytes in memory of what is known of a member
+ENTRY = 800  # bytes of memory of a member's record
 LETTER = 8  # bytes in memory for each byte of a member's name
 ENCRYPTED, UTF8 = 1, 1 << 11  # flags
 STORED, DEFLATED = 0, 8
@@ -37,8 +37,8 @@ class Member(Record):
         name: with its folders
         method: STORED or DEFLATED
         crc: checksum of its bytes
-        place: where its stored bytes lie in the archive
-        nbytes: bytes when it is unpacked
+        place: range of its stored bytes in the archive
+        nbytes: bytes after decompression
     """
 
     name: str
@@ -49,11 +49,11 @@ class Member(Record):
 
 
 def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
-    """Every member by name, in the archive's order.
+    """Return the members by name, in the order of the archive.
 
     Raises
-        FormatError: no such archive; members that share bytes, lie outside, have one name, are encrypted or packed in
-            another way
+        FormatError: it is not a zip archive; members share bytes, lie outside, have one name, are encrypted or
+            compressed by an unknown method
     """
     where, count = directory_of(data)
     allowance.spend("its table of members", nbytes=ENTRY * count)
@@ -62,7 +62,7 @@ def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
     at = where.start
     for _ in range(count):
         if at + CENTRAL.size > where.stop or data[at : at + 4] != b"PK\x01\x02":
-            raise FormatError(f"its table of members is cut off at byte {at}")
+            raise FormatError(f"its table of members is truncated at byte {at}")
         allowance.spend("names of its members", nbytes=LETTER * name_length(data, at))
         member, begin, at = member_at(data, at, where)
         if member.name in members:
@@ -78,62 +78,64 @@ def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
 
 
 def directory_of(data: memoryview) -> tuple[range, int]:
-    """Where the table of members lies, and how many it has."""
+    """Return the range of the table of members, and their number."""
     tail = bytes(data[-(END.size + LONGEST_COMMENT) :])
     at = tail.rfind(b"PK\x05\x06")
     if at < 0 or at + END.size > len(tail):
-        raise FormatError("it has no end of a zip archive")
+        raise FormatError("it has no end record of a zip archive: it is truncated or not a zip file")
     _, disk, first, _, count, nbytes, start, comment = END.unpack_from(tail, at)
     if disk or first or at + END.size + comment != len(tail):
-        raise FormatError("its end is no end of a zip archive")
+        raise FormatError("its end record is damaged: it is not a zip archive")
     stop = len(data) - len(tail) + at
     locator = stop - LOCATOR_64.size
     if locator >= 0 and data[locator : locator + 4] == b"PK\x06\x07":
         stop = LOCATOR_64.unpack_from(data, locator)[2]
         if stop + END_64.size > locator or data[stop : stop + 4] != b"PK\x06\x06":
-            raise FormatError("its end of 64 bits is not where it should be")
+            raise FormatError("its 64-bit end record is not at its declared position")
         count, nbytes, start = END_64.unpack_from(data, stop)[7:10]
     if start + nbytes != stop or count * CENTRAL.size > nbytes:
-        raise FormatError(f"its table of {count} members from byte {start} on does not fill the room up to {stop}")
+        raise FormatError(f"its table of {count} members from byte {start} on does not end at byte {stop}")
     return range(start, stop), count
 
 
 def name_length(data: memoryview, at: int) -> int:
-    """Bytes of the name of the member whose entry in the table begins at a byte."""
+    """Return the length of the name in the table entry at a byte."""
     return CENTRAL.unpack_from(data, at)[10]
 
 
 def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int]:
-    """The member whose entry in the table begins at a byte, where its header begins, and where the next entry does."""
+    """Return the member of the table entry at a byte, the offset of its header, and that of the next entry."""
     entry = CENTRAL.unpack_from(data, at)
     _, _, _, flags, method, _, _, crc, stored, nbytes, name_nbytes, extra_length, comment_length, *_, begin = entry
     name_at = at + CENTRAL.size
     extra_at = name_at + name_nbytes
     end = extra_at + extra_length + comment_length
     if end > where.stop:
-        raise FormatError(f"its table of members is cut off at byte {at}")
+        raise FormatError(f"its table of members is truncated at byte {at}")
     raw = bytes(data[name_at:extra_at])
     name = raw.decode("utf-8" if flags & UTF8 else "cp437", "replace")
     if LARGE in (nbytes, stored, begin):
         field = field_of_64_bits(data[extra_at : extra_at + extra_length], name)
         nbytes, stored, begin = with_64_bit_fields(field, [nbytes, stored, begin], name)
     if flags & ENCRYPTED or method not in (STORED, DEFLATED):
-        raise FormatError(f"member {name!r:.80} is encrypted, or compressed by an unknown method")
+        raise FormatError(
+            f"member {name!r:.80} is encrypted or compressed by an unknown method. Use deflate or no compression"
+        )
     if begin + LOCAL.size > where.start or data[begin : begin + 4] != b"PK\x03\x04":
         raise FormatError(f"member {name!r:.80} has no header at byte {begin}")
     lengths = LOCAL.unpack_from(data, begin)[-2:]
     start = begin + LOCAL.size + sum(lengths)
     if start + stored > where.start or bytes(data[begin + LOCAL.size :][: lengths[0]]) != raw:
-        raise FormatError(f"member {name!r:.80} lies outside the file, or under another name")
+        raise FormatError(f"member {name!r:.80} lies outside the file or has another name in its header")
     if method == STORED and stored != nbytes:
         raise FormatError(f"member {name!r:.80} declares {nbytes} bytes, {stored} are stored")
     return Member(name, method, crc, range(start, start + stored), nbytes), begin, end
 
 
 def field_of_64_bits(extra: memoryview, name: str) -> memoryview:
-    """The contents of the extra field that holds numbers of 64 bits; empty when there is none.
+    """Return the contents of the extra field of 64-bit numbers; empty if absent.
 
-    Programs write one to four extra fields, so more than `MOST_FIELDS` are refused: they would cost time, nothing else.
+    Programs write one to four extra fields; more than `MOST_FIELDS` are refused, since they would only cost time.
     """
     at = 0
     for _ in range(MOST_FIELDS):
@@ -143,11 +145,11 @@ def field_of_64_bits(extra: memoryview, name: str) -> memoryview:
         at += FIELD.size + length
         if kind == EXTRA_64:
             return extra[at - length : at]
-    raise FormatError(f"member {name!r:.80} has its size in 64 bits behind {MOST_FIELDS} extra fields, or nowhere")
+    raise FormatError(f"member {name!r:.80} has its size in 64 bits after {MOST_FIELDS} extra fields or is absent")
 
 
 def with_64_bit_fields(field: memoryview, numbers: list[int], name: str) -> list[int]:
-    """Numbers that are too large for 32 bits, from the extra field for them."""
+    """Replace numbers that exceed 32 bits by those of the extra field."""
     wide = (int.from_bytes(field[i : i + 8], "little") for i in range(0, min(len(field), 8 * len(numbers)) - 7, 8))
     try:
         return [next(wide) if n == LARGE else n for n in numbers]
@@ -156,7 +158,7 @@ def with_64_bit_fields(field: memoryview, numbers: list[int], name: str) -> list
 
 
 def unpack(data: memoryview, member: Member) -> memoryview:
-    """A member's bytes, where they lie in the file when they are stored plain. FormatError when they are damaged."""
+    """Return the bytes of a member, as a view if uncompressed. FormatError if they are damaged."""
     if member.method == STORED:
         body = data[member.place.start : member.place.stop]
         crc = 0
@@ -168,12 +170,12 @@ def unpack(data: memoryview, member: Member) -> memoryview:
         body = inflate(data, member)
         crc = zlib.crc32(body)
     if crc != member.crc:
-        raise FormatError(f"member {member.name!r:.80} is damaged: its checksum is another one")
+        raise FormatError(f"member {member.name!r:.80} is damaged: its checksum differs")
     return body
 
 
 def inflate(data: memoryview, member: Member) -> memoryview:
-    """The bytes of a compressed member, which has declared how many they are; the caller has allowed so many."""
+    """Decompress a member of a declared size, which the caller has allowed."""
     out = np.empty(member.nbytes, np.uint8)
     at = 0
     try:
@@ -190,7 +192,7 @@ def inflate(data: memoryview, member: Member) -> memoryview:
 
 
 def pieces_of(source: memoryview) -> Iterator[bytes]:
-    """What compressed bytes unpack to, at most PIECE bytes at a time."""
+    """Yield decompressed bytes, at most PIECE at a time."""
     machine = zlib.decompressobj(-zlib.MAX_WBITS)
     for start in range(0, len(source), PIECE):
         waiting = bytes(source[start : start + PIECE])

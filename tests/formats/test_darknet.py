@@ -223,7 +223,7 @@ def test_a_route_takes_one_group_of_the_channels(tmp_path):
 def test_parameters_are_drawn_up_to_a_limit(tmp_path):
     text = "[net]\nheight=4\nwidth=4\nchannels=2\n[convolutional]\nfilters=8\nsize=3\n"
     assert network(tmp_path, text, seed=0, drawn=4 * (8 + 8 * 2 * 9)).outputs[0].shape == (1, 8, 2, 2)
-    with pytest.raises(FormatError, match="would draw 576 B, 575 B are left; more with drawn="):
+    with pytest.raises(FormatError, match="would draw 576 B, 575 B are left; raise drawn="):
         network(tmp_path, text, seed=0, drawn=4 * (8 + 8 * 2 * 9) - 1)
 
 
@@ -244,9 +244,9 @@ def test_lines_may_end_as_on_any_system(tmp_path, end):
 def test_whole_numbers_have_32_bits(number):
     beyond = number + (1 if number > 0 else -1)
     section = Section("crop", 0, 1, {"inside": str(number), "outside": str(beyond)})
-    assert section.whole("inside") == number
+    assert section.integer("inside") == number
     with pytest.raises(FormatError, match="out of range"):
-        section.whole("outside")
+        section.integer("outside")
 
 
 @pytest.mark.parametrize("options", [{}, {"seed": 0}], ids=["open", "drawn"])

@@ -124,9 +124,9 @@ WRONG = {
     "no anchors": (YOLO + "mask=0,1\n", "anchors="),
     "half an anchor": (YOLO + "mask=0,1\nanchors=1,2,3\n", "pairs"),
     "an anchor without end": (YOLO + "mask=0,1\nanchors=1,2,3,inf\n", "pairs"),
-    "a mask beyond": (YOLO + "mask=0,2\nanchors=1,2,3,4\n", "among the 2"),
-    "a mask before": (YOLO + "mask=0,-1\nanchors=1,2,3,4\n", "among the 2"),
-    "no head": ("[net]\nheight=2\nwidth=2\n[dropout]\n", "no layer finds boxes"),
+    "a mask beyond": (YOLO + "mask=0,2\nanchors=1,2,3,4\n", "outside 0 to 1"),
+    "a mask before": (YOLO + "mask=0,-1\nanchors=1,2,3,4\n", "outside 0 to 1"),
+    "no head": ("[net]\nheight=2\nwidth=2\n[dropout]\n", "no layer detects boxes"),
     "too few anchors": (
         "[net]\nheight=2\nwidth=2\nchannels=14\n[region]\nclasses=2\nnum=2\nanchors=1,1\n",
         "2 anchors",
@@ -243,7 +243,7 @@ def test_an_array_of_another_shape_is_refused_and_leaves_the_old_file(tmp_path):
     (tmp_path / "net.cfg").write_text(CONFIG)
     darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg")
     before = (tmp_path / "w").read_bytes()
-    with pytest.raises(ShapeError, match=r"2.connected.bias is \[3\], the network has \[2\]"):
+    with pytest.raises(ShapeError, match=r"2.connected.bias is \[3\]; give an array of shape \[2\]"):
         darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg", {"2.connected.bias": np.zeros(3)})
     assert (tmp_path / "w").read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.cfg", "w"]

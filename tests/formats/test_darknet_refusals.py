@@ -8,8 +8,8 @@ from cgraph.formats import darknet
 HALF = "[maxpool]\nsize=2\nstride=2\n"
 NET = "[net]\nheight=6\nwidth=4\nchannels=4\n"
 REFUSED = {
-    "no number": ("[convolutional]\nfilters=two\n", "filters=two is no whole number"),
-    "no float": ("[upsample]\nscale=two\n", "scale=two is no number"),
+    "no number": ("[convolutional]\nfilters=two\n", "filters=two is not an integer"),
+    "no float": ("[upsample]\nscale=two\n", "scale=two is not a number"),
     "no filters": ("[convolutional]\nfilters=0\n", "filters=0"),
     "binary filters": ("[convolutional]\nfilters=2\nbinary=1\n", "binary filters are not supported"),
     "an activation": ("[convolutional]\nfilters=2\nactivation=sine\n", "sine"),

@@ -65,7 +65,7 @@ def test_the_last_place_is_inside_and_the_next_is_not(tmp_path):
 def test_every_file_cut_off_and_every_longer_one_is_refused(tmp_path):
     raw = packed()
     for length in range(0, len(raw), 29):
-        with pytest.raises(FormatError, match="bytes wanted at"):
+        with pytest.raises(FormatError, match="bytes at"):
             read(tmp_path, raw[:length])
     with pytest.raises(FormatError, match="1 bytes are left after the last of 2 layers"):
         read(tmp_path, raw + b"\0")

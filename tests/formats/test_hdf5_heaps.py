@@ -115,7 +115,7 @@ def test_heaps_in_heaps_take_time_in_proportion(tmp_path, monkeypatch):
     looks = []
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda *where: looks.append(where) or pread(*where))
-    with pytest.raises(FormatError, match="share bytes"):
+    with pytest.raises(FormatError, match="heaps overlap"):
         checked(tmp_path / "x", SIGNATURE + bytes(3) + word(len(inner) + HEAD) + inner)
     assert len(looks) < len(inner) / 4
 

@@ -115,12 +115,12 @@ CHUNKS = {
     "more than its size": ([DEFLATE], zlib.compress(bytes(4010)), "more than its 4004 bytes"),
     "a little more than its size": ([DEFLATE], zlib.compress(bytes(4001)), "unpacks to 4001 bytes, not 4000"),
     "less than its size": ([DEFLATE], zlib.compress(bytes(3999)), "unpacks to 3999 bytes, not 4000"),
-    "cut off": ([DEFLATE], zlib.compress(KERNEL.tobytes())[:-9], "cut off"),
+    "cut off": ([DEFLATE], zlib.compress(KERNEL.tobytes())[:-9], "truncated"),
     "damaged": ([DEFLATE], b"nonsense", "damaged"),
     "packed twice": ([DEFLATE, DEFLATE], zlib.compress(zlib.compress(bytes(4000))), "each once"),
     "packed in another way": ([LZF], bytes(4000), "32000"),
-    "another checksum": ([FLETCHER32], bytes(4000) + b"\1\0\0\0", "its checksum is another one"),
-    "no room for a checksum": ([FLETCHER32], b"\0", "its checksum is another one|declares"),
+    "another checksum": ([FLETCHER32], bytes(4000) + b"\1\0\0\0", "its checksum differs"),
+    "no room for a checksum": ([FLETCHER32], b"\0", "its checksum differs|declares"),
     "more stored than it can need": ([DEFLATE], bytes(8000), "stores 8,000 bytes"),
 }
 
@@ -149,7 +149,7 @@ def test_numbers_of_other_bits_than_numpys_are_refused(tmp_path):
         h5py.h5d.create(group.id, b"kernel:0", kind, space)
         group["kernel:0"][...] = [1, 2, 3]
 
-    with pytest.raises(FormatError, match="bits are not those of float64"):
+    with pytest.raises(FormatError, match="bit layout other than float64"):
         read_keras(weights_file(tmp_path, fill))
 
 
@@ -202,14 +202,14 @@ ROWS = {
     "objects": {"config": {}, "arrays": [["a", "b", "|O", [1], None]]},
     "a negative size": {"config": {}, "arrays": [["a", "b", "<f4", [-1], None]]},
     "more than was sent": {"config": {}, "arrays": [["a", "b", "<f4", [9], None]]},
-    "a place that is no number": {"config": {}, "arrays": [["a", "b", "<f4", [1], "x"]]},
+    "a place that is not a number": {"config": {}, "arrays": [["a", "b", "<f4", [1], "x"]]},
 }
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_what_a_broken_child_hands_back_is_refused(name):
     text = json.dumps(ROWS[name]).encode()
-    with pytest.raises(FormatError, match="handed back|lies outside"):
+    with pytest.raises(FormatError, match="the reader returned|lies outside"):
         receive(io.BytesIO(len(text).to_bytes(8, "little") + text), Allowance(100)).file(memoryview(bytes(8)))
 
 
@@ -222,7 +222,7 @@ def test_a_path_that_is_no_file_is_refused(read, path):
 
 def test_a_pipe_is_refused_without_waiting_for_it(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="no regular file"):
+    with pytest.raises(FormatError, match="not a regular file"):
         read_keras(tmp_path / "pipe")
 
 
@@ -315,7 +315,7 @@ def network(*layers: dict) -> KerasFile:
 
 def test_a_lambda_layer_is_refused():
     code = {"class_name": "Lambda", "name": "a", "config": {"function": ["4wEAAAA=", None, None]}}
-    with pytest.raises(FormatError, match="is a Lambda, which is not known here"):
+    with pytest.raises(FormatError, match="is a Lambda, which is not supported"):
         graph_of(network(code), 1)
 
 
@@ -359,7 +359,7 @@ def test_layers_that_wait_for_each_other_are_refused():
     one = {"class_name": "ReLU", "name": "a", "config": {}}
     file = network(one)
     file.config["config"]["layers"][1]["inbound_nodes"] = [[["a", 0, 0, {}]]]
-    with pytest.raises(FormatError, match="wait for each other"):
+    with pytest.raises(FormatError, match="depend on each other in a cycle"):
         graph_of(file, 1)
 
 

@@ -86,6 +86,20 @@ def test_a_dense_layer_is_a_product_with_an_activation():
     assert_near(computed(file, FLAT), np.maximum(FLAT @ kernel + bias, 0), "float32 sums near zero")
 
 
+@pytest.mark.parametrize("multiplier", [1, 2, 3])
+def test_a_depthwise_convolution_is_a_plain_loop_for_any_multiplier(multiplier):
+    """Result c * multiplier + m is channel c under its filter m."""
+    kernel = RNG.normal(size=(3, 2, 2, multiplier)).astype("f4")  # [rows, columns, channels, multiplier]
+    bias = RNG.normal(size=2 * multiplier).astype("f4")
+    config = {"strides": [1, 2], "padding": "valid", "depth_multiplier": multiplier}
+    file = network("DepthwiseConv2D", config, {"depthwise_kernel": kernel, "bias": bias})
+    expected = np.empty((3, 2, 3, 2 * multiplier))
+    for n, i, j, c, m in np.ndindex(3, 2, 3, 2, multiplier):
+        window = X[n, i : i + 3, 2 * j : 2 * j + 2, c].astype(np.float64)
+        expected[n, i, j, c * multiplier + m] = (window * kernel[:, :, c, m]).sum() + bias[c * multiplier + m]
+    assert_near(computed(file, X), expected, "float32 sums near zero")
+
+
 def twice(file: KerasFile) -> KerasFile:
     layer = file.config["config"]["layers"][-1]
     layer["inbound_nodes"] = layer["inbound_nodes"] * 2
@@ -98,9 +112,9 @@ def subclassed(file: KerasFile) -> KerasFile:
 
 REFUSED = {
     "a layer that is used twice": (twice(network("ReLU", {})), "is used 2 times"),
-    "no functional network": (subclassed(network("ReLU", {})), "'MyModel' is no functional network"),
+    "no functional network": (subclassed(network("ReLU", {})), "'MyModel' is not a functional or sequential network"),
     "channels first": (network("ReLU", {"data_format": "channels_first"}), "has channels first"),
-    "an unknown activation": (network("Activation", {"activation": "swish"}), "'swish' is not known"),
+    "an unknown activation": (network("Activation", {"activation": "swish"}), "'swish' is not supported"),
     "a slope": (network("ReLU", {"negative_slope": 0.1}), "slope or threshold"),
     "a threshold": (network("ReLU", {"threshold": 0.1}), "slope or threshold"),
     "a dense layer on images": (network("Dense", {}, {"kernel": np.ones((2, 2), "f4")}), "a Dense layer on"),

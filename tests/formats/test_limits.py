@@ -115,12 +115,12 @@ ROWS = {
     "torch: axes": Limit(torch_file, "MOST_AXES", 3, torch_of(3), read_torch, "impossible"),
     "h5: groups in groups": Limit(keras_h5, "MOST_DEPTH", 5, groups(5), read_contents, "too deep"),
     "h5: groups and arrays": Limit(
-        keras_h5, "MOST_OBJECTS", 5, groups(5), read_contents, "more than 4 groups and arrays"
+        keras_h5, "MOST_OBJECTS", 6, groups(5), read_contents, "more than 5 groups and arrays"
     ),
     "h5: a ratio": Limit(keras_h5, "MOST_RATIO", 1000, chunked, read_contents, "declares"),
-    "Darknet: sections": Limit(config, "MOST_SECTIONS", 5, sections, described, "begins no section"),
+    "Darknet: sections": Limit(config, "MOST_SECTIONS", 5, sections, described, r"not a \[section\] header"),
     "Darknet: numbers": Limit(config, "MOST_NUMBERS", 2, lambda path: path.write_text(LISTED), listed, "more than 1 n"),
-    "Darknet: a line": Limit(config, "LONGEST_LINE", 11, sections, described, "line 3 has over 10 letters"),
+    "Darknet: a line": Limit(config, "LONGEST_LINE", 11, sections, described, "line 3 has over 10 characters"),
     "Darknet: bytes": Limit(config, "LARGEST_FILE", 54, sections, described, "at most 53 B"),
 }
 
@@ -234,7 +234,7 @@ def test_a_table_that_64_bits_describe_is_read():
 
 @pytest.mark.parametrize("change", [{"count": 3}, {"count": 1}, {"nbytes": CENTRAL.size}, {"start": 0}, {"at": 0}])
 def test_a_table_that_64_bits_describe_wrongly_is_refused(change):
-    with pytest.raises(FormatError, match="its table of|its end of 64 bits"):
+    with pytest.raises(FormatError, match="its table of|its 64-bit end record"):
         members(with_end_64(zip_of(a=b"body", b=b""), **change))
 
 

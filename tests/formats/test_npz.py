@@ -76,7 +76,7 @@ MEMBERS = {
     "a negative axis": ([("a.npy", npy(HEADER.format("<f4", (-1,)), bytes(4)))], "impossible"),
     "code as a header": ([("a.npy", npy("__import__('os').getcwd()"))], "header"),
     "no array at all": ([("a.npy", b"nothing")], "header"),
-    "another name": ([("../a.txt", b"nothing")], "no .npy"),
+    "another name": ([("../a.txt", b"nothing")], "not a .npy"),
 }
 
 

@@ -74,7 +74,7 @@ def test_no_value_is_outside_its_bounds(seed):
         values = {v: rng.integers(-40 if rng.random() < 0.5 else 0, MOST + 1, 3) for v in (x, y)}
         for node, found in zip(nodes, evaluate(nodes, values), strict=True):
             low, high = limits.bounds(node)
-            if np.abs(found).max() < 2**53:  # beyond, whole numbers wrap around
+            if np.abs(found).max() < 2**53:  # beyond, integers wrap around
                 assert (low <= found).all() and (found <= high).all(), node
 
 

@@ -87,16 +87,16 @@ def test_probits_are_quantiles_of_the_normal_distribution():
 
 def test_base_values_of_another_number_are_refused():
     given = forest(np.random.default_rng(0), 3, False, False) | {"classlabels_int64s": [7, 3, 5]}
-    with pytest.raises(FormatError, match="2 base values for 3 targets"):
+    with pytest.raises(FormatError, match="2 base values do not fit 3 targets"):
         load(model_of("TreeEnsembleClassifier", X, BOTH, **given, base_values=[0.5, 1.0]))
 
 
 @pytest.mark.parametrize(
     ("kind", "attributes", "match"),
     [
-        ("Normalizer", {"norm": "L3"}, "norm 'L3' is not MAX"),
-        ("OneHotEncoder", {"cats_int64s": [1, 2], "zeros": 0}, "only zeros=1"),
-        ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "texts are not supported"),
+        ("Normalizer", {"norm": "L3"}, "norm 'L3' is not supported"),
+        ("OneHotEncoder", {"cats_int64s": [1, 2], "zeros": 0}, "Use zeros=1"),
+        ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "strings are not supported"),
         ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "2 keys have 1 values"),
     ],
 )

@@ -31,7 +31,7 @@ UNWRITTEN = {
 PEER_LACKS = {
     "ConvInteger": [0, 1, 2],
 }
-"""Kinds that are written as something that the peer does not compute: products of whole numbers."""
+"""Kinds that are written as something that the peer does not compute: products of integers."""
 
 
 def peers_results(raw: bytes, given: dict[str, np.ndarray]) -> list[np.ndarray]:

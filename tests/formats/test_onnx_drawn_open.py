@@ -1,6 +1,6 @@
-"""Operators with random attributes, given their operands and sizes only when run: the same answer, or a typed refusal.
+"""Operators with random attributes, and operands and sizes known only at run time: the same answer, or a refusal.
 
-An operand's axis becomes one of a length known only when run by leaving out slices of a longer one, which hold NaN. So
+An operand's axis becomes one of dynamic length by leaving out slices of a longer one, which hold NaN. So
 whatever stands behind a value would show.
 """
 
@@ -32,11 +32,11 @@ CLOSED = (
     "com.microsoft.QLinearAdd", "com.microsoft.QLinearConcat", "com.microsoft.QLinearGlobalAveragePool",
     "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearMul", "com.microsoft.QLinearSigmoid",
 )  # fmt: skip
-"""Kinds that refuse an axis of open length on every operand, or that have none to open; all others take one."""
+"""Kinds that refuse an axis of dynamic length on every operand, or that have none to open; all others take one."""
 SIZED = (
     "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Slice", "Split", "Tile", "TopK",
 )  # fmt: skip
-"""Kinds of which a size or a position may be known only when run; all others ask for it, or have none."""
+"""Kinds of which a size or a position may be known only at run time; all others ask for it, or have none."""
 
 
 def drawn(kind: str, seed: int) -> tuple[Any, dict[str, np.ndarray], list[np.ndarray]]:
@@ -71,7 +71,7 @@ def opset_of(proto: Any) -> int:
 
 
 def opened(kind: str, seed: int) -> int:
-    """How many operands may have an axis of open length; AssertionError where the answer is another one."""
+    """How many operands may have an axis of dynamic length; AssertionError where the answer is another one."""
     proto, given, wanted = drawn(kind, seed)
     rng, count = np.random.default_rng(seed), 0
     for name, x in given.items():
@@ -81,10 +81,10 @@ def opened(kind: str, seed: int) -> int:
         try:
             found = results(load(raw), given | more)
         except FormatError as error:
-            assert isinstance(error.__cause__, UnknownError) or "known only when run" in str(error), (seed, error)
+            assert isinstance(error.__cause__, UnknownError) or "known only at run time" in str(error), (seed, error)
             continue
         except InputError as error:  # one element stands beside a longer axis
-            assert "lengths known only when run do not fit" in str(error) and 1 in x.shape, (seed, error)
+            assert "lengths known only at run time do not fit" in str(error) and 1 in x.shape, (seed, error)
             continue
         count += 1
         compare(found, wanted, (seed, name))
@@ -98,7 +98,7 @@ def compare(found: list[np.ndarray], wanted: list[np.ndarray], what: Any) -> Non
 
 
 def sized(kind: str, seed: int) -> int:
-    """Whether some whole numbers that are constants may be known only when run; the answer must be the same."""
+    """Whether some integers that are constants may be known only at run time; the answer must be the same."""
     proto, given, wanted = drawn(kind, seed)
     rows = [t for t in proto.graph.initializer if t.data_type in (TensorProto.INT64, TensorProto.INT32)]
     sizes = {t.name: numpy_helper.to_array(t) for t in rows if len(t.dims) <= 1 and 0 not in t.dims}

@@ -292,7 +292,7 @@ def small_tree(**changed) -> bytes:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"nodes_truenodeids": [0, 0, 0]}, "back to itself"),
+        ({"nodes_truenodeids": [0, 0, 0]}, "is its own descendant"),
         ({"nodes_truenodeids": [7, 0, 0]}, "not there"),
         ({"nodes_featureids": [3, 0, 0]}, "column 3"),
         ({"nodes_featureids": [-1, 0, 0]}, "column -1"),
@@ -300,7 +300,7 @@ def small_tree(**changed) -> bytes:
         ({"nodes_values": [0.0]}, "different lengths"),
         ({"nodes_nodeids": [0, 1, 1]}, "name a node twice"),
         ({"target_ids": [0, 1]}, "1 targets"),
-        ({"target_weights": [1.0]}, "one for each node"),
+        ({"target_weights": [1.0]}, "a weight names a target outside"),
         ({"target_nodeids": [1, 9]}, "9"),
         ({"n_targets": 10**12}, "it would take"),
         ({"aggregate_function": "MODE"}, "MODE"),

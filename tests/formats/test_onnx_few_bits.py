@@ -1,4 +1,4 @@
-"""ONNX's whole numbers of 2 and 4 bits: weights as onnxruntime reads them, held as bytes, read by conversions alone."""
+"""ONNX's integers of 2 and 4 bits: weights as onnxruntime reads them, held as bytes, read by conversions alone."""
 
 import numpy as np
 import pytest

@@ -135,7 +135,7 @@ def test_numbers_of_every_dtype_come_back_however_many_they_are(name, times, is_
 
 
 def counted(name, low):
-    """How many numbers of an input are above a limit: a length known only when run."""
+    """How many numbers of an input are above a limit: a length known only at run time."""
     return [
         node("Greater", [name, low], [f"{name}_p"]),
         node("NonZero", [f"{name}_p"], [f"{name}_z"]),

@@ -225,5 +225,5 @@ def test_what_is_not_there_is_refused():
         attention_of(np.ones((2, 5, 5), "int32"))
     with pytest.raises(FormatError, match="do_rotary"):
         attention_of(None, do_rotary=1)
-    with pytest.raises(FormatError, match="channels are last"):
+    with pytest.raises(FormatError, match="channels_last is not supported"):
         both("QLinearAveragePool", {"x": numbers(2, 9, 5), **QUANTA}, PLACES, kernel_shape=[3], channels_last=1)

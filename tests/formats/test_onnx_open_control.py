@@ -1,4 +1,4 @@
-"""Branches and loops whose turns, and whose results' lengths, are known only when run, as onnxruntime has them."""
+"""Branches and loops whose turns, and whose results' lengths, are known only at run time, as onnxruntime has them."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_a_loop_ends_when_its_condition_fails(trips, maximum):
 
 def test_a_loop_that_has_no_end_is_refused_and_one_that_finds_none_is_said():
     raw = open_model([ROW, node("Loop", ["", "c", "sum"], ["y", "z"], body=WHILE)], {"x": X}, LOOP, "y z")
-    with pytest.raises(FormatError, match=r"nothing bounds the turns of a loop.*maximum={'y': n}"):
+    with pytest.raises(FormatError, match=r"nothing bounds the iterations of a loop.*maximum={'y': n}"):
         load(raw)
     with pytest.raises(InputError, match="has not ended after 4 turns"):
         load(raw, maximum={"y": 4}).compile()(x=x_of() * 0)
@@ -94,5 +94,5 @@ def test_what_a_branch_that_is_not_taken_would_refuse_does_not_matter():
     )
     function = load(raw).compile()
     assert function(x=x_of(), n=numbers(7), p=np.array(False))[0].shape == (5,)
-    with pytest.raises(InputError, match="lengths known only when run do not fit"):
+    with pytest.raises(InputError, match="lengths known only at run time do not fit"):
         function(x=x_of(), n=numbers(7), p=np.array(True))

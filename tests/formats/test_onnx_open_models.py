@@ -1,4 +1,4 @@
-"""Whole models whose lengths are known only when run: masks, detectors, branches and loops, as exporters write them."""
+"""Whole models of dynamic lengths: masks, detectors, branches and loops, as exporters write them."""
 
 from typing import Any
 

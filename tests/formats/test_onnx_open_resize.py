@@ -1,4 +1,4 @@
-"""Resize to sizes, and by factors, that are known only when run."""
+"""Resize to sizes, and by factors, that are known only at run time."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_what_is_not_supported_is_named(attributes, match):
         load(resized(["x", "", "", "n"], **attributes), maximum={"n": 9})
     if "nearest_mode" not in attributes:
         with pytest.raises(
-            FormatError, match="takes no sizes that are known only when run; give constants={'n': value}"
+            FormatError, match="takes no sizes that are known only at run time; give constants={'n': value}"
         ):
             load(resized(["x", "", "", "n"], **attributes), maximum={"n": 9})
 

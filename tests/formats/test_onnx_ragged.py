@@ -1,4 +1,4 @@
-"""Every operator on rows that a mask has chosen, so that their number is known only when run: as onnxruntime has it."""
+"""Every operator on rows that a mask selects, so that their number is known only at run time, beside onnxruntime."""
 
 from typing import Any
 
@@ -190,7 +190,7 @@ def test_nothing_behind_a_value_is_ever_seen():
 
 
 def test_an_operator_that_takes_no_open_length_says_so_and_what_to_do():
-    with pytest.raises(FormatError, match=r"Det.*float32\[≤4,3\], of a length known only when run.*constants=.'m'"):
+    with pytest.raises(FormatError, match=r"Det.*float32\[≤4,3\], of a length known only at run time.*constants=.'m'"):
         load(open_model([*ROWS, node("Det", ["r"], ["y"])], GIVEN, CONSTANTS))
-    with pytest.raises(FormatError, match=r"ReverseSequence.*known only when run"):
+    with pytest.raises(FormatError, match=r"ReverseSequence.*known only at run time"):
         load(open_model([*ROWS, node("ReverseSequence", ["r", "i"], ["y"])], GIVEN, CONSTANTS))

@@ -78,7 +78,7 @@ REFUSED = {
     ),
     "a grid of one axis": (
         one("AffineGrid", [("x", FLOAT, (1, 2, 3))], {"n": np.array([1, 1, 4])}),
-        "none of images with 2 or 3 axes",
+        "is not supported. Give",
     ),
     "a window over three axes": (
         one("DeformConv", [("x", FLOAT, (1, 1, 3, 3, 3))], {"f": np.ones((1, 1, 1, 1, 1), "f4"), "o": FIVE}),
@@ -90,7 +90,7 @@ REFUSED = {
     ),
     "lengths that do not add up": (one("Split", [X], {"n": np.array([1, 2])}, axis=1), "do not add up to axis 1"),
     "lengths below 0": (one("Split", [X], {"n": np.array([-1, 5])}, axis=1), "do not add up to axis 1"),
-    "too few pads": (one("Pad", [X], {"p": np.array([1, 1, 1])}), "are not two for each of 2 axes"),
+    "too few pads": (one("Pad", [X], {"p": np.array([1, 1, 1])}), "do not fit 2 axes: give two for each"),
     "no window": (one("STFT", [("x", FLOAT, (1, 8, 1))], {"n": np.int64(2)}), "neither a window nor a frame"),
     "a window that does not fit": (
         one("STFT", [("x", FLOAT, (1, 8, 1))], {"n": np.int64(2), "w": np.ones(9, "f4")}),
@@ -100,15 +100,15 @@ REFUSED = {
         one("STFT", [("x", FLOAT, (1, 8, 1))], {"n": np.int64(0), "w": np.ones(8, "f4")}),
         "frames of 8 every 0",
     ),
-    "runs of strings": (text(pool_int64s=None, pool_strings=["a", "b"]), "runs of strings"),
-    "runs at negative places": (text(ngram_indexes=[0, -1]), "do not fit the runs"),
-    "runs behind the last": (text(ngram_counts=[0, 3]), "do not fit the runs"),
-    "runs that go back": (text(ngram_counts=[2, 1], max_gram_length=2), "do not fit the runs"),
+    "n-grams of strings": (text(pool_int64s=None, pool_strings=["a", "b"]), "n-grams of strings"),
+    "runs at negative places": (text(ngram_indexes=[0, -1]), "do not fit the n-grams"),
+    "runs behind the last": (text(ngram_counts=[0, 3]), "do not fit the n-grams"),
+    "runs that go back": (text(ngram_counts=[2, 1], max_gram_length=2), "do not fit the n-grams"),
     "heads that nobody counts": (
         one("RotaryEmbedding", [("x", FLOAT, (1, 2, 8))], {name: np.ones((1, 2, 4), "f4") for name in "cs"}, 23),
         "num_heads is missing",
     ),
-    "no sequence": (one("SequenceLength", [X]), "operand 0 is no sequence"),
+    "no sequence": (one("SequenceLength", [X]), "operand 0 is not a sequence"),
     "an empty optional": (
         model_of([helper.make_node("OptionalGetElement", [""], ["y"])], [X], opset=18),
         "the optional is empty",

@@ -27,7 +27,7 @@ GRAPHS = {
     "rounding": (cg.floor(X) + cg.ceil(X) + cg.rint(X) + cg.trunc(X) + cg.sign(X), [X]),
     "choice": (cg.where(X > Y, X, cg.maximum(Y, 0.5)), [X, Y]),
     "logic": (cg.logical_or(B, cg.logical_not(cg.all(B, axis=0))), [B]),
-    "whole numbers": (cg.minimum(N * 3 - 1, cg.max(N, axis=0)), [N]),
+    "integers": (cg.minimum(N * 3 - 1, cg.max(N, axis=0)), [N]),
     "bits": (cg.bitwise_xor(cg.bitwise_and(N, 12), cg.invert(N)), [N]),
     "conversion": (cg.astype(X * 10, "int32"), [X]),
     "reductions": (cg.sum(X, axis=(0, 2)) + cg.mean(X, axis=(0, 2)) * cg.min(X), [X]),

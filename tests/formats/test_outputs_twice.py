@@ -136,5 +136,5 @@ def test_outputs_of_open_length_are_each_cut():
 def test_two_initialisers_of_one_name_are_refused():
     proto = onnx.load_from_string(listing("a"))
     proto.graph.initializer.append(proto.graph.initializer[0])
-    with pytest.raises(FormatError, match="two initialisers are called 'w'"):
+    with pytest.raises(FormatError, match="two initialisers have the name 'w'"):
         load(proto.SerializeToString())

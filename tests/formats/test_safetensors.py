@@ -75,7 +75,7 @@ def test_writing_what_the_format_does_not_have_leaves_the_old_file(tmp_path):
 
 
 ATTACKS = {
-    "no file at all": (b"", "no safetensors"),
+    "no file at all": (b"", "not a safetensors"),
     "a header longer than the file": (packed({}, length=1 << 40), "header"),
     "a header over 100 MB": (packed({}, length=100_000_001), "header"),
     "no JSON": (packed(b"{nonsense"), "JSON"),
@@ -136,7 +136,7 @@ def test_a_path_that_is_no_file_is_refused(path):
 
 def test_a_pipe_is_refused_without_waiting_for_it(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="no regular file"):
+    with pytest.raises(FormatError, match="not a regular file"):
         read_safetensors(tmp_path / "pipe")
 
 

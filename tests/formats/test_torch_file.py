@@ -310,17 +310,17 @@ def test_a_name_may_stand_on_the_stack_and_a_dictionary_may_have_attributes():
 
 
 REFUSED = {
-    "a dictionary of arguments": (NAMES["Dict"] + b"(K\x01tR.", "a dictionary of arguments"),
+    "a dictionary from arguments": (NAMES["Dict"] + b"(K\x01tR.", "a dictionary from arguments"),
     "a key that is a list": (b"}]K\x01s.", "neither text nor numbers"),
     "a key without a value": (b"}(K\x01u.", "neither text nor numbers"),
-    "an item of what is no dictionary": (b"]K\x01K\x01s.", "a list of 0 is no dict"),
-    "an element of what is no list": (b"}K\x01a.", "a dict of 0 is no list"),
-    "attributes of what is no dictionary": (b"]}b.", "a list of 0 is no dict"),
-    "a tuple without a mark": (b"K\x01t.", "no mark"),
+    "an item of what is no dictionary": (b"]K\x01K\x01s.", "a list of 0 is not a dict"),
+    "an element of what is not a list": (b"}K\x01a.", "a dict of 0 is not a list"),
+    "attributes of what is no dictionary": (b"]}b.", "a list of 0 is not a dict"),
+    "a tuple without a mark": (b"K\x01t.", "needs a mark"),
     "a call of what is no function": (b"K\x01)R.", "it calls 1"),
     "a call with what are no arguments": (NAMES["Dict"] + b"]R.", "it calls collections.OrderedDict"),
-    "a name that is no text": (b"K\x01K\x02\x93.", "it names 1.2"),
-    "a name of a mark": (b"(\x93.", "its stack is empty"),
+    "a name that is not text": (b"K\x01K\x02\x93.", "it names 1.2"),
+    "a name of a mark": (b"(\x93.", "its empty stack"),
     "what was never noted": (b"h\x07.", "its memo has 0 values, none of the number 7"),
     "a number that was left out": (b"Nq\x01h\x00.", "none of the number 0"),
     "a number ahead of the count": (b"Nq\x00q\x02.", "has 1 values, and the next one has the number 2"),
@@ -348,13 +348,13 @@ def test_parameters_are_their_tensors_and_tensors_may_be_empty(tmp_path, layout)
 SHORT = NAMES["tensor"] + b"(" + tensor()[len(NAMES["tensor"]) + 1 :].partition(number(0))[0] + b"tR"
 NOT_TENSORS = {
     "no size": (SHORT, "lacks its size"),
-    "no storage": (NAMES["tensor"] + b")R", "None is no storage"),
-    "a number for a storage": (NAMES["tensor"] + b"(K\x01tR", "1 is no storage"),
+    "not a storage": (NAMES["tensor"] + b")R", "None is not a storage"),
+    "a number for a storage": (NAMES["tensor"] + b"(K\x01tR", "1 is not a storage"),
     "a storage of two words": (
         NAMES["tensor"] + b"((" + text("storage") + text("0") + b"tQtR",
-        "a PersistentId is no storage",
+        "a PersistentId is not a storage",
     ),
-    "another word": (tensor().replace(text("storage"), text("stowage")), "a PersistentId is no storage"),
+    "another word": (tensor().replace(text("storage"), text("stowage")), "a PersistentId is not a storage"),
     "a size that overflows": (tensor(shape=(0, 2**40, 2**40), strides=(0, 0, 0)), "impossible size"),
 }
 

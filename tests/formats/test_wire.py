@@ -19,14 +19,14 @@ def test_fields_of_every_kind_follow_one_another():
 @pytest.mark.parametrize(
     ("raw", "match"),
     [
-        (b"\x11" + b"8" * 7, "byte 0 reaches to 9, its message ends at 8"),
-        (b"\x25" + b"4" * 3, "byte 0 reaches to 5, its message ends at 4"),
-        (b"\x08\x01\x1a\x02a", "byte 2 reaches to 6, its message ends at 5"),
-        (b"\x08", "a number is cut off at byte 1"),
-        (b"\x08\x80", "a number is cut off at byte 2"),
-        (b"\x1a", "a number is cut off at byte 1"),
-        (b"\x0b", "byte 0 begins a field of the unknown kind 3"),
-        (b"\x0e", "byte 0 begins a field of the unknown kind 6"),
+        (b"\x11" + b"8" * 7, "byte 0 ends at 9, but its message ends at 8"),
+        (b"\x25" + b"4" * 3, "byte 0 ends at 5, but its message ends at 4"),
+        (b"\x08\x01\x1a\x02a", "byte 2 ends at 6, but its message ends at 5"),
+        (b"\x08", "a number is truncated at byte 1"),
+        (b"\x08\x80", "a number is truncated at byte 2"),
+        (b"\x1a", "a number is truncated at byte 1"),
+        (b"\x0b", "byte 0 begins a field of the unknown wire type 3"),
+        (b"\x0e", "byte 0 begins a field of the unknown wire type 6"),
     ],
 )
 def test_a_field_that_is_not_all_there_is_refused(raw, match):

@@ -68,7 +68,7 @@ def table_of(raw):
 
 
 OVERLAPS = {  # of the second member: bytes from where to where in its entry, and their value
-    "its header is the first one's": (42, 46, 0, "under another name"),
+    "its header is the first one's": (42, 46, 0, "has another name in its header"),
     "its header is behind the table": (42, 46, 10**6, "has no header"),
     "its size reaches into the table": (20, 28, None, "outside"),
 }
@@ -183,5 +183,5 @@ def test_sizes_of_64_bits_behind_too_many_fields_are_refused(monkeypatch):
         if is_read:
             assert bytes(zip_archive.field_of_64_bits(fields, "a")) == bytes(8)
             continue
-        with pytest.raises(FormatError, match="behind 64 extra fields"):
+        with pytest.raises(FormatError, match="after 64 extra fields"):
             zip_archive.field_of_64_bits(fields, "a")

@@ -1,4 +1,4 @@
-"""Darknet: networks from ``.cfg`` files, with weights from ``.weights`` files."""
+"""Reader of Darknet networks: ``.cfg`` files, with weights from ``.weights`` files."""
 
 from cgraph.formats.darknet.detector import load_detector
 from cgraph.formats.darknet.reader import load

@@ -1,4 +1,4 @@
-"""A ``.cfg`` file as sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
+"""Parser of ``.cfg`` files: sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
 
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO, TextIOWrapper
@@ -15,7 +15,7 @@ LARGEST_FILE = 16 << 20
 SECTION, OPTION = 600, 240  # bytes in memory of a section and of an option
 MOST_SECTIONS = 10_000
 MOST_NUMBERS = 10_000  # in one list
-LONGEST_LINE = 1 << 20  # letters
+LONGEST_LINE = 1 << 20  # characters
 
 
 class Section(Record):
@@ -23,7 +23,7 @@ class Section(Record):
 
     Fields
         index: the layer's number, from 0; -1 for ``[net]``
-        line: where it begins
+        line: number of its first line
     """
 
     kind: str
@@ -35,38 +35,38 @@ class Section(Record):
         return self.options.get(name, default)
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A whole number, or FormatError."""
+        """Return an integer option. FormatError if it is not an integer."""
         text = self.options.get(name)
         if text is None and default is not None:
             return default
         try:
             value = int(float(text or ""))
         except (ValueError, OverflowError):
-            raise self.error(f"{name}={str(text):.40} is no whole number") from None
+            raise self.error(f"{name}={str(text):.40} is not an integer") from None
         if not -(2**31) <= value < 2**31:
             raise self.error(f"{name}={str(text):.40} is out of range")
         return value
 
     def size(self, name: str, default: int | None = None) -> int:
-        """A whole number >= 1, or FormatError."""
+        """Return an integer option >= 1. FormatError if it is not."""
         value = self.integer(name, default)
         if value < 1:
             raise self.error(f"{name}={value} must be at least 1")
         return value
 
     def number(self, name: str, default: float) -> float:
-        """A number, or FormatError."""
+        """Return a number. FormatError if it is not a number."""
         try:
             return float(self.options.get(name, default))
         except ValueError:
-            raise self.error(f"{name}={self.options[name]:.40} is no number") from None
+            raise self.error(f"{name}={self.options[name]:.40} is not a number") from None
 
     def ints(self, name: str) -> list[int]:
-        """Whole numbers between commas, or FormatError."""
-        return self.parse_list(name, int, "whole numbers")
+        """Return a comma-separated list of integers. FormatError if it is malformed."""
+        return self.parse_list(name, int, "integers")
 
     def numbers(self, name: str) -> list[float]:
-        """Numbers between commas, or FormatError."""
+        """Return a comma-separated list of numbers. FormatError if it is malformed."""
         return self.parse_list(name, float, "numbers")
 
     def parse_list(self, name: str, kind: Callable[[str], Any], what: str) -> list[Any]:
@@ -82,7 +82,7 @@ class Section(Record):
 
 
 def read_config(path: str | Path, allowance: Allowance) -> list[Section]:
-    """The sections of a file, ``[net]`` first. FormatError when it is no such file."""
+    """Read the sections of a file, ``[net]`` first. FormatError if it is malformed."""
     raw = map_file(path)
     try:
         if len(raw) > LARGEST_FILE:
@@ -92,13 +92,13 @@ def read_config(path: str | Path, allowance: Allowance) -> list[Section]:
         allowance.grow(len(raw))
         return parse(TextIOWrapper(BytesIO(raw), "utf-8"), allowance)
     except UnicodeDecodeError:
-        raise FormatError(f"{path}: it is no text") from None
+        raise FormatError(f"{path}: it is not text") from None
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
 def parse(text: TextIO, allowance: Allowance) -> list[Section]:
-    """Sections from text: ``[kind]`` lines, ``name=value`` lines, comments after # or ;."""
+    """Parse sections: ``[kind]`` lines, ``name=value`` lines, comments after # or ;."""
     sections: list[tuple[str, int, dict[str, str]]] = []
     for number, line in enumerate(lines_of(text), start=1):
         line = line.strip()
@@ -106,25 +106,25 @@ def parse(text: TextIO, allowance: Allowance) -> list[Section]:
             continue
         if line.startswith("["):
             if not line.endswith("]") or len(sections) >= MOST_SECTIONS:
-                raise FormatError(f"line {number}: {line!r:.60} begins no section")
+                raise FormatError(f"line {number}: {line!r:.60} is not a [section] header")
             allowance.spend("its sections", nbytes=SECTION + getsizeof(line))
             sections.append((line[1:-1].strip(), number, {}))
             continue
         name, equals, value = line.partition("=")
         if not equals or not sections:
-            raise FormatError(f"line {number}: {line!r:.60} is no option of a section")
+            raise FormatError(f"line {number}: {line!r:.60} is not an option of a section")
         allowance.spend("its options", nbytes=OPTION + getsizeof(line))
         sections[-1][2][name.strip()] = value.split("#")[0].strip()
     if not sections or sections[0][0] not in ("net", "network"):
-        raise FormatError("the first section must be [net]")
+        raise FormatError("the first section must be [net]: add one with width, height and channels")
     return [Section(kind, i - 1, line, options) for i, (kind, line, options) in enumerate(sections)]
 
 
 def lines_of(text: TextIO) -> Iterator[str]:
-    """The lines of a text. FormatError at one that is too long."""
+    """Yield the lines of a text. FormatError if one is too long."""
     number = 1
     while line := text.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
-            raise FormatError(f"line {number} has over {LONGEST_LINE:,} letters")
+            raise FormatError(f"line {number} has over {LONGEST_LINE:,} characters: split it")
         yield line
         number += 1

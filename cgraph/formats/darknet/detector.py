@@ -1,4 +1,4 @@
-"""load_detector: a Darknet network from picture to boxes, scores and classes."""
+"""load_detector: a Darknet network whose outputs are boxes, scores and classes."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from cgraph.formats.darknet.reader import DRAWN, read, source
 from cgraph.formats.model import Model
 from cgraph.ir.graph import Node
 
-NODES = 40  # that make boxes and scores of one layer
+NODES = 40  # nodes that compute boxes and scores of one layer
 NAMES = ("boxes", "scores", "classes", "counts")
 
 
@@ -23,27 +23,27 @@ def load_detector(
     seed: int | None = None,
     drawn: int = DRAWN,
 ) -> Model:
-    """Read a network whose last layers find things, with what makes boxes of their numbers.
+    """Read a detection network, with the decoding of boxes and non-maximum suppression.
 
-    Every place has one box of its best class; of boxes of one class that overlap, the one of the highest score stays.
-    Thresholds are those of Darknet's own ``detector test``. Networks trained for another measure of overlap
-    (``nms_kind=diounms``) are given the plain one as well.
+    Each anchor gives one box of its best class. Of overlapping boxes of one class, the one with the highest score
+    remains. Thresholds are those of Darknet's ``detector test``. Networks trained for another measure of overlap
+    (``nms_kind=diounms``) use the plain one as well.
 
     Parameters
         config, weights, batch, seed, drawn: as for `load`
-        size: boxes for one picture at most
-        score_threshold: a box has a higher score
-        iou_threshold: two boxes of one class do not overlap more
+        size: maximum number of boxes per image
+        score_threshold: boxes with a lower score are dropped
+        iou_threshold: the largest overlap of two boxes of one class
     Returns
         a model of one input ``[batch, c, h, w]``. Its outputs are ``boxes [batch, size, 4]``, corners ``(x0, y0, x1,
-        y1)`` as shares of the picture's sides; ``scores [batch, size]``, falling; ``classes [batch, size]``; and
-        ``counts [batch]``. Rows behind the count are 0
+        y1)`` relative to the image size; ``scores [batch, size]``, descending; ``classes [batch, size]``; and
+        ``counts [batch]``. Rows after the count are 0
     Raises
-        FormatError: as for `load`, and when no layer finds boxes
+        FormatError: as for `load`, and if no layer detects boxes
     """
     model, net = read(config, source(weights, seed, drawn), batch)
     if not net.boxes:
-        raise FormatError(f"{config}: no layer finds boxes; there must be [yolo], [region] or [detection]")
+        raise FormatError(f"{config}: no layer detects boxes. Use load, or add [yolo], [region] or [detection]")
     try:
         net.allowance.spend(f"boxes of {len(net.boxes)} layers", nodes=NODES * len(net.boxes))
         parts = [decode() for decode in net.boxes]
@@ -57,7 +57,7 @@ def load_detector(
 def select_boxes(
     boxes: Node, scores: Node, size: int, iou_threshold: float, score_threshold: float
 ) -> tuple[Node, ...]:
-    """What stays of ``boxes [n, k, 4]`` and the scores of their classes ``[n, k, c]``."""
+    """Apply non-maximum suppression to ``boxes [n, k, 4]`` with class scores ``[n, k, c]``."""
     best, kinds = op("max", scores, 2), op("argmax", scores, 2)
     places, counts = op("non_maximum_suppression", boxes, best, size, iou_threshold, score_threshold, kinds)
     there, indices = places >= 0, op("maximum", places, 0)

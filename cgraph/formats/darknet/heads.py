@@ -1,6 +1,6 @@
-"""Layers at a network's end, whose results are outputs: yolo, region, detection; and the boxes that they mean.
+"""Output layers of Darknet networks (yolo, region, detection) and the decoding of their boxes.
 
-Boxes are ``[n, k, 4]``, corners ``(x0, y0, x1, y1)`` as shares of the picture's sides; scores ``[n, k, classes]``.
+Boxes are ``[n, k, 4]``, corners ``(x0, y0, x1, y1)`` relative to the image size; scores are ``[n, k, classes]``.
 Source: get_yolo_box, get_region_box and get_detection_detections of github.com/AlexeyAB/darknet.
 """
 
@@ -12,20 +12,23 @@ from cgraph.formats.darknet.config import Section
 from cgraph.formats.darknet.layers import Net, image, layer, op, rows_of
 from cgraph.ir.graph import Node
 
-CELL = 64  # bytes in memory for one cell, while its column and row are written down
+CELL = 64  # bytes of memory of one cell while its column and row are computed
 
 
 def parts_of(s: Section, x: Node, count: int, numbers: int) -> Node:
-    """An image of `count` boxes at each place as ``[n, count, numbers, h, w]``."""
+    """Return an image of `count` boxes per cell as ``[n, count, numbers, h, w]``."""
     n, c, h, w = image(s, x).shape
     if c != count * numbers:
-        raise s.error(f"{c} channels are not {count} boxes of {numbers} numbers")
+        raise s.error(
+            f"{c} channels are not {count} boxes of {numbers} numbers: set filters={count * numbers} in the layer "
+            "before"
+        )
     return op("reshape", x, (n, count, numbers, h, w))
 
 
 @layer("yolo")
 def yolo(net: Net, s: Section, x: Node) -> Node:
-    """Place, objectness and classes between 0 and 1, sizes as they are; with `new_coords` all is so already.
+    """Apply the logistic function to position, objectness and classes, not to sizes; with `new_coords` to none.
 
     Source: Redmon 2018, arXiv:1804.02767; Wang, Bochkovskiy and Liao 2020, arXiv:2011.08036.
     """
@@ -42,7 +45,7 @@ def yolo(net: Net, s: Section, x: Node) -> Node:
 
 @layer("region")
 def region(net: Net, s: Section, x: Node) -> Node:
-    """Place and objectness between 0 and 1; classes by softmax, or between 0 and 1. A tree's scores stay as they are.
+    """Apply the logistic function to position and objectness, softmax or it to classes; tree scores stay unchanged.
 
     Source: Redmon and Farhadi 2017, arXiv:1612.08242.
     """
@@ -62,7 +65,7 @@ def region(net: Net, s: Section, x: Node) -> Node:
 
 @layer("detection")
 def detection(net: Net, s: Section, x: Node) -> Node:
-    """``[n, side * side * ((1 + coords) * num + classes)]`` as it is; softmax of the classes on demand."""
+    """Return ``[n, side * side * ((1 + coords) * num + classes)]`` unchanged, or with softmax of the classes."""
     net.outputs.append(s.index)
     places, classes = s.size("side", 7) ** 2, s.size("classes", 1)
     x = rows_of(x)
@@ -81,17 +84,17 @@ def detection(net: Net, s: Section, x: Node) -> Node:
 
 
 def yolo_boxes(net: Net, s: Section, place: Node, size: Node, rest: Node, count: int, new: bool) -> tuple[Node, Node]:
-    """Sizes are shares of anchors, which count pixels of the network's image."""
+    """Decode boxes; sizes are relative to anchors in pixels of the network's image."""
     anchors = anchors_of(s)
     mask = s.ints("mask") if s.text("mask") else range(count)
     if not all(0 <= i < len(anchors) for i in mask):
-        raise s.error(f"mask={s.text('mask'):.40} names anchors that are not among the {len(anchors)}")
+        raise s.error(f"mask={s.text('mask'):.40} names anchors outside 0 to {len(anchors) - 1}")
     base = anchors[list(mask)] / np.array(net.size[::-1], "f4")
     return boxes_of(net, place, 4.0 * op("square", size) if new else op("exp", size), base, rest)
 
 
 def region_boxes(net: Net, s: Section, place: Node, size: Node, rest: Node, count: int) -> tuple[Node, Node]:
-    """Sizes are shares of anchors, which count places of the layer's own image."""
+    """Decode boxes; sizes are relative to anchors in cells of the layer."""
     anchors = anchors_of(s)
     if s.text("tree") or size.shape[2] != 2 or len(anchors) < count:
         raise s.error(f"boxes need no tree, 4 coords and {count} anchors")
@@ -100,7 +103,7 @@ def region_boxes(net: Net, s: Section, place: Node, size: Node, rest: Node, coun
 
 
 def detection_boxes(net: Net, s: Section, x: Node) -> tuple[Node, Node]:
-    """Classes for each place, then a score and then four numbers for each box of each place."""
+    """Decode boxes from classes per cell, then a score per box, then four numbers per box."""
     n, side, count, classes = x.shape[0], s.size("side", 7), s.size("num", 1), s.size("classes", 1)
     if s.size("coords", 1) != 4:
         raise s.error("boxes need 4 coords")
@@ -116,7 +119,7 @@ def detection_boxes(net: Net, s: Section, x: Node) -> tuple[Node, Node]:
 
 
 def anchors_of(s: Section) -> np.ndarray:
-    """Widths and heights ``[count, 2]``."""
+    """Return the widths and heights ``[count, 2]``."""
     sizes = s.numbers("anchors")
     if len(sizes) % 2 or not np.isfinite(sizes).all():
         raise s.error(f"anchors={s.text('anchors'):.40} must be pairs of numbers")
@@ -124,7 +127,7 @@ def anchors_of(s: Section) -> np.ndarray:
 
 
 def boxes_of(net: Net, place: Node, size: Node, base: np.ndarray, rest: Node) -> tuple[Node, Node]:
-    """From ``[n, count, ..., h, w]``: places in a cell, sizes in units of `base` ``[count, 2]``, scores."""
+    """Return boxes and scores from ``[n, count, ..., h, w]``: positions in a cell, sizes in units of `base`, scores."""
     n, count, _, h, w = place.shape
     place, size, rest = (op("transpose", v, (0, 3, 4, 1, 2)) for v in (place, size, rest))  # [n, h, w, count, ...]
     centre = (place + np.expand_dims(grid(net, h, w), 2)) / np.array([w, h], "f4")
@@ -134,7 +137,7 @@ def boxes_of(net: Net, place: Node, size: Node, base: np.ndarray, rest: Node) ->
 
 
 def grid(net: Net, h: int, w: int) -> np.ndarray:
-    """Column and row of each place ``[h, w, 2]``."""
+    """Return the column and row of each cell ``[h, w, 2]``."""
     net.allowance.spend(f"the places of {h} x {w} cells", nbytes=CELL * h * w)
     return np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1).astype("f4")
 

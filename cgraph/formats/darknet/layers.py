@@ -1,6 +1,6 @@
-"""One function for each kind of layer. Source: the layers' forward functions in github.com/pjreddie/darknet.
+"""Builders of Darknet layers. Source: the forward functions of layers in github.com/pjreddie/darknet.
 
-A value between layers is ``[n, c, h, w]``, or ``[n, outputs]`` after a layer that has no image any more.
+A value between layers is ``[n, c, h, w]``, or ``[n, outputs]`` after a layer that outputs no image.
 """
 
 from collections.abc import Callable
@@ -14,24 +14,24 @@ from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
-PARTS = 8  # nodes for one layer that a route or a shortcut reads: those that make its size fit
-WINDOW = 2  # nodes of a window: its part of the image, and that with another axis
+PARTS = 8  # nodes for each operand of a route or a shortcut, which adapt its size
+WINDOW = 2  # nodes of a window: its part of the image, and an added axis
 NORM_EPS = 1e-6  # added to the standard deviation, not to the variance
 
 
 @dataclass(eq=False)
 class Net:
-    """A network while it is built. Changes: every layer adds its result.
+    """A network under construction. Changes: each layer adds its result.
 
     Fields
-        parameters: where layers take theirs from
-        allowance: what reading the files may still cost
-        steps: steps of time in one run, for recurrent layers
+        parameters: source of the parameters of layers
+        allowance: the remaining cost of reading the files
+        steps: time steps in one run, for recurrent layers
         results: each layer's result
         outputs: layers whose result is an output
-        updates: what recurrent layers keep from run to run
+        updates: state of recurrent layers between runs
         size: rows and columns of the network's image; (1, 1) without one
-        boxes: for each layer that finds things, what makes boxes and scores of its result
+        boxes: for each detection layer, the decoder of boxes and scores
     """
 
     parameters: Parameters
@@ -49,7 +49,7 @@ LAYERS: dict[str, Layer] = {}
 
 
 def layer(*kinds: str) -> Callable[[Layer], Layer]:
-    """List a function under the kinds of section that it builds."""
+    """Register a function for the kinds of section that it builds."""
 
     def register(function: Layer) -> Layer:
         LAYERS.update(dict.fromkeys(kinds, function))
@@ -83,14 +83,14 @@ ACTIVATIONS: dict[str, Callable[[Node], Node]] = {
 def activate(s: Section, x: Node, default: str = "logistic") -> Node:
     name = s.text("activation", default)
     if name not in ACTIVATIONS:
-        raise s.error(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
+        raise s.error(f"activation {name!r} is not supported. Use one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name](x)
 
 
 def image(s: Section, x: Node) -> Node:
-    """`x`, which must be an image."""
+    """Return `x`, which must be an image."""
     if x.ndim != 4:
-        raise s.error(f"the layer before gives {x.shape[1]} numbers, an image is needed")
+        raise s.error(f"the layer before outputs {x.shape[1]} numbers, but this one needs an image")
     return x
 
 
@@ -98,7 +98,7 @@ Statistics = tuple[Node, Node, Node]
 
 
 def take_statistics(net: Net, name: str, shape: tuple[int, ...]) -> Statistics:
-    """Scale, mean and variance of each channel, in the file's order."""
+    """Return the scale, mean and variance of each channel, in the order of the file."""
     scale, mean, variance = (
         net.parameters.take(shape, f"{name}.{part}", start)
         for part, start in (("scale", 1.0), ("mean", 0.0), ("variance", 1.0))
@@ -107,7 +107,7 @@ def take_statistics(net: Net, name: str, shape: tuple[int, ...]) -> Statistics:
 
 
 def normalise(x: Node, shift: Node, statistics: Statistics) -> Node:
-    """``(x - mean) / (sqrt(variance) + NORM_EPS) * scale + shift`` for each channel."""
+    """Return ``(x - mean) / (sqrt(variance) + NORM_EPS) * scale + shift`` for each channel."""
     scale, mean, variance = statistics
     return op("batch_norm", x, scale, shift, mean, op("square", op("sqrt", variance) + NORM_EPS), 0.0)
 
@@ -116,7 +116,7 @@ def normalise(x: Node, shift: Node, statistics: Statistics) -> Node:
 def convolutional(net: Net, s: Section, x: Node) -> Node:
     x, count, size, groups = image(s, x), s.size("filters", 1), s.size("size", 1), s.size("groups", 1)
     if s.integer("binary", 0) or s.integer("xnor", 0):
-        raise s.error("binary filters are not supported")
+        raise s.error("binary filters are not supported. Set binary=0 and xnor=0")
     if x.shape[1] % groups:
         raise s.error(f"{groups} groups do not divide {x.shape[1]} channels")
     pad = size // 2 if s.integer("pad", 0) else s.integer("padding", 0)
@@ -143,7 +143,7 @@ class Connected(Record):
 
 
 def take_connected(net: Net, s: Section, inputs: int, outputs: int, name: str) -> Connected:
-    """The parameters of a product, in the file's order; very old files have the matrix transposed."""
+    """Return the parameters of a product, in the order of the file; very old files store the matrix transposed."""
     shift = net.parameters.take((outputs,), f"{name}.bias", 0.0)
     if net.parameters.transposed:
         matrix = op("transpose", net.parameters.take((inputs, outputs), f"{name}.weights", None))
@@ -154,7 +154,7 @@ def take_connected(net: Net, s: Section, inputs: int, outputs: int, name: str) -
 
 
 def rows_of(x: Node) -> Node:
-    """Every sample's numbers along one axis."""
+    """Flatten each sample to one axis."""
     return op("reshape", x, (x.shape[0], x.size // max(x.shape[0], 1)))
 
 
@@ -167,7 +167,7 @@ def connected(net: Net, s: Section, x: Node) -> Node:
 
 @layer("local")
 def local(net: Net, s: Section, x: Node) -> Node:
-    """A convolution with filters of its own at every place: weights ``[places, filters, c * size * size]``."""
+    """Build a locally connected layer: a convolution with weights ``[pixels, filters, c * size * size]`` per pixel."""
     x, count, size, stride = image(s, x), s.size("filters", 1), s.size("size", 1), s.size("stride", 1)
     pad = size // 2 if s.integer("pad", 0) else 0
     n, c = x.shape[:2]
@@ -191,7 +191,7 @@ def local(net: Net, s: Section, x: Node) -> Node:
 
 @layer("maxpool", "max")
 def maxpool(net: Net, s: Section, x: Node) -> Node:
-    """`padding` rows and columns in all; half of them, rounded down, lie before the image."""
+    """Build a max pool with `padding` rows and columns in all; half of them, rounded down, precede the image."""
     x, stride = image(s, x), s.size("stride", 1)
     size = s.size("size", stride)
     padding = s.integer("padding", size - 1)
@@ -208,7 +208,7 @@ def avgpool(net: Net, s: Section, x: Node) -> Node:
 
 
 def earlier(net: Net, s: Section, place: int) -> Node:
-    """The result of another layer: by number, or counted back from this one."""
+    """Return the result of another layer: by number, or relative to this one."""
     at = s.index + place if place < 0 else place
     if not 0 <= at < s.index:
         raise s.error(f"layer {place} does not come before this one")
@@ -229,7 +229,7 @@ def route(net: Net, s: Section, x: Node) -> Node:
 
 
 def group_of(s: Section, x: Node, groups: int, number: int) -> Node:
-    """One of equal parts of the channels."""
+    """Return one of equal parts of the channels."""
     each, rest = divmod(x.shape[1], groups)
     if rest:
         raise s.error(f"{groups} groups do not divide {x.shape[1]} channels")
@@ -238,7 +238,7 @@ def group_of(s: Section, x: Node, groups: int, number: int) -> Node:
 
 @layer("shortcut")
 def shortcut(net: Net, s: Section, x: Node) -> Node:
-    """The result of an earlier layer added; where sizes differ, every so-many-th pixel of the channels both have."""
+    """Add the result of an earlier layer; if sizes differ, use strided pixels of the common channels."""
     x, places = image(s, x), s.ints("from")
     net.allowance.spend(f"a shortcut of {len(places)} layers", nodes=PARTS * len(places))
     for place in places:
@@ -271,7 +271,7 @@ def upsample(net: Net, s: Section, x: Node) -> Node:
 
 @layer("reorg")
 def reorg(net: Net, s: Section, x: Node) -> Node:
-    """Blocks of stride x stride pixels become channels, in the order that darknet's own loop gives them."""
+    """Turn blocks of stride x stride pixels into channels, in the order of Darknet's loop."""
     x, k, extra = image(s, x), s.size("stride", 1), s.integer("extra", 0)
     n, c, h, w = x.shape
     if extra:
@@ -284,7 +284,7 @@ def reorg(net: Net, s: Section, x: Node) -> Node:
 
 @layer("softmax", "soft")
 def softmax(net: Net, s: Section, x: Node) -> Node:
-    """In `groups` equal parts. A tree of classes needs its own file; without it the scores stay as they are."""
+    """Apply softmax in `groups` equal parts. Scores of a class tree stay unchanged: the tree is in another file."""
     x = rows_of(x)
     if s.text("tree"):
         return x
@@ -297,7 +297,7 @@ def softmax(net: Net, s: Section, x: Node) -> Node:
 
 @layer("crop")
 def crop(net: Net, s: Section, x: Node) -> Node:
-    """The middle of the image, and 0..1 becomes -1..1 unless `noadjust`."""
+    """Crop the centre of the image, and scale 0..1 to -1..1 unless `noadjust`."""
     x, h, w = image(s, x), s.size("crop_height", 1), s.size("crop_width", 1)
     top, left = (x.shape[2] - h) // 2, (x.shape[3] - w) // 2
     if top < 0 or left < 0:

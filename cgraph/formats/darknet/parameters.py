@@ -1,4 +1,4 @@
-"""Where layers take their parameters from: a ``.weights`` file, a seed, or Vars to be assigned."""
+"""Sources of layer parameters: a ``.weights`` file, a seed, or Vars to be assigned."""
 
 from math import prod, sqrt
 from pathlib import Path
@@ -15,10 +15,10 @@ LARGEST = 1 << 40  # bytes of one parameter
 
 
 class StoredParameters:
-    """A ``.weights`` file, read from front to back. Changes: its position.
+    """Parameters from a ``.weights`` file, read in sequence. Changes: its position.
 
-    The header is three int32 (major, minor, revision) and how many pictures the network has seen: int64 from version
-    0.2 on, int32 before. Then float32, layer after layer, little-endian. The arrays are views of the mapped file.
+    The header is three int32 (major, minor, revision) and the number of images in training: int64 from version 0.2 on,
+    int32 before. Little-endian float32 values follow, layer after layer. Arrays are views of the mapped file.
     """
 
     def __init__(self, path: str | Path, allowance: Allowance) -> None:
@@ -26,15 +26,17 @@ class StoredParameters:
         self.data = data = map_file(path)
         allowance.grow(len(data))
         if len(data) < 16:
-            raise FormatError(f"{path}: {len(data)} bytes are no weights")
+            raise FormatError(f"{path}: {len(data)} bytes are not a .weights file: its header has 16 or 20")
         major, minor = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (0, 4))
         self.transposed = major > 1000 or minor > 1000
         self.at = 20 if major * 10 + minor >= 2 and not self.transposed else 16
         if (len(data) - self.at) % 4:
-            raise FormatError(f"{path}: {len(data) - self.at} bytes after the header are no float32 values")
+            raise FormatError(
+                f"{path}: {len(data) - self.at} bytes after the header are not float32 values: the file is truncated"
+            )
 
     def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
-        """The next array. FormatError when the file ends before it does."""
+        """Return the next array. FormatError if the file ends before it."""
         nbytes = prod(shape) * 4
         left = len(self.data) - self.at
         if nbytes > left:
@@ -44,19 +46,19 @@ class StoredParameters:
         return Const(values, name=name, copy=False)
 
     def finish(self) -> None:
-        """FormatError when something is left."""
+        """Raise FormatError if bytes are left."""
         left = len(self.data) - self.at
         if left:
             raise FormatError(
-                f"{self.path}: {left} bytes are left after the last layer; this is another network's file"
+                f"{self.path}: {left} bytes are left after the last layer. Give the weights of this network"
             )
 
 
 class RandomParameters:
-    """Filters of a normal distribution, the rest as training begins; for plans and timings. Changes: its state.
+    """Random filters and the initial values of training, for plans and timings. Changes: the state of its generator.
 
     Parameters
-        drawn: bytes that all parameters may need together; the file does not tell how many are right
+        drawn: the largest number of bytes of all parameters together
     """
 
     transposed = False
@@ -69,17 +71,17 @@ class RandomParameters:
         if nbytes > self.left:
             raise FormatError(
                 f"{name} {list(shape)} would draw {bytes_text(nbytes)}, {bytes_text(self.left)} are left; "
-                f"more with drawn=, and without seed= parameters take no bytes"
+                f"raise drawn=, or omit seed= for parameters without values"
             )
         self.left -= nbytes
         return Const(random_array(self.generator, shape, start), name=name, copy=False)
 
     def finish(self) -> None:
-        """Nothing is ever left."""
+        """Do nothing: no bytes can be left."""
 
 
 def random_array(generator: np.random.Generator, shape: tuple[int, ...], start: float | None) -> np.ndarray:
-    """A parameter as training would begin with it: full of `start`, or of a normal distribution (He et al. 2015)."""
+    """Return the initial value of a parameter: full of `start`, or normally distributed (He et al. 2015)."""
     if start is not None:
         return np.full(shape, start, np.float32)
     values = generator.standard_normal(shape, np.float32)
@@ -88,7 +90,7 @@ def random_array(generator: np.random.Generator, shape: tuple[int, ...], start: 
 
 
 class FreeParameters:
-    """Vars without a value, which need no bytes yet. Changes: it lists what was taken, with its start."""
+    """Parameters as Vars without a value, which need no memory. Changes: `requests` lists them with start values."""
 
     transposed = False
 
@@ -102,7 +104,7 @@ class FreeParameters:
         return self.requests[-1][0]
 
     def finish(self) -> None:
-        """Nothing is ever left."""
+        """Do nothing: no bytes can be left."""
 
 
 Parameters = StoredParameters | RandomParameters | FreeParameters

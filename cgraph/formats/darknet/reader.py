@@ -1,4 +1,4 @@
-"""load: a Darknet network as a graph of this library."""
+"""load: read a Darknet network as a graph."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Var
 
 DRAWN = 1 << 30  # bytes
-NODES = 20  # of a layer, besides those of windows, steps and routes, which charge their own
+NODES = 20  # per layer, besides windows, steps and routes, which charge their own
 
 
 def load(
@@ -33,13 +33,13 @@ def load(
         config: the ``.cfg`` file
         weights: the ``.weights`` file, whose arrays stay memory-mapped
         batch: images in one run
-        seed: without weights, draw parameters from this seed, for plans and timings; without both they are Vars
+        seed: without weights, draw parameters from this seed, for plans and timings; without either they are Vars
         drawn: bytes of parameters that may be drawn
     Returns
         a model of one input, ``[batch, c, h, w]`` or ``[steps * batch, inputs]``; its outputs are the results of the
-        yolo, region and detection layers, or of the last layer where there are none
+        yolo, region and detection layers, or of the last layer if there are none
     Raises
-        FormatError: a file is malformed, has layers that are not supported, or the weights are not this network's
+        FormatError: a file is malformed, has unsupported layers, or the weights belong to another network
     """
     return read(config, source(weights, seed, drawn), batch)[0]
 
@@ -48,14 +48,14 @@ Source = Callable[[Allowance], Parameters]
 
 
 def source(weights: str | Path | None, seed: int | None, drawn: int) -> Source:
-    """Where parameters come from, given what reading may cost."""
+    """Return the source of the parameters."""
     if weights is not None:
         return lambda allowance: StoredParameters(weights, allowance)
     return lambda _: FreeParameters() if seed is None else RandomParameters(seed, drawn)
 
 
 def read(config: str | Path, parameters: Source, batch: int) -> tuple[Model, Net]:
-    """The model, and what its layers left while it was built. FormatError."""
+    """Return the model and its state under construction. FormatError as in `load`."""
     allowance = Allowance(0)
     options, *sections = read_config(config, allowance)
     check_supported(sections, config)
@@ -67,7 +67,7 @@ def read(config: str | Path, parameters: Source, batch: int) -> tuple[Model, Net
 
 
 def check_supported(sections: list[Section], config: str | Path) -> None:
-    """FormatError that names every kind of layer that is not supported."""
+    """Raise FormatError that names all unsupported kinds of layers."""
     missing = Counter(s.kind for s in sections if s.kind not in LAYERS)
     if missing:
         named = ", ".join(
@@ -75,12 +75,12 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
         )
         raise FormatError(f"{config}: {len(missing)} kinds of layers are not supported: {named}")
     if not sections:
-        raise FormatError(f"{config}: there are no layers")
+        raise FormatError(f"{config}: there are no layers. Add one after [net]")
 
 
 @keeps_origin
 def build(options: Section, sections: list[Section], net: Net, batch: int, file: str) -> Model:
-    """The graph of all layers; `file` is the description's name, for messages."""
+    """Build the graph of all layers; `file` is the name of the description, for messages."""
     start = input_of(options, net.steps * batch)
     if start.ndim == 4:
         net.size = start.shape[2], start.shape[3]
@@ -103,7 +103,7 @@ def build(options: Section, sections: list[Section], net: Net, batch: int, file:
 
 
 def input_of(options: Section, rows: int) -> Var:
-    """``[rows, c, h, w]``, or ``[rows, inputs]`` for a network without images."""
+    """Return the input ``[rows, c, h, w]``, or ``[rows, inputs]`` for a network without images."""
     shape: tuple[int, ...]
     if "height" in options.options or "width" in options.options:
         shape = (rows, options.size("channels", 3), options.size("height"), options.size("width"))

@@ -1,4 +1,4 @@
-"""Recurrent layers. Their state is a Var that starts at 0 and that an update edge carries from run to run."""
+"""Recurrent layers of Darknet. Their state is a Var that starts at 0; an update edge stores it between runs."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,11 @@ from cgraph.formats.darknet.layers import Net, activate, layer, op, rows_of, tak
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 
-NODES, NODES_PER_STEP = 60, 25  # of a gru, which has most: of its matrices, and of a step
+NODES, NODES_PER_STEP = 60, 25  # nodes of the matrices of a gru, and of one step: it has the most
 
 
 def over_time(net: Net, s: Section, x: Node, size: int, step: Callable[[Node, Node], tuple[Node, Node]]) -> Node:
-    """`step` from input and state to result and state, for each of the net's steps; rows are ``[steps * batch]``."""
+    """Apply `step` (input, state -> result, state) to each time step; rows are ``[steps * batch]``."""
     net.allowance.spend(f"{net.steps} steps of [{s.kind}]", nodes=NODES + net.steps * NODES_PER_STEP)
     batch = x.shape[0] // net.steps
     net.allowance.spend(f"the state of [{s.kind}]", nbytes=2 * 4 * batch * size)

@@ -1,4 +1,4 @@
-"""write_weights: parameters of a Darknet network as a ``.weights`` file."""
+"""write_weights: write parameters of a Darknet network as a ``.weights`` file."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,22 +11,22 @@ from cgraph.formats.darknet.reader import read
 from cgraph.ops.leaf import Var
 from cgraph.system.files import replace_file
 
-HEADER = np.array([0, 2, 0, 0, 0], "<i4").tobytes()  # version 0.2.0, and no picture seen yet
+HEADER = np.array([0, 2, 0, 0, 0], "<i4").tobytes()  # version 0.2.0, 0 images in training
 
 
 def write_weights(
     path: str | Path, config: str | Path, values: Mapping[str, np.ndarray] | None = None, *, seed: int = 0
 ) -> None:
-    """Write a file that `load` and Darknet itself read; one array is in memory at a time, and all or nothing is there.
+    """Write a file that `load` and Darknet read, in one atomic step, with one array in memory at a time.
 
     Parameters
         path: the ``.weights`` file
-        config: the ``.cfg`` file, which says what comes in which order
-        values: arrays by name, such as ``"0.convolutional.filters"``; `load` without weights gives the names
-        seed: parameters without a value are drawn from it, as `load` does
+        config: the ``.cfg`` file, which defines the order
+        values: arrays by name, such as ``"0.convolutional.filters"``, as the inputs of `load` without weights
+        seed: source of parameters without a value, as in `load`
     Raises
         FormatError: the description is malformed
-        ShapeError: an array has another shape than its parameter
+        ShapeError: the shape of an array differs from that of its parameter
     """
     parameters = FreeParameters()
     read(config, lambda _: parameters, 1)
@@ -41,5 +41,5 @@ def contents(
     for var, start in parameters:
         value = values[var.name] if var.name in values else random_array(generator, var.shape, start)
         if value.shape != var.shape:
-            raise ShapeError(f"{var.name} is {list(value.shape)}, the network has {list(var.shape)}")
+            raise ShapeError(f"{var.name} has the shape {list(value.shape)}; give an array of shape {list(var.shape)}")
         yield value.astype("<f4").tobytes()

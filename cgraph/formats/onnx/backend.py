@@ -1,8 +1,7 @@
-"""This library as a backend of `onnx.backend.test`: `prepare`, `run`, `supports_device`.
+"""A backend for `onnx.backend.test`: `prepare`, `run`, `supports_device`.
 
-A backend is given a model first and its inputs later, and many operators of the node tests take their shape from an
-input. So a graph is built at the first run; inputs whose value decides a shape are part of it, and when such a value
-changes it is built anew.
+A backend gets a model first and its inputs later, but in many node tests an input determines a shape. So the graph is
+built in the first run, with such inputs as constants, and rebuilt when one of them changes.
 """
 
 from collections.abc import Sequence
@@ -21,12 +20,12 @@ from cgraph.function import Function
 
 @dataclass(eq=False)
 class Prepared:
-    """A model that is ready to run. Changes: it keeps the last graph that it built.
+    """A model that is ready to run. Changes: it caches the last graph.
 
     Fields
         source: the serialised model
         options: for `Model.compile`
-        outputs: the results' names, when they are fewer than the model's
+        outputs: names of the results, if fewer than those of the model
     """
 
     source: Any
@@ -35,7 +34,7 @@ class Prepared:
     function: Function | None = None
 
     def run(self, inputs: Any, **_: Any) -> tuple[np.ndarray, ...]:
-        """The outputs for inputs in the model's order, or by name."""
+        """Run with inputs in the model's order, or by name."""
         values = self._named(inputs)
         if self.model is None or not self._fits(values):
             self.model = build_model(self.source, shapes_of(values), values, {})
@@ -53,11 +52,11 @@ class Prepared:
         if len(listed) < len(names):
             names = [name for name in names if name not in stored]
         if len(listed) > len(names):
-            raise FormatError(f"{len(listed)} inputs are given, the model takes {len(names)}")
+            raise FormatError(f"{len(listed)} inputs are given, but the model takes {len(names)}: {', '.join(names)}")
         return dict(zip(names, map(from_package, listed)))
 
     def _fits(self, values: dict[str, Any]) -> bool:
-        """The graph is right for these inputs."""
+        """Return True if the graph is valid for these inputs."""
         assert self.model is not None
         return all(values[x.name].shape == x.shape for x in self.model.inputs) and all(
             np.array_equal(values[name], old) for name, old in self.model.fixed.items()
@@ -65,29 +64,29 @@ class Prepared:
 
 
 def shapes_of(values: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of inputs that are arrays."""
+    """Return the shapes of inputs that are arrays."""
     return {name: x.shape for name, x in values.items() if isinstance(x, np.ndarray)}
 
 
 def supports_device(device: str) -> bool:
-    """The CPU is what there is."""
+    """Return True for the CPU."""
     return device.split(":")[0] == "CPU"
 
 
 def is_compatible(model: Any, device: str = "CPU", **_: Any) -> bool:
-    """Every model may be tried; an unsupported one is refused when it is prepared or run."""
+    """Return True: an unsupported model is refused when it is prepared or run."""
     return supports_device(device)
 
 
 def prepare(model: Any, device: str = "CPU", **options: Any) -> Prepared:
-    """A model that is ready to run; options as for `cgraph.compile`. FormatError for another device than the CPU."""
+    """Prepare a model; options as for `cgraph.compile`. FormatError for any device but the CPU."""
     if not supports_device(device):
-        raise FormatError(f"device {device!r} is not supported; there is CPU")
+        raise FormatError(f"device {device!r} is not supported. Use CPU")
     return Prepared(open_source(model.SerializeToString()), options)
 
 
 def run_model(model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[np.ndarray, ...]:
-    """The outputs of a model for given inputs."""
+    """Run a model once."""
     return prepare(model, device, **options).run(inputs)
 
 

@@ -1,4 +1,4 @@
-"""What an importer is given: one ONNX node, its operands as values of the graph being built, and its attributes."""
+"""Context: the argument of an importer, an ONNX node with its operands and attributes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,14 +14,14 @@ from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
 
 Value = Any
-"""A Node, a Ragged, a list of them (a sequence), or None (an optional that is empty)."""
+"""A Node, a Ragged, a list of them (a sequence), or None (an empty optional)."""
 Importer = Callable[["Context"], Value]
-OBJECT = 60  # bytes of a text of Python; also elements that could be computed while one is made
+OBJECT = 60  # bytes of a Python string; also its cost in computed elements
 OPERATORS: dict[str, Importer] = {}
 
 
 def operator(*names: str) -> Callable[[Importer], Importer]:
-    """List an importer under the names of ONNX operators."""
+    """Register an importer for ONNX operators."""
 
     def register(importer: Importer) -> Importer:
         OPERATORS.update(dict.fromkeys(names, importer))
@@ -31,20 +31,20 @@ def operator(*names: str) -> Callable[[Importer], Importer]:
 
 
 class Context(Record, eq=False):
-    """One ONNX node on its way to nodes of this library.
+    """One ONNX node that is being imported.
 
     Fields
         kind, name: operator and node name, for messages
-        read, written: the names of operands and results, empty where there is none
-        operands: values in the operator's order, None where an optional one is absent
+        read, written: the names of operands and results, empty for an absent one
+        operands: values in the operator's order, None for an absent optional one
         attributes: AttributeProto by name
-        opset: version of the operator's domain
-        read_results: for each result, whether anything reads it
-        evaluator: values of inputs that are known while building
-        limits: how large whole numbers can be that are known only when run
-        build: makes a sub-graph's results from values for its inputs
-        named: a value of the graph by its name
-        arrays: how a TensorProto becomes an array
+        opset: version of the domain of the operator
+        read_results: for each result, whether a consumer exists
+        evaluator: computes constants while the graph is built
+        limits: bounds of dynamic lengths
+        build: builds a sub-graph from values for its inputs
+        named: returns a value of the graph by its name
+        arrays: converts a TensorProto to an array
     """
 
     kind: str
@@ -62,50 +62,50 @@ class Context(Record, eq=False):
     arrays: Callable[[Any], np.ndarray]
 
     def __getitem__(self, i: int) -> Node:
-        """Operand i, which must be there and of known shape."""
+        """Return operand i, which must exist and have a fixed shape."""
         x = self.value(i)
         if isinstance(x, Ragged):
-            reason = f"operand {i} is {x.text}, of a length known only when run, which it does not take"
+            reason = f"operand {i} is {x.text}, of a length known only at run time, which it does not take"
             raise UnknownError(reason, constants=self.evaluator.missing(x.node))
         if not isinstance(x, Node):
             raise FormatError(f"operand {i} is {'missing' if x is None else 'a sequence'}")
         return x
 
     def value(self, i: int) -> Value:
-        """Operand i, or None."""
+        """Return operand i, or None."""
         return self.operands[i] if i < len(self.operands) else None
 
     def get(self, i: int, default: Any = None) -> Any:
-        """Operand i as a Node, or `default` where it is absent."""
+        """Return operand i as a Node, or `default` if absent."""
         return default if self.value(i) is None else self[i]
 
-    # -- what is known only when run ---------------------------------------------------------------------------------
+    # -- dynamic lengths and values ----------------------------------------------------------------------------------
     @property
     def is_ragged(self) -> bool:
-        """An operand has an axis of open length."""
+        """Return True if an operand has an axis of dynamic length."""
         return any(isinstance(x, Ragged) for x in self.operands)
 
     @property
     def unequal(self) -> str:
-        """What is said where lengths differ when run."""
-        return f"in {self.kind} {self.name!r} -> {', '.join(self.written)}: lengths known only when run do not fit"
+        """Return the message for lengths that differ at run time."""
+        return f"in {self.kind} {self.name!r} -> {', '.join(self.written)}: lengths known only at run time do not fit"
 
     def array(self, i: int) -> Array:
-        """Operand i, which must be there; its axes may be of open length."""
+        """Return operand i, which must exist and may have axes of dynamic length."""
         x = self.value(i)
         return x if isinstance(x, Ragged) else self[i]
 
     def reading(self, nodes: Mapping[int, Value]) -> "Context":
-        """The same with other operands."""
+        """Return a copy with other operands."""
         return replace(self, operands=tuple(nodes.get(i, x) for i, x in enumerate(self.operands)))
 
     def is_open(self, *places: int) -> bool:
-        """One of these operands that are there has a value that is known only when run, or an axis of open length."""
+        """Return True if the value or a length of one of these operands is known only at run time."""
         values = [self.value(i) for i in places if self.value(i) is not None]
         return any(isinstance(x, Ragged) or self.evaluator.lacks(x) for x in values)
 
     def lengths(self, i: int, default: Any = None) -> Any:
-        """Operand i's elements as lengths, or `default` where it is absent."""
+        """Return the elements of operand i as lengths, or `default` if absent."""
         if self.value(i) is None:
             return default
         if not self.is_open(i):
@@ -113,17 +113,17 @@ class Context(Record, eq=False):
         return self.limits.lengths(self[i] if self[i].dtype.kind in "iu" else self[i].astype("int64"))
 
     def length(self, i: int, default: Any = None) -> Any:
-        """Operand i's only element as a length, or `default` where it is absent."""
+        """Return the only element of operand i as a length, or `default` if absent."""
         numbers = self.lengths(i)
         if numbers is not None and len(numbers) != 1:
-            raise FormatError(f"operand {i} has {len(numbers)} elements; one is expected")
+            raise FormatError(f"operand {i} has {len(numbers)} elements; give exactly one")
         return default if numbers is None else numbers[0]
 
     def room(self, length: Length, places: Sequence[int], axis: int = 0) -> int:
-        """The greatest number of elements along an axis. UnknownError where nothing bounds it.
+        """Return the maximum of a length. UnknownError if nothing bounds it.
 
         Parameters
-            places: the operands that decide it
+            places: the operands that determine it
         """
         if not isinstance(length, Size):
             return max(length, 0)
@@ -131,7 +131,7 @@ class Context(Record, eq=False):
         if most >= np.iinfo(np.int32).max:
             names = [self.read[i] for i in places if self.value(i) is not None and self.is_open(i)]
             missing = self.evaluator.missing(length.node)
-            reason = f"nothing bounds axis {axis}, whose length is known only when run"
+            reason = f"nothing bounds axis {axis}, whose length is known only at run time"
             raise UnknownError(reason, {}, missing, [*names, *self.written[:1]])
         if length.node in self.limits.trusting:
             self.limits.check(length.node <= int(most), f"{self.unequal}: axis {axis} is longer than {most:.0f}")
@@ -139,28 +139,28 @@ class Context(Record, eq=False):
 
     @property
     def maximum(self) -> float:
-        """The greatest length that the user gave to the first result; infinite where there is none."""
+        """Return the user's maximum for the first result; infinite if there is none."""
         return self.limits.maximum.get(self.written[0], np.inf) if self.written else np.inf
 
     def constant(self, i: int) -> np.ndarray:
-        """Operand i's value, which must be known now."""
+        """Return the value of operand i, which must be constant."""
         return self.evaluator.array(self[i], f"operand {i}")
 
     def ints(self, i: int, default: Any = None) -> Any:
-        """Operand i's values as a list of int, or `default` where it is absent."""
+        """Return the value of operand i as a list of int, or `default` if absent."""
         return default if self.value(i) is None else [int(n) for n in self.constant(i).reshape(-1)]
 
     def number(self, i: int, default: Any = None) -> Any:
-        """Operand i's only value, or `default` where it is absent."""
+        """Return the only element of operand i, or `default` if absent."""
         if self.value(i) is None:
             return default
         array = self.constant(i)
         if array.size != 1:
-            raise FormatError(f"operand {i} has {array.size} elements; one is expected")
+            raise FormatError(f"operand {i} has {array.size} elements; give exactly one")
         return array.reshape(()).item()
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute in Python's types: int, float, str, array, lists of them; `default` where it is absent."""
+        """Return an attribute as int, float, str, array or a list of them, or `default` if absent."""
         attribute = self.attributes.get(name)
         if attribute is None:
             return default
@@ -168,38 +168,38 @@ class Context(Record, eq=False):
         return self.arrays(attribute.t) if attribute.type == attribute.TENSOR else attribute_value(attribute)
 
     def required(self, name: str) -> Any:
-        """An attribute that must be there."""
+        """Return an attribute, which must exist."""
         if name not in self.attributes:
-            raise FormatError(f"attribute {name} is missing")
+            raise FormatError(f"attribute {name} is missing: export the model again with it")
         return self.attribute(name)
 
     def axes(self, i: int, default: Any = None) -> Any:
-        """Axes from operand i, or from the attribute `axes` of older opsets."""
+        """Return axes from operand i, or from the attribute `axes` of older opsets."""
         return self.ints(i, self.attribute("axes", default))
 
     @property
     def nodes(self) -> list[Node]:
-        """All operands, which must all be there."""
+        """Return all operands, none of which may be absent."""
         return [self[i] for i in range(len(self.operands))]
 
     def spend(self, nbytes: float = 0, work: float = 0, nodes: float = 0) -> None:
-        """Say what this operator is about to make. FormatError when it is more than its file may cost."""
+        """Charge what this operator is about to create. FormatError if it exceeds the allowance of the file."""
         self.evaluator.allowance.spend("it", nbytes, work, nodes)
 
     def asks(self, i: int) -> bool:
-        """Is result i read?"""
+        """Return True if result i has a consumer."""
         return i < len(self.read_results) and self.read_results[i]
 
 
 def attribute_cost(proto: Any) -> tuple[int, int]:
-    """Bytes and work that reading an attribute takes, beside what a tensor or graph in it takes."""
+    """Return the bytes and work of reading an attribute, besides those of a tensor or graph in it."""
     count = len(proto.floats) + len(proto.ints) + len(proto.strings) + len(proto.graphs)
     letters = len(proto.s) + (sum(map(len, proto.strings)) if proto.strings else 0)
     return OBJECT * count + letters if proto.type == proto.STRINGS else letters, OBJECT * count + letters
 
 
 def attribute_value(proto: Any) -> Any:
-    """An AttributeProto in Python's types; sub-graphs and types stay protos."""
+    """Convert an AttributeProto to Python types; sub-graphs and types stay protos."""
     kind = proto.type
     if kind == proto.STRING:
         return proto.s.decode("utf-8", "replace")
@@ -210,6 +210,6 @@ def attribute_value(proto: Any) -> Any:
         proto.TYPE_PROTO: "tp", proto.GRAPHS: "graphs",
     }  # fmt: skip
     if kind not in plain:
-        raise FormatError(f"attribute {proto.name} is of a kind that is not supported")
+        raise FormatError(f"attribute {proto.name} is of kind {kind}, which is not supported")
     value = getattr(proto, plain[kind])
     return list(value) if kind in (proto.FLOATS, proto.INTS, proto.GRAPHS) else value

@@ -1,4 +1,4 @@
-"""Expressions of ONNX nodes for nodes of this library: one function or table row for each op."""
+"""Emitters of ONNX nodes: a function or table row for each op."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -18,9 +18,9 @@ class Emitted(Record):
 
     Fields
         kind: ONNX's operator
-        operands: nodes, arrays (initialisers), other expressions, or None for an absent one
-        attributes: as `onnx.helper.make_node` takes them
-        results: how many it has; users take them by `Item`
+        operands: nodes, arrays (initialisers), other expressions, or None for an absent operand
+        attributes: arguments of `onnx.helper.make_node`
+        results: number of results; consumers read them through `Item`
     """
 
     kind: str
@@ -34,7 +34,7 @@ EMITTERS: dict[str, Emitter] = {}
 
 
 def emitter(*names: str) -> Callable[[Emitter], Emitter]:
-    """List a function under the names of ops."""
+    """Register an emitter for ops."""
 
     def register(function: Emitter) -> Emitter:
         EMITTERS.update(dict.fromkeys(names, function))
@@ -59,7 +59,7 @@ POINTWISE = {
 
 
 def without_broadcasts(x: Node, shape: tuple[int, ...]) -> list[Node]:
-    """Operands of a pointwise node without the broadcasts that ONNX does itself."""
+    """Return the operands of a pointwise node without broadcasts, which are implicit in ONNX."""
     plain = [v.operands[0] if isinstance(v.op, BroadcastTo) else v for v in x.operands]
     return plain if np.broadcast_shapes(*(v.shape for v in plain)) == shape else list(x.operands)
 
@@ -70,7 +70,7 @@ def pointwise(x: Node) -> Emitted:
 
 
 def number(x: Node, value: float) -> np.ndarray:
-    """A number of a node's dtype."""
+    """Return a number in the dtype of a node."""
     return np.asarray(value, x.dtype)
 
 

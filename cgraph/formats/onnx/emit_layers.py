@@ -1,4 +1,4 @@
-"""Expressions of ONNX nodes for the layers of networks, and patterns that ONNX has one operator for."""
+"""Emitters of ONNX nodes for layers, and for patterns that are one operator in ONNX."""
 
 from collections.abc import Callable, Iterator
 from math import prod
@@ -15,7 +15,7 @@ from cgraph.ops.shape import BroadcastTo, Reshape
 
 @emitter("matmul")
 def matmul(x: Node) -> Emitted:
-    """Without the broadcasts of whole matrices that ONNX does itself."""
+    """Emit MatMul without broadcasts of matrices, which are implicit in ONNX."""
     plain = [v.operands[0] if isinstance(v.op, BroadcastTo) else v for v in x.operands]
     whole = all(a.shape[-2:] == b.shape[-2:] for a, b in zip(plain, x.operands))
     if whole and np.broadcast_shapes(*(v.shape[:-2] for v in plain)) == x.shape[:-2]:
@@ -25,7 +25,7 @@ def matmul(x: Node) -> Emitted:
 
 @emitter("attention", "gelu")
 def newer(x: Node) -> Emitted:
-    """Written out: ONNX's own operator is newer than the opset that is written."""
+    """Emit the decomposition of an op whose ONNX operator is newer than the written opset."""
     return node("Identity", x.op.written_out(*x.operands))  # type: ignore[attr-defined]
 
 
@@ -41,7 +41,7 @@ def conv(x: Node) -> Emitted:
 
 
 def windows(op: Any, kernel: tuple[int, ...]) -> dict[str, Any]:
-    """The attributes of a convolution."""
+    """Return the attributes of a convolution."""
     return {
         "kernel_shape": list(kernel),
         "strides": list(op.stride),
@@ -90,7 +90,7 @@ def layer_norm(x: Node) -> Emitted:
 
 @emitter("group_norm")
 def group_norm(x: Node) -> Emitted:
-    """Instance normalisation of the groups, then scale and shift of the channels."""
+    """Emit instance normalisation of the groups, then scale and shift of the channels."""
     op: Any = x.op
     v, scale, shift = x.operands
     if op.groups == v.shape[1]:
@@ -125,11 +125,11 @@ def lrn(x: Node) -> Emitted:
     return node("LRN", x.operands[0], size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias)
 
 
-# -- patterns: several nodes of ours, one of ONNX's -------------------------------------------------------------------
+# -- patterns of several nodes that are one node in ONNX ---------------------------------------------------------------
 
 
 def constant_number(x: Node) -> float | None:
-    """The one number that a node holds everywhere, or None."""
+    """Return the only value of all elements of a constant node, or None."""
     v = x.operands[0] if isinstance(x.op, BroadcastTo) else x
     if not isinstance(v.op, ConstOp) or v.size != 1:
         return None
@@ -137,7 +137,7 @@ def constant_number(x: Node) -> float | None:
 
 
 def leaky_relu(x: Node) -> Emitted | None:
-    """where(v > 0, v, v * alpha), or the same with v >= 0: both are alpha * 0 at 0"""
+    """Match where(v > 0, v, v * alpha), or with v >= 0: both are alpha * 0 at 0."""
     if x.op.name != "where":
         return None
     condition, v, scaled = x.operands
@@ -152,7 +152,7 @@ def leaky_relu(x: Node) -> Emitted | None:
 
 
 def clip(x: Node) -> Emitted | None:
-    """minimum(maximum(v, low), high)"""
+    """Match minimum(maximum(v, low), high)."""
     if x.op.name != "minimum" or x.operands[0].op.name != "maximum":
         return None
     v, low = x.operands[0].operands
@@ -163,7 +163,7 @@ def clip(x: Node) -> Emitted | None:
 
 
 def mean(x: Node) -> Emitted | None:
-    """sum(v, axes) / count, with the axes kept or not"""
+    """Match sum(v, axes) / count, with or without keepdims."""
     if x.op.name != "true_divide":
         return None
     total, count = x.operands[0], constant_number(x.operands[1])
@@ -182,7 +182,7 @@ def mean(x: Node) -> Emitted | None:
 
 
 def biased_conv(x: Node) -> Emitted | None:
-    """conv(v, f) + bias of the channels"""
+    """Match conv(v, f) + bias of the channels."""
     if x.op.name != "add":
         return None
     for convolution, added in (x.operands, x.operands[::-1]):
@@ -204,7 +204,7 @@ PATTERNS = (leaky_relu, clip, mean, biased_conv, gemm)
 
 
 def matches(x: Node) -> Iterator[Emitted]:
-    """What patterns give for a node."""
+    """Yield the matches of all patterns for a node."""
     for pattern in PATTERNS:
         expression = pattern(x)
         if expression is not None:

@@ -1,4 +1,4 @@
-"""Expressions of ONNX nodes for quantised values (QDQ), and for products with a row added."""
+"""Emitters of ONNX nodes for quantised values (QDQ) and Gemm."""
 
 from typing import Any
 
@@ -26,34 +26,39 @@ def dequantize(x: Node) -> Emitted:
 
 
 def check(whole: Node, floats: Node, dtypes: tuple[str, ...]) -> None:
-    """FormatError for dtypes that the operators do not have in the opset that is written."""
+    """Raise FormatError if the operators of the written opset do not support a dtype."""
     if floats.dtype.name != "float32" or whole.dtype.name not in dtypes:
-        raise FormatError(f"ONNX does not quantise {floats.dtype} as {whole.dtype} in the opset that is written")
+        raise FormatError(
+            f"ONNX does not quantise {floats.dtype} as {whole.dtype} in the written opset. Use float32 with "
+            f"{' or '.join(dtypes)}"
+        )
 
 
 def linear(kind: str, x: Node) -> Emitted:
-    """Numbers with one scale and zero point, or one for each element along an axis."""
+    """Emit a conversion with one scale and zero point, or one per element of an axis."""
     v, scale, zero = x.operands
     axis, count = axis_of(scale)
     if axis_of(zero) not in ((axis, count), (0, 1)):
-        raise FormatError("a zero point stands along another axis than its scale, which ONNX does not have")
+        raise FormatError(
+            "the axis of a zero point differs from that of its scale, which ONNX does not support. Use one axis"
+        )
     shape = (count,) if count > 1 else ()
     along = {"axis": axis} if count > 1 else {}
     return node(kind, v, flat(scale, shape), flat(zero, shape), **along)
 
 
 def axis_of(x: Node) -> tuple[int, int]:
-    """The axis along which a scale has several elements, and how many; 0 and 1 for a single one."""
+    """Return the axis of a scale and its length; 0 and 1 for a single scale."""
     plain = x.operands[0] if isinstance(x.op, BroadcastTo) else x
     shape = (1,) * (x.ndim - plain.ndim) + plain.shape
     long = [(i, n) for i, n in enumerate(shape) if n > 1]
     if len(long) > 1:
-        raise FormatError(f"a scale {plain.spec} has several axes, which ONNX does not have")
+        raise FormatError(f"a scale {plain.spec} has several axes, which ONNX does not support. Use one axis")
     return long[0] if long else (0, 1)
 
 
 def flat(x: Node, shape: tuple[int, ...]) -> Any:
-    """A scale or a zero point as ONNX takes it: ``[]`` or ``[n]``."""
+    """Return a scale or zero point in ONNX's shape: ``[]`` or ``[n]``."""
     plain = x.operands[0] if isinstance(x.op, BroadcastTo) else x
     if isinstance(plain.op, ConstOp):
         array = plain.op.array.reshape(-1)
@@ -63,7 +68,7 @@ def flat(x: Node, shape: tuple[int, ...]) -> Any:
 
 
 def gemm(x: Node) -> Emitted | None:
-    """a @ b + row, of two matrices"""
+    """Match a @ b + row of two matrices."""
     if x.op.name != "add" or x.ndim != 2:
         return None
     for product, added in (x.operands, x.operands[::-1]):

@@ -1,4 +1,4 @@
-"""From a GraphProto to nodes: values by name, one importer per operator, sub-graphs and functions built in place."""
+"""Builder of graphs from GraphProtos; sub-graphs and functions are inlined."""
 
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,29 +18,29 @@ from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Const
 
 DOMAINS = ("", "ai.onnx")
-NAMES = 1000  # elements that could be computed while the names of a node are looked at
-USUAL = 16  # operands and results of a node; each further one may become a node
-NAME = 20  # and while one more name is, in one scope
-ITEM = 60  # and while an item of a sequence is copied
-POINTER = 12  # bytes of an item of a sequence, with what lists have to spare
-SHOWN = 60  # letters of a name that a message repeats
-DEEPEST = 64  # sub-graphs and functions within one another
+NAMES = 1000  # cost of the names of a node, in computed elements
+USUAL = 16  # operands and results of a node; each further one may add a node
+NAME = 20  # cost of one more name in one scope
+ITEM = 60  # cost of a copied item of a sequence
+POINTER = 12  # bytes of an item of a sequence, with the spare capacity of lists
+SHOWN = 60  # characters of a name in a message
+DEEPEST = 64  # nesting depth of sub-graphs and functions
 
 
 @dataclass(eq=False)
 class OnnxGraphBuilder:
-    """Builds graphs of one model. Changes: it knows how deep it is in sub-graphs.
+    """Builds the graphs of one model. Changes: its nesting depth in sub-graphs.
 
     Fields
         opsets: version by domain
         functions: FunctionProto by (domain, name)
-        arrays: how a TensorProto becomes an array
-        evaluator: values of inputs that are known while building, and what it may still cost
-        limits: how large whole numbers can be that are known only when run, and what a run checks
+        arrays: converts a TensorProto to an array
+        evaluator: computes constants while the graph is built, with the allowance of the file
+        limits: bounds of dynamic lengths, and the checks of a run
         file: the model's name, for messages
-        sizes: nodes of functions, with those of the functions that they call
-        imports: versions by domain, of functions that were called
-        references: inside a function, the attributes of the call by name
+        sizes: number of nodes of functions, including the functions that they call
+        imports: versions by domain of called functions
+        references: inside a function, the attributes of its call by name
     """
 
     opsets: Mapping[str, int]
@@ -55,18 +55,18 @@ class OnnxGraphBuilder:
     references: Mapping[str, Any] = field(default_factory=dict)
 
     def charge(self, names: int, scope: ChainMap[str, Value], nodes: int = 0) -> None:
-        """Spend what it takes to look up names, and to make nodes."""
+        """Charge the lookup of names and the creation of nodes."""
         work = NAME * names * (2 + len(scope.maps))
         self.evaluator.allowance.spend("the graph, with its loops unrolled,", work=work, nodes=nodes)
 
     def build(self, graph: Any, outer: ChainMap[str, Value]) -> ChainMap[str, Value]:
-        """Every named value of a graph; inputs, and names not defined inside, are looked up in `outer`."""
+        """Build the named values of a graph; inputs and free names are looked up in `outer`."""
         scope = outer.new_child()
         stored = len(graph.initializer) + len(graph.sparse_initializer)
         self.charge(stored + len(graph.input) + len(graph.output), scope, nodes=stored)
         for proto in graph.initializer:
             if proto.name in scope.maps[0]:
-                raise FormatError(f"two initialisers are called {proto.name!r:.{SHOWN}}")
+                raise FormatError(f"two initialisers have the name {proto.name!r:.{SHOWN}}: rename one")
             scope[proto.name] = self.constant(proto)
         for sparse in graph.sparse_initializer:
             scope[sparse.values.name] = Const(sparse_array(sparse, self.arrays, self.evaluator.allowance), copy=False)
@@ -74,22 +74,22 @@ class OnnxGraphBuilder:
         return scope
 
     def constant(self, proto: Any) -> Node:
-        """An initialiser as a Const that is named after it."""
+        """Return an initialiser as a Const of its name."""
         return widen(Const(self.arrays(proto), name=proto.name or None, copy=False))
 
     def results(self, graph: Any, values: Sequence[Value], outer: ChainMap[str, Value]) -> list[Value]:
-        """A graph's results, from values for its inputs."""
+        """Build the results of a graph from values for its inputs."""
         if len(values) != len(graph.input):
-            raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, {len(values)} are given")
+            raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, but {len(values)} are given")
         inputs = {v.name: x for v, x in zip(graph.input, values)}
         scope = self.build(graph, outer.new_child(inputs))
         return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
 
     @keeps_origin
     def run(self, protos: Sequence[Any], scope: ChainMap[str, Value], outputs: set[str]) -> None:
-        """Build node after node; `scope` gains their results."""
+        """Build nodes in order; `scope` gains their results."""
         if self.depth >= DEEPEST:
-            raise FormatError(f"sub-graphs lie more than {DEEPEST} deep in one another")
+            raise FormatError(f"sub-graphs are nested more than {DEEPEST} deep: inline some of them")
         self.depth += 1
         self.charge(sum(len(proto.input) + len(proto.output) + len(proto.attribute) for proto in protos), scope)
         inside = [names_inside(proto, self.evaluator.allowance) for proto in protos]
@@ -108,7 +108,7 @@ class OnnxGraphBuilder:
         self.depth -= 1
 
     def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
-        """The results of one node."""
+        """Build the results of one node."""
         operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
         attributes = {a.name: self.references.get(a.ref_attr_name) if a.ref_attr_name else a for a in proto.attribute}
         attributes = {name: a for name, a in attributes.items() if a is not None}
@@ -142,29 +142,29 @@ class OnnxGraphBuilder:
         return [self.settled(x, operands) for x in listed]
 
     def copy_items(self, what: str, values: Sequence[Value], stored: bool) -> None:
-        """Spend what a copy of each sequence among some values takes."""
+        """Charge a copy of each sequence among some values."""
         count = sum(len(x) for x in values if isinstance(x, list))
         if count:
             self.evaluator.allowance.spend(what, nbytes=POINTER * count if stored else 0, work=ITEM * count)
 
     def settled(self, x: Value, operands: Sequence[Value]) -> Value:
-        """A result as importers take it."""
+        """Return a result folded, widened and with the user's maximum."""
         if isinstance(x, Ragged):
             return Ragged(widen(x.node), x.counts)
         return widen(fold(x, operands, self.evaluator))
 
     def size_of(self, key: tuple[str, str], depth: int = 0) -> int:
-        """Nodes of a function with all that it calls, without building it; any number if that lies too deep."""
+        """Count the nodes of a function and its calls without building it; any number if nested too deep."""
         if key not in self.functions or depth > DEEPEST:
             return 0
         if key not in self.sizes:
-            self.sizes[key] = 0  # for one that calls itself
+            self.sizes[key] = 0  # for a recursive function
             calls = [(node.domain, node.op_type) for node in self.functions[key].node]
             self.sizes[key] = sum(1 + self.size_of(call, depth + 1) for call in calls)
         return self.sizes[key]
 
     def function(self, proto: Any, operands: Sequence[Value], attributes: Mapping[str, Any]) -> list[Value]:
-        """A model-local function, built in place."""
+        """Inline a model-local function."""
         key = proto.domain, proto.name
         size, left = self.size_of(key), self.evaluator.allowance.nodes
         self.evaluator.allowance.check(f"the function {proto.name!r:.60}", size, left, "nodes")
@@ -181,17 +181,17 @@ class OnnxGraphBuilder:
 
 def lookup(scope: Mapping[str, Value], name: str, what: str) -> Value:
     if name not in scope:
-        raise FormatError(f"{what} {name!r:.{SHOWN}} is not defined before it is read")
+        raise FormatError(f"{what} {name!r:.{SHOWN}} is read before it is defined: sort the nodes")
     return scope[name]
 
 
 def operator_key(proto: Any) -> str:
-    """The operator's name, with its domain unless that is ONNX's own."""
+    """Return the name of the operator, with its domain unless it is ONNX's own."""
     return proto.op_type if proto.domain in DOMAINS else f"{proto.domain}.{proto.op_type}"
 
 
 def message(proto: Any, error: Exception) -> str:
-    """``Conv 'conv1': operand 1 is missing``; the innermost node's message alone when nodes are nested."""
+    """Return ``Conv 'conv1': operand 1 is missing``; only the innermost message of nested nodes."""
     if isinstance(error, FormatError | PositionError) and str(error).startswith("in "):
         return str(error)
     text = str(error) or type(error).__name__
@@ -199,18 +199,18 @@ def message(proto: Any, error: Exception) -> str:
 
 
 def excerpt(names: Sequence[str], most: int = 8) -> str:
-    """Names as a message has them: the first ones, and the first letters of each."""
+    """Return names for a message: the first ones, truncated."""
     listed = [f"{name:.{SHOWN}}" for name in names[:most]]
     return ", ".join(listed if len(names) <= most else [*listed, f"… ({len(names)} in all)"])
 
 
 def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
-    """Version by domain, ONNX's own under the empty name."""
+    """Return the version of each domain, ONNX's own under the empty name."""
     return {"" if x.domain in DOMAINS else x.domain: int(x.version) for x in imports}
 
 
 def names_inside(proto: Any, allowance: Allowance) -> set[str]:
-    """Names that a node's sub-graphs read, themselves and further in."""
+    """Return the names that the sub-graphs of a node read, at any depth."""
     outer_names: set[str] = set()
     waiting = [*graphs_of(proto)]
     while waiting:
@@ -226,7 +226,7 @@ def names_inside(proto: Any, allowance: Allowance) -> set[str]:
 
 
 def graphs_of(proto: Any) -> Iterator[Any]:
-    """The sub-graphs of a node."""
+    """Yield the sub-graphs of a node."""
     for a in proto.attribute:
         if a.type == a.GRAPH:
             yield a.g
@@ -234,7 +234,7 @@ def graphs_of(proto: Any) -> Iterator[Any]:
 
 
 def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter[str]:
-    """How often each operator without an importer occurs, in sub-graphs and functions too."""
+    """Count operators without an importer, including those in sub-graphs and functions."""
     counts: Counter[str] = Counter()
     waiting = [graph, *functions.values()]
     while waiting:
@@ -248,7 +248,7 @@ def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter
 
 
 def check_texts(part: Any) -> None:
-    """FormatError when a name in a graph or function is no UTF-8, which protobuf hands over as bytes."""
+    """Raise FormatError if a name in a graph or function is not UTF-8; protobuf returns such names as bytes."""
     check_text(part.name)
     for node in part.node:
         for text in (node.op_type, node.domain, node.name, *node.input, *node.output):
@@ -264,6 +264,6 @@ def check_texts(part: Any) -> None:
 
 
 def check_text(text: Any) -> None:
-    """FormatError for a name that is no UTF-8."""
+    """Raise FormatError for a name that is not UTF-8."""
     if not isinstance(text, str):
-        raise FormatError(f"the name {text!r:.60} is no UTF-8")
+        raise FormatError(f"the name {text!r:.60} is not UTF-8")

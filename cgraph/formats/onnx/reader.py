@@ -1,7 +1,7 @@
-"""load: an ONNX file becomes a graph of this library. Images stay ``[n, c, h, w]``.
+"""load: read an ONNX file as a graph. Images stay ``[n, c, h, w]``.
 
-Needs the extra `onnx`. Sizes must be known: symbolic dimensions are fixed by `shapes`, and what an operator's shape is
-computed from must be constant, or an input whose value is given in `constants`.
+Needs the extra `onnx`. `shapes` fixes symbolic dimensions. Values that determine shapes must be constant, an input with
+a value in `constants`, or bounded by `maximum`.
 """
 
 from collections import ChainMap, Counter
@@ -40,19 +40,17 @@ def load(
     """Read a model.
 
     Parameters
-        source: a file's path, or its bytes (then no data may lie in other files)
-        shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; whole shapes of inputs by name, ``{"x": (1, 3)}``
-        constants: values of inputs, numbers and lists in the input's dtype; one that decides a shape becomes part of
-            the graph, and is listed in `fixed`
-        maximum: for a value whose length along an axis is known only when run, the greatest such length, by the value's
-            name; for whole numbers that a length is computed from, the largest of them. A run that exceeds it ends in
-            an InputError
+        source: a file's path, or its bytes (then no data may be in other files)
+        shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; shapes of inputs by name, ``{"x": (1, 3)}``
+        constants: values of inputs, numbers and lists in the input's dtype; a value that determines a shape becomes
+            part of the graph, and is listed in `fixed`
+        maximum: by name of a value, the maximum of its dynamic length, or the largest integer in it if lengths are
+            computed from it. A run that exceeds it ends in an InputError
     Raises
-        FormatError: the file is malformed, unsafe, needs an operator, dtype or version that is not supported, or would
-            cost more than a file of its size may
-        UnknownError: it leaves sizes or values open that `shapes` and `constants` do not give, and no maximum of them
-            is known
-        PositionError: a constant position lies outside its axis
+        FormatError: the file is malformed or unsafe, needs an unsupported operator, dtype or version, or would cost
+            more than a file of its size may
+        UnknownError: sizes or values are missing in `shapes` and `constants`, and have no maximum
+        PositionError: a constant index is outside its axis
     """
     opened = open_source(source)
     return build_model(opened, shapes or {}, constants or {}, maximum or {})
@@ -61,7 +59,7 @@ def load(
 def build_model(
     opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any], maximum: Mapping[str, int]
 ) -> Model:
-    """The graph of an opened model. Errors name its file."""
+    """Build the graph of an opened model. Errors name its file."""
     with opened.named():
         return graph_of(opened, shapes, constants, maximum)
 
@@ -69,7 +67,7 @@ def build_model(
 def graph_of(
     opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any], maximum: Mapping[str, int]
 ) -> Model:
-    """The graph of an opened model."""
+    """Build the graph of an opened model."""
     proto = opened.proto
     graph = proto.graph
     functions = {(f.domain, f.name): f for f in proto.functions}
@@ -88,11 +86,12 @@ def graph_of(
     for name, x in zip(names, outputs):
         if not isinstance(x, Node | Ragged):
             raise FormatError(
-                f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs"
+                f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs. "
+                "Remove it from the outputs"
             )
     unused = sorted(maximum.keys() - limits.used)
     if unused:
-        raise FormatError(f"maximum gives {unused[0]!r}, and no value of that name is computed")
+        raise FormatError(f"maximum gives {unused[0]!r}, but no computed value has this name. Remove it")
     opened.forget()
     counts = {i: {a: n.node for a, n in counts_of(x).items()} for i, x in enumerate(outputs) if counts_of(x)}
     return Model(
@@ -107,7 +106,7 @@ def graph_of(
 
 
 def declared_outputs(x: Any, proto: Any) -> Any:
-    """An output in the half precision that the file declares, to which it is rounded here; any other as it is."""
+    """Round an output to the half precision that the file declares; return any other unchanged."""
     if isinstance(x, Ragged):
         return Ragged(declared_outputs(x.node, proto), x.counts)
     number = proto.type.tensor_type.elem_type
@@ -116,7 +115,7 @@ def declared_outputs(x: Any, proto: Any) -> Any:
 
 
 def leaves(values: Any) -> list[Var]:
-    """The Vars among values, those in sequences too."""
+    """Return the Vars among values, including those in sequences."""
     variables: list[Var] = []
     for x in values:
         variables.extend(leaves(x) if isinstance(x, list) else [x] if isinstance(x, Var) else [])
@@ -124,21 +123,21 @@ def leaves(values: Any) -> list[Var]:
 
 
 def constants_of(inputs: Sequence[Var], constants: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values; numbers and lists become arrays of the input's dtype."""
+    """Return the values of inputs; numbers and lists become arrays of the input's dtype."""
     plain = [x for x in inputs if isinstance(constants.get(x.name), PLAIN)]
     return {**constants, **{x.name: fitting_array(constants[x.name], x.spec, x.name) for x in plain}}
 
 
 def check_inputs(graph: Any) -> None:
-    """FormatError when two inputs have one name: a call could not give both."""
+    """Raise FormatError if two inputs have one name."""
     names = Counter(v.name for v in graph.input)
     twice = [name for name, count in names.items() if count > 1]
     if twice:
-        raise FormatError(f"{names[twice[0]]} inputs are called {twice[0]!r:.60}")
+        raise FormatError(f"{names[twice[0]]} inputs have the name {twice[0]!r:.60}: rename all but one")
 
 
 def check_shapes(graph: Any, shapes: Mapping[str, Any]) -> None:
-    """FormatError for a name that the file does not have; UnknownError with all that it leaves open."""
+    """Raise FormatError for an unknown name, and UnknownError that lists all missing sizes."""
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     names, needed = set(stored), {}
     for proto in graph.input:
@@ -148,18 +147,18 @@ def check_shapes(graph: Any, shapes: Mapping[str, Any]) -> None:
     unknown = sorted(shapes.keys() - names)
     if unknown:
         names_listed = ", ".join(sorted(filter(None, names - stored)))
-        raise FormatError(f"{unknown[0]!r} is no dimension and no input; there are {names_listed}")
+        raise FormatError(f"{unknown[0]!r} is neither a dimension nor an input. Use one of {names_listed}")
     if needed:
         raise UnknownError("sizes of inputs are unknown", needed)
 
 
 def open_axes(proto: Any) -> list[str]:
-    """The names of an input's axes without a size; empty where they have none."""
+    """Return the names of an input's axes without a size; empty for unnamed ones."""
     return [d.dim_param for d in proto.type.tensor_type.shape.dim if d.WhichOneof("value") != "dim_value"]
 
 
 def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
-    """What `shapes` still needs for one input, with examples: sizes by name, or the whole shape where that has none."""
+    """Return the missing entries of `shapes` for one input, with examples: sizes by name, or the whole shape."""
     if proto.type.WhichOneof("value") != "tensor_type":
         return {}
     tensor, axes = proto.type.tensor_type, open_axes(proto)
@@ -171,26 +170,31 @@ def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> None:
-    """FormatError that names every operator without an importer, or a version outside the supported ones."""
+    """Raise FormatError that names all operators without an importer, or an unsupported version."""
     opsets = opsets_of(proto.opset_import)
     version = opsets.get("", NEWEST)
     if not OLDEST <= version <= NEWEST:
-        raise FormatError(f"the model is of opset {version}; opsets {OLDEST} to {NEWEST} are supported")
+        raise FormatError(
+            f"the model is of opset {version}; opsets {OLDEST} to {NEWEST} are supported. Convert it with "
+            "onnx.version_converter"
+        )
     missing = unsupported(proto.graph, functions)
     if missing:
         named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
-        raise FormatError(f"{len(missing)} operators are not supported: {named}")
+        raise FormatError(
+            f"{len(missing)} operators are not supported: {named}. See docs/formats.md for those that are"
+        )
     check_readers(proto.graph)
 
 
 def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, Any]) -> Any:
-    """A Var for a tensor. Sequences and optionals have no size of their own, so their value must be known."""
+    """Return a Var for a tensor input. Sequences and optionals have no size, so their value must be constant."""
     kind = proto.type.WhichOneof("value")
     if kind != "tensor_type":
         if proto.name in constants:
             return known_value(constants[proto.name])
         kind_name = str(kind).removesuffix("_type")
-        raise FormatError(f"input {proto.name!r} is a {kind_name}; its value must be given in constants")
+        raise FormatError(f"input {proto.name!r} is a {kind_name}; give its value in constants=")
     dtype = storage_dtype(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
     declared = proto.type.tensor_type.shape.dim
     if proto.name in shapes:
@@ -202,14 +206,14 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
 
 
 def known_value(value: Any) -> Any:
-    """A given tensor, sequence or empty optional as a value of the graph."""
+    """Convert a tensor, sequence or empty optional to a value of the graph."""
     if value is None:
         return None
     return [known_value(x) for x in value] if isinstance(value, list) else Const(value)
 
 
 def check_declared(sizes: list[int], declared: Any, proto: Any) -> None:
-    """FormatError when a given shape is not the one that the file declares."""
+    """Raise FormatError if a shape differs from the one that the file declares."""
     if not proto.type.tensor_type.HasField("shape"):
         return
     fixed = [d.dim_value if d.WhichOneof("value") == "dim_value" else None for d in declared]
@@ -220,7 +224,7 @@ def check_declared(sizes: list[int], declared: Any, proto: Any) -> None:
 
 
 def size_of(dim: Any, axis: int, name: str, shapes: Mapping[str, Any]) -> int:
-    """The size of one axis of an input."""
+    """Return the size of one axis of an input."""
     size = int(dim.dim_value if dim.WhichOneof("value") == "dim_value" else shapes[dim.dim_param])
     if size < 0:
         raise FormatError(f"axis {axis} of input {name!r} has {size} elements")

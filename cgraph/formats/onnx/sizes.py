@@ -1,4 +1,4 @@
-"""Models whose file leaves sizes open: one function for all of them."""
+"""compile_sizes: one function for a model with symbolic dimensions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,16 +17,16 @@ def compile_sizes(
     constants: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> SizedFunction:
-    """One function of a model whose symbolic dimensions vary; it returns a list of the outputs.
+    """Compile one function of a model whose symbolic dimensions vary; it returns a list of the outputs.
 
     Parameters
         source, constants: as for `load`
-        most: the largest sizes by name, whose plan's memory no other size exceeds; without it, memory grows with what
-            comes. An axis without a name is called after its input and its position: ``x.0``
+        most: the largest sizes by name; their plan bounds the memory of all sizes. Without it, memory grows with the
+            sizes of calls. An axis without a name is called ``x.0``, by its input and index
         options: as for `cgraph.compile`
     Raises
-        FormatError: as for `load`; an input is no tensor, or has no number of axes
-        GraphError: no size is open; `most` gives others
+        FormatError: as for `load`; an input is not a tensor, or its number of axes is unknown
+        GraphError: the model has no symbolic dimension, or `most` has other names
     """
     opened = open_source(source)
     shapes = shapes_of(opened.proto)
@@ -34,14 +34,17 @@ def compile_sizes(
     with opened.named():
         for x in opened.proto.graph.input:
             if x.name not in shapes and x.name not in stored and x.name not in (constants or {}):
-                raise FormatError(f"input {x.name!r} is no tensor with a number of axes, which alone may vary in size")
+                raise FormatError(
+                    f"input {x.name!r} is not a tensor of a fixed number of axes. Use load with constants="
+                )
 
     def build(sizes: Sizes) -> tuple:
         whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
         model = build_model(opened, whole, constants or {}, {})
         if model.is_open:
             raise FormatError(
-                f"{opened.label}: lengths that are known only when run do not go with sizes that vary from call to call"
+                f"{opened.label}: dynamic lengths cannot be combined with sizes that vary between calls. Use load "
+                "with shapes="
             )
         return list(model.outputs), model.inputs, model.updates
 
@@ -49,17 +52,17 @@ def compile_sizes(
 
 
 def open_shapes(source: str | Path | bytes) -> dict[str, tuple[int | str, ...]]:
-    """Per input of a model its shape, with names for what is open. FormatError as for `load`."""
+    """Return the shape of each input, with names for symbolic dimensions. FormatError as for `load`."""
     return shapes_of(open_source(source).proto)
 
 
 def stored_names(proto: Any) -> set[str]:
-    """The inputs of a ModelProto that have values there."""
+    """Return the names of inputs that have initialisers."""
     return {t.name for t in proto.graph.initializer} | {t.values.name for t in proto.graph.sparse_initializer}
 
 
 def shapes_of(proto: Any) -> dict[str, tuple[int | str, ...]]:
-    """Per input its shape; inputs that are no tensors, or have any number of axes, are left out."""
+    """Return the shapes of inputs; those without a number of axes, and those that are not tensors, are omitted."""
     stored = stored_names(proto)
     shapes: dict[str, tuple[int | str, ...]] = {}
     for x in proto.graph.input:

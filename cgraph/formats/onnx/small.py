@@ -1,8 +1,8 @@
-"""Whole numbers of 2 and 4 bits, which files pack into bytes. Here each has a byte; conversions alone may read them.
+"""Integers of 2 and 4 bits, which files pack into bytes. Here each takes a byte; only conversions may read them.
 
-No other operator may, for its result would have 2 or 4 bits too, and here be a byte that is not held in their range.
+The result of any other operator would have 2 or 4 bits too, but a byte is not limited to their range.
 
-Source: onnx.proto, TensorProto: the first number lies in the lowest bits of a byte; the last byte may have room left.
+Source: onnx.proto, TensorProto: the first number is in the lowest bits of a byte; the last byte may be partly unused.
 """
 
 from math import prod
@@ -17,27 +17,27 @@ from cgraph.formats.onnx.tensors import BITS, dtype_name, dtype_of_number, shape
 
 STORED_AS = {21: np.dtype("uint8"), 22: np.dtype("int8"), 25: np.dtype("uint8"), 26: np.dtype("int8")}
 READERS = {("Cast", 0), ("CastLike", 0), ("DequantizeLinear", 0), ("DequantizeLinear", 2)}
-"""Operators and the places of their inputs that may be such numbers."""
+"""Operators and the indices of their inputs that may be such integers."""
 FEW = "which has numbers of 2 or 4 bits; Cast and DequantizeLinear alone may read them"
 
 
 def storage_dtype(number: int, what: str) -> np.dtype:
-    """In which dtype values of ONNX's dtype of this number are held, or FormatError."""
+    """Return the dtype that stores values of an ONNX dtype. FormatError if it is not supported."""
     return STORED_AS[number] if number in STORED_AS else dtype_of_number(number, what)
 
 
 def packed_bytes(proto: Any) -> bytes:
-    """The bytes of a tensor that has them inside. FormatError for numbers that are no bytes."""
+    """Return the bytes of a tensor inside the proto. FormatError if a number does not fit a byte."""
     if proto.HasField("raw_data"):
         return proto.raw_data
     try:
         return bytes(proto.int32_data)
     except ValueError:
-        raise FormatError(f"tensor {proto.name!r} holds values that are no bytes") from None
+        raise FormatError(f"tensor {proto.name!r} holds values outside 0 to 255") from None
 
 
 def unpack(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
-    """A tensor's packed bytes as numbers. FormatError when there are too few or too many bytes."""
+    """Unpack the bytes of a tensor. FormatError if their number is wrong."""
     shape, bits = shape_of_proto(proto), BITS[proto.data_type]
     count, each = prod(shape), 8 // bits
     if len(raw) != -(-count // each):
@@ -45,13 +45,13 @@ def unpack(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
         raise FormatError(f"tensor {proto.name!r} {what} needs {-(-count // each)} bytes, {len(raw)} are stored")
     allowance.spend(f"tensor {proto.name!r} {list(shape)}", nbytes=3 * each * len(raw))
     packed = np.frombuffer(raw, np.uint8)[:, None]
-    high = packed << np.arange(8 - bits, -1, -bits).astype(np.uint8)  # each number in the highest bits of a byte
+    high = packed << np.arange(8 - bits, -1, -bits).astype(np.uint8)  # moves each number to the highest bits of a byte
     wide = high.reshape(-1)[:count].view(STORED_AS[proto.data_type])
     return (wide >> (8 - bits)).reshape(shape)
 
 
 def check_readers(graph: Any) -> None:
-    """FormatError where something other than a conversion reads a number of 2 or 4 bits, in sub-graphs too."""
+    """Raise FormatError if an operator other than a conversion reads integers of 2 or 4 bits, at any depth."""
     waiting: list[tuple[Any, frozenset[str]]] = [(graph, frozenset())]
     while waiting:
         part, small_names = waiting.pop()

@@ -1,4 +1,4 @@
-"""An opened model: the parsed proto, and its tensors as arrays that share the file's memory-mapped bytes."""
+"""Source: an opened ONNX model, whose tensors are arrays that share the memory-mapped bytes of its file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,17 +32,17 @@ _STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data
 
 @dataclass(eq=False)
 class Source:
-    """A model and where its tensors lie. Changes: it keeps open the files that external tensors are in.
+    """An opened model. Changes: it caches the mapped files of external tensors.
 
     Fields
         proto: the ModelProto, without the data of large tensors
         data: the file's bytes
-        folder: where external data may lie, in the folder itself or below; None allows none
-        name: the file's name, for the places of nodes
-        label: what messages call the file: the path as the user has it
-        files: those of external tensors, by location
-        parsed_nbytes: bytes that the proto takes
-        budget: what the graph that is being built may still cost
+        folder: folder of external data, which may be in it or below; None allows none
+        name: the file's name, for the origin of nodes
+        label: the path as the user gave it, for messages
+        files: mapped files of external tensors, by location
+        parsed_nbytes: bytes of the parsed proto
+        budget: the remaining allowance of building the graph
     """
 
     proto: Any
@@ -55,7 +55,7 @@ class Source:
     budget: Allowance = field(default_factory=lambda: Allowance(0))
 
     def array(self, proto: Any) -> np.ndarray:
-        """A TensorProto's array, in the mapped file when it is large. FormatError when anything does not fit."""
+        """Return the array of a TensorProto, mapped if large. FormatError if its fields are inconsistent."""
         if proto.data_location == proto.EXTERNAL:
             return self.of_bytes(self.external(proto), proto)
         if proto.HasField("segment"):
@@ -66,7 +66,7 @@ class Source:
         return array_of(proto)
 
     def left_out(self, proto: Any) -> np.ndarray:
-        """A tensor whose data was not parsed: it shares the file's bytes, or is decoded from its numbers."""
+        """Return a tensor whose data was not parsed: a view of the file, or decoded from its numbers."""
         if proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
             raise FormatError(f"tensor {proto.name!r:.60} has its data twice")
         stored = next(fields(self.data, proto.segment.begin, proto.segment.end))
@@ -83,7 +83,7 @@ class Source:
         return unpack(numbers, proto, self.budget) if is_few else numbers.reshape(shape_of_proto(proto))
 
     def of_bytes(self, raw: memoryview, proto: Any) -> np.ndarray:
-        """A tensor of its bytes, which it shares unless they have to be unpacked."""
+        """Return a tensor that shares its bytes, unless they must be unpacked."""
         if proto.data_type in BITS:
             return unpack(raw, proto, self.budget)
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
@@ -91,7 +91,7 @@ class Source:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Errors of the file within are typed and name it; an InputError is about what the user gave beside it."""
+        """Convert errors within this context to typed errors that name the file; an InputError stays unchanged."""
         try:
             yield
         except UnknownError as error:
@@ -104,23 +104,25 @@ class Source:
             raise kind(f"{self.label}: {error}") from error
 
     def allowance(self) -> Allowance:
-        """What building the graph may cost; files of external tensors add to it when they are opened."""
+        """Return a new allowance; the files of external tensors add to it when they are opened."""
         self.budget = Allowance(len(self.data) + sum(map(len, self.files.values())))
         self.budget.spend("its parsed form", nbytes=self.parsed_nbytes)
         return self.budget
 
     def forget(self) -> None:
-        """Give back what was read of the files meanwhile."""
+        """Release the pages of the files that were read."""
         for data in (self.data, *self.files.values()):
             release(np.frombuffer(data, np.uint8))
 
     def external(self, proto: Any) -> memoryview:
-        """A tensor's bytes in another file: ONNX's rules for its place, its range checked before anything is mapped."""
+        """Return the bytes of a tensor in another file, after all of ONNX's checks."""
         entries = {e.key: e.value for e in proto.external_data}
         if len(entries) != len(proto.external_data) or not entries.keys() <= ENTRIES or "location" not in entries:
             raise FormatError(f"tensor {proto.name!r} has unknown or repeated entries of external data")
         if self.folder is None:
-            raise FormatError(f"tensor {proto.name!r} lies in another file, but the model was given as bytes")
+            raise FormatError(
+                f"tensor {proto.name!r} lies in another file, but the model was given as bytes. Give its path"
+            )
         location = entries["location"]
         if location not in self.files:
             self.files[location] = map_external(self.folder, location)
@@ -135,17 +137,17 @@ class Source:
 
 
 def parse_offset(text: str, name: str) -> int:
-    """A decimal number of bytes, or FormatError."""
+    """Parse a decimal number of bytes. FormatError if it is malformed."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise FormatError(f"tensor {name!r} has {text!r:.40} where a number of bytes belongs")
     return int(text)
 
 
 def open_source(source: str | Path | bytes | memoryview, label: str = "the model") -> Source:
-    """Map a file, or take bytes, and parse all but the large tensors.
+    """Map a file, or take bytes, and parse everything except large tensors.
 
     Parameters
-        label: what messages call bytes
+        label: name of bytes in messages
     """
     if isinstance(source, bytes | bytearray | memoryview):
         opened = Source(None, memoryview(source).toreadonly().cast("B"), None, label=label)
@@ -161,7 +163,7 @@ def open_source(source: str | Path | bytes | memoryview, label: str = "the model
 
 
 def parse(small: bytes) -> Any:
-    """A ModelProto from bytes, or FormatError."""
+    """Parse a ModelProto. FormatError if it is malformed."""
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -171,7 +173,7 @@ def parse(small: bytes) -> Any:
     try:
         proto.ParseFromString(small)
     except (DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"this is no ONNX model: {error}") from None
+        raise FormatError(f"this is not an ONNX model: {error}") from None
     if not proto.HasField("graph"):
-        raise FormatError("this is no ONNX model: it has no graph")
+        raise FormatError("this is not an ONNX model: it has no graph")
     return proto

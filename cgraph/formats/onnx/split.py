@@ -1,9 +1,9 @@
-"""Large tensors out of a serialised ModelProto, without parsing them: the rest becomes small, they stay where they lie.
+"""Removes large tensors from a serialised ModelProto before it is parsed; they stay in the mapped file.
 
-Protobuf would copy every weight twice, and makes up to a hundred bytes of each byte of other fields. So all messages
-are walked first, each field by its tag and length: what protobuf will make of it is charged before it is parsed, and
-the only large field of a TensorProto is left out of the copy. In its place the tensor has a `segment`, which no
-reader of ONNX supports in a file, that says where the field lies. Source: field numbers and messages of onnx.proto.
+Protobuf would copy each weight twice, and needs up to a hundred bytes of memory for each byte of other fields. So the
+splitter first walks all messages, field by field, and charges the memory that protobuf will need. It omits the only
+large field of a TensorProto and adds a `segment` with its position, a field that no reader of ONNX supports in a file.
+Source: field numbers and messages of onnx.proto.
 """
 
 from collections.abc import Mapping
@@ -16,26 +16,26 @@ from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_vari
 from cgraph.record import Record
 
 TENSOR = "onnx.TensorProto"
-SEGMENT = 3  # its number among a tensor's fields
+SEGMENT = 3  # field number in a TensorProto
 FLOATS, INT32S, INT64S, RAW, DOUBLES, UINT64S = 4, 5, 7, 9, 10, 11
 DATA = (FLOATS, INT32S, INT64S, RAW, DOUBLES, UINT64S)
 LARGE = 1024  # bytes
-DEEPEST = 100  # messages within one another, as protobuf has it
-# bytes in memory, measured with protobuf 6 (upb), whose arrays have up to as much room again
-NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # a number; a text; a message, and for each field that it may have
-WORK = 500  # elements that could be computed while a field is looked at
+DEEPEST = 100  # nesting depth of messages, as in protobuf
+# bytes of memory, measured with protobuf 6 (upb), whose arrays have up to as much spare capacity
+NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # of a number; a text; a message; each possible field of a message
+WORK = 500  # cost of visiting a field, in computed elements
 Piece = memoryview | bytes
 
 
 class Kind(Record, eq=False):
-    """A kind of message.
+    """A message type.
 
     Fields
-        name: in onnx.proto
-        nbytes: what one takes in memory
-        inner: the names of the messages in it, by the field's number
-        numbers, floats: fields that hold whole numbers, or numbers of 4 and 8 bytes; both may be packed
-        unread: texts for people
+        name: its name in onnx.proto
+        nbytes: bytes of memory of one message
+        inner: names of inner message types, by field number
+        numbers, floats: fields of integers, and of numbers of 4 and 8 bytes; both may be packed
+        unread: fields of documentation, which are skipped
     """
 
     name: str
@@ -48,7 +48,7 @@ class Kind(Record, eq=False):
 
 @cache
 def kinds() -> dict[str, Kind]:
-    """The messages that a ModelProto may have in it, by name."""
+    """Return the message types inside a ModelProto, by name."""
     try:
         from google.protobuf.descriptor import FieldDescriptor as Types
         from onnx import ModelProto
@@ -77,7 +77,7 @@ def kinds() -> dict[str, Kind]:
 
 
 def split_model(data: memoryview, allowance: Allowance) -> bytes:
-    """The model without its tensors' large data. FormatError when the bytes are no message, or would take too much."""
+    """Return the model without large tensors. FormatError if the bytes are not a message or would cost too much."""
     splitter = Splitter(data, allowance, kinds())
     pieces = splitter.pieces(0, len(data), "onnx.ModelProto", 0)
     splitter.charge()
@@ -85,11 +85,11 @@ def split_model(data: memoryview, allowance: Allowance) -> bytes:
 
 
 class Splitter:
-    """Walks the messages of one model. Changes: it counts what protobuf will make of the fields.
+    """Walks the messages of one model. Changes: it counts the memory that protobuf will need.
 
     Fields
-        data, kinds: the file, and the kinds of messages in it
-        nbytes, work: what was counted since the last charge
+        data, kinds: the file, and its message types
+        nbytes, work: costs since the last charge
     """
 
     def __init__(self, data: memoryview, allowance: Allowance, kinds: Mapping[str, Kind]) -> None:
@@ -97,21 +97,21 @@ class Splitter:
         self.nbytes = self.work = 0
 
     def charge(self) -> None:
-        """Spend what was counted."""
+        """Charge the counted costs."""
         self.allowance.spend("its parsed form", self.nbytes, self.work)
         self.nbytes = self.work = 0
 
     def pieces(self, start: int, stop: int, name: str, depth: int) -> list[Piece]:
-        """The message in a range, without what is left out."""
+        """Return the pieces of the message in a range, without omitted data."""
         if depth > DEEPEST:
-            raise FormatError(f"messages lie more than {DEEPEST} deep in one another")
+            raise FormatError(f"messages are nested more than {DEEPEST} deep")
         kind = self.kinds[name]
-        cuts: list[tuple[int, int, list[Piece]]] = []  # from where to where, and what is there in its place
+        cuts: list[tuple[int, int, list[Piece]]] = []  # start, stop, and the replacement
         stored: list[Field] = []
         for field in fields(self.data, start, stop):
             self.work += WORK
             if name == TENSOR and field.number == SEGMENT:
-                raise FormatError("a tensor in segments is not supported")
+                raise FormatError("a tensor in segments is not supported. Save it in one piece")
             if name == TENSOR and field.number in DATA and field.kind == BYTES:
                 stored.append(field)
             elif field.kind == BYTES and field.number in kind.inner:
@@ -126,7 +126,7 @@ class Splitter:
         return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]))
 
     def message(self, field: Field, name: str, depth: int) -> list[tuple[int, int, list[Piece]]]:
-        """What takes the place of a message within another, if anything does."""
+        """Return the replacement of an inner message, if any."""
         self.nbytes += self.kinds[name].nbytes
         pieces = self.pieces(field.start, field.stop, name, depth + 1)
         length = sum(map(len, pieces))
@@ -135,7 +135,7 @@ class Splitter:
         return [(field.begin, field.stop, [encode_varint(field.number << 3 | BYTES) + encode_varint(length), *pieces])]
 
     def large(self, stored: list[Field], kind: Kind) -> list[tuple[int, int, list[Piece]]]:
-        """The only data of a tensor, if it is large, is left out; any other is counted."""
+        """Omit the data of a tensor if it is large and in one field; count it otherwise."""
         if len(stored) != 1 or stored[0].stop - stored[0].start < LARGE:
             for field in stored:
                 self.count(field, kind)
@@ -145,7 +145,7 @@ class Splitter:
         return [(begin, end, [encode_varint(SEGMENT << 3 | BYTES) + encode_varint(len(place)) + place])]
 
     def count(self, field: Field, kind: Kind) -> None:
-        """Add what a field of numbers or text takes."""
+        """Add the cost of a field of numbers or text."""
         length = field.stop - field.start
         if field.kind != BYTES:
             self.nbytes += NUMBER
@@ -156,7 +156,7 @@ class Splitter:
             self.nbytes += TEXT + length * (4 if field.number in kind.floats else 2)
 
     def joined(self, start: int, stop: int, cuts: list[tuple[int, int, list[Piece]]]) -> list[Piece]:
-        """A range in which some parts have others in their place."""
+        """Return the pieces of a range with some parts replaced."""
         if not cuts:
             return [self.data[start:stop]] if start < stop else []
         chunks: list[Piece] = []

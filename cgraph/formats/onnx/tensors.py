@@ -1,4 +1,4 @@
-"""TensorProto to array: dtypes, declared sizes against stored ones, data inside the proto."""
+"""Conversion of TensorProtos to arrays, with checks of dtypes and sizes."""
 
 from collections.abc import Callable
 from math import prod
@@ -21,21 +21,21 @@ DTYPE = {
 }  # fmt: skip
 NUMBER = {resolve_dtype(name): number for number, name in DTYPE.items()}
 BITS = {21: 4, 22: 4, 25: 2, 26: 2}
-"""Per dtype's number, UINT4, INT4, UINT2 and INT2, its bits."""
+"""Bits of UINT4, INT4, UINT2 and INT2, by dtype number."""
 MOST_AXES = 64
 _FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data"}
 _FIELD |= {"uint32": "uint64_data"}
 
 
 def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
-    """The NumPy dtype of ONNX's number for one, or FormatError."""
+    """Return the NumPy dtype of ONNX's number. FormatError if it is not supported."""
     if number not in DTYPE:
-        raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}; supported are {', '.join(DTYPE.values())}")
+        raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}. Use one of {', '.join(DTYPE.values())}")
     return resolve_dtype(DTYPE[number])
 
 
 def dtype_name(number: int) -> str:
-    """ONNX's name of a dtype, as ``FLOAT16``."""
+    """Return ONNX's name of a dtype, such as ``FLOAT16``."""
     from onnx import TensorProto
 
     try:
@@ -45,7 +45,7 @@ def dtype_name(number: int) -> str:
 
 
 def widen(x: Any) -> Any:
-    """A value as importers take it: float32 for what is held in half precision, small constants for good."""
+    """Widen a value stored in half precision to float32, for importers; small constants are converted once."""
     if isinstance(x, list):
         return [widen(item) for item in x]
     if not isinstance(x, Node) or x.dtype not in HALVES:
@@ -56,7 +56,7 @@ def widen(x: Any) -> Any:
 
 
 def of_package(x: np.ndarray) -> np.ndarray:
-    """An array as the onnx package has it: its bfloat16 is that of ml_dtypes."""
+    """Convert an array to the dtypes of the onnx package, whose bfloat16 is that of ml_dtypes."""
     if x.dtype != BFLOAT16:
         return x
     import ml_dtypes
@@ -65,18 +65,18 @@ def of_package(x: np.ndarray) -> np.ndarray:
 
 
 def from_package(x: Any) -> Any:
-    """A value that the onnx package has read: numbers of 2 and 4 bits as bytes."""
+    """Convert a value of the onnx package: integers of 2 and 4 bits become bytes."""
     few = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
     return x.astype(few[x.dtype.name]) if isinstance(x, np.ndarray) and x.dtype.name in few else x
 
 
 def field_of(dtype: np.dtype) -> str:
-    """The field of a TensorProto in which values of a dtype are that are not raw bytes."""
+    """Return the field of a TensorProto for values of a dtype that are not raw bytes."""
     return _FIELD.get(dtype.name, "int32_data")
 
 
 def shape_of_proto(proto: Any) -> tuple[int, ...]:
-    """A tensor's shape, each axis >= 0 and the bytes within 64 bits, or FormatError."""
+    """Return the shape of a tensor. FormatError if an axis is negative or the bytes exceed 64 bits."""
     if len(proto.dims) > MOST_AXES:
         raise FormatError(f"tensor {proto.name!r:.60} has {len(proto.dims)} axes; up to {MOST_AXES} are supported")
     shape = tuple(int(n) for n in proto.dims)
@@ -86,10 +86,12 @@ def shape_of_proto(proto: Any) -> tuple[int, ...]:
 
 
 def array_of(proto: Any) -> np.ndarray:
-    """A TensorProto with its data inside as an array. FormatError when data and shape differ."""
+    """Convert a TensorProto with inner data. FormatError if data and shape differ."""
     dtype, shape = dtype_of_number(proto.data_type, f"tensor {proto.name!r}"), shape_of_proto(proto)
     if proto.data_location == proto.EXTERNAL:
-        raise FormatError(f"tensor {proto.name!r} has its data in another file, which is not allowed here")
+        raise FormatError(
+            f"tensor {proto.name!r} has its data in another file, which is not allowed here. Store it in the model"
+        )
     if proto.HasField("raw_data"):
         return raw_array(memoryview(proto.raw_data), dtype, shape, proto.name)
     values = getattr(proto, field_of(dtype))
@@ -99,23 +101,23 @@ def array_of(proto: Any) -> np.ndarray:
 
 
 def narrow_exactly(wide: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
-    """Numbers of a wider dtype in their own. FormatError for those that it cannot hold."""
+    """Convert numbers to a narrower dtype. FormatError if it cannot represent one of them."""
     if dtype in HALVES:  # their bits
         return wide.astype(np.uint16).view(dtype)
     narrow = wide.astype(dtype)
     if dtype.kind != "f" and not np.array_equal(narrow, wide):
-        raise FormatError(f"tensor {name!r} holds values that are no {dtype}")
+        raise FormatError(f"tensor {name!r} holds values that {dtype} cannot represent")
     return narrow
 
 
 def nbytes_of(proto: Any) -> tuple[int, int]:
-    """Bytes and work that `array_of` takes: the values as protobuf hands them over, and in their own dtype."""
+    """Return the bytes and work of `array_of`: the values from protobuf, and in their dtype."""
     count = sum(len(getattr(proto, name)) for name in {*_FIELD.values(), "int32_data"})
     return 2 * len(proto.raw_data) + 16 * count, 32 * count
 
 
 def numbers_of(raw: memoryview, dtype: np.dtype, proto: Any, allowance: Allowance) -> np.ndarray:
-    """A tensor's packed numbers of variable length, in a row. FormatError unless they are as many as its shape says."""
+    """Decode packed varints of a tensor. FormatError unless their number fits the shape."""
     shape, count = shape_of_proto(proto), count_of_numbers(raw)
     packed = -(-prod(shape) * BITS[proto.data_type] // 8) if proto.data_type in BITS else prod(shape)
     if count != packed:
@@ -130,7 +132,7 @@ def numbers_of(raw: memoryview, dtype: np.dtype, proto: Any, allowance: Allowanc
 
 
 def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Little-endian bytes as an array that shares them. FormatError when there are too few or too many."""
+    """Return an array that shares little-endian bytes. FormatError unless their number fits the shape."""
     need = prod(shape) * dtype.itemsize
     if len(raw) != need:
         raise FormatError(f"tensor {name!r} {dtype}{list(shape)} needs {need} bytes, {len(raw)} are stored")
@@ -138,10 +140,10 @@ def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: st
 
 
 def sparse_array(proto: Any, arrays: Callable[[Any], np.ndarray], allowance: Allowance) -> np.ndarray:
-    """A SparseTensorProto as a dense array. FormatError when an index lies outside.
+    """Convert a SparseTensorProto to a dense array. FormatError if an index is outside the shape.
 
     Parameters
-        arrays: how a TensorProto becomes an array
+        arrays: converts a TensorProto to an array
     """
     name = f"sparse tensor {proto.values.name!r:.60}"
     if len(proto.dims) > MOST_AXES:
@@ -152,7 +154,7 @@ def sparse_array(proto: Any, arrays: Callable[[Any], np.ndarray], allowance: All
     values, indices = arrays(proto.values), arrays(proto.indices)
     if indices.dtype != np.int64 or values.ndim != 1:
         raise FormatError(f"{name} has indices of {indices.dtype} and values of {values.ndim} axes, not int64 and 1")
-    work = indices.nbytes * 3  # positions along all axes together, and what is compared
+    work = indices.nbytes * 3  # flat indices, and comparisons
     allowance.spend(f"{name} {list(shape)}", nbytes=prod(shape) * values.dtype.itemsize + work, work=prod(shape))
     if indices.ndim == 2 and (indices.shape[1] != len(shape) or np.any(indices < 0) or np.any(indices >= shape)):
         raise FormatError(f"{name} has indices outside {list(shape)}")

@@ -1,4 +1,4 @@
-"""The fields of a protocol buffer's messages, where they lie, and numbers of its variable length.
+"""Reader of protocol buffers: positions of fields, and varints.
 
 Source: protobuf.dev/programming-guides/encoding.
 """
@@ -16,7 +16,7 @@ LONGEST = 10  # bytes of one number
 
 
 class Field(NamedTuple):
-    """One field: its number and kind, where its tag begins, and from where to where its content reaches."""
+    """One field: its number and wire type, the position of its tag, and the range of its contents."""
 
     number: int
     kind: int
@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 
 def fields(data: memoryview, start: int, stop: int) -> Iterator[Field]:
-    """The fields of the message in a range of bytes, in order."""
+    """Yield the fields of the message in a range of bytes."""
     at = start
     while at < stop:
         begin = at
@@ -40,21 +40,23 @@ def fields(data: memoryview, start: int, stop: int) -> Iterator[Field]:
         elif kind in (FIXED64, FIXED32):
             end = at + (8 if kind == FIXED64 else 4)
         else:
-            raise FormatError(f"byte {begin} begins a field of the unknown kind {kind}")
+            raise FormatError(f"byte {begin} begins a field of the unknown wire type {kind}: the file is damaged")
         if end > stop:
-            raise FormatError(f"the field at byte {begin} reaches to {end}, its message ends at {stop}")
+            raise FormatError(
+                f"the field at byte {begin} ends at {end}, but its message ends at {stop}: the file is truncated"
+            )
         yield Field(tag >> 3, kind, begin, at, end)
         at = end
 
 
 def varint(data: memoryview, at: int, stop: int) -> tuple[int, int]:
-    """A number of at most 64 bits, and where it ends."""
+    """Decode a varint of at most 64 bits; return it and its end."""
     if at < stop and data[at] < 128:
         return data[at], at + 1
     value = 0
     for shift in range(0, 7 * LONGEST, 7):
         if at >= stop:
-            raise FormatError(f"a number is cut off at byte {at}")
+            raise FormatError(f"a number is truncated at byte {at}")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
@@ -64,7 +66,7 @@ def varint(data: memoryview, at: int, stop: int) -> tuple[int, int]:
 
 
 def encode_varint(value: int) -> bytes:
-    """A number as a varint."""
+    """Encode a number as a varint."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -74,7 +76,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def count_of_numbers(raw: memoryview) -> int:
-    """How many varints there are in packed bytes."""
+    """Count the varints in packed bytes."""
     if len(raw) < 64:
         return sum(byte < 128 for byte in raw)
     packed = np.frombuffer(raw, np.uint8)
@@ -82,13 +84,13 @@ def count_of_numbers(raw: memoryview) -> int:
 
 
 def chunks_of_numbers(raw: memoryview) -> Iterator[np.ndarray]:
-    """Packed varints as uint64 arrays, one chunk after another. FormatError when one is cut off or too long."""
+    """Decode packed varints as uint64 arrays, chunk by chunk. FormatError if one is truncated or too long."""
     packed, at = np.frombuffer(raw, np.uint8), 0
     while at < len(packed):
         chunk = packed[at : at + CHUNK]
         ends = np.flatnonzero(chunk < 128) + 1
         if not len(ends):
-            raise FormatError("a number is cut off, or has more than 64 bits")
+            raise FormatError("a number is truncated or has more than 64 bits")
         starts = np.concatenate([[0], ends[:-1]])
         lengths = ends - starts
         if lengths.max() > LONGEST:

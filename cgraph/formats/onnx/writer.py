@@ -1,6 +1,6 @@
-"""save: a graph made of ops that ONNX has, as an ONNX model.
+"""save: write a graph as an ONNX model.
 
-Vars that are inputs become inputs; other Vars must hold a value, which becomes an initialiser, as constants do.
+Vars that are inputs become inputs. Other Vars must have a value, which becomes an initialiser, as constants do.
 """
 
 from collections import Counter
@@ -29,15 +29,15 @@ def save(path: str | Path, outputs: Node | Sequence[Node], inputs: Sequence[Var]
 
 
 def serialised(outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Sequence[str] = ()) -> bytes:
-    """A graph as the bytes of an ONNX model.
+    """Return a graph as the bytes of an ONNX model.
 
     Parameters
         outputs: one node or several
-        inputs: Vars that the model takes; the others become initialisers
-        names: of the outputs; output0, output1, … by default. One that is there twice is changed, as ``y_1``
+        inputs: Vars that become inputs; the others become initialisers
+        names: names of the outputs, by default output0, output1, …. A repeated name gets a suffix, such as ``y_1``
     Raises
-        FormatError: ops that ONNX has no operator for, each named with its count; or over 2 GiB
-        UnassignedError: a Var that is no input holds no value
+        FormatError: ops have no ONNX operator (all are named with their count), or the model exceeds 2 GiB
+        UnassignedError: a Var that is not an input has no value
     """
     nodes = [outputs] if isinstance(outputs, Node) else list(outputs)
     labels = distinct_names(names or [f"output{i}" for i in range(len(nodes))], (x.name for x in inputs))
@@ -53,7 +53,7 @@ def serialised(outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Seq
 
 
 def expressions(outputs: Sequence[Node]) -> dict[Node, Emitted]:
-    """The expression of every node that is needed, operands first. FormatError naming what ONNX does not have."""
+    """Return the expressions of all needed nodes, operands first. FormatError that names ops without an operator."""
     ordered: dict[Node, Emitted] = {}
     missing: Counter[str] = Counter()
     waiting: list[tuple[Node, bool]] = [(x, False) for x in reversed(outputs)]
@@ -78,12 +78,15 @@ def expressions(outputs: Sequence[Node]) -> dict[Node, Emitted]:
         waiting += [(v, False) for v in nodes_of(expression_of[source])]
     if missing:
         named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
-        raise FormatError(f"{len(missing)} ops have no operator of ONNX: {named}")
+        raise FormatError(
+            f"{len(missing)} ops have no ONNX operator: {named}. Replace them, or save with cgraph's own format "
+            "(Function.save)"
+        )
     return ordered
 
 
 def nodes_of(expression: Emitted) -> list[Node]:
-    """The nodes that an expression reads."""
+    """Return the nodes that an expression reads."""
     nodes: list[Node] = []
     for x in expression.operands:
         if isinstance(x, Emitted):
@@ -94,12 +97,12 @@ def nodes_of(expression: Emitted) -> list[Node]:
 
 
 class Writer:
-    """Makes the protos. Changes: nodes, initialisers and names grow.
+    """Creates the protos. Changes: nodes, initialisers and names grow.
 
     Fields
-        plan: the expression of every node, operands first
-        inputs: Vars that the model takes
-        reserved: names that are in use
+        plan: expressions of all nodes, operands first
+        inputs: Vars that become inputs
+        reserved: names in use
     """
 
     def __init__(self, plan: dict[Node, Emitted], inputs: Sequence[Var], reserved: set[str]) -> None:
@@ -118,11 +121,11 @@ class Writer:
             self.names[x] = self.fresh(x.name)
 
     def model(self, outputs: Sequence[Node], labels: Sequence[str]) -> bytes:
-        """All of it, serialised."""
+        """Return the serialised model."""
         for x, expression in self.plan.items():
             self.names[x] = self.emit(expression, x.op.name)
         for x, label in zip(outputs, labels):
-            if self.name_of(x) != label:  # an input that is an output, under its own name
+            if self.name_of(x) != label:  # otherwise x is an input that is an output of the same name
                 self.nodes.append(self.helper.make_node("Identity", [self.name_of(x)], [label]))
         graph = self.helper.make_graph(
             self.nodes,
@@ -138,7 +141,7 @@ class Writer:
         return self.helper.make_tensor_value_info(name, NUMBER[x.dtype], x.shape)
 
     def fresh(self, stem: str) -> str:
-        """A name that is not in use."""
+        """Return a name that is not in use."""
         name, i = stem, 0
         while name in self.reserved:
             i += 1
@@ -147,7 +150,7 @@ class Writer:
         return name
 
     def emit(self, expression: Emitted, stem: str) -> str:
-        """Add an expression's nodes; the name of its first result."""
+        """Add the nodes of an expression; return the name of its first result."""
         operands = ["" if x is None else self.operand(x, stem) for x in expression.operands]
         name = self.fresh(stem)
         results = [name, *(f"{name}:{i}" for i in range(1, expression.results))]
@@ -161,7 +164,7 @@ class Writer:
         return self.name_of(x) if isinstance(x, Node) else self.array(x, stem)
 
     def name_of(self, x: Node) -> str:
-        """The name of a node's value; Vars and constants become initialisers when they are first read."""
+        """Return the name of a node's value; the first read of a Var or constant adds an initialiser."""
         if x in self.names:
             return self.names[x]
         if isinstance(x.op, Item):
@@ -169,20 +172,24 @@ class Writer:
             return name if x.op.index == 0 else f"{name}:{x.op.index}"
         if isinstance(x, Var):
             if x.cell.array is None:
-                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) is no input and has no value")
+                raise UnassignedError(
+                    f"{x.name} {x.spec} (made at {x.where}) has no value. Assign it, or list it in inputs"
+                )
             self.names[x] = self.array(x.cell.array, x.name, share=False)
         else:
             self.names[x] = self.array(x.op.array, x.name)  # type: ignore[attr-defined]
         return self.names[x]
 
     def array(self, x: np.ndarray, stem: str, share: bool = True) -> str:
-        """An initialiser; equal small ones are one where they may `share`."""
+        """Add an initialiser and return its name; equal small ones are shared if `share`."""
         key = (x.dtype.str, x.shape, x.tobytes()) if share and x.nbytes <= 256 else None
         if key in self.small:
             return self.small[key]
         self.nbytes += x.nbytes
         if self.nbytes > LARGEST:
-            raise FormatError(f"the constants have over {LARGEST} bytes, which is the most that one ONNX file holds")
+            raise FormatError(
+                f"the constants exceed {LARGEST} bytes, the limit of an ONNX file. Save with Function.save"
+            )
         name = self.fresh(stem if key is None else f"{stem}_constant")
         array = of_package(np.ascontiguousarray(x)).reshape(x.shape)
         self.initializers.append(self.numpy_helper.from_array(array, name))

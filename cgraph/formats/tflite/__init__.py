@@ -1,4 +1,4 @@
-"""Read TFLite models."""
+"""Reader of TFLite models."""
 
 from cgraph.formats.tflite.reader import load
 

@@ -1,4 +1,4 @@
-"""What an importer is given: one operator, its operands as values of the graph that is being built, and its options."""
+"""TfliteContext: the argument of an importer, an operator with its operands and options."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,17 +18,17 @@ from cgraph.ops.leaf import Const, ConstOp
 from cgraph.record import Record
 
 ImportedValue = Node | TfliteValue | Sequence[Node | TfliteValue]
-"""What an importer gives: a node has the file's order of axes."""
+"""The result of an importer; a Node has the file's order of axes."""
 Importer = Callable[["TfliteContext"], ImportedValue]
 OPERATORS: dict[str, Importer] = {}
 ON_BYTES: dict[str, bool] = {}
 
 
 def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], Importer]:
-    """List an importer under the names of operators.
+    """Register an importer for operators.
 
     Parameters
-        on_bytes: None refuses quantised values, False moves them as what they stand for, True has arithmetic for them
+        on_bytes: whether it computes with quantised values; False only moves them, None refuses them
     """
 
     def register(importer: Importer) -> Importer:
@@ -41,19 +41,19 @@ def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], 
 
 
 def images(x: Node) -> TfliteValue:
-    """A result ``[n, c, h, w]``."""
+    """Return a result ``[n, c, h, w]``."""
     return TfliteValue(x, first=True)
 
 
 class TfliteContext(Record, eq=False):
-    """One operator on its way to nodes of this library.
+    """One TFLite operator that is being imported.
 
     Fields
         kind: its name
-        operands: values in the operator's order, None where an optional one is absent
-        options: its options as they lie in the file, None where it has none
-        results: what the file says of its results
-        allowance: what reading the file may still cost
+        operands: values in the operator's order, None for an absent optional one
+        options: its options table in the file, or None
+        results: the file's description of its results
+        allowance: the remaining cost of reading the file
     """
 
     kind: str
@@ -63,41 +63,41 @@ class TfliteContext(Record, eq=False):
     allowance: Allowance
 
     def __getitem__(self, i: int) -> TfliteValue:
-        """Operand i, which must be there."""
+        """Return operand i, which must exist."""
         x = self.get(i)
         if x is None:
             raise FormatError(f"operand {i} is missing")
         return x
 
     def get(self, i: int) -> TfliteValue | None:
-        """Operand i, or None."""
+        """Return operand i, or None."""
         return self.operands[i] if i < len(self.operands) else None
 
     @property
     def nodes(self) -> list[Node]:
-        """All operands in the file's order of axes."""
+        """Return all operands in the file's order of axes."""
         return [self[i].plain for i in range(len(self.operands))]
 
     @property
     def dtypes(self) -> tuple[np.dtype, ...]:
-        """Of its results."""
+        """Return the dtypes of the results."""
         return tuple(x.dtype for x in self.results)
 
     @property
     def is_quantised(self) -> bool:
-        """Its first result is bytes."""
+        """Return True if the first result is quantised."""
         return self.results[0].quantised is not None
 
     @property
     def result(self) -> QuantisedFormat:
-        """What the bytes of its first result stand for."""
+        """Return the quantisation of the first result."""
         quantised = self.results[0].quantised
         if quantised is None:
-            raise FormatError("quantised values beside others are not supported")
+            raise FormatError("quantised operands or results mixed with others are not supported. Quantise all or none")
         return quantised
 
     def option(self, name: str) -> Any:
-        """A field of the options, or its default."""
+        """Return a field of the options, or its default."""
         option = OPTIONS[self.kind].fields[name]
         if option.kind == "V":
             values = None if self.options is None else self.options.vector(option.field, "int32")
@@ -107,45 +107,45 @@ class TfliteContext(Record, eq=False):
         )
 
     def sizes(self, name: str) -> tuple[int, int]:
-        """The options ``name_h`` and ``name_w``, each at least 1."""
+        """Return the options ``name_h`` and ``name_w``, each at least 1."""
         pair = self.option(f"{name}_h"), self.option(f"{name}_w")
         if min(pair) < 1:
             raise FormatError(f"{name} is {pair[0]} x {pair[1]}")
         return pair
 
     def constant(self, i: int) -> np.ndarray:
-        """Operand i's value, which must be known now."""
+        """Return the value of operand i, which must be constant."""
         x = self[i]
         if x.array is not None:
             return x.array
-        if not isinstance(x.node.op, ConstOp):  # small ones that are computed of constants are such by now
-            raise FormatError(f"operand {i} must be known when the graph is built, but is computed of its inputs")
+        if not isinstance(x.node.op, ConstOp):  # small values computed from constants have been folded
+            raise FormatError(f"operand {i} must be constant, but depends on an input of the graph")
         return x.node.op.array
 
     def ints(self, i: int) -> list[int]:
-        """Operand i's value as a list."""
+        """Return the value of operand i as a list."""
         return self.few(self.constant(i))
 
     def few(self, values: np.ndarray) -> list[int]:
-        """Whole numbers that say something of axes."""
+        """Return the integers of an array that describes axes."""
         if values.size > 64 or values.dtype.kind not in "iu":
-            raise FormatError(f"{values.size} numbers of {values.dtype} say nothing of axes")
+            raise FormatError(f"{values.size} numbers of {values.dtype} cannot describe axes: give a few integers")
         return [int(n) for n in values.reshape(-1)]
 
     def filters(self, i: int, axes: tuple[int, ...]) -> Node:
-        """Operand i with its axes in another order; a constant is copied, piece by piece where the file is mapped."""
+        """Return operand i with permuted axes; a constant is copied, piece by piece if the file is mapped."""
         x = self[i]
         if x.ndim != len(axes):
-            raise FormatError(f"operand {i} {list(x.shape)} has not {len(axes)} axes")
+            raise FormatError(f"operand {i} {list(x.shape)} does not have {len(axes)} axes")
         if x.array is None:
             return x.plain.transpose(axes)
         if x.array.dtype == np.float16:
-            raise FormatError("filters of float16 are read by DEQUANTIZE alone")
+            raise FormatError("filters of float16 are not supported here. Convert them with DEQUANTIZE")
         self.spend(nbytes=x.array.nbytes)
         return Const(in_c_order(x.array.transpose(axes)), copy=False)
 
     def alike(self, *values: TfliteValue | None) -> tuple[list[Node], bool]:
-        """Operands, all by default, in one order of axes, and whether that is n, c, h, w."""
+        """Return operands (all by default) in one order of axes, and whether this is n, c, h, w."""
         operands = [x for x in (values or self.operands) if x is not None]
         first = any(x.first for x in operands) and all(x.ndim <= 4 for x in operands)
         for x in operands:
@@ -154,18 +154,18 @@ class TfliteContext(Record, eq=False):
         return [x.images if first else x.plain for x in operands], first
 
     def axis(self, axis: int, x: TfliteValue) -> int:
-        """An axis in the file's order as one of the value's node."""
+        """Convert an axis in the file's order to one of the value's node."""
         if not -x.ndim <= axis < x.ndim:
-            raise FormatError(f"axis {axis} is none of {x.ndim}")
+            raise FormatError(f"axis {axis} is outside a tensor of {x.ndim} axes")
         axis %= x.ndim
         return PLACE[axis] if x.first else axis
 
     def spend(self, nbytes: float = 0, work: float = 0) -> None:
-        """Say what this operator is about to make. FormatError when it is more than its file may cost."""
+        """Charge what this operator is about to create. FormatError if it exceeds the allowance of the file."""
         self.allowance.spend("it", nbytes, work)
 
     def activated(self, x: Node) -> Node:
-        """What the activation that is part of the operator makes of a result."""
+        """Apply the operator's fused activation to a result."""
         number = self.option("activation")
         if number not in ACTIVATIONS:
             raise FormatError(f"the activation {number} is not supported")

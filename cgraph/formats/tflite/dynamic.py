@@ -1,4 +1,4 @@
-"""Floats with filters of bytes, "dynamic range": a run quantises its floats itself, adds up whole numbers, scales them.
+"""Dynamic-range quantisation: int8 filters with float inputs, which a run quantises before an integer product.
 
 Source: tensorflow/lite/kernels/internal/reference/portable_tensor_utils.cc and the hybrid forms of conv.cc,
 depthwise_conv.cc and fully_connected.cc.
@@ -16,12 +16,12 @@ LOW, HIGH = -128.0, 127.0
 
 
 class Dynamic(Record, eq=False):
-    """Floats as bytes.
+    """Quantised floats.
 
     Fields
         numbers: uint8
-        zero: int32, the byte that means 0; one for each rest of the axes
-        scale: float32, likewise
+        zero: int32 zero points, one for each row or image
+        scale: float32 scales, one for each row or image
     """
 
     numbers: Node
@@ -30,7 +30,7 @@ class Dynamic(Record, eq=False):
 
 
 def symmetric(x: Node, axes: tuple[int, ...]) -> Dynamic:
-    """Floats as multiples of the 127th part of the largest magnitude along axes."""
+    """Quantise floats symmetrically: the scale is the largest magnitude along axes divided by 127."""
     most = cg.max(cg.abs(x), axis=axes, keepdims=True)
     none = cg.equal(most, 0.0)
     numbers = halves_away(x * cg.where(none, np.float32(0), np.float32(HIGH) / most))
@@ -39,8 +39,9 @@ def symmetric(x: Node, axes: tuple[int, ...]) -> Dynamic:
 
 
 def asymmetric(x: Node, axes: tuple[int, ...]) -> Dynamic:
-    """Floats as multiples of the 255th part of their range along axes, widened to 0; the end that rounds better decides
-    the zero point.
+    """Quantise floats asymmetrically: the scale is the range along axes, with 0 in it, divided by 255.
+
+    The end of the range with the smaller rounding error determines the zero point.
     """
     low = cg.astype(cg.minimum(cg.min(x, axis=axes, keepdims=True), np.float32(0)), "float64")
     high = cg.astype(cg.maximum(cg.max(x, axis=axes, keepdims=True), np.float32(0)), "float64")
@@ -59,7 +60,7 @@ def as_bytes(numbers: Node, low: float) -> Node:
 
 
 def pad_image(x: Dynamic, pad: tuple[int, ...]) -> Node:
-    """Images of bytes in a frame of their zero points."""
+    """Pad images of bytes with their zero points."""
     top, left, bottom, right = pad
     if not any(pad):
         return x.numbers

@@ -1,7 +1,7 @@
-"""TFLite's arithmetic on quantised values, as its reference kernels have it: whole numbers from one byte to the next.
+"""Fixed-point arithmetic on quantised values, bit for bit that of TFLite's reference kernels.
 
-Source: tensorflow/lite/kernels (quantization_util.cc, common.h and the kernels' Prepare functions), whose roundings
-decide single quanta; each operator is compared with those kernels bit for bit in tests/formats/test_tflite_bytes.py.
+Source: tensorflow/lite/kernels (quantization_util.cc, common.h and the kernels' Prepare functions). Results depend on
+their exact roundings; tests/formats/test_tflite_bytes.py compares each operator with those kernels bit for bit.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
 from cgraph.ir.graph import Node
 
 MOST = 255
-FAR = 2**30  # no byte is as far from 0
+FAR = 2**30  # larger than any distance of a byte from 0
 Bounds = tuple[int, int]
 
 
 def parts_of(scale: Any) -> np.ndarray:
-    """Scales as int32 factors (fractions of 31 bits) and shifts: two rows."""
+    """Return scales as int32 factors (fractions of 31 bits) and shifts: two rows."""
     scale = np.asarray(scale, "float64")
     if not (np.isfinite(scale) & (scale > 0)).all():
-        raise FormatError("a scale is 0 or infinite")
+        raise FormatError("a scale is 0 or infinite: quantise the network again with finite scales above 0")
     fraction, shift = np.frexp(scale)
     factor = np.floor(fraction * 2.0**31 + 0.5).astype("int64")
     shift = np.where(factor == 1 << 31, shift + 1, shift)
@@ -35,45 +35,45 @@ def parts_of(scale: Any) -> np.ndarray:
 
 
 def scale_factor(x: Node, scale: Any, once: bool = False) -> Node:
-    """int32 times one scale, rounded."""
+    """Multiply int32 by one scale and round."""
     factor, shift = parts_of(scale)
     return cg.fixed_product(x, factor, shift, once)
 
 
 def nearest(x: Any) -> np.ndarray:
-    """The nearest whole number, halves away from zero."""
+    """Return the nearest integer, halves away from zero."""
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(np.asarray(x).dtype)
 
 
 def subtract_zero(x: TfliteValue, node: Node | None = None) -> Node:
-    """Bytes less their zero point, as int32."""
+    """Subtract the zero point from bytes, as int32."""
     return cg.astype(x.node if node is None else node, "int32") - np.int32(x.bytes.zero)
 
 
 def as_bytes(x: Node, to: QuantisedFormat, bounds: Bounds = (0, MOST)) -> Node:
-    """int32 as bytes around a zero point, within bounds."""
+    """Add a zero point to int32 and clip to bytes within bounds."""
     return cg.astype(cg.clip(x + np.int32(to.zero), *bounds), "uint8")
 
 
 def bytes_of(x: Node, to: QuantisedFormat) -> Node:
-    """Floats in quanta as bytes, halves away from zero."""
+    """Round floats in units of the scale to bytes, halves away from zero."""
     return cg.astype(cg.clip(halves_away(x) + np.float32(to.zero), 0.0, float(MOST)), "uint8")
 
 
 def halves_away(x: Node) -> Node:
-    """The nearest whole numbers, as floats, halves away from zero."""
+    """Round floats to the nearest integers, halves away from zero."""
     whole = cg.trunc(x)
     return whole + cg.where(cg.greater_equal(cg.abs(x - whole), 0.5), cg.sign(x), cg.zeros_like(x))
 
 
 def floats_for(x: TfliteValue, node: Node) -> Node:
-    """The floats that bytes stand for."""
+    """Dequantise bytes."""
     return cg.astype(subtract_zero(x, node), "float32") * x.bytes.scale
 
 
 def byte_of(x: float, to: QuantisedFormat) -> int:
-    """The byte that stands for a float, without bounds."""
+    """Quantise one float, without bounds."""
     return to.zero + int(np.clip(nearest(np.float32(x) / to.scale), -FAR, FAR))
 
 
@@ -83,7 +83,7 @@ LIMITS: dict[int, tuple[float, float]] = {
 
 
 def bounds_of(c: TfliteContext, activation: int | None = None) -> Bounds:
-    """The bounds of an activation as bytes, of the operator's own by default."""
+    """Return the bounds of an activation as bytes; by default, of the operator's own."""
     number = c.option("activation") if activation is None else activation
     if number not in LIMITS:
         raise FormatError(f"the activation {number} is not supported on quantised values")
@@ -92,9 +92,9 @@ def bounds_of(c: TfliteContext, activation: int | None = None) -> Bounds:
 
 
 def of_floats(c: TfliteContext, function: Callable[[np.ndarray], np.ndarray]) -> TfliteValue:
-    """A function of floats by a table of 256 bytes, filled as TFLite does: rounded to float32 each time.
+    """Apply a function of floats by a table of 256 bytes, computed as in TFLite: rounded to float32 at each step.
 
-    The function gets float64, so that its own rounding is the only one.
+    The function takes float64, so that its own rounding is the only one.
     """
     x = c[0]
     with np.errstate(over="ignore"):

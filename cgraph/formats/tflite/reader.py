@@ -1,4 +1,4 @@
-"""load: a TFLite file becomes a graph of this library. Needs no other package.
+"""load: read a TFLite file as a graph. Needs no other package.
 
 Inputs and outputs have the file's shapes, images ``[n, h, w, c]``; between operators they are ``[n, c, h, w]``.
 """
@@ -26,15 +26,15 @@ from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.kernels.mapped import release
 from cgraph.ops.leaf import Var
 
-# what importers meet when an option or a shape is of another kind than its operator says
+# errors of importers whose options or shapes are of an unexpected type
 EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-NUMBER = 64  # bytes in memory of an operand's number
+NUMBER = 64  # bytes of memory of an operand's number
 NAME = 256  # bytes in memory of an operator's name
-NODES = 4  # of an operator: itself, a bias, its reshape, an activation
-NODES_OF_OPERAND = 2  # of an operand beyond MOST_PLAIN, as a sum, or a stack of many has them, and of a result
-MOST_PLAIN = 4  # operands or results that `NODES` has room for
+NODES = 4  # per operator: itself, a bias, its reshape, an activation
+NODES_OF_OPERAND = 2  # per operand or result beyond MOST_PLAIN
+MOST_PLAIN = 4  # operands or results that `NODES` covers
 Values = list[TfliteValue | None]
-"""Values by the numbers of their tensors, None for those that are not known yet."""
+"""Values by tensor number; None if not computed yet."""
 
 
 def load(source: str | Path | bytes, floats: bool = False) -> Model:
@@ -42,7 +42,7 @@ def load(source: str | Path | bytes, floats: bool = False) -> Model:
 
     Parameters
         source: a file's path, or its bytes
-        floats: inputs and outputs of 8 bits are the floats that they stand for
+        floats: dequantise inputs and outputs of 8 bits
     Raises
         FormatError: the file is malformed, needs an operator or dtype that is not supported, or would cost more than
             a file of its size may
@@ -60,7 +60,7 @@ def load(source: str | Path | bytes, floats: bool = False) -> Model:
 
 
 def build_model(source: TfliteSource, floats: bool) -> Model:
-    """The graph of an opened model."""
+    """Build the graph of an opened model."""
     places = source.places(source.graph, SubgraphFields.OPERATORS)
     check_supported(source, places)
     inputs_listed = list(dict.fromkeys(map(source.tensor, numbers_of(source, source.graph, SubgraphFields.INPUTS))))
@@ -86,7 +86,7 @@ def build_model(source: TfliteSource, floats: bool) -> Model:
 
 
 def check_supported(source: TfliteSource, places: np.ndarray) -> None:
-    """FormatError that names every operator without an importer."""
+    """Raise FormatError that names all operators without an importer."""
     source.allowance.spend("the graph", nodes=NODES * len(places))
     numbers = (int(Table(source.data, int(at)).number(OperatorFields.CODE, "I")) for at in places)
     codes, counts = np.unique(np.fromiter(numbers, "int64", len(places)), return_counts=True)
@@ -97,11 +97,13 @@ def check_supported(source: TfliteSource, places: np.ndarray) -> None:
             missing[name] += count
     if missing:
         named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items())[:40])
-        raise FormatError(f"{len(missing)} operators are not supported: {named}")
+        raise FormatError(
+            f"{len(missing)} operators are not supported: {named}. See docs/formats.md for those that are"
+        )
 
 
 def numbers_of(source: TfliteSource, table: Table, field: int) -> list[int]:
-    """A list of tensors, which are numbers."""
+    """Return a list of tensor numbers."""
     numbers = table.vector(field, "int32")
     if numbers is None:
         return []
@@ -110,12 +112,12 @@ def numbers_of(source: TfliteSource, table: Table, field: int) -> list[int]:
 
 
 def input_of(tensor: TensorFacts, floats: bool) -> Var:
-    """An input of the graph."""
+    """Create the Var of an input."""
     return Var(tensor.shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
 
 
 def enter_input(x: Node, quantised: QuantisedFormat | None) -> TfliteValue:
-    """An input, numbers of int8 as bytes that are 128 larger, floats quantised."""
+    """Return the value of an input: int8 shifted by 128 to bytes, floats quantised."""
     if quantised is not None and x.dtype == np.float32:
         return TfliteValue(bytes_of(x / quantised.scale, quantised), quantised=quantised)
     if quantised is None or not quantised.is_signed:
@@ -124,7 +126,7 @@ def enter_input(x: Node, quantised: QuantisedFormat | None) -> TfliteValue:
 
 
 def leave_output(x: TfliteValue, floats: bool) -> Node:
-    """A value as the file has it, or the floats that it stands for."""
+    """Return an output as in the file, or dequantised."""
     if floats and x.quantised is not None:
         return floats_for(x, x.plain)
     if x.quantised is None or not x.quantised.is_signed:
@@ -133,7 +135,7 @@ def leave_output(x: TfliteValue, floats: bool) -> Node:
 
 
 def value_of(source: TfliteSource, values: Values, index: int) -> TfliteValue:
-    """A tensor that is known already, or one that the file holds."""
+    """Return a computed tensor, or a constant of the file."""
     tensor = source.tensor(index)
     value = values[index]
     if value is not None:
@@ -167,7 +169,7 @@ def run(source: TfliteSource, places: np.ndarray, values: Values) -> None:
 def build_node(
     source: TfliteSource, table: Table, name: str, results: Sequence[int], values: Values, evaluator: Evaluator
 ) -> list[TfliteValue]:
-    """The results of one operator."""
+    """Build the results of one operator."""
     numbers = numbers_of(source, table, OperatorFields.INPUTS)
     more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
     source.allowance.spend("its operands and results", nodes=NODES_OF_OPERAND * more)
@@ -183,22 +185,22 @@ def build_node(
     for x, tensor in zip(values_listed, tensors):
         want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
         if x.node.dtype != want:
-            raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, the file says {want}")
+            raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, but the file declares {want}")
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
 
 
 def check_quantised(name: str, quantised: Sequence[QuantisedFormat]) -> None:
-    """FormatError where an operator has no meaning for quantised values, or moves them and their scales differ."""
+    """Raise FormatError if an operator does not support quantised values, or moves them and their scales differ."""
     if quantised and name not in ON_BYTES:
-        raise FormatError("quantised values are not supported")
+        raise FormatError("quantised values are not supported. Dequantise its operands")
     if quantised and not ON_BYTES[name] and not all(x.equals(quantised[0]) for x in quantised):
-        raise FormatError("its operands and results stand for floats in different ways, which is not supported")
+        raise FormatError("its operands and results have different scales or zero points. Requantise them to one scale")
 
 
 def fold_result(
     x: TfliteValue, operands: Sequence[TfliteValue | None], quantised: QuantisedFormat | None, evaluator: Evaluator
 ) -> TfliteValue:
-    """A result; a constant where it is a small one of constants, as shapes are. Images are none."""
+    """Return a result, folded if it is a small one of constants, such as a shape; images are not folded."""
     if x.expression is None:
         return x
     if x.first:
@@ -208,7 +210,7 @@ def fold_result(
 
 
 def options_of(table: Table, name: str) -> Table | None:
-    """An operator's options. FormatError for those of another operator."""
+    """Return the options of an operator. FormatError if they belong to another operator."""
     number = int(table.number(OperatorFields.OPTIONS_TYPE, "B"))
     if name not in OPTIONS or number == 0:
         return None

@@ -1,4 +1,4 @@
-"""Facts of TFLite's schema: numbers of operators and dtypes, and where the fields of an operator's options lie.
+"""Constants of TFLite's schema: numbers of operators and dtypes, and the fields of tables and options.
 
 Source: ``tensorflow/compiler/mlir/lite/schema/schema.fbs``, version 3 (identifier TFL3).
 """
@@ -43,7 +43,7 @@ class ModelFields:
 
 
 class OperatorCodeFields:
-    """Fields of an operator code: numbers above 127 stand in the newer one of two."""
+    """Fields of an operator code; numbers above 127 are in the newer one of two."""
 
     OLD, CUSTOM, NUMBER = 0, 1, 3
 
@@ -67,19 +67,19 @@ class TensorFields:
 
 
 class QuantizationFields:
-    """Fields of how numbers stand for floats."""
+    """Fields of the quantisation of a tensor."""
 
     SCALE, ZERO, DETAILS_TYPE, AXIS = 2, 3, 4, 6
 
 
 class BufferFields:
-    """Fields of a buffer: its bytes, or where in the file behind all tables they lie."""
+    """Fields of a buffer: its bytes, or their position after all tables."""
 
     DATA, OFFSET, SIZE = 0, 1, 2
 
 
 class Option(Record):
-    """A field of options: its place, its kind (of the module `struct`, ``V`` for a vector of int32) and default."""
+    """A field of options: its index, its type (a format of `struct`, ``V`` for a vector of int32) and default."""
 
     field: int
     kind: str
@@ -87,14 +87,14 @@ class Option(Record):
 
 
 class OptionFields(Record, eq=False):
-    """Options of an operator: their number, and their fields by name."""
+    """The options table of an operator: its number, and its fields by name."""
 
     number: int
     fields: dict[str, Option]
 
 
 def options(number: int, text: str) -> OptionFields:
-    """Fields in order as ``name:kind``, with their default behind ``=``; ``_`` where one is left out."""
+    """Parse fields in order: ``name:type`` or ``name:type=default``; ``_`` for an unused one."""
     fields = {}
     for i, word in enumerate(text.split()):
         name, _, rest = word.partition(":")

@@ -1,4 +1,4 @@
-"""An opened TFLite file: its tensors as records, their arrays as views of the file's bytes."""
+"""TfliteSource: an opened TFLite file, with its tensors as records and their arrays as views of its bytes."""
 
 from functools import cached_property
 from math import prod
@@ -25,18 +25,18 @@ from cgraph.ir.spec import LARGEST
 from cgraph.record import Record
 
 MOST_AXES = 8
-TENSOR = 1000  # bytes in memory of what is known of a tensor, besides its name
-POINTER, PLACE = 8, 8  # bytes in memory of an element of a list, and of where a table begins
-CHECKS = 8  # times that each scale and zero point of a tensor is looked at
+TENSOR = 1000  # bytes of memory of a tensor's record, besides its name
+POINTER, PLACE = 8, 8  # bytes of memory of an element of a list, and of the position of a table
+CHECKS = 8  # passes over the scales and zero points of a tensor
 
 
 class TensorFacts(Record, eq=False):
-    """What a file says of a tensor.
+    """The description of a tensor in a file.
 
     Fields
-        number: which of the file's tensors it is
-        array: its value, when the file holds it
-        quantised: what its numbers stand for, of 8 bits
+        number: index among the file's tensors
+        array: its value, if it is constant
+        quantised: its quantisation, if it has 8 bits
     """
 
     number: int
@@ -48,7 +48,7 @@ class TensorFacts(Record, eq=False):
 
 
 class TfliteSource:
-    """A model's file. Changes: it remembers tensors that were looked at.
+    """The file of a model. Changes: it caches the descriptions of tensors.
 
     Parameters
         data: its bytes
@@ -57,13 +57,13 @@ class TfliteSource:
 
     def __init__(self, data: memoryview, name: str) -> None:
         if bytes(data[WORD : 2 * WORD]) != IDENTIFIER:
-            raise FormatError("this is no TFLite model: bytes 4 to 8 are not TFL3")
+            raise FormatError("this is not a TFLite model: bytes 4 to 8 are not TFL3")
         self.data, self.name = data, name
         self.allowance = Allowance(len(data))
         self.model = Table(data, unpack(data, 0, "I"))
         graphs = self.model.places(ModelFields.SUBGRAPHS)
         if not len(graphs):
-            raise FormatError("this is no TFLite model: it has no graph")
+            raise FormatError("this is not a TFLite model: it has no graph")
         self.graph = Table(data, int(graphs[0]))
 
     @cached_property
@@ -72,7 +72,7 @@ class TfliteSource:
 
     @cached_property
     def tensors(self) -> list[TensorFacts | None]:
-        """Tensors by number, None until they are read: numbers as keys of a dictionary could be made to collide."""
+        """Return tensors by number, None until read; a list, since crafted dictionary keys could collide."""
         self.allowance.spend("its tensors", nbytes=POINTER * len(self.tensor_places))
         return [None] * len(self.tensor_places)
 
@@ -85,12 +85,12 @@ class TfliteSource:
         return self.places(self.model, ModelFields.CODES)
 
     def places(self, table: Table, field: int) -> np.ndarray:
-        """Where the tables of a vector of tables begin."""
+        """Return the positions of the tables of a vector of tables."""
         self.allowance.spend("its lists of tables", nbytes=PLACE * table.count(field))
         return table.places(field)
 
     def operator_name(self, index: int) -> str:
-        """What an operator of some code is called."""
+        """Return the name of the operator with a code."""
         if index >= len(self.code_places):
             raise FormatError(f"an operator has the code {index} of {len(self.code_places)}")
         code = Table(self.data, int(self.code_places[index]))
@@ -99,9 +99,9 @@ class TfliteSource:
         return f"CUSTOM {code.text(OperatorCodeFields.CUSTOM)!r:.60}" if name == "CUSTOM" else name
 
     def tensor(self, index: int) -> TensorFacts:
-        """A tensor by its number, looked at once."""
+        """Return a tensor by its number, cached."""
         if not 0 <= index < len(self.tensor_places):
-            raise FormatError(f"tensor {index} is none of {len(self.tensor_places)}")
+            raise FormatError(f"tensor {index} is outside the {len(self.tensor_places)} tensors of the file")
         tensor = self.tensors[index]
         if tensor is None:
             self.allowance.spend("what is known of tensors", nbytes=TENSOR)
@@ -109,7 +109,7 @@ class TfliteSource:
         return tensor
 
     def described(self, table: Table, index: int) -> TensorFacts:
-        """What a tensor's table says."""
+        """Return the description in a tensor's table."""
         name = table.text(TensorFields.NAME) or f"tensor{index}"
         self.allowance.spend("names of tensors", nbytes=len(name) * (1 if name.isascii() else 4))
         sizes = table.vector(TensorFields.SHAPE, "int32")
@@ -117,9 +117,15 @@ class TfliteSource:
         if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
             raise FormatError(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
         if table.place(TensorFields.SPARSITY) is not None or table.number(TensorFields.EXTERNAL, "I"):
-            raise FormatError(f"tensor {name!r:.60} is sparse or lies elsewhere, which is not supported")
+            raise FormatError(
+                f"tensor {name!r:.60} is sparse or in another file, which is not supported. Convert it to a dense one "
+                "in this file"
+            )
         if table.number(TensorFields.IS_VARIABLE, "?"):
-            raise FormatError(f"tensor {name!r:.60} keeps its value from run to run, which is not supported")
+            raise FormatError(
+                f"tensor {name!r:.60} is a variable that persists between runs, which is not supported. Make it an "
+                "input and an output"
+            )
         dtype = dtype_of_number(int(table.number(TensorFields.DTYPE, "b")), name)
         array = self.array(int(table.number(TensorFields.BUFFER, "I")), name, shape, dtype)
         details = table.table(TensorFields.QUANTIZATION)
@@ -129,7 +135,7 @@ class TfliteSource:
         return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype))
 
     def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """What a buffer holds; None of buffer 0 and of an empty one."""
+        """Return the contents of a buffer; None for buffer 0 and an empty one."""
         if buffer == 0:
             return None
         if buffer >= len(self.buffer_places):
@@ -148,18 +154,22 @@ class TfliteSource:
 
 
 def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> QuantisedFormat | None:
-    """What numbers of 8 bits stand for. FormatError for what no scale can be."""
+    """Return the quantisation of 8-bit numbers. FormatError if a scale or zero point is invalid."""
     scales = None if table is None else table.vector(QuantizationFields.SCALE, "float32")
     if table is None or scales is None or not scales.size or dtype.name not in ("int8", "uint8", "int16"):
         return None
     if dtype == np.int16 or table.number(QuantizationFields.DETAILS_TYPE, "B"):
-        raise FormatError(f"tensor {name!r:.60} is quantised in a way that is not supported")
+        raise FormatError(
+            f"tensor {name!r:.60} is quantised in a way that is not supported. Use 8 bits with scales and zero points"
+        )
     zeros, axis = table.vector(QuantizationFields.ZERO, "int64"), int(table.number(QuantizationFields.AXIS, "i"))
     zeros = np.zeros(1, "int64") if zeros is None else zeros
     if len(set(zeros[:2].tolist())) == 1 and (zeros == zeros[0]).all():
         zeros = zeros[:1]
     if not (np.isfinite(scales) & (scales > 0)).all() or zeros.size not in (1, scales.size):
-        raise FormatError(f"tensor {name!r:.60} has scales that are none, or other zero points than scales")
+        raise FormatError(
+            f"tensor {name!r:.60} has scales that are not finite and positive, or fewer zero points than scales"
+        )
     if scales.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scales.size):
         raise FormatError(f"tensor {name!r:.60} {list(shape)} has {scales.size} scales along axis {axis}")
     limits = np.iinfo(dtype)
@@ -169,7 +179,7 @@ def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.
 
 
 def dtype_of_number(number: int, name: str) -> np.dtype:
-    """The NumPy dtype of TFLite's number for one, or FormatError."""
+    """Return the NumPy dtype of TFLite's number. FormatError if it is not supported."""
     if number not in DTYPE:
         named = DTYPE_NAMES[number] if 0 <= number < len(DTYPE_NAMES) else str(number)
         raise FormatError(f"tensor {name!r:.60} has the dtype {named}, which is not supported")

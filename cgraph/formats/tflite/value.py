@@ -1,7 +1,7 @@
-"""A tensor on its way to a node: in which order its axes are, and what its numbers stand for.
+"""TfliteValue: a TFLite tensor with its order of axes and its quantisation.
 
-TFLite keeps images as ``[n, h, w, c]``. What a convolution makes is ``[n, c, h, w]`` here, and stays so as long as
-operators read it that can; an order is changed where somebody asks for the other one, so changes do not pile up.
+TFLite stores images as ``[n, h, w, c]``. Here, results of convolutions are ``[n, c, h, w]`` and stay so while operators
+support it. A value is transposed only when an operator reads the other order, so transposes do not accumulate.
 """
 
 from functools import cached_property
@@ -15,18 +15,18 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.shape import Transpose, transpose
 from cgraph.record import Record
 
-SIGN = 128  # what a number of int8 is larger by as a byte
+SIGN = 128  # offset of an int8 number as a byte
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # axes of [n, h, w, c] as [n, c, h, w], and back
 PLACE = (0, 2, 3, 1)  # where the axes of [n, h, w, c] are in [n, c, h, w]
 
 
 class QuantisedFormat(Record, eq=False):
-    """How numbers of 8 bits stand for floats: ``(number - zero) * scale``.
+    """The quantisation of 8-bit numbers, which represent ``(number - zero) * scale``.
 
     Fields
-        scales, zeros: one, or one for each element of an axis; zeros as the file has them
+        scales, zeros: one, or one per element of an axis; zeros as in the file
         axis: that axis
-        is_signed: of int8, which are bytes 128 larger here
+        is_signed: True for int8, stored here as bytes with an offset of 128
     """
 
     scales: np.ndarray
@@ -36,25 +36,25 @@ class QuantisedFormat(Record, eq=False):
 
     @property
     def scale(self) -> np.float32:
-        """The one scale."""
+        """Return the only scale."""
         if self.scales.size != 1:
             raise FormatError(f"{self.scales.size} scales, one is expected")
         return self.scales[0]
 
     @property
     def zero(self) -> int:
-        """The byte that means 0."""
+        """Return the byte that represents 0."""
         if self.zeros.size != 1:
             raise FormatError(f"{self.zeros.size} zero points, one is expected")
         return int(self.zeros[0]) + self.sign
 
     @property
     def sign(self) -> int:
-        """What bytes are larger by than the file's numbers."""
+        """Return the offset of bytes from the numbers of the file."""
         return SIGN if self.is_signed else 0
 
     def equals(self, other: "QuantisedFormat") -> bool:
-        """The same byte stands for the same float."""
+        """Return True if the same byte represents the same float."""
         return self.scale == other.scale and self.zero == other.zero
 
 
@@ -62,10 +62,10 @@ class TfliteValue(Record, eq=False):
     """A tensor.
 
     Fields
-        expression: what computes it; None of one that the file holds
-        array: what the file holds, in its own order of axes
-        first: of four axes, which the node has in the order n, c, h, w
-        quantised: what its bytes stand for; None of all other values
+        expression: the node that computes it; None for a constant of the file
+        array: the constant of the file, in its order of axes
+        first: True if the node has four axes in the order n, c, h, w
+        quantised: the quantisation of its bytes, or None
     """
 
     expression: Node | None = None
@@ -75,24 +75,24 @@ class TfliteValue(Record, eq=False):
 
     @cached_property
     def stored(self) -> np.ndarray:
-        """What the file holds, int8 as bytes."""
+        """Return the constant of the file, int8 as bytes."""
         assert self.array is not None
         if self.array.dtype == np.float16:
-            raise FormatError("numbers of float16 are read by DEQUANTIZE alone")
+            raise FormatError("float16 is not supported here. Convert it with DEQUANTIZE")
         if self.quantised is None or not self.quantised.is_signed:
             return self.array
         return self.array.view("uint8") ^ np.uint8(SIGN)
 
     @cached_property
     def node(self) -> Node:
-        """The value in the order of axes that it has."""
+        """Return the value in its current order of axes."""
         if self.expression is not None:
             return self.expression
         return Const(self.stored, copy=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """In the file's order."""
+        """Return the shape in the file's order."""
         shape = self.node.shape if self.array is None else self.array.shape
         return tuple(shape[i] for i in LAST) if self.first else shape
 
@@ -102,23 +102,23 @@ class TfliteValue(Record, eq=False):
 
     @property
     def bytes(self) -> QuantisedFormat:
-        """What its bytes stand for."""
+        """Return the quantisation of its bytes."""
         if self.quantised is None:
-            raise FormatError("quantised values beside others are not supported")
+            raise FormatError("quantised operands or results mixed with others are not supported. Quantise all or none")
         return self.quantised
 
     @property
     def plain(self) -> Node:
-        """The node in the file's order of axes."""
+        """Return the node in the file's order of axes."""
         return permute(self.node, LAST) if self.first else self.node
 
     @property
     def images(self) -> Node:
-        """The node ``[n, c, h, w]``; of fewer axes, with axes of one element in front."""
+        """Return the node ``[n, c, h, w]``; fewer axes get leading axes of one element."""
         if self.first:
             return self.node
         if self.ndim > 4:
-            raise FormatError(f"a tensor of {self.ndim} axes is no image")
+            raise FormatError(f"a tensor of {self.ndim} axes is not an image")
         if self.array is not None:
             wide = self.stored.reshape((1,) * (4 - self.ndim) + self.array.shape)
             return Const(in_c_order(wide.transpose(FIRST)), copy=False)
@@ -126,6 +126,6 @@ class TfliteValue(Record, eq=False):
 
 
 def permute(x: Node, axes: tuple[int, ...]) -> Node:
-    """A transposed node; what undoes a transpose is what that has read."""
+    """Transpose a node; the inverse of a transpose returns its operand."""
     undone = isinstance(x.op, Transpose) and tuple(x.op.axes[i] for i in axes) == (0, 1, 2, 3)
     return x.operands[0] if undone else transpose(x, axes)

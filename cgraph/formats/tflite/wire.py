@@ -1,8 +1,8 @@
-"""FlatBuffers read in place: tables, vectors and texts at places that are looked at before anything is read there.
+"""Reader of FlatBuffers: tables, vectors and texts in place, with each position checked before it is read.
 
-A table begins with how far behind it its vtable lies; that says for each field where in the table it is, 0 where it is
-absent. Vectors, texts and inner tables are fields that say how far behind them their contents begin. Nothing is copied,
-and nothing is followed that nobody asks for, so tables that lie in one another cost nothing.
+A table starts with the offset of its vtable, which lists the offset of each field in the table, 0 if absent. Vectors,
+texts and inner tables are fields that contain the offset of their contents. Nothing is copied, and no offset is
+followed without need, so nested tables cost nothing.
 
 Source: the FlatBuffers internals, flatbuffers.dev/internals.
 """
@@ -14,15 +14,15 @@ import numpy as np
 from cgraph.errors import FormatError
 
 WORD = 4  # bytes of an offset
-LONGEST = 1000  # bytes of a text that are read
+LONGEST = 1000  # bytes of a text that are read at most
 
 
 class Table:
-    """One table, of which nothing but the vtable's place and size is known.
+    """One table; only the position and size of its vtable have been read.
 
     Parameters
         data: the whole file
-        at: the table's first byte
+        at: position of the table
     """
 
     def __init__(self, data: memoryview, at: int) -> None:
@@ -33,28 +33,28 @@ class Table:
             raise FormatError(f"the table at byte {at} has a vtable of {self.nbytes} bytes at {self.vtable}")
 
     def place(self, field: int) -> int | None:
-        """Where a field lies; None where it is absent."""
+        """Return the position of a field, or None if absent."""
         entry = WORD + 2 * field
         offset = unpack(self.data, self.vtable + entry, "H") if entry + 2 <= self.nbytes else 0
         return self.at + offset if offset else None
 
     def number(self, field: int, kind: str, default: float = 0) -> int | float:
-        """A number, of a kind of the module `struct`."""
+        """Return a number, by its format of the module `struct`."""
         at = self.place(field)
         return default if at is None else unpack(self.data, at, kind)
 
     def pointed(self, field: int) -> int | None:
-        """Where the contents of a field begin that lie elsewhere."""
+        """Return the position of the contents to which a field points."""
         at = self.place(field)
         return None if at is None else at + unpack(self.data, at, "I")
 
     def table(self, field: int) -> "Table | None":
-        """An inner table."""
+        """Return an inner table."""
         at = self.pointed(field)
         return None if at is None else Table(self.data, at)
 
     def vector(self, field: int, dtype: str) -> np.ndarray | None:
-        """Numbers one after another, as an array that shares the file's bytes; None where the field is absent."""
+        """Return a vector of numbers as an array that shares the file's bytes; None if absent."""
         at = self.pointed(field)
         if at is None:
             return None
@@ -62,7 +62,7 @@ class Table:
         return numbers(self.data, at + WORD, count, dtype)
 
     def places(self, field: int) -> np.ndarray:
-        """Where the tables of a vector of tables begin; none where the field is absent."""
+        """Return the positions of the tables of a vector; empty if absent."""
         at = self.pointed(field)
         if at is None:
             return np.zeros(0, "int64")
@@ -72,26 +72,28 @@ class Table:
         return positions
 
     def count(self, field: int) -> int:
-        """Elements of a vector, as the file has their number; 0 where the field is absent."""
+        """Return the declared length of a vector; 0 if absent."""
         at = self.pointed(field)
         return 0 if at is None else unpack(self.data, at, "I")
 
     def text(self, field: int) -> str:
-        """A text, the beginning of a long one; empty where the field is absent."""
+        """Return a text, truncated if long; empty if absent."""
         raw = self.vector(field, "uint8")
         return "" if raw is None else bytes(raw[:LONGEST]).decode("utf-8", "replace")
 
 
 def unpack(data: memoryview, at: int, kind: str) -> int:
-    """One number. FormatError when it does not lie in the file."""
+    """Read one number. FormatError if it lies outside the file."""
     if not 0 <= at <= len(data) - struct.calcsize("<" + kind):
-        raise FormatError(f"something is said to lie at byte {at} of {len(data)}")
+        raise FormatError(f"an offset points to byte {at} of {len(data)}: the file is truncated or damaged")
     return struct.unpack_from("<" + kind, data, at)[0]
 
 
 def numbers(data: memoryview, at: int, count: int, dtype: str) -> np.ndarray:
-    """Numbers in the file. FormatError when it does not hold them."""
+    """Return an array of numbers in the file. FormatError if it lies outside the file."""
     nbytes = count * np.dtype(dtype).itemsize
     if not 0 <= at <= len(data) - nbytes:
-        raise FormatError(f"{count} numbers are said to lie at byte {at} of {len(data)}")
+        raise FormatError(
+            f"{count} numbers at byte {at} exceed the {len(data)} bytes of the file: it is truncated or damaged"
+        )
     return np.frombuffer(data[at : at + nbytes], np.dtype(dtype).newbyteorder("<")).astype(dtype, copy=False)

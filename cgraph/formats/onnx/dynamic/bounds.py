@@ -1,8 +1,8 @@
-"""Limits: how large the whole numbers can be that shapes are computed from, and what a run must check of them.
+"""LengthBounds: upper bounds of the integers that determine shapes, and the conditions that a run must check.
 
-A length that is known only when run has a maximum, which decides how much memory there is for it. It follows from what
-the number is computed from (`spans`): a count of what is not 0 is no larger than what is counted, a smaller one of two
-numbers is no larger than either. Where nothing bounds it, the reader's user says it: ``maximum={"n": 8}``.
+A dynamic length, known only at run time, has a maximum, which determines its memory. It follows from the computation
+of the length (see `intervals`): a count of nonzero elements is at most the number of elements, the minimum of two
+numbers is at most either. If nothing bounds a length, the user must do so: ``maximum={"n": 8}``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +28,11 @@ PLACES = np.dtype("int64")
 
 
 class Size(Record):
-    """A length that is known only when run: two are equal if they are one node.
+    """A dynamic length, known only at run time. Two are equal if they are one node.
 
     Fields
-        node: int64, of no axes
-        low, high: bounds; infinite where there is none
+        node: int64 scalar
+        low, high: bounds; infinite if there is none
     """
 
     node: Node
@@ -50,36 +50,35 @@ Length = int | Size
 
 
 class Element(Record):
-    """One element of a value, in C order."""
+    """One element of a value, by its index in C order."""
 
     node: Node
     place: int
 
 
 class Check(Record, eq=False):
-    """What must hold when a graph has run, and what is said where it does not."""
+    """A condition that each run must meet, and the message if it does not."""
 
     holds: Node
     text: str
 
 
 class LengthBounds:
-    """Bounds of the values of one model. Changes: what is found out, and the checks that a run makes.
+    """Bounds of the values of one model. Changes: it caches bounds and collects the checks of a run.
 
     Parameters
-        maximum: the largest value of whole numbers, and the greatest length of what has one axis of open length, by
-            the value's name
-        allowance: what reading the file may still cost
+        maximum: by name of a value, the largest integer in it, or the maximum of its one dynamic length
+        allowance: the remaining cost of reading the file
     """
 
     def __init__(self, maximum: Mapping[str, int], allowance: Allowance) -> None:
         for name, most in maximum.items():
             if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
-                raise FormatError(f"maximum gives {most!r:.40} for {name!r}; it takes whole numbers from 0 on")
+                raise FormatError(f"maximum gives {most!r:.40} for {name!r}; give an integer >= 0")
         self.maximum = {name: int(most) for name, most in maximum.items()}
         self.allowance = allowance
         self.used: set[str] = set()
-        self.trusting: set[Node] = set()  # whose bounds hold where no float that they come from is NaN
+        self.trusting: set[Node] = set()  # nodes whose bounds hold unless a float in their computation is NaN
         self.checks: list[Check] = []
         self._most: dict[Node, int] = {}
         self._bounds: dict[Node, Pair] = {}
@@ -89,7 +88,7 @@ class LengthBounds:
 
     # -- bounds -----------------------------------------------------------------------------------------------------
     def bounds(self, node: Node) -> Pair:
-        """The lowest and the highest elements; every node is looked at once."""
+        """Return the bounds of the elements of a node; each node is visited once."""
         waiting = [node]
         while waiting:
             x = waiting[-1]
@@ -107,13 +106,13 @@ class LengthBounds:
         return self._bounds[node]
 
     def at_most(self, node: Node, most: int) -> None:
-        """The elements of a value are no larger, which whoever says so has checked."""
+        """Record that no element of a value is larger; the caller has checked it."""
         self._most[node] = min(most, self._most.get(node, most))
         low, high = self.bounds(node)
         self._bounds[node] = low, np.minimum(high, most)
 
     def source(self, node: Node) -> np.ndarray | None:
-        """For each element of small whole numbers the one of which it is a copy, or the number that it is."""
+        """Return, for each element of a small integer value, the element that it copies or its constant value."""
         waiting = [node]
         while waiting:
             x = waiting[-1]
@@ -147,11 +146,11 @@ class LengthBounds:
         return elements
 
     def length(self, node: Node) -> Length:
-        """A whole number of no axes, as a number where it is known."""
+        """Return a scalar integer node as a length: an int if it is constant."""
         return self.lengths(cg.reshape(node, (1,)))[0]
 
     def lengths(self, node: Node) -> list[Length]:
-        """The elements of a row of whole numbers."""
+        """Return the elements of a vector of integers as lengths."""
         if isinstance(node.op, ConstOp):
             return [int(n) for n in node.op.array.reshape(-1)]
         sources, (low, high) = self.source(node), self.bounds(node)
@@ -163,22 +162,22 @@ class LengthBounds:
         ]
 
     def steps(self, n: int) -> Node:
-        """0 to n - 1, once for each n."""
+        """Return a node 0 to n - 1, cached for each n."""
         if n not in self._steps:
             self.allowance.spend(f"the numbers up to {n:,}", nbytes=8 * n)
             self._steps[n] = Const(np.arange(n, dtype=PLACES))
         return self._steps[n]
 
-    # -- what a run checks --------------------------------------------------------------------------------------------
+    # -- checks of a run ----------------------------------------------------------------------------------------------
     def check(self, holds: Node, text: str) -> None:
-        """A run ends in an InputError with this text where a bool of no axes is false; in a branch if it is taken."""
+        """Make a run raise InputError with this text if a scalar bool is false; in a branch, only if it is active."""
         for condition in self._when:
             holds = cg.logical_or(holds, cg.logical_not(condition))
         self.checks.append(Check(holds, text))
 
     @contextmanager
     def under(self, condition: Node) -> Iterator[None]:
-        """What is checked meanwhile counts only where a condition holds."""
+        """Restrict the checks within this context to runs in which a condition holds."""
         self._when.append(condition)
         try:
             yield
@@ -186,7 +185,7 @@ class LengthBounds:
             self._when.pop()
 
     def check_equal(self, x: Length, y: Length, text: str) -> None:
-        """Two lengths must be equal. FormatError where they cannot be."""
+        """Require two lengths to be equal. FormatError if they cannot be."""
         if x == y:
             return
         (a, b), (c, d) = bounds_of_length(x), bounds_of_length(y)
@@ -196,7 +195,7 @@ class LengthBounds:
 
 
 def copied_operands(x: Node) -> tuple[Node, ...]:
-    """The operands of which the elements of a value are copies."""
+    """Return the operands whose elements a small value copies."""
     if isinstance(x.op, Take) and isinstance(x.operands[1].op, ConstOp):
         operands = x.operands[:1]
     elif isinstance(x.op, MOVES) or (isinstance(x.op, Cast) and is_wide(x) and is_wide(x.operands[0])):
@@ -207,34 +206,34 @@ def copied_operands(x: Node) -> tuple[Node, ...]:
 
 
 def is_wide(x: Node) -> bool:
-    """Whole numbers that hold lengths."""
+    """Return True for the integer dtypes of lengths."""
     return x.dtype.kind in "iu" and x.dtype.itemsize >= 4
 
 
 def scalar_node(element: Element) -> Node:
-    """An element as an int64 of no axes."""
+    """Return an element as an int64 scalar."""
     node = element.node
     scalar = node if node.ndim == 0 else cg.reshape(cg.reshape(node, (node.size,))[element.place], ())
     return cg.astype(scalar, PLACES)
 
 
 def node_of(length: Length) -> Node:
-    """A length as an int64 of no axes."""
+    """Return a length as an int64 scalar."""
     return length.node if isinstance(length, Size) else Const(np.array(length, PLACES))
 
 
 def bounds_of_length(length: Length) -> tuple[float, float]:
-    """The bounds of a length."""
+    """Return the bounds of a length."""
     return (length.low, length.high) if isinstance(length, Size) else (length, length)
 
 
 def most(length: Length) -> float:
-    """The largest that a length can be."""
+    """Return the upper bound of a length."""
     return bounds_of_length(length)[1]
 
 
 def product_of(lengths: Sequence[Length]) -> Any:
-    """The product of lengths: a number, or a node."""
+    """Return the product of lengths: an int or a node."""
     product: Any = prod(n for n in lengths if not isinstance(n, Size))
     nodes = [n.node for n in lengths if isinstance(n, Size)]
     if not nodes:

@@ -1,7 +1,7 @@
-"""Between which two numbers the elements of a value lie: interval arithmetic over the ops that shapes are computed by.
+"""Interval arithmetic: bounds of the elements of values from which shapes are computed.
 
-A rule gives, of the lowest and highest elements of an op's operands, those of its result, as float64 arrays of its
-shape; of large values, one number for all of their elements. What has no rule may be anything that its dtype holds.
+A rule maps bounds of the operands of an op to bounds of its result: a pair of float64 arrays of its shape, or of two
+scalars if the value is large. Without a rule, the bounds are those of the dtype.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,13 +37,13 @@ from cgraph.ops.slicing import Slice
 from cgraph.ops.sort import Argsort, Unique
 from cgraph.ops.take import Take
 
-SMALL = 4096  # elements of a value that each have bounds of their own
+SMALL = 4096  # up to so many elements, each element of a value has its own bounds
 Pair = tuple[np.ndarray, np.ndarray]
 MOVES = (Reshape, Transpose, BroadcastTo, Slice, Concat)
 
 
 def dtype_range(dtype: np.dtype) -> tuple[float, float]:
-    """What a dtype holds; without an end where that is beyond any size."""
+    """Return the range of a dtype; infinite where it exceeds any size."""
     if dtype.kind == "b":
         return 0.0, 1.0
     if dtype.kind in "iu" and dtype.itemsize < 8:
@@ -51,11 +51,11 @@ def dtype_range(dtype: np.dtype) -> tuple[float, float]:
     return (0.0 if dtype.kind == "u" else -np.inf), np.inf
 
 
-# -- what begins a computation ----------------------------------------------------------------------------------------
+# -- leaves of a computation ------------------------------------------------------------------------------------------
 
 
 def item_bounds(node: Node) -> tuple[float, float] | None:
-    """Counts of elements that are not 0 and of distinct ones, and the places of the former."""
+    """Return bounds of the results of Nonzero and Unique: indices and counts."""
     producer, index = node.operands[0], node.op.index  # type: ignore[attr-defined]
     x = producer.operands[0] if producer.operands else None
     if isinstance(producer.op, Nonzero) and x is not None:
@@ -66,7 +66,7 @@ def item_bounds(node: Node) -> tuple[float, float] | None:
 
 
 def index_bounds(node: Node) -> tuple[float, float]:
-    """Positions in an axis."""
+    """Return the range of indices into an axis."""
     return 0.0, float(max(node.operands[0].size - 1, 0))
 
 
@@ -77,17 +77,17 @@ LEAVES: dict[type, Callable[[Node], tuple[float, float] | None]] = {
     Argsort: index_bounds,
 }
 
-# -- rules: given the node, and a pair of lowest and highest elements for each operand ---------------------------------
+# -- rules: from the node and the bounds of its operands --------------------------------------------------------------
 
 
 def rising(node: Node, *pairs: Pair) -> Pair:
-    """The result rises with every operand."""
+    """Bound an op that is monotonic in each operand."""
     low, high = zip(*pairs)
     return node.op.meaning(*low), node.op.meaning(*high)
 
 
 def reduction(node: Node, x: Pair) -> Pair:
-    """Sums, products of what is not negative, extremes: of many elements with one bound as many times that."""
+    """Bound sums, products of nonnegative elements, and extremes; the sum of n elements of one bound is n times it."""
     large = x[0].ndim != node.operands[0].ndim
     if isinstance(node.op, Prod) and (large or (x[0] < 0).any()):
         return unknown(node)
@@ -103,7 +103,7 @@ def unknown(node: Node) -> Pair:
 
 
 def logic(node: Node, x: Pair, y: Pair) -> Pair:
-    """And and or of bool; of other bits nothing is known."""
+    """Bound and, or of bool; other dtypes are unbounded."""
     if node.dtype.kind != "b":
         return unknown(node)
     function = np.minimum if isinstance(node.op, BitwiseAnd) else np.maximum
@@ -115,7 +115,7 @@ def inversion(node: Node, x: Pair) -> Pair:
 
 
 def hull(*candidates: np.ndarray) -> Pair:
-    """The lowest and the highest; a number that is none, as of 0 times infinity, is passed over."""
+    """Return the lowest and highest of some arrays, ignoring NaN (0 times infinity)."""
     return np.fmin.reduce(candidates), np.fmax.reduce(candidates)
 
 
@@ -125,7 +125,7 @@ def product(node: Node, x: Pair, y: Pair) -> Pair:
 
 
 def quotient(node: Node, x: Pair, y: Pair) -> Pair:
-    """By numbers above 0."""
+    """Bound a quotient whose divisor is positive."""
     if not (y[0] > 0).all():
         return unknown(node)
     low, high = hull(*(a / b for a in x for b in y))
@@ -145,7 +145,7 @@ def magnitude(node: Node, x: Pair) -> Pair:
 
 
 def comparison(node: Node, x: Pair, y: Pair) -> Pair:
-    """1 where it surely holds, 0 where it cannot; of floats, which may be NaN, only where both are known."""
+    """Bound a comparison: 1 if it must hold, 0 if it cannot. Floats may be NaN, so both must be constant."""
     name = type(node.op).__name__
     if node.operands[0].dtype.kind == "f" and ((x[0] != x[1]).any() or (y[0] != y[1]).any()):
         return unknown(node)
@@ -164,15 +164,15 @@ def comparison(node: Node, x: Pair, y: Pair) -> Pair:
 
 
 def selection(node: Node, condition: Pair, x: Pair, y: Pair) -> Pair:
-    """One of two; the hull of both where it is open which."""
+    """Bound a Where: one of two values, or the hull of both."""
     low = np.where(condition[0] == 1, x[0], np.where(condition[1] == 0, y[0], np.minimum(x[0], y[0])))
     return low, np.where(condition[0] == 1, x[1], np.where(condition[1] == 0, y[1], np.maximum(x[1], y[1])))
 
 
 def cast(node: Node, x: Pair) -> Pair:
-    """To whole numbers towards 0; whatever the dtype holds where it does not hold the bounds.
+    """Bound a cast: integers round towards 0; bounds outside the dtype become its range.
 
-    Of a float that is NaN this says nothing: see `trusts_floats`.
+    This does not hold for NaN: see `trusts_floats`.
     """
     if node.dtype.kind == "f":
         return x
@@ -184,18 +184,18 @@ def cast(node: Node, x: Pair) -> Pair:
         return np.where(fits, x[0], least), np.where(fits, x[1], most)
     if node.dtype not in (np.int32, np.int64):
         return unknown(node)
-    # one that does not fit becomes the smallest number, which is below any highest one
+    # a float that does not fit becomes the smallest integer, which is below any upper bound
     high = np.where(x[1] < min(most, 2.0**53), np.trunc(x[1]), most)
     return np.where((x[0] > max(least, -(2.0**53))) & (x[1] < 2.0**53), np.trunc(x[0]), least), high
 
 
 def trusts_floats(node: Node) -> bool:
-    """The bounds of a node do not hold where an operand is NaN."""
+    """Return True if the bounds of a node do not hold for an operand that is NaN."""
     return isinstance(node.op, Cast) and node.dtype.kind in "iu" and node.operands[0].dtype.kind == "f"
 
 
 def movement(node: Node, *pairs: Pair) -> Pair:
-    """Elements that are moved; of large values the hull of them all."""
+    """Bound a shape op; for large values, by the hull of all elements."""
     if any(low.ndim != x.ndim for (low, _), x in zip(pairs, node.operands)) or node.size > SMALL:
         lows, highs = zip(*map(ends, pairs))
         return np.min(lows), np.max(highs)
@@ -203,7 +203,7 @@ def movement(node: Node, *pairs: Pair) -> Pair:
 
 
 def gathering(node: Node, x: Pair, index: Pair) -> Pair:
-    """Elements at known positions; of all where positions are open."""
+    """Bound a Take: elements at constant indices, else all elements."""
     if x[0].ndim != node.operands[0].ndim or index[0].shape != node.operands[1].shape or (index[0] != index[1]).any():
         return ends(x)
     places = index[0].astype(np.int64)
@@ -230,13 +230,13 @@ RULES: dict[type, Callable[..., Pair]] = {
 
 
 def rule_of(node: Node) -> Callable[..., Pair] | None:
-    """How the bounds of a node follow from those of its operands."""
+    """Return the rule of a node, or None."""
     family = rising if isinstance(node.op, Rounding) else comparison if isinstance(node.op, Comparison) else None
     return RULES.get(type(node.op), family)
 
 
 def bounds_of(node: Node, pairs: Sequence[Pair]) -> Pair:
-    """The lowest and highest elements of a node, given those of its operands where it has a rule."""
+    """Return the bounds of a node from those of its operands."""
     pair: Any = None
     with np.errstate(all="ignore"):
         if isinstance(node.op, ConstOp):
@@ -252,14 +252,14 @@ def bounds_of(node: Node, pairs: Sequence[Pair]) -> Pair:
 
 
 def ends(pair: Pair) -> Pair:
-    """One pair for all elements."""
+    """Return one pair of bounds for all elements."""
     return np.array(pair[0].min(initial=np.inf)), np.array(pair[1].max(initial=-np.inf))
 
 
 def fit_to_node(node: Node, pair: Any) -> Pair:
-    """As float64 of the node's shape, or of none where it is large; a number that is none is no bound."""
+    """Convert bounds to float64 arrays of the node's shape, or scalars if it is large; NaN becomes unbounded."""
     low, high = (np.asarray(v, np.float64) for v in pair)
-    if node.dtype == np.float32:  # what rises still does when it is rounded
+    if node.dtype == np.float32:  # rounding preserves monotonicity
         low, high = (v.astype(np.float32).astype(np.float64) for v in (low, high))
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     if node.size > SMALL:

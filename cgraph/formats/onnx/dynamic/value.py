@@ -1,8 +1,8 @@
-"""Ragged: a value some of whose axes have a length that is known only when run, in an array of their greatest length.
+"""Ragged: a value with axes of dynamic length, stored in an array of their maximum length.
 
-Along such an axis the first elements, as many as its count says, are the value; what stands behind them means nothing.
-So an operator that goes along the axis is given something there that does not matter to it (`filled`), and positions
-are never read from behind.
+Along such an axis the first `length` elements are the value; the rest is padding with any contents. So an operator that
+reduces along the axis gets padding that does not change its result (`fill_padding`), and padding is never read as
+indices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from cgraph.record import Record
 
 
 class Ragged(Record, eq=False):
-    """A value with axes of open length.
+    """A value with axes of dynamic length.
 
     Fields
-        node: an array as large as the value can be
-        counts: per such axis, how many of its elements are the value's
+        node: an array of the maximum lengths
+        counts: the length of each dynamic axis
     """
 
     node: Node
@@ -47,27 +47,29 @@ Array = Node | Ragged
 
 
 def node_in(x: Array) -> Node:
-    """The array of a value, at its greatest length."""
+    """Return the array of a value, at its maximum lengths."""
     return x.node if isinstance(x, Ragged) else x
 
 
 def counts_of(x: Array) -> dict[int, Size]:
-    """The axes of open length."""
+    """Return the lengths of the dynamic axes, by axis."""
     return dict(x.counts) if isinstance(x, Ragged) else {}
 
 
 def lengths_of(x: Array) -> list[Length]:
-    """The true length of each axis."""
+    """Return the length of each axis."""
     counts = counts_of(x)
     return [counts.get(axis, n) for axis, n in enumerate(node_in(x).shape)]
 
 
 def with_lengths(node: Node, lengths: Mapping[int, Length]) -> Array:
-    """A value in an array, whose axes have these lengths: cut where they, or a maximum of them, are known by now."""
+    """Return a value of these lengths in an array, cut where a length or its maximum is known now."""
     for axis, length in lengths.items():
         low, high = bounds_of_length(length)
         if low > node.shape[axis]:
-            raise FormatError(f"axis {axis} has {low:.0f} elements where there is room for {node.shape[axis]}")
+            raise FormatError(
+                f"axis {axis} has at least {low:.0f} elements, more than the maximum {node.shape[axis]}: raise maximum="
+            )
         node = part_of_axis(node, axis, slice(0, max(int(min(high, node.shape[axis])), 0)))
     counts = {
         axis: Size(length.node, max(length.low, 0), node.shape[axis])
@@ -78,12 +80,12 @@ def with_lengths(node: Node, lengths: Mapping[int, Length]) -> Array:
 
 
 def part_of_axis(x: Node, axis: int, part: Any) -> Node:
-    """A part of an axis, and all of the others."""
+    """Return a slice along one axis."""
     return x[(*[slice(None)] * axis, part)]
 
 
 def resize_axis(x: Node, axis: int, n: int) -> Node:
-    """With n elements along an axis: the first ones, or zeros behind the last."""
+    """Return an array with n elements along an axis: cut, or padded with zeros."""
     m = x.shape[axis]
     if n <= m:
         return part_of_axis(x, axis, slice(0, n))
@@ -91,12 +93,12 @@ def resize_axis(x: Node, axis: int, n: int) -> Node:
 
 
 def steps_along(limits: LengthBounds, shape: Sequence[int], axis: int) -> Node:
-    """0, 1, 2 … along an axis, which broadcasts to a shape."""
+    """Return 0, 1, 2 … along an axis, to broadcast to a shape."""
     return cg.reshape(limits.steps(shape[axis]), (-1, *[1] * (len(shape) - 1 - axis)))
 
 
 def valid_mask(limits: LengthBounds, x: Ragged, axes: Sequence[int] | None = None) -> Node:
-    """Where an array holds the value, by the counts of all its axes or of some; broadcasts to it."""
+    """Return a mask that is true inside the value, along all dynamic axes or some; it broadcasts to the array."""
     mask: Any = None
     for axis, count in x.counts.items():
         if axes is None or axis in axes:
@@ -106,14 +108,14 @@ def valid_mask(limits: LengthBounds, x: Ragged, axes: Sequence[int] | None = Non
 
 
 def fill_padding(limits: LengthBounds, x: Array, fill: Any, axes: Sequence[int] | None = None) -> Node:
-    """The array with one number behind the value, along all axes of open length or some."""
+    """Return the array with padding of one number, along all dynamic axes or some."""
     if not isinstance(x, Ragged) or (axes is not None and not set(axes) & set(x.counts)):
         return node_in(x)
     return cg.where(valid_mask(limits, x, axes), x.node, np.asarray(fill, x.dtype))
 
 
 def common_length(limits: LengthBounds, lengths: Sequence[Length], text: str) -> Length:
-    """The length that axes which lie beside one another have; checked when run where it is not known to be one."""
+    """Return the common length of axes; a run checks that they are equal if this is not known now."""
     fixed = [n for n in lengths if isinstance(n, int)]
     first = fixed[0] if fixed else lengths[0]
     for n in lengths:
@@ -122,9 +124,9 @@ def common_length(limits: LengthBounds, lengths: Sequence[Length], text: str) ->
 
 
 def broadcast_lengths(limits: LengthBounds, values: Sequence[Array], text: str) -> tuple[list[Node], dict[int, Length]]:
-    """Arrays of values that broadcast to one another, cut to fit, and the lengths that their result's axes have.
+    """Return arrays of values that broadcast, cut to fit, and the lengths of their result.
 
-    An axis of open length is not one that is repeated: its length, when run, is that of the axes beside it.
+    An axis of dynamic length is never repeated: its length at run time must equal that of the other operands.
     """
     rank = max(x.ndim for x in values)
     pairs = [(node_in(x), lengths_of(x)) for x in values]
@@ -143,10 +145,10 @@ def broadcast_lengths(limits: LengthBounds, values: Sequence[Array], text: str) 
 
 
 def apply_maximum(limits: LengthBounds, name: str, x: Any) -> Any:
-    """A value as the user's maximum for its name has it, which a run checks; one that an operator has seen to is left.
+    """Apply the user's maximum to a value; a run checks it. Values that an operator has bounded stay unchanged.
 
     Raises
-        FormatError: it holds no numbers, and not one axis of it is of open length
+        FormatError: it neither holds integers nor has exactly one dynamic axis
     """
     if name not in limits.maximum or name in limits.used:
         return x
@@ -159,7 +161,10 @@ def apply_maximum(limits: LengthBounds, name: str, x: Any) -> Any:
         limits.at_most(count.node, most)
         return with_lengths(x.node, {axis: Size(count.node, count.low, min(count.high, most))})
     if not isinstance(x, Node) or x.dtype.kind not in "iuf" or not x.size:
-        raise FormatError(f"{text}, which holds no numbers, nor has it one axis of a length known only when run")
+        raise FormatError(
+            f"{text}, which is neither a value of integers nor one with exactly one axis of a length known only at "
+            "run time"
+        )
     limits.check(cg.less_equal(cg.max(x), most), f"{text}; it is larger")
     limits.at_most(x, most)
     return x

@@ -1,6 +1,6 @@
-"""How operators take values with axes of open length: said where an operator is imported, as a decorator.
+"""Decorators that declare how importers support axes of dynamic length.
 
-An importer without one refuses such a value by name, for `Context` gives it no operand that is ragged.
+An importer without one refuses such values: `Context` raises for a ragged operand.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,14 +29,14 @@ Axes = Callable[[Context], Sequence[int]]
 
 
 def attach_lengths(value: Value, lengths: Mapping[int, Length]) -> Value:
-    """What an importer gave, with lengths of axes."""
+    """Attach dynamic lengths to the results of an importer."""
     if isinstance(value, tuple | list):
         return tuple(attach_lengths(x, lengths) for x in value)
     return with_lengths(value, lengths)
 
 
 def elementwise(importer: Importer) -> Importer:
-    """Element by element: operands broadcast, and the result has the lengths that they have together."""
+    """Declare an elementwise importer: operands broadcast, and the result has their common lengths."""
 
     @wraps(importer)
     def ragged(c: Context) -> Value:
@@ -50,11 +50,11 @@ def elementwise(importer: Importer) -> Importer:
 
 
 def keeping(axes: Axes, fill: Any = None) -> Callable[[Importer], Importer]:
-    """The result has operand 0's axes, and each element is computed along some of them alone.
+    """Declare an importer whose result has the axes of operand 0 and which computes along some of them.
 
     Parameters
-        axes: along which; the others may be of open length
-        fill: of the dtype, what may stand along those axes behind the value; None refuses an open length there
+        axes: the axes of the computation; the others may be of dynamic length
+        fill: of the dtype, what may stand along those axes behind the value; None refuses an dynamic length there
     """
 
     def decorator(importer: Importer) -> Importer:
@@ -72,20 +72,23 @@ def keeping(axes: Axes, fill: Any = None) -> Callable[[Importer], Importer]:
 
 
 def prepare_operand(c: Context, x: Any, axes: Sequence[int], fill: Any) -> Any:
-    """An array whose axes an operator goes along are of known length, or filled behind the value."""
+    """Return an array whose padding along the axes of a computation is neutral."""
     axes = [axis_of(a, x.ndim) for a in axes]
     dynamic_axes = sorted(set(axes) & set(counts_of(x)))
     if dynamic_axes and fill is None:
-        raise FormatError(f"it goes along axis {dynamic_axes[0]} of {x.text}, whose length is known only when run")
+        raise FormatError(
+            f"it computes along axis {dynamic_axes[0]} of {x.text}, whose length is known only at run time. Give "
+            "shapes= that fix it"
+        )
     return fill_padding(c.limits, x, fill(x.dtype), axes) if dynamic_axes else node_in(x)
 
 
 def reducing(axes: Axes, keeps: Callable[[Context], bool], fill: Any) -> Callable[[Importer], Importer]:
-    """The result lacks some of operand 0's axes, or has one element there, and is of all elements along them.
+    """Declare an importer that reduces operand 0 along some axes.
 
     Parameters
-        axes, keeps: which, and whether they stay
-        fill: of the dtype, what changes nothing there
+        axes, keeps: the axes, and whether they stay with one element
+        fill: returns the neutral padding for a dtype
     """
 
     def decorator(importer: Importer) -> Importer:
@@ -106,7 +109,7 @@ def reducing(axes: Axes, keeps: Callable[[Context], bool], fill: Any) -> Callabl
 
 
 def samples(*places: int) -> Callable[[Importer], Importer]:
-    """Axis 0 of some operands counts samples that have nothing to do with one another."""
+    """Declare operands whose axis 0 counts independent samples."""
 
     def decorator(importer: Importer) -> Importer:
         @wraps(importer)
@@ -127,15 +130,15 @@ def samples(*places: int) -> Callable[[Importer], Importer]:
 
 
 def zero_padding_indices(c: Context, x: Any) -> Any:
-    """An array in which whole numbers behind the value are 0, since they may be positions."""
+    """Return an array with padding 0 if its elements are integers, since they may be indices."""
     return fill_padding(c.limits, x, 0) if x.dtype.kind in "iu" else node_in(x)
 
 
 def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Callable[[Importer], Importer]:
-    """Sums of products, along axes that the result lacks; axes of one letter have one length, or one element.
+    """Declare a contraction: sums of products along axes that the result lacks; axes of one letter have one length.
 
     Parameters
-        letters: per operand a letter for each axis, and those of the result
+        letters: returns the letters of the axes of each operand and of the result
     """
 
     def decorator(importer: Importer) -> Importer:
@@ -158,7 +161,7 @@ def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Call
 
 
 def lengths_by_letter(c: Context, values: Sequence[Any], terms: Sequence[str], result: str) -> dict[str, Length]:
-    """Of letters that stand for an axis of open length; one element is not repeated where it is summed over."""
+    """Return the lengths of letters with a dynamic axis; one element is not repeated along a contracted axis."""
     beside: dict[str, list[Length]] = {}
     for x, term in zip(values, terms):
         for letter, n in zip(term, lengths_of(x)):
@@ -169,7 +172,7 @@ def lengths_by_letter(c: Context, values: Sequence[Any], terms: Sequence[str], r
 
 
 def fit_to_letters(c: Context, x: Any, term: str, lengths: Mapping[str, Length], result: str) -> Any:
-    """An array cut to the lengths of its letters, with zeros behind the value where the result lacks one."""
+    """Return an array cut to the lengths of its letters, with zero padding along contracted axes."""
     node = fill_padding(c.limits, x, 0, [a for a, k in enumerate(term) if k not in result])
     for axis, letter in enumerate(term):
         if letter in lengths and lengths_of(x)[axis] != 1:
@@ -177,7 +180,7 @@ def fit_to_letters(c: Context, x: Any, term: str, lengths: Mapping[str, Length],
     return node
 
 
-# -- what changes nothing behind a value ------------------------------------------------------------------------------
+# -- neutral padding ---------------------------------------------------------------------------------------------------
 
 
 def number(value: float) -> Callable[[np.dtype], Any]:

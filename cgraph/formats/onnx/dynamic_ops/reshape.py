@@ -1,7 +1,7 @@
-"""A value with axes of open length, or one whose new shape is open, under another shape.
+"""Reshape of values with dynamic lengths, or to a shape with dynamic lengths.
 
-Axes in front and behind that stay are left alone. Between them the elements lie together as they did where one open
-axis comes first; elsewhere each is taken from where it lies, which is computed from the counts when run.
+Equal leading and trailing axes stay unchanged. Between them, the elements are contiguous if the only dynamic axis comes
+first; otherwise a run gathers each element from its position, computed from the lengths.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import as_node
 
-MOST_ROOM = 64  # times as many elements as there are
+MOST_ROOM = 64  # largest ratio of the maximum size of a result to the size of its operand
 
 
 def reshape_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
-    """The same elements in C order; one length may be -1. How many there are is checked when run.
+    """Reshape a value; one length may be -1. A run checks the number of elements.
 
     Raises
-        FormatError: the shapes cannot hold as many elements
+        FormatError: the shapes differ in the number of elements
     """
     old = lengths_of(x)
     target = [open_rest(c, n, old, target) for n in target]
@@ -44,7 +44,7 @@ def reshape_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
 
 
 def common_prefix(x: Sequence[Length], y: Sequence[Length]) -> int:
-    """How many lengths are the same from the beginning."""
+    """Return the length of the common prefix."""
     count = 0
     while count < min(len(x), len(y)) and x[count] == y[count]:
         count += 1
@@ -52,13 +52,13 @@ def common_prefix(x: Sequence[Length], y: Sequence[Length]) -> int:
 
 
 def element_count(c: Context, lengths: Sequence[Length]) -> Length:
-    """How many elements there are."""
+    """Return the number of elements."""
     total = product_of(lengths)
     return c.limits.length(total) if isinstance(total, Node) else total
 
 
 def rest_of(c: Context, old: Sequence[Length], others: Sequence[Length]) -> Length:
-    """The length that is left for an axis beside others; an open one that both have stays what it is."""
+    """Return the length of axis -1, given the others; common dynamic lengths cancel."""
     left, right = list(old), []
     for n in others:
         if isinstance(n, Size) and n in left:
@@ -73,12 +73,14 @@ def rest_of(c: Context, old: Sequence[Length], others: Sequence[Length]) -> Leng
         return sizes[0] if len(sizes) == 1 else element_count(c, left)
     whole, part = (element_count(c, v) for v in (left, right))
     if part == 0:
-        raise FormatError(f"shape {[n for n in others if isinstance(n, int)]} leaves axis -1 open")
+        raise FormatError(
+            f"shape {[n for n in others if isinstance(n, int)]} leaves axis -1 undetermined: give its length"
+        )
     return c.limits.length(cg.floor_divide(node_of(whole), cg.maximum(node_of(part), 1)))
 
 
 def open_rest(c: Context, length: Length, old: Sequence[Length], target: Sequence[Length]) -> Length:
-    """A length that is what is left where it is -1 when run."""
+    """Return a length that is the remaining one if it is -1 at run time."""
     if not isinstance(length, Size) or length.low >= 0:
         return length
     others = cg.maximum(cg.abs(as_node(product_of(target))), 1)
@@ -87,13 +89,13 @@ def open_rest(c: Context, length: Length, old: Sequence[Length], target: Sequenc
 
 
 def max_lengths(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
-    """The greatest length of each axis: no more than there are elements, given the others that are known."""
+    """Return the maximum of each length: at most the number of elements over the product of the fixed lengths."""
     size = node_in(x).size
     others = max(prod(n for n in lengths if isinstance(n, int)), 1)
     sizes = [n if isinstance(n, int) else int(min(most(n), size // others)) for n in lengths]
     if prod(sizes) > max(MOST_ROOM * size, SMALL):
         reason = (
-            f"{size} elements would need room for {prod(sizes):,}, since {sizes} bound the axes, known only when run"
+            f"{size} elements would need room for {prod(sizes):,}, since {sizes} bound the axes, known only at run time"
         )
         shape = c.value(1)
         missing = c.evaluator.missing(shape) if isinstance(shape, Node) else []
@@ -102,7 +104,7 @@ def max_lengths(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
 
 
 def merge_axes(c: Context, x: Array, axes: range, new: Sequence[Length]) -> Node:
-    """Some axes as one, with as many elements as `room` has for the new lengths."""
+    """Return some axes as one axis, with the maximum number of elements of the new lengths."""
     node, old = node_in(x), [lengths_of(x)[a] for a in axes]
     shape = [node.shape[a] for a in axes]
     flat = cg.reshape(node, (*node.shape[: axes.start], prod(shape), *node.shape[axes.stop :]))
@@ -117,13 +119,13 @@ def merge_axes(c: Context, x: Array, axes: range, new: Sequence[Length]) -> Node
 
 
 def is_contiguous(lengths: Sequence[Length]) -> bool:
-    """The elements of a value lie one after another in an array that has more room."""
+    """Return True if the elements of a value are contiguous in its array."""
     wide = [n for n in lengths if n != 1]
     return all(isinstance(n, int) for n in wide[1:])
 
 
 def unravel(number: Any, lengths: Sequence[Length]) -> list[Any]:
-    """The position along each axis of an element by its number."""
+    """Return the index along each axis of an element by its flat index."""
     digits = []
     for n in reversed(lengths):
         n = cg.maximum(node_of(n), 1) if isinstance(n, Size) else max(n, 1)
@@ -133,7 +135,7 @@ def unravel(number: Any, lengths: Sequence[Length]) -> list[Any]:
 
 
 def ravel(places: Sequence[Any], lengths: Sequence[Length]) -> Any:
-    """The number of an element by its position along each axis."""
+    """Return the flat index of an element by its index along each axis."""
     number: Any = 0
     for place, n in zip(places, lengths):
         number = number * (node_of(n) if isinstance(n, Size) else n) + place

@@ -1,7 +1,7 @@
-"""Slices, joins, repeats and frames of values, where lengths, or from where to where, are known only when run.
+"""Slices, joins, repeats and padding whose lengths or bounds are known only at run time.
 
-Each takes elements along an axis at positions that are computed when run. Behind the value positions may be any, so
-they are held within the array.
+Each gathers elements along an axis at indices that a run computes. Indices in the padding may have any value, so they
+are clipped to the array.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from cgraph.ir.graph import Node
 
 
 def take_along(c: Context, x: Array, axis: int, places: Any, length: Length) -> Array:
-    """The elements at positions along an axis, of which the first ones count; those outside stay within."""
+    """Gather the elements at indices along an axis, of which the first `length` count; indices are clipped."""
     node = node_in(x)
     if not node.shape[axis]:
         node = resize_axis(node, axis, 1)
@@ -37,33 +37,33 @@ def take_along(c: Context, x: Array, axis: int, places: Any, length: Length) -> 
 
 
 def as_length(c: Context, node: Any) -> Length:
-    """A length that was computed, if it is a node."""
+    """Return a computed length, from a number or a node."""
     return c.limits.length(node) if isinstance(node, Node) else int(node)
 
 
 def clip_index(at: Any, low: Any, high: Any) -> Any:
-    """Held between two numbers, of which all may be nodes."""
+    """Clip a number or node between two others."""
     if isinstance(at, Node) or isinstance(high, Node):
         return cg.maximum(cg.minimum(at, high), low)
     return max(min(at, high), low)
 
 
 def wrap_index(at: Any, n: Any) -> Any:
-    """A position, which counts from the end where it is negative."""
+    """Resolve an index that counts from the end if negative."""
     if isinstance(at, Node):
         return cg.where(at < 0, at + n, at)
     return at if at >= 0 else n + at
 
 
 def unwrap(length: Length) -> Any:
-    """A length as a number or a node."""
+    """Return a length as a number or a node."""
     return node_of(length) if isinstance(length, Size) else length
 
 
 def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step: int) -> Array:
-    """From a position on, before another, every so many elements; ONNX's rules for what lies outside."""
+    """Slice along an axis, by ONNX's rules for bounds outside it."""
     if step == 0:
-        raise FormatError("a step is 0")
+        raise FormatError(f"step {step} is not supported: give a step above or below 0")
     room, length = node_in(x).shape[axis], lengths_of(x)[axis]
     n = unwrap(length)
     first, last = (wrap_index(unwrap(v), n) for v in (start, end))
@@ -83,7 +83,7 @@ def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step
 
 
 def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:
-    """One after another along an axis, the first directly before the next."""
+    """Concatenate values along an axis without gaps."""
     axis = axis + values[0].ndim if axis < 0 else axis
     values = list(values)
     lengths: dict[int, Length] = {}
@@ -97,7 +97,7 @@ def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:
     if not any(isinstance(n, Size) for n in parts):
         return with_lengths(whole, lengths)
     places: Any = c.limits.steps(whole.shape[axis])
-    begin: Any = 0  # where a part begins in the value, and where in the array
+    begin: Any = 0  # offset of a part in the value, and in the array
     room, moved = 0, places
     for node, part in zip(nodes, parts):
         moved = cg.where(places >= begin, places + (room - begin), moved)
@@ -106,7 +106,7 @@ def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:
 
 
 def shrink(x: Array, lengths: dict[int, Length]) -> Node:
-    """An array with as much room along some axes as lengths have."""
+    """Cut an array along some axes to the maximum of lengths."""
     node = node_in(x)
     for axis, length in lengths.items():
         node = resize_axis(node, axis, int(most(length)))
@@ -114,7 +114,7 @@ def shrink(x: Array, lengths: dict[int, Length]) -> Node:
 
 
 def repeat(c: Context, x: Array, axis: int, times: Length) -> Array:
-    """The whole of an axis so many times."""
+    """Repeat a whole axis `times` times."""
     length = lengths_of(x)[axis]
     size = as_length(c, unwrap(length) * unwrap(times))
     room = c.room(size, [1], axis)
@@ -123,7 +123,7 @@ def repeat(c: Context, x: Array, axis: int, times: Length) -> Array:
 
 
 def pad_axis(c: Context, x: Array, axis: int, before: Length, size: Length, mode: str, value: Any) -> Array:
-    """So many elements along an axis, from some before its first one on; negative, from one further on."""
+    """Pad an axis to `size` elements, `before` of them in front; negative values cut."""
     n = node_of(lengths_of(x)[axis])
     room = c.room(size, [1], axis)
     places = c.limits.steps(room) - unwrap(before)
@@ -142,19 +142,19 @@ def pad_axis(c: Context, x: Array, axis: int, before: Length, size: Length, mode
     elif mode == "edge":
         places = cg.clip(places, 0, cg.maximum(n - 1, 0))
     else:
-        raise FormatError(f"mode {mode!r} is not supported")
+        raise FormatError(f"mode {mode!r} is not supported. Use constant, edge, reflect or wrap")
     return take_along(c, x, axis, places, size)
 
 
 def align_row(row: Node, x: Node, axis: int) -> Node:
-    """A row as it stands beside an axis of an array, as much of it as that has."""
+    """Align a vector with an axis of an array, cut to its length."""
     return cg.reshape(row[: x.shape[axis]], (-1, *[1] * (x.ndim - 1 - axis)))
 
 
 def expand_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
-    """Repeated along new axes, and along axes of one element, to lengths that may be open.
+    """Broadcast to lengths that may be dynamic.
 
-    An axis of open length is not repeated.
+    An axis of dynamic length is not repeated.
     """
     old = lengths_of(x)
     rank = max(len(old), len(target))
@@ -166,7 +166,7 @@ def expand_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
         elif m == 1 or n == m:
             lengths[axis] = n
         elif isinstance(n, int) and isinstance(m, int):
-            raise FormatError(f"{n} elements along axis {axis} are not repeated to {m}")
+            raise FormatError(f"{n} elements along axis {axis} cannot be repeated to {m}; only one can")
         else:
             beside = cg.logical_or(cg.equal(node_of(m), node_of(n)), cg.equal(node_of(m), 1))
             c.limits.check(beside, c.unequal)

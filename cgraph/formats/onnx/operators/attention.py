@@ -1,4 +1,4 @@
-"""Attention, its linear forms with a state, rotary positions, causal convolution."""
+"""Importers of attention, linear attention with a state, rotary embeddings and causal convolution."""
 
 from math import sqrt
 from typing import Any
@@ -13,18 +13,18 @@ from cgraph.ir.graph import Node
 
 
 def split_heads(x: Node, heads: int) -> Node:
-    """``[batch, length, heads * size]`` as ``[batch, heads, length, size]``."""
+    """Reshape ``[batch, length, heads * size]`` to ``[batch, heads, length, size]``."""
     return cg.transpose(cg.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads)), (0, 2, 1, 3))
 
 
 def join_heads(x: Node) -> Node:
-    """``[batch, heads, length, size]`` as ``[batch, length, heads * size]``."""
+    """Reshape ``[batch, heads, length, size]`` to ``[batch, length, heads * size]``."""
     return cg.reshape(cg.transpose(x, (0, 2, 1, 3)), (x.shape[0], x.shape[2], x.shape[1] * x.shape[3]))
 
 
 @operator("Attention")
 def attention(c: Context) -> tuple[Node | None, ...]:
-    """softmax(q k^T * scale + mask) v per head; keys and values of the past come first."""
+    """Import Attention: softmax(q k^T * scale + mask) v per head, with past keys and values first."""
     q, k, v = c[0], c[1], c[2]
     packed = q.ndim == 3
     if packed:
@@ -48,7 +48,7 @@ def attention(c: Context) -> tuple[Node | None, ...]:
 
 
 def decomposed_attention(c: Context, q: Node, k: Node, v: Node, past: int) -> tuple[Node, Node]:
-    """The result, and the scores or weights that somebody reads."""
+    """Return decomposed attention: the result, and the scores or weights that the node outputs."""
     repeats = q.shape[1] // k.shape[1]
     keys, values = (cg.repeat(x, repeats, 1) if repeats > 1 else x for x in (k, v))
     scale = sqrt(c.attribute("scale", 1 / sqrt(q.shape[3])))
@@ -64,7 +64,7 @@ def decomposed_attention(c: Context, q: Node, k: Node, v: Node, past: int) -> tu
 
 
 def lengths_and_mask(c: Context, keys: int) -> Node | None:
-    """The mask, with keys hidden that lie behind the mask or behind the length of their sample; None for none."""
+    """Return the mask, which also hides keys after the mask or after the length of a sample; None for none."""
     mask = c.get(3)
     if mask is not None and mask.shape[-1] < keys:
         wide = [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])]
@@ -81,7 +81,7 @@ def lengths_and_mask(c: Context, keys: int) -> Node | None:
 
 
 def with_mask(c: Context, scores: Node, past: int) -> Node:
-    """Scores ``[batch, heads, queries, keys]`` with -inf, or a given number added, where a query must not look."""
+    """Mask scores ``[batch, heads, queries, keys]``: -inf for hidden keys, or add a float mask."""
     queries, keys = scores.shape[2:]
     c.spend(nbytes=8 * (queries + keys) + (queries * keys if c.attribute("is_causal", 0) else 0))
     mask, hidden = lengths_and_mask(c, keys), np.asarray(-np.inf, scores.dtype)
@@ -95,13 +95,13 @@ def with_mask(c: Context, scores: Node, past: int) -> Node:
 
 @operator("RotaryEmbedding")
 def rotary_embedding(c: Context) -> Node:
-    """Pairs of elements turned by an angle that grows with the position. Source: Su et al. 2021, arXiv:2104.09864."""
+    """Import RotaryEmbedding. Source: Su et al. 2021, arXiv:2104.09864."""
     x, cosines, sines = c[0], c[1], c[2]
     packed = x.ndim == 3
     if packed:
         heads = c.attribute("num_heads", 0)
         if not heads:
-            raise FormatError("num_heads is missing for an operand of 3 axes")
+            raise FormatError("num_heads is missing: give it for an operand of 3 axes")
         x = cg.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
     else:
         x = cg.transpose(x, (0, 2, 1, 3))
@@ -113,7 +113,7 @@ def rotary_embedding(c: Context) -> Node:
 
 
 def rotate(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
-    """``[batch, length, heads, size]`` with the first `size` numbers of each head turned, in pairs or half by half.
+    """Rotate the first `size` elements of each head of ``[batch, length, heads, size]``, in pairs or by halves.
 
     Cosines and sines are ``[batch, length, size / 2]``.
     """
@@ -128,7 +128,7 @@ def rotate(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
 
 @operator("LinearAttention")
 def linear_attention(c: Context) -> tuple[Node, Node]:
-    """A state of keys times values, which decays and is corrected; read by the query at each position."""
+    """Import LinearAttention: each query reads a state of keys times values, which decays and is updated."""
     heads, kv_heads, rule = c.required("q_num_heads"), c.required("kv_num_heads"), c.attribute("update_rule", "")
     q, k, v = split_heads(c[0], heads), split_heads(c[1], kv_heads), split_heads(c[2], kv_heads)
     batch, _, length, size = q.shape
@@ -152,7 +152,7 @@ def linear_attention(c: Context) -> tuple[Node, Node]:
 
 
 def per_position(x: Node | None, heads: int) -> Any:
-    """``[batch, length, heads * size]`` as ``[batch, heads, length, size]``; heads is 1 for one number for all."""
+    """Reshape ``[batch, length, heads * size]`` to ``[batch, heads, length, size]``; heads is 1 for a shared number."""
     if x is None:
         return None
     return split_heads(x, heads if x.shape[2] % heads == 0 else 1)
@@ -160,7 +160,7 @@ def per_position(x: Node | None, heads: int) -> Any:
 
 @operator("CausalConvWithState")
 def causal_conv(c: Context) -> tuple[Node, Node]:
-    """Each channel convolved with its own filter over this and earlier positions; the last ones are the state."""
+    """Import CausalConvWithState: a depthwise convolution over current and past positions, which are the state."""
     x, f, reach = c[0], c[1], c[1].shape[2] - 1
     past = c.get(3)
     past = cg.zeros((*x.shape[:2], reach), x.dtype) if past is None else past
@@ -170,5 +170,5 @@ def causal_conv(c: Context) -> tuple[Node, Node]:
         y = y + cg.reshape(c[2], (-1, 1))
     kind = c.attribute("activation", "none")
     if kind not in ("none", "silu", "swish"):
-        raise FormatError(f"activation {kind!r} is not supported")
+        raise FormatError(f"activation {kind!r} is not supported. Use none, silu or swish")
     return y if kind == "none" else cg.swish(y), sequence[:, :, sequence.shape[2] - reach :]

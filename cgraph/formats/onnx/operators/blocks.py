@@ -1,4 +1,4 @@
-"""Weights of 4 or 8 bits with a scale for each block, as onnxruntime's weight-only quantiser writes them."""
+"""Importers of block-quantised weights of 4 or 8 bits, the format of onnxruntime's weight-only quantiser."""
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from cgraph.ops.leaf import Const
 
 @operator("com.microsoft.MatMulNBits")
 def matmul_n_bits(c: Context) -> Node:
-    """x @ dequantized(y).T + bias. What `accuracy_level` allows, an x of bytes, is not done."""
+    """Import MatMulNBits: x @ dequantize(y).T + bias. `accuracy_level` is ignored: x is never quantised."""
     bits, block, n, k = c.attribute("bits", 4), c.required("block_size"), c.required("N"), c.required("K")
     if bits not in (4, 8) or block < 16 or block & (block - 1):
-        raise FormatError(f"{bits} bits in blocks of {block} are not supported; 4 and 8 in powers of 2 from 16 on are")
+        raise FormatError(
+            f"{bits} bits in blocks of {block} are not supported. Use 4 or 8 bits in blocks of a power of 2 >= 16"
+        )
     if c.value(4) is not None and c[4].size:
-        raise FormatError("an order of the elements (g_idx) is not supported")
+        raise FormatError("an order of the elements (g_idx) is not supported. Quantise without act_order")
     blocks = -(-k // block)
     y, bias = cg.reshape(c[1], (n, blocks, block * bits // 8)), c.get(5)
     scales = cg.astype(cg.reshape(c[2], (n, blocks)), "float32")
@@ -27,12 +29,12 @@ def matmul_n_bits(c: Context) -> Node:
 
 
 def zeros_of(c: Context, n: int, blocks: int, bits: int) -> Node:
-    """A zero point for each block ``[n, blocks]``: the middle, or those of the file, of 4 bits two in a byte."""
+    """Return the zero points ``[n, blocks]``: the middle, or those of the file, with two of 4 bits per byte."""
     if c.value(3) is None:
         return Const(np.full((n, blocks), 1 << (bits - 1), "uint8"))
     zeros = c.constant(3)
     if zeros.dtype != np.uint8:
-        raise FormatError(f"zero points of {zeros.dtype} are not supported")
+        raise FormatError(f"zero points of {zeros.dtype} are not supported. Use uint8")
     rows = zeros.reshape(n, -1)
     if bits == 4:
         rows = np.stack([rows & 15, rows >> 4], -1).reshape(n, -1)
@@ -40,7 +42,7 @@ def zeros_of(c: Context, n: int, blocks: int, bits: int) -> Node:
 
 
 def product_of_bytes(x: Node, y: Node, scales: Node, zeros: Node) -> Node:
-    """The same of 8 bits, as floats."""
+    """Return the product for weights of 8 bits, in floats."""
     wide = (cg.expand_dims(v, 2) for v in (scales, zeros))
     floats = cg.reshape(cg.dequantize(y, *wide), (y.shape[0], -1))
     return cg.matmul(x, floats[:, : x.shape[-1]].T)

@@ -1,4 +1,4 @@
-"""Choosing boxes: NonMaxSuppression."""
+"""Importer of NonMaxSuppression."""
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from cgraph.formats.onnx.dynamic.value import (
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 
-PAIR = 1000  # elements that could be computed while two boxes are compared
+PAIR = 1000  # cost of comparing two boxes, in computed elements
 
 
 @operator("NonMaxSuppression")
 def non_max_suppression(c: Context) -> Array:
-    """Rows ``[batch, class, box]``, best first, of boxes that overlap no better one too much."""
+    """Import NonMaxSuppression: rows ``[batch, class, box]``, best first, without boxes that overlap a better one."""
     if c.is_open(0, 1, 2):
         return open_suppression(c)
     boxes, scores = c.constant(0).astype(np.float64), c.constant(1)
@@ -50,22 +50,22 @@ def non_max_suppression(c: Context) -> Array:
 
 
 def from_centres(boxes: np.ndarray) -> np.ndarray:
-    """``[x, y, width, height]`` about the centre as two corners."""
+    """Convert ``[x, y, width, height]`` about the centre to two corners."""
     half = boxes[..., 2:] / 2
     return np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
 
 
 def overlap_of(low: np.ndarray, high: np.ndarray, i: int, j: int) -> float:
-    """The area of two boxes' intersection over that of their union."""
+    """Return the intersection over union of two boxes."""
     common = np.prod(np.maximum(np.minimum(high[i], high[j]) - np.maximum(low[i], low[j]), 0))
     union = np.prod(high[i] - low[i]) + np.prod(high[j] - low[j]) - common
     return float(common / union) if union > 0 else 0.0
 
 
 def open_suppression(c: Context) -> Array:
-    """The same of boxes that are known only when run. A score that is NaN chooses nothing.
+    """Import NonMaxSuppression of boxes that are known only at run time. A NaN score selects nothing.
 
-    Of the places that each class of each picture has for its boxes, those that are taken become rows, in order.
+    Each class of each image has slots for its boxes; the used slots become rows, in order.
     """
     boxes, scores = c.array(0), c.array(1)
     (boxes, scores), length = boxes_and_scores(c, boxes, scores)
@@ -91,10 +91,10 @@ def open_suppression(c: Context) -> Array:
 
 
 def boxes_and_scores(c: Context, boxes: Array, scores: Array) -> tuple[list[Node], Length | None]:
-    """Both with room for as many boxes, and how many there are where that is open."""
+    """Return boxes and scores of a common maximum length, and the number of boxes if it is dynamic."""
     for x, axis in ((boxes, 1), (scores, 2)):
         if x.ndim != 3 or set(counts_of(x)) - {axis}:
-            raise FormatError(f"{x.ndim} axes, or an open number of pictures or classes")
+            raise FormatError(f"{x.ndim} axes, or a dynamic number of images or classes. Use shapes= to fix it")
     lengths = [lengths_of(boxes)[1], lengths_of(scores)[2]]
     length = common_length(c.limits, lengths, c.unequal)
     room = int(bounds_of_length(length)[1])
@@ -103,6 +103,6 @@ def boxes_and_scores(c: Context, boxes: Array, scores: Array) -> tuple[list[Node
 
 
 def corners_of_centres(boxes: Node) -> Node:
-    """`from_centres` when run."""
+    """Convert centres to corners at run time, as `from_centres`."""
     half = boxes[..., 2:] / 2
     return cg.concat([boxes[..., :2] - half, boxes[..., :2] + half], -1)

@@ -1,7 +1,6 @@
-"""Operators whose result has as many elements as the data say: those that are not 0, that are kept, that differ.
+"""Importers whose results have a data-dependent length: NonZero, Compress, Unique.
 
-An operand that is known while the graph is built gives constants; of any other the result has as much room as it could
-need, and how much of it counts is known when run.
+Constant operands give constants. Otherwise the result has its maximum length, and a run computes the length.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ from cgraph.ops.shape import axis_of
 
 @operator("Compress")
 def compress(c: Context) -> Array:
-    """Elements where a condition holds."""
+    """Import Compress: the elements whose condition is true."""
     axis = c.attribute("axis")
     if c.is_open(1) or c.is_ragged:
         x, (places, length) = c.array(0), places_of(c, c.array(1))
@@ -35,7 +34,7 @@ def compress(c: Context) -> Array:
 
 
 def places_of(c: Context, x: Array) -> tuple[Node, Length]:
-    """The places ``[axes, most]`` of elements that are not 0, and how many there are."""
+    """Return the indices ``[axes, most]`` of nonzero elements, and their number."""
     node = fill_padding(c.limits, x, 0)
     room = int(min(node.size, c.maximum))
     places, count = cg.nonzero(node, room)
@@ -44,7 +43,7 @@ def places_of(c: Context, x: Array) -> tuple[Node, Length]:
 
 @operator("NonZero")
 def non_zero(c: Context) -> Array:
-    """Places of elements that are not 0."""
+    """Import NonZero: the indices of nonzero elements."""
     if c.is_open(0) and c.array(0).ndim:
         places, length = places_of(c, c.array(0))
         return with_lengths(places, {1: length})
@@ -54,7 +53,7 @@ def non_zero(c: Context) -> Array:
 
 @operator("Unique")
 def unique(c: Context) -> tuple[Any, ...]:
-    """Different elements or slices, sorted or as they come; of slices the operand must be known now."""
+    """Import Unique, sorted or in order of occurrence; unique slices need a constant operand."""
     if c.is_open(0) and "axis" not in c.attributes:
         return open_unique(c)
     c.spend(nbytes=64 * c[0].size, work=64 * c[0].size)
@@ -69,9 +68,9 @@ def unique(c: Context) -> tuple[Any, ...]:
 
 
 def open_unique(c: Context) -> tuple[Array, ...]:
-    """Equal elements stand side by side once they are sorted: each first one is one of those that differ.
+    """Import Unique at run time: sort, and select the first of each run of equal elements.
 
-    What stands behind a value is its first element once more, which adds nothing but to the counts.
+    Padding repeats the first element of the value, so it only changes counts, which are corrected.
     """
     flat = reshape_to(c, c.array(0), [-1])
     length, node = lengths_of(flat)[0], node_in(flat)
@@ -99,7 +98,7 @@ def open_unique(c: Context) -> tuple[Array, ...]:
 
 
 def by_first_place(group: Node, n: int) -> Node:
-    """Groups of elements numbered anew, by the place of their first one."""
+    """Renumber groups of elements by the index of their first element."""
     first = cg.scatter(cg.full((n,), n, "int64"), group, np.arange(n), "min")
     number = cg.argsort(cg.argsort(first))
     return cg.take(number, group, 0)

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: sub-graphs built in place, loops unrolled. Sequences and optionals: values while building."""
+"""Importers of If, Loop, Scan (inlined and unrolled), sequences and optionals (resolved while the graph is built)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,10 +22,10 @@ MOST_TRIPS = 10_000
 
 @operator("If")
 def if_(c: Context) -> tuple[Value, ...]:
-    """A condition that is open chooses between both branches' results, which may differ in lengths."""
+    """Import If; a condition at run time selects between the results of both branches, whose lengths may differ."""
     branches = [c.required("else_branch"), c.required("then_branch")]
     low, high = c.limits.bounds(c[0])
-    if low.min() == high.max():  # nothing that is open decides it
+    if low.min() == high.max():  # its bounds decide it
         return tuple(c.build(branches[bool(low.min())], []))
     if c.evaluator.is_open(c[0]):
         condition = cg.reshape(c[0], ())
@@ -44,13 +44,13 @@ def same_spec(x: Value, y: Value) -> bool:
 
 
 def are_alike(x: Value, y: Value) -> bool:
-    """One value can be either of two: both are arrays, of one dtype and as many axes."""
+    """Return True if a value can be either of two: arrays of one dtype and number of axes."""
     both = isinstance(x, Node | Ragged) and isinstance(y, Node | Ragged)
     return both and (x.dtype, x.ndim) == (y.dtype, y.ndim)
 
 
 def either(c: Context, condition: Node, x: Array, y: Array) -> Array:
-    """`x` where a condition holds, else `y`; axes in whose lengths they differ are of open length."""
+    """Select `x` if a condition holds, else `y`; axes that differ in length become dynamic."""
     lengths: dict[int, Length] = {}
     nodes = [node_in(x), node_in(y)]
     for axis, (n, m) in enumerate(zip(lengths_of(x), lengths_of(y))):
@@ -63,7 +63,7 @@ def either(c: Context, condition: Node, x: Array, y: Array) -> Array:
 
 @operator("Loop")
 def loop(c: Context) -> tuple[Value, ...]:
-    """Unrolled while the condition holds; one that is known only when run stops a loop whose turns have a maximum."""
+    """Import Loop, unrolled. A condition at run time needs a maximum number of iterations."""
     body = c.required("body")
     if c.is_open(0, 1):
         return open_loop(c, body, c.length(0), list(c.operands[2:]), [], 0)
@@ -77,7 +77,7 @@ def loop(c: Context) -> tuple[Value, ...]:
         if not c.evaluator.array(going, "the condition of a loop").reshape(()):
             break
         if turn >= MOST_TRIPS:
-            raise FormatError(f"a loop of more than {MOST_TRIPS} turns")
+            raise FormatError(f"a loop of more than {MOST_TRIPS} iterations cannot be unrolled: reduce its trip count")
         c.spend(nodes=3)
         results = c.build(body, [Const(np.array(turn, np.int64)), going, *state])
         going, state, turn = results[0], results[1 : 1 + len(state)], turn + 1
@@ -96,11 +96,11 @@ def open_loop(
     turn: int,
     going: Node | None = None,
 ) -> tuple[Value, ...]:
-    """As many turns as there can be; from the first that does not happen on nothing changes any more."""
+    """Unroll the maximum number of iterations; after the last active one, nothing changes."""
     most = c.room(trips, [0]) if trips is not None else c.maximum
     c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
     if most > MOST_TRIPS:
-        raise UnknownError(f"nothing bounds the turns of a loop to {MOST_TRIPS}", maximum=c.written[:1])
+        raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written[:1])
     collected = collected or [[] for _ in range(len(body.output) - 1 - len(state))]
     going = c.get(1, Const(np.array(True))) if going is None else going
     active = cg.reshape(going, ())
@@ -112,7 +112,9 @@ def open_loop(
         with c.limits.under(active):
             results = c.build(body, [Const(np.array(number, np.int64)), going, *state])
         if not all(are_alike(a, b) for a, b in zip(results[1:], state)):
-            raise FormatError("what a loop hands on changes its dtype or number of axes")
+            raise FormatError(
+                "the state of a loop changes its dtype or number of axes, which is not supported. Cast or reshape it"
+            )
         state = [either(c, active, new, old) for new, old in zip(results[1:], state)]
         for values, x in zip(collected, results[1 + len(state) :]):
             values.append(x)
@@ -127,28 +129,30 @@ def open_loop(
 
 
 def stack_values(values: Sequence[Value], length: Length) -> Array:
-    """Values of one shape along a new axis, of which the first ones count."""
+    """Stack values of one shape along a new axis, of which the first `length` count."""
     if any(isinstance(x, Ragged) for x in values):
-        raise FormatError("values of a length known only when run are not collected")
+        raise FormatError(
+            "a loop cannot collect values of a length known only at run time. Give shapes= or constants= that fix it"
+        )
     return with_lengths(cg.stack(values, 0), {0: length})
 
 
 def empty(proto: Any) -> Node:
-    """What a loop of no turns collects."""
+    """Return the collected result of a loop without iterations."""
     kind = proto.type.tensor_type
     return cg.zeros((0, *(d.dim_value for d in kind.shape.dim)), dtype_of_number(kind.elem_type, proto.name))
 
 
 @operator("Scan")
 def scan(c: Context) -> tuple[Node, ...]:
-    """Unrolled along the axes that are scanned; opset 8 has a batch axis and lengths."""
+    """Import Scan, unrolled along the scanned axes; opset 8 has a batch axis and lengths."""
     if c.opset < 9:
         return scan_of_batch(c)
     return scan_rows(c, c.required("body"), c.nodes, c.required("num_scan_inputs"))
 
 
 def scan_rows(c: Context, body: Any, operands: list[Node], count: int) -> tuple[Node, ...]:
-    """States, then scanned operands; gives the last states, then the collected results."""
+    """Scan states and operands; return the last states, then the collected results."""
     states, rows = operands[: len(operands) - count], operands[len(operands) - count :]
     axes = c.attribute("scan_input_axes", [0] * count)
     backward = c.attribute("scan_input_directions", [0] * count)
@@ -156,7 +160,7 @@ def scan_rows(c: Context, body: Any, operands: list[Node], count: int) -> tuple[
     length = rows[0].shape[0]
     if any(x.shape[0] != length for x in rows) or length > MOST_TRIPS:
         raise FormatError(
-            f"scanned operands have lengths {[x.shape[0] for x in rows]}; one up to {MOST_TRIPS} is needed"
+            f"scanned operands have lengths {[x.shape[0] for x in rows]}; give one length up to {MOST_TRIPS}"
         )
     c.spend(nodes=length * (len(rows) + 1))
     results = len(body.output) - len(states)
@@ -174,9 +178,9 @@ def scan_rows(c: Context, body: Any, operands: list[Node], count: int) -> tuple[
 
 
 def scan_of_batch(c: Context) -> tuple[Node, ...]:
-    """Opset 8: operand 0 is the lengths, absent here; each sample of the batch is scanned by itself."""
+    """Import Scan of opset 8, whose operand 0 (lengths) must be absent; each sample is scanned by itself."""
     if c.value(0) is not None:
-        raise FormatError("lengths of sequences are not supported")
+        raise FormatError("lengths of sequences are not supported. Omit operand 0")
     operands = [c[i] for i in range(1, len(c.operands))]
     c.spend(nodes=operands[0].shape[0] * len(operands))
     results = [
@@ -188,7 +192,7 @@ def scan_of_batch(c: Context) -> tuple[Node, ...]:
 
 @operator("ai.onnx.preview.training.Gradient")
 def gradient_of_value(c: Context) -> tuple[Node, ...]:
-    """The gradient of the sum of one value for others, all named."""
+    """Import Gradient: of the sum of one value with respect to others, all by name."""
     return tuple(gradient(cg.sum(c.named(c.required("y"))), [c.named(name) for name in c.required("xs")]))
 
 
@@ -196,10 +200,10 @@ def gradient_of_value(c: Context) -> tuple[Node, ...]:
 
 
 def sequence(c: Context, i: int = 0) -> list[Value]:
-    """Operand i, a sequence."""
+    """Return operand i, which must be a sequence."""
     value = c.value(i)
     if not isinstance(value, list):
-        raise FormatError(f"operand {i} is no sequence")
+        raise FormatError(f"operand {i} is not a sequence")
     return value
 
 
@@ -220,10 +224,10 @@ def sequence_at(c: Context) -> Value:
 
 
 def sequence_index(items: list[Value], at: int, more: int = 0) -> int:
-    """A position in a sequence, `more` of them behind its end; negative ones count from the end."""
+    """Return an index into a sequence extended by `more`; a negative one counts from the end."""
     n = len(items)
     if not -n <= at < n + more:
-        raise PositionError(f"position {at} is outside a sequence of {n}")
+        raise PositionError(f"index {at} is outside a sequence of {n} items")
     return at
 
 
@@ -248,7 +252,7 @@ def sequence_erase(c: Context) -> Any:
 
 @operator("SplitToSequence")
 def split_to_sequence(c: Context) -> Any:
-    """Pieces of given lengths, or of one length of which the last may be shorter; one by one by default."""
+    """Import SplitToSequence: given lengths, or equal ones with a shorter last part; length 1 by default."""
     x, axis = c[0], c.attribute("axis", 0) % c[0].ndim
     n = x.shape[axis]
     c.spend(nodes=n if c.value(1) is None or c[1].ndim == 0 else c[1].size)
@@ -266,7 +270,9 @@ def concat_from_sequence(c: Context) -> Array:
     if not any(isinstance(x, Ragged) for x in items):
         return (cg.stack if c.attribute("new_axis", 0) else cg.concat)(items, axis)
     if c.attribute("new_axis", 0):
-        raise FormatError("values of a length known only when run are not stacked")
+        raise FormatError(
+            "values of a length known only at run time cannot be stacked. Give shapes= or constants= that fix it"
+        )
     return join_along(c, items, axis)
 
 
@@ -278,7 +284,7 @@ def optional(c: Context) -> Any:
 @operator("OptionalGetElement")
 def optional_get(c: Context) -> Any:
     if c.value(0) is None:
-        raise FormatError("the optional is empty")
+        raise FormatError("the optional is empty: check it with OptionalHasElement")
     return [c.value(0)]
 
 

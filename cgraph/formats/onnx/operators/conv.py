@@ -1,4 +1,4 @@
-"""Convolutions, their transposes, and pooling over windows."""
+"""Importers of convolutions, transposed convolutions and pooling."""
 
 from collections.abc import Sequence
 from math import prod
@@ -14,16 +14,16 @@ from cgraph.ir.graph import Node
 
 
 def spatial(function: str, x: Node) -> Any:
-    """``conv`` for images of two axes is ``conv2d``."""
+    """Return the op for the number of spatial axes: ``conv2d`` for ``conv`` and two axes."""
     if not 3 <= x.ndim <= 5:
-        raise FormatError(f"{x.ndim - 2} axes besides batch and channels; 1 to 3 are supported")
+        raise FormatError(f"{x.ndim - 2} axes besides batch and channels are not supported. Use 1 to 3")
     return getattr(cg, f"{function}{x.ndim - 2}d")
 
 
 def same_pads(
     mode: str, sizes: Sequence[int], window: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> list[int]:
-    """Zeros before each axis, then behind, so that a window begins at every `stride`-th element."""
+    """Return SAME padding: zeros before each axis, then after each."""
     total = [max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0) for n, k, s, d in zip(sizes, window, stride, dilation)]
     small = [n // 2 for n in total]
     large = [n - m for n, m in zip(total, small)]
@@ -31,7 +31,7 @@ def same_pads(
 
 
 def conv_geometry(c: Context, x: Node, window: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Stride, padding and dilation of windows over ``[n, c, ...]``."""
+    """Return stride, padding and dilation of windows over ``[n, c, ...]``."""
     axes = len(window)
     stride = c.attribute("strides") or [1] * axes
     dilation = c.attribute("dilations") or [1] * axes
@@ -43,7 +43,7 @@ def conv_geometry(c: Context, x: Node, window: Sequence[int]) -> tuple[list[int]
 
 
 def add_bias(x: Node, bias: Node | None) -> Node:
-    """One number added to each channel of ``[n, c, ...]``."""
+    """Add one number to each channel of ``[n, c, ...]``."""
     return x if bias is None else x + cg.reshape(bias, (-1, *[1] * (x.ndim - 2)))
 
 
@@ -58,7 +58,7 @@ def conv(c: Context) -> Node:
 
 
 def within(pad: list[int], x: Node) -> tuple[list[int], Node]:
-    """Negative padding cuts the operand."""
+    """Cut the operand for negative padding; return the remaining padding and the operand."""
     if min(pad) >= 0:
         return pad, x
     axes = len(pad) // 2
@@ -69,7 +69,7 @@ def within(pad: list[int], x: Node) -> tuple[list[int], Node]:
 @operator("ConvTranspose")
 @samples(0)
 def conv_transpose(c: Context) -> Node:
-    """The result's size is computed from the padding, or the padding from a given size."""
+    """Import ConvTranspose; the padding determines the output size, or a given output size the padding."""
     x, f = c[0], c[1]
     axes, window = x.ndim - 2, f.shape[2:]
     stride = c.attribute("strides") or [1] * axes
@@ -101,7 +101,7 @@ def global_pool(c: Context) -> Node:
 
 
 def pool_geometry(c: Context, x: Node) -> tuple[list[int], list[int], list[int], list[int], bool]:
-    """Window, stride, padding, dilation, and whether a last window may reach over the edge."""
+    """Return window, stride, padding, dilation, and ceil_mode."""
     window = c.required("kernel_shape")
     stride, pad, dilation = conv_geometry(c, x, window)
     return window, stride, pad, dilation, bool(c.attribute("ceil_mode", 0))
@@ -119,7 +119,7 @@ def max_pool(c: Context) -> Any:
 
 
 def max_indices(x: Node, pooled: Node, c: Context, geometry: tuple[list[int], ...]) -> Node:
-    """Where in the whole operand each window's largest element lies, in C or Fortran order of the image's axes."""
+    """Return the flat index of the maximum of each window, in C or Fortran order of the image axes."""
     seen_elements = pooled.size * prod(geometry[0])
     c.spend(nbytes=64 * (seen_elements + x.size), work=8 * seen_elements)
     index = window_index(x.shape[2:], pooled.shape[2:], *geometry)  # [*results, window], -1 in the padding
@@ -146,7 +146,7 @@ def window_index(
     pad: Sequence[int],
     dilation: Sequence[int],
 ) -> np.ndarray:
-    """For each window the flat positions of its elements, -1 outside: ``[*results, elements of a window]``."""
+    """Return the flat indices of the elements of each window, -1 outside: ``[*results, elements of a window]``."""
     axes = len(sizes)
     index = np.zeros((*results, *window), np.int64)
     outside = np.zeros(index.shape, bool)
@@ -167,7 +167,7 @@ def average_pool(c: Context) -> Node:
 
 
 def average_pool_of(c: Context, x: Node) -> Node:
-    """The means of windows of `x`, by the attributes of a pool."""
+    """Return the averages of windows of `x`, by the attributes of a pool."""
     window, stride, pad, dilation, ceil = pool_geometry(c, x)
     count_pad = bool(c.attribute("count_include_pad", 0))
     if max(dilation) == 1:
@@ -185,7 +185,7 @@ def lp_pool(c: Context) -> Node:
 
 
 def sum_windows(c: Context, x: Node, geometry: Any, count_pad: bool | None) -> Node:
-    """Sums over windows (None), or means that count the padding or not, of any dilation."""
+    """Return sums of dilated windows (`count_pad` None), or averages that include the padding or not."""
     window, stride, pad, dilation, ceil = geometry
     axes = len(window)
     results = []

@@ -1,4 +1,4 @@
-"""What onnxruntime's exporters of decoders use of its own domain: attention with a cache, norms of sums."""
+"""Importers of onnxruntime's operators for decoders: attention with a cache, skip layer norm, rotary embedding."""
 
 from math import sqrt
 from typing import Any
@@ -12,15 +12,15 @@ from cgraph.formats.onnx.operators.attention import join_heads, rotate, split_he
 from cgraph.ir.graph import Node
 
 MISSING = ("smooth_softmax", "qk_output", "k_quant_type", "v_quant_type")
-"""Attributes that change what is computed and are not there; ``NONE`` and 0 are their defaults."""
+"""Attributes that are not supported; their defaults are ``NONE`` and 0."""
 
 
 @operator("com.microsoft.GroupQueryAttention")
 def group_query_attention(c: Context) -> tuple[Node, Node, Node]:
-    """Causal attention with shared heads: new keys and values are written into those of the past, behind what is seen.
+    """Import GroupQueryAttention: causal attention with shared heads, which writes new keys and values into the cache.
 
-    The past is as long as the present: a buffer for the most tokens. Without a past, or with an empty one, the tokens
-    that are given are all.
+    The past is a buffer of the maximum number of tokens. Without a past, or with an empty one, the current tokens are
+    all tokens.
     """
     asked = [name for name in MISSING if c.attribute(name, 0) not in (0, 0.0, -1, "NONE")]
     more = [i for i in range(10, 14) if c.value(i) is not None]
@@ -46,7 +46,7 @@ def group_query_attention(c: Context) -> tuple[Node, Node, Node]:
 
 
 def parts(c: Context, heads: int, groups: int) -> tuple[Node, Node, Node]:
-    """Queries, keys and values ``[batch, heads, length, size]``, which may come side by side as one operand."""
+    """Return queries, keys and values ``[batch, heads, length, size]``, which may be packed in one operand."""
     if c.value(1) is not None:
         return split_heads(c[0], heads), split_heads(c[1], groups), split_heads(c[2], groups)
     together = split_heads(c[0], heads + 2 * groups)
@@ -54,24 +54,24 @@ def parts(c: Context, heads: int, groups: int) -> tuple[Node, Node, Node]:
 
 
 def rows_from(table: Node, start: Node, count: int) -> Node:
-    """``[batch, count, columns]``: rows of a table from each sample's position on."""
+    """Return ``[batch, count, columns]``: consecutive rows of a table from each sample's position on."""
     return cg.stack([cg.take_rows(table, start[i], count) for i in range(start.shape[0])], 0)
 
 
 def swap(x: Node) -> Node:
-    """Heads and positions exchanged."""
+    """Swap the axes of heads and positions."""
     return cg.transpose(x, (0, 2, 1, 3))
 
 
 @operator("com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization")
 def skip_layer_norm(c: Context) -> tuple[Any, ...]:
-    """The norm of a sum, and the sum; the simplified one is the root of the mean square's."""
+    """Import SkipLayerNormalization and its simplified form (RMS norm): the norm of a sum, and the sum."""
     simplified, eps = "Simplified" in c.kind, c.attribute("epsilon", 1e-12)
     bias = c.get(3 if simplified else 4)
     total = c[0] + c[1]
     total = total if bias is None else total + bias
     if c.asks(1) or c.asks(2):
-        raise FormatError("mean and deviation are not supported")
+        raise FormatError("the outputs mean and inv_std_var are not supported. Remove them")
     if simplified:
         return cg.rms_norm(total, c[2], eps), None, None, total
     shift = c.get(3)
@@ -81,7 +81,7 @@ def skip_layer_norm(c: Context) -> tuple[Any, ...]:
 
 @operator("com.microsoft.RotaryEmbedding")
 def rotary_embedding(c: Context) -> Node:
-    """As ONNX's own, but with the positions before the tables, and heads first in an operand of four axes."""
+    """Import RotaryEmbedding of com.microsoft: positions precede the tables, and heads come first in four axes."""
     x, heads = c[0], c.attribute("num_heads", 0)
     size = c.attribute("rotary_embedding_dim", 0)
     packed = x.ndim == 3

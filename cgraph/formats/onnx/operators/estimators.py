@@ -1,4 +1,4 @@
-"""Linear models and support vector machines of ai.onnx.ml."""
+"""Importers of linear models and support vector machines of ai.onnx.ml."""
 
 from itertools import combinations
 
@@ -10,23 +10,23 @@ from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, post_transform
 from cgraph.ir.graph import Node
 
-ROUNDS = 100  # of the iteration that makes one share of each class from shares of pairs, as in libsvm
-CLOSE = 0.005  # over the number of classes: where that iteration ends
-LEAST = 1e-7  # a share of a pair is held between this and 1 less this
+ROUNDS = 100  # iterations that compute class probabilities from pairwise ones, as in libsvm
+CLOSE = 0.005  # tolerance of these iterations, divided by the number of classes
+LEAST = 1e-7  # pairwise probabilities are clipped to LEAST and 1 - LEAST
 
 
 def floats(c: Context, name: str) -> np.ndarray:
-    """A list of float32 numbers; none where it is left out."""
+    """Return a list attribute of float32; empty if absent."""
     return np.asarray(c.attribute(name, []), np.float32)
 
 
 def rows_of(c: Context) -> Node:
-    """The operand ``[n, columns]``, in float32."""
+    """Return the operand ``[n, columns]`` in float32."""
     return cg.astype(c[0] if c[0].ndim == 2 else cg.reshape(c[0], (1, -1)), "float32")
 
 
 def linear_combination(x: Node, coefficients: np.ndarray, added: np.ndarray) -> Node:
-    """``[n, targets]``: products with ``[targets, columns]``."""
+    """Return ``[n, targets]``: products with coefficients ``[targets, columns]``."""
     product = cg.matmul(x, coefficients.reshape(-1, x.shape[1]).T)
     return product + added if added.size else product
 
@@ -40,7 +40,7 @@ def linear_regressor(c: Context) -> Node:
 
 @operator("ai.onnx.ml.LinearClassifier")
 def linear_classifier(c: Context) -> tuple[Node, Node]:
-    """The label of each row and the scores of its classes."""
+    """Import LinearClassifier: the label of each row and the scores of its classes."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
     scores = linear_combination(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
     if scores.shape[1] > 1:
@@ -54,7 +54,7 @@ def linear_classifier(c: Context) -> tuple[Node, Node]:
 
 
 def kernel_of(c: Context, x: Node, vectors: np.ndarray) -> Node:
-    """``[n, vectors]``: the kernel of rows and support vectors."""
+    """Return ``[n, vectors]``: the kernel of rows and support vectors."""
     kind = c.attribute("kernel_type", "LINEAR")
     gamma, bias, degree = np.asarray(c.attribute("kernel_params") or [0, 0, 0], np.float32)
     if kind == "RBF":
@@ -66,18 +66,18 @@ def kernel_of(c: Context, x: Node, vectors: np.ndarray) -> Node:
         return (products * gamma + bias) ** float(degree)
     if kind == "SIGMOID":
         return cg.tanh(products * gamma + bias)
-    raise FormatError(f"kernel_type {kind!r:.40} is not LINEAR, POLY, RBF or SIGMOID")
+    raise FormatError(f"kernel_type {kind!r:.40} is not supported. Use LINEAR, POLY, RBF or SIGMOID")
 
 
 def distances(x: Node, vectors: np.ndarray) -> Node:
-    """``[n, vectors]``: squared distances; differences first, since those of large numbers are small."""
+    """Return squared distances ``[n, vectors]``, from differences for accuracy."""
     difference = cg.expand_dims(x, 1) - vectors
     return cg.sum(difference * difference, -1)
 
 
 @operator("ai.onnx.ml.SVMRegressor")
 def svm_regressor(c: Context) -> Node:
-    """``[n, 1]``; 1 or -1 with `one_class`."""
+    """Import SVMRegressor: ``[n, 1]``; 1 or -1 with `one_class`."""
     x, coefficients, added = rows_of(c), floats(c, "coefficients"), floats(c, "rho")[:1]
     count = c.attribute("n_supports", 0)
     if count:
@@ -90,7 +90,7 @@ def svm_regressor(c: Context) -> Node:
 
 @operator("ai.onnx.ml.SVMClassifier")
 def svm_classifier(c: Context) -> tuple[Node, Node]:
-    """The label of each row, by votes of pairs of classes, and scores of pairs, or probabilities of classes."""
+    """Import SVMClassifier: labels by votes of pairs of classes, and pairwise scores or class probabilities."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
     counts = c.attribute("vectors_per_class") or []
     if not counts:
@@ -105,7 +105,7 @@ def svm_classifier(c: Context) -> tuple[Node, Node]:
 
 
 def machine_without_vectors(c: Context, labels: np.ndarray, how: str) -> tuple[Node, Node]:
-    """A score for each class; of two, the second is chosen by any score that is large enough, as in onnxruntime."""
+    """Import a machine without support vectors: one score per class; of two, a threshold decides, as in onnxruntime."""
     coefficients, rho = floats(c, "coefficients"), floats(c, "rho")
     scores = linear_combination(rows_of(c), coefficients, rho[:1])
     classes = cg.argmax(scores, 1)
@@ -117,7 +117,7 @@ def machine_without_vectors(c: Context, labels: np.ndarray, how: str) -> tuple[N
 
 
 def pairs_of(c: Context, counts: list[int], coefficients: np.ndarray) -> tuple[Node, Node]:
-    """``[n, pairs]``: beyond 0 for the first of two classes; and how many pairs each class wins ``[n, classes]``."""
+    """Return pairwise scores ``[n, pairs]``, positive for the first class, and the wins of classes ``[n, classes]``."""
     kernel = kernel_of(c, rows_of(c), floats(c, "support_vectors").reshape(sum(counts), -1))
     table, rho = coefficients.reshape(-1, sum(counts)), floats(c, "rho")
     ends = np.cumsum([0, *counts])
@@ -136,7 +136,7 @@ def pairs_of(c: Context, counts: list[int], coefficients: np.ndarray) -> tuple[N
 
 
 def probabilities(scores: Node, a: np.ndarray, b: np.ndarray, count: int) -> Node:
-    """``[n, classes]`` from scores of pairs: Wu, Lin and Weng's second method (2004), as in libsvm."""
+    """Return probabilities ``[n, classes]`` from pairwise scores by Wu, Lin and Weng's second method (2004)."""
     share = cg.clip(cg.sigmoid(-(scores * a + b)), LEAST, 1 - LEAST)
     pairs = {pair: share[:, k] for k, pair in enumerate(combinations(range(count), 2))}
     between = {(j, i): 1 - x for (i, j), x in pairs.items()} | pairs
@@ -159,7 +159,7 @@ def probabilities(scores: Node, a: np.ndarray, b: np.ndarray, count: int) -> Nod
 
 
 def refine(table: Node, shares: Node, count: int) -> Node:
-    """Shares after one round; as they are where they are close enough."""
+    """Return the probabilities after one iteration; converged ones stay unchanged."""
     product = cg.sum(table * cg.expand_dims(shares, 1), -1)
     total = cg.sum(shares * product, 1, keepdims=True)
     error = cg.max(cg.abs(product - total), 1, keepdims=True)

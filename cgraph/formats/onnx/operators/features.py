@@ -1,4 +1,4 @@
-"""What ai.onnx.ml does to rows before an estimator sees them: scaling, filling in, choosing and encoding columns."""
+"""Importers of feature operators of ai.onnx.ml: scaling, imputation, selection and encoding of columns."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.ir.graph import Node
 
-LEAST = 1e-30  # rows of norm 0 are divided by this
+LEAST = 1e-30  # divisor of rows of norm 0
 
 
 @operator("ai.onnx.ml.Scaler")
 def scaler(c: Context) -> Node:
-    """``(x - offset) * scale``, in float32."""
+    """Import Scaler: ``(x - offset) * scale`` in float32."""
     x = cg.astype(c[0], "float32")
     offset, scale = (
         np.asarray(c.attribute(name, default), np.float32) for name, default in (("offset", 0), ("scale", 1))
@@ -24,10 +24,10 @@ def scaler(c: Context) -> Node:
 
 @operator("ai.onnx.ml.Normalizer")
 def normalizer(c: Context) -> Node:
-    """Rows over their largest size, the sum of sizes, or their length."""
+    """Import Normalizer: rows divided by their MAX, L1 or L2 norm."""
     x, norm = cg.astype(c[0], "float32"), c.attribute("norm", "MAX")
     if norm not in ("MAX", "L1", "L2"):
-        raise FormatError(f"norm {norm!r:.40} is not MAX, L1 or L2")
+        raise FormatError(f"norm {norm!r:.40} is not supported. Use MAX, L1 or L2")
     size = {
         "MAX": lambda: cg.max(cg.abs(x), -1, keepdims=True),
         "L1": lambda: cg.sum(cg.abs(x), -1, keepdims=True),
@@ -38,13 +38,13 @@ def normalizer(c: Context) -> Node:
 
 @operator("ai.onnx.ml.Binarizer")
 def binarizer(c: Context) -> Node:
-    """1 where a number is beyond the threshold."""
+    """Import Binarizer: 1 for numbers above the threshold, else 0."""
     return cg.astype(c[0] > np.asarray(c.attribute("threshold", 0.0), c[0].dtype), c[0].dtype)
 
 
 @operator("ai.onnx.ml.Imputer")
 def imputer(c: Context) -> Node:
-    """Numbers, for all columns or for each, in place of one number or of NaN."""
+    """Import Imputer: replace one number, or NaN, by a value for all columns or one per column."""
     x = c[0]
     kind, default = ("float", np.nan) if x.dtype.kind == "f" else ("int64", 0)
     values = np.asarray(c.required(f"imputed_value_{kind}s"), x.dtype)
@@ -55,7 +55,7 @@ def imputer(c: Context) -> Node:
 
 @operator("ai.onnx.ml.FeatureVectorizer")
 def feature_vectorizer(c: Context) -> Node:
-    """Columns side by side, each operand cut, or filled with 0, to the width that is said."""
+    """Import FeatureVectorizer: concatenate columns, each operand cut or zero-padded to its declared width."""
     parts = []
     for x, width in zip(c.nodes, c.required("inputdimensions"), strict=True):
         x = cg.astype(cg.reshape(x, (x.shape[0], -1)), "float32")
@@ -66,7 +66,7 @@ def feature_vectorizer(c: Context) -> Node:
 
 @operator("ai.onnx.ml.ArrayFeatureExtractor")
 def array_feature_extractor(c: Context) -> Node:
-    """Some places of the last axis; of an axis alone, a row."""
+    """Import ArrayFeatureExtractor: gather along the last axis; a vector gives a row."""
     x, places = c[0], cg.reshape(c[1], (-1,))
     features = cg.take(x, places, -1)
     return cg.reshape(features, (1, -1)) if x.ndim == 1 else features
@@ -74,9 +74,9 @@ def array_feature_extractor(c: Context) -> Node:
 
 @operator("ai.onnx.ml.OneHotEncoder")
 def one_hot_encoder(c: Context) -> Node:
-    """1 in the column of a number's category, along a new last axis; of an unknown one all 0."""
+    """Import OneHotEncoder: a one-hot code along a new last axis; zeros for an unknown category."""
     if not c.attribute("zeros", 1):
-        raise FormatError("an unknown category would have to end the run; only zeros=1 is supported")
+        raise FormatError("zeros=0, an error for an unknown category, is not supported. Use zeros=1")
     x, categories = c[0], c.required("cats_int64s")
     whole = cg.astype(x, "int64")
     return cg.astype(cg.equal(cg.expand_dims(whole, -1), np.asarray(categories, np.int64)), "float32")
@@ -84,14 +84,14 @@ def one_hot_encoder(c: Context) -> Node:
 
 @operator("ai.onnx.ml.LabelEncoder")
 def label_encoder(c: Context) -> Node:
-    """The value that goes with a key, a default for any other; the first of several equal keys counts."""
+    """Import LabelEncoder: the value of a key, or a default; the first of equal keys counts."""
     if c.attribute("keys_strings") or c.attribute("values_strings"):
-        raise FormatError("keys and values that are texts are not supported")
+        raise FormatError("keys and values that are strings are not supported. Use numbers")
     keys, values, default = table_of(c, "keys"), table_of(c, "values"), default_of(c)
     if len(keys) != len(values) or not len(keys):
-        raise FormatError(f"{len(keys)} keys have {len(values)} values")
+        raise FormatError(f"{len(keys)} keys have {len(values)} values: give one for each")
     x = c[0]
-    order = np.argsort(keys, kind="stable")  # NaN comes last
+    order = np.argsort(keys, kind="stable")  # NaN is last
     keys, values = keys[order], values[order]
     keys, first = np.unique(keys, return_index=True)
     place = cg.minimum(cg.searchsorted(keys.astype(x.dtype), x), len(keys) - 1)
@@ -103,7 +103,7 @@ def label_encoder(c: Context) -> Node:
 
 
 def table_of(c: Context, name: str) -> np.ndarray:
-    """Keys or values, from whichever attribute has them."""
+    """Return keys or values, from the attribute that exists."""
     tensor: Any = c.attribute(f"{name}_tensor")
     if tensor is not None:
         return np.asarray(tensor).reshape(-1)
@@ -113,7 +113,7 @@ def table_of(c: Context, name: str) -> np.ndarray:
 
 
 def default_of(c: Context) -> Any:
-    """The value for a key that is not listed."""
+    """Return the value for keys that are not listed."""
     tensor = c.attribute("default_tensor")
     if tensor is not None:
         return np.asarray(tensor).reshape(-1)[0]

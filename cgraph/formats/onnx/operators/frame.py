@@ -1,4 +1,4 @@
-"""Operators that put more elements around a value, or fewer: Pad, CenterCropPad."""
+"""Importers of Pad and CenterCropPad."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from cgraph.ops.shape import axis_of
 
 @operator("Pad")
 def pad(c: Context) -> Array:
-    """Negative widths cut off; mode `wrap` goes on at the other end."""
+    """Import Pad; negative widths cut."""
     if c.opset >= 11 and (c.is_ragged or c.is_open(1, 2)):
         return open_pad(c)
     x, mode = c[0], c.attribute("mode", "constant")
@@ -24,7 +24,7 @@ def pad(c: Context) -> Array:
     value = (c.number(2, 0) if c.opset >= 11 else c.attribute("value", 0.0)) if mode == "constant" else 0
     axes = [axis_of(a, x.ndim) for a in c.ints(3, range(x.ndim))]
     if len(pads) != 2 * len(axes):
-        raise FormatError(f"pads {pads} are not two for each of {len(axes)} axes")
+        raise FormatError(f"pads {pads} do not fit {len(axes)} axes: give two for each")
     widths = [(0, 0)] * x.ndim
     for i, a in enumerate(axes):
         widths[a] = (pads[i], pads[len(axes) + i])
@@ -34,11 +34,11 @@ def pad(c: Context) -> Array:
 
 
 def open_pad(c: Context) -> Array:
-    """Widths are known only when run, or an axis is of open length."""
+    """Import Pad with widths or lengths that are known only at run time."""
     x, mode, pads = c.array(0), c.attribute("mode", "constant"), c.lengths(1)
     axes = [axis_of(a, x.ndim) for a in c.ints(3, range(x.ndim))]
     if len(pads) != 2 * len(axes):
-        raise FormatError(f"pads are {len(pads)}, not two for each of {len(axes)} axes")
+        raise FormatError(f"{len(pads)} pads do not fit {len(axes)} axes: give two for each")
     value = c.get(2, 0)
     for i, axis in enumerate(axes):
         before, behind = pads[i], pads[len(axes) + i]
@@ -49,7 +49,7 @@ def open_pad(c: Context) -> Array:
 
 
 def pad_constant(x: Node, widths: list[tuple[int, int]], mode: str, value: Any) -> Node:
-    """More or fewer elements around the operand, for each axis before and behind."""
+    """Pad or cut the operand before and after each axis."""
     inside = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths))
     x = x[inside] if any(w < 0 for pair in widths for w in pair) else x
     wide = [(max(a, 0), max(b, 0)) for a, b in widths]
@@ -63,7 +63,7 @@ def pad_constant(x: Node, widths: list[tuple[int, int]], mode: str, value: Any) 
 
 @operator("CenterCropPad")
 def center_crop_pad(c: Context) -> Array:
-    """Cut or zero-padded in the middle of axes to given lengths."""
+    """Import CenterCropPad: crop or zero-pad axes about their centre to given lengths."""
     if c.is_ragged or c.is_open(1):
         return open_crop_pad(c)
     x, lengths = c[0], c.ints(1)
@@ -77,7 +77,7 @@ def center_crop_pad(c: Context) -> Array:
 
 
 def open_crop_pad(c: Context) -> Array:
-    """Lengths are known only when run, or an axis is of open length."""
+    """Import CenterCropPad with lengths that are known only at run time."""
     x = c.array(0)
     for axis, want in zip(c.attribute("axes", range(x.ndim)), c.lengths(1), strict=True):
         axis = axis_of(axis, x.ndim)

@@ -1,4 +1,4 @@
-"""Operators that read or write at positions which are data: gather, scatter, one-hot, the largest k."""
+"""Importers of gather, scatter, one-hot and top-k."""
 
 from math import prod
 
@@ -28,9 +28,9 @@ from cgraph.ops.shape import axis_of
 
 
 def positions(c: Context, index: Array, n: Length) -> Node:
-    """Positions in an axis, as an array without open lengths: 0 behind the value; in an open axis counted to its end.
+    """Return indices into an axis as an array with padding 0; negative ones count from the end of a dynamic axis.
 
-    One outside a value ends the run, as it does in an axis of known length.
+    An index outside the axis ends the run, as for a fixed length.
     """
     node = node_in(index)
     if isinstance(n, Size):
@@ -53,7 +53,7 @@ def gather(c: Context) -> Array:
 
 @operator("GatherElements")
 def gather_elements(c: Context) -> Array:
-    """Along one axis, each element from a position of its own; other axes may be shorter than the operand's."""
+    """Import GatherElements; other axes may be shorter than those of the operand."""
     if c.is_ragged:
         x, index = c.array(0), c.array(1)
         axis = axis_of(c.attribute("axis", 0), x.ndim)
@@ -66,17 +66,19 @@ def gather_elements(c: Context) -> Array:
 
 
 def beside(index: Node, axis: int) -> tuple[slice, ...]:
-    """The part of an array beside positions along an axis: all of that axis, of others as much as they have."""
+    """Return the slices of an array that indices along an axis cover: the whole axis, and the extent of the others."""
     return tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(index.shape))
 
 
 @operator("GatherND")
 def gather_nd(c: Context) -> Array:
-    """Each last axis of the positions is one position along the first axes after the batch axes."""
+    """Import GatherND: the last axis of the indices is an index into the first axes after the batch axes."""
     batch = c.attribute("batch_dims", 0)
     if c.is_ragged:
         if batch:
-            raise FormatError("batch_dims are not supported where lengths are known only when run")
+            raise FormatError(
+                "batch_dims are not supported if lengths are known only at run time. Give shapes= that fix them"
+            )
         x, index = c.array(0), c.array(1)
         places = positions_nd(c, x, index)
         lengths = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
@@ -86,9 +88,9 @@ def gather_nd(c: Context) -> Array:
 
 
 def positions_nd(c: Context, x: Array, index: Array) -> Node:
-    """Positions along the first axes of a value, in the last axis of an array."""
+    """Return indices into the first axes of a value, in the last axis of an array."""
     if index.ndim - 1 in counts_of(index):
-        raise FormatError("along how many axes positions go is known only when run")
+        raise FormatError("the number of indexed axes is known only at run time. Give shapes= that fix it")
     columns = []
     for i, n in enumerate(lengths_of(x)[: node_in(index).shape[-1]]):
         columns.append(positions(c, with_lengths(node_in(index)[..., i], counts_of(index)), n))
@@ -96,7 +98,7 @@ def positions_nd(c: Context, x: Array, index: Array) -> Node:
 
 
 def places_to_write(c: Context, places: Node, index: Array, room: int) -> Node:
-    """Positions in an axis that has one element more than `room`, which takes what stands behind a value."""
+    """Return indices into an axis with one slot more than `room`, which receives the padding."""
     places = cg.astype(places, "int64")
     places = cg.where(places < 0, places + room, places)
     places = cg.where(cg.logical_and(places >= 0, places < room), places, room + 1)
@@ -104,7 +106,7 @@ def places_to_write(c: Context, places: Node, index: Array, room: int) -> Node:
 
 
 def open_scatter_elements(c: Context) -> Array:
-    """Operands have axes of open length."""
+    """Import a scatter whose operands have dynamic lengths."""
     x, axis = c.array(0), axis_of(c.attribute("axis", 0), c.array(0).ndim)
     (node, values), lengths = broadcast_lengths(c.limits, [c.array(1), c.array(2)], c.unequal)
     index, room = with_lengths(node, lengths), node_in(x).shape[axis]
@@ -117,7 +119,7 @@ def open_scatter_elements(c: Context) -> Array:
 
 
 def open_scatter_nd(c: Context) -> Array:
-    """Operands have axes of open length."""
+    """Import a scatter whose operands have dynamic lengths."""
     x, index, updates = c.array(0), c.array(1), c.array(2)
     places = positions_nd(c, x, index)
     rows, flat = flatten_rows(node_in(x), places)
@@ -135,7 +137,7 @@ def open_scatter_nd(c: Context) -> Array:
 
 @operator("ScatterElements", "Scatter")
 def scatter_elements(c: Context) -> Array:
-    """Along one axis, each element of the updates to a position of its own."""
+    """Import ScatterElements."""
     if c.is_ragged:
         return open_scatter_elements(c)
     x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
@@ -145,11 +147,11 @@ def scatter_elements(c: Context) -> Array:
 
 
 def way_to_write(c: Context) -> str:
-    """The library's name of a reduction; equal positions are written one after another."""
+    """Return the mode of `scatter` for a reduction; updates of equal indices apply in order."""
     reduction = c.attribute("reduction", "none")
     names = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
     if reduction not in names:
-        raise FormatError(f"reduction {reduction!r} is not supported")
+        raise FormatError(f"reduction {reduction!r} is not supported. Use none, add, mul, max or min")
     return names[reduction]
 
 
@@ -165,7 +167,7 @@ def scatter_nd(c: Context) -> Array:
 
 @operator("TensorScatter")
 def tensor_scatter(c: Context) -> Node:
-    """Values written along an axis from a position on that each sample has of its own."""
+    """Import TensorScatter: write values along an axis from the position of each sample on."""
     x, values, axis = c[0], c[1], axis_of(c.attribute("axis", -2), c[0].ndim)
     n, count = x.shape[axis], values.shape[axis]
     c.spend(nbytes=8 * count)
@@ -174,7 +176,7 @@ def tensor_scatter(c: Context) -> Node:
     if c.attribute("mode", "linear") == "circular":
         steps = cg.remainder(steps, n)
     else:
-        steps = cg.where(cg.less(steps, 0), n, steps)  # none counts from the end: it lies outside
+        steps = cg.where(cg.less(steps, 0), n, steps)  # negative indices are outside, not counted from the end
     shape = [1] * x.ndim
     shape[0], shape[axis] = x.shape[0], count
     return cg.put_along_axis(x, cg.broadcast_to(cg.reshape(steps, shape), values.shape), values, axis)
@@ -182,7 +184,7 @@ def tensor_scatter(c: Context) -> Node:
 
 @operator("OneHot")
 def one_hot(c: Context) -> Array:
-    """The second of two values at a position along a new axis, the first elsewhere; positions outside hit nothing."""
+    """Import OneHot: the on value at an index along a new axis, else the off value; indices outside are ignored."""
     index, depth, values = c.array(0), c.length(1) if c.is_open(1) else int(c.number(1)), c[2]
     axis = axis_of(c.attribute("axis", -1), index.ndim + 1)
     room, last = c.room(depth, [1], axis), node_of(depth) if isinstance(depth, Size) else depth
@@ -197,7 +199,7 @@ def one_hot(c: Context) -> Array:
 
 @operator("TopK")
 def top_k(c: Context) -> tuple[Array, Array]:
-    """The k largest or smallest along an axis, sorted, and their places; the first of equal ones wins."""
+    """Import TopK: the k largest or smallest along an axis, sorted, and their indices; the first of equal ones wins."""
     if c.is_ragged or (c.opset >= 10 and c.is_open(1)):
         return open_top_k(c)
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
@@ -208,7 +210,7 @@ def top_k(c: Context) -> tuple[Array, Array]:
 
 
 def open_top_k(c: Context) -> tuple[Array, Array]:
-    """k is known only when run, or there are as many elements; what stands behind them comes last."""
+    """Import TopK with k or a length known only at run time; padding sorts last."""
     x, largest = c.array(0), bool(c.attribute("largest", 1))
     axis = axis_of(c.attribute("axis", -1), x.ndim)
     n, k = lengths_of(x)[axis], c.length(1) if c.opset >= 10 else c.attribute("k")
@@ -223,7 +225,7 @@ def open_top_k(c: Context) -> tuple[Array, Array]:
 
 
 def sorted_places(x: Node, axis: int, largest: bool) -> Node:
-    """Places in sorted order along an axis, equal elements in their order."""
+    """Return the indices of a stable sort along an axis."""
     if not largest:
         return cg.argsort(x, axis)
     turned = cg.argsort(cg.flip(x, axis), axis)

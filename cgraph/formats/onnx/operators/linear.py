@@ -1,4 +1,4 @@
-"""Products of matrices and what is made of them."""
+"""Importers of matrix products and determinants."""
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
@@ -8,11 +8,14 @@ from cgraph.ir.graph import Node
 
 
 def letters_of_matmul(c: Context) -> tuple[list[str], str]:
-    """Rows i and columns k, summed over j, with capitals for the axes in front."""
+    """Return the letters of MatMul: rows i and columns k, summed over j, capitals for batch axes."""
     ranks = [c.array(0).ndim, c.array(1).ndim]
     front = "ABCDEFGH"[: max(*ranks, 2) - 2]
     if min(ranks) < 1 or len(front) < max(ranks) - 2:
-        raise FormatError(f"values of {ranks[0]} and {ranks[1]} axes with open lengths are not multiplied")
+        raise FormatError(
+            f"values of {ranks[0]} and {ranks[1]} axes with dynamic lengths cannot be multiplied. Give shapes= that "
+            "fix them"
+        )
     x, y = ("ij" if ranks[0] > 1 else "j"), ("jk" if ranks[1] > 1 else "j")
     front_x, front_y = (front[len(front) - max(n - 2, 0) :] for n in ranks)
     return [front_x + x, front_y + y], front + "".join(v for v in x + y if v != "j")
@@ -33,7 +36,7 @@ def letters_of_gemm(c: Context) -> tuple[list[str], str]:
 @operator("Gemm")
 @contracting(letters_of_gemm)
 def gemm(c: Context) -> Node:
-    """alpha * A * B + beta * C, with A and B transposed on demand."""
+    """Import Gemm: alpha * A * B + beta * C, with A and B optionally transposed."""
     a, b, added = c[0], c[1], c.get(2)
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
     if c.opset < 7:
@@ -48,7 +51,10 @@ def gemm(c: Context) -> Node:
 def letters_of_einsum(c: Context) -> tuple[list[str], str]:
     terms, arrow, result = c.required("equation").replace(" ", "").partition("->")
     if not arrow or "." in terms:
-        raise FormatError("an equation without -> or with ... is not supported where lengths are known only when run")
+        raise FormatError(
+            "an equation without -> or with ... is not supported if lengths are known only at run time. Write it "
+            "with ->"
+        )
     return terms.split(","), result
 
 

@@ -1,4 +1,4 @@
-"""Losses over classes."""
+"""Importers of classification losses."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def softmax_cross_entropy(c: Context) -> Any:
 
 
 def likelihood_loss(c: Context, log: Node, labels: Node) -> Node:
-    """-log of the label's class, weighted; labels `ignore_index` count for nothing.
+    """Return the weighted -log of the label's class; labels equal to `ignore_index` are ignored.
 
     `log` is ``[n, classes, ...]``, the labels ``[n, ...]``.
     """
@@ -42,6 +42,6 @@ def likelihood_loss(c: Context, log: Node, labels: Node) -> Node:
     if kind == "none":
         return loss
     if kind not in ("mean", "sum"):
-        raise FormatError(f"reduction {kind!r} is not supported")
+        raise FormatError(f"reduction {kind!r} is not supported. Use none, mean or sum")
     total = cg.sum(loss)
     return total if kind == "sum" else total / cg.sum(weight)

@@ -1,4 +1,4 @@
-"""Operators that make values of shapes: constants, rows of numbers, triangles, and the shapes themselves."""
+"""Importers of shapes, constants, ranges and triangles."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def constant(c: Context) -> Node:
 
 @operator("ConstantOfShape")
 def constant_of_shape(c: Context) -> Array:
-    """One value, which takes no more bytes than itself until something packs it."""
+    """Import ConstantOfShape: a broadcast value, which takes no memory until it is copied."""
     value = c.attribute("value", np.zeros(1, np.float32)).reshape(())
     lengths = c.lengths(0)
     rooms = [c.room(n, [0], axis) if isinstance(n, Size) else n for axis, n in enumerate(lengths)]
@@ -64,7 +64,7 @@ def range_(c: Context) -> Array:
 
 
 def open_range(c: Context) -> Array:
-    """The numbers are as many as an open start, limit and step make them."""
+    """Import Range with a start, limit or step that is known only at run time."""
     start, stop, step = (cg.reshape(c[i], ()) for i in range(3))
     if start.dtype.kind == "f":
         count = cg.ceil((stop - start) / step)
@@ -80,6 +80,6 @@ def open_range(c: Context) -> Array:
 @operator("Trilu")
 @keeping(lambda c: ())
 def triangle(c: Context) -> Node:
-    """The upper or lower triangle of matrices, from diagonal k on; 0 elsewhere."""
+    """Import Trilu: the upper or lower triangle of matrices from diagonal k on, 0 elsewhere."""
     x, k = c[0], c.number(1, 0)
     return cg.triu(x, k) if c.attribute("upper", 1) else cg.tril(x, k)

@@ -1,4 +1,4 @@
-"""Normalisation and softmax."""
+"""Importers of normalisation and softmax."""
 
 from functools import partial
 from math import prod
@@ -21,12 +21,12 @@ def batch_norm(c: Context) -> Any:
 
 @samples(0)
 def normalise(c: Context) -> Node:
-    """By given statistics."""
+    """Normalise with given statistics."""
     return cg.batch_norm(*(c[i] for i in range(5)), c.attribute("epsilon", 1e-5))
 
 
 def normalise_in_training(c: Context) -> Any:
-    """By the batch's own statistics, with running ones as further results."""
+    """Normalise with the statistics of the batch, and update running ones."""
     x, scale, shift, mean, variance = (c[i] for i in range(5))
     axes = tuple(i for i in range(x.ndim) if i != 1)
     own_mean, own_variance = cg.mean(x, axes), cg.var(x, axes)
@@ -44,7 +44,7 @@ def instance_norm(c: Context) -> Node:
 @operator("GroupNormalization")
 @samples(0)
 def group_norm(c: Context) -> Node:
-    """Opset 18 has scale and shift for each group, opset 21 for each channel."""
+    """Import GroupNormalization: scale and shift per group in opset 18, per channel in opset 21."""
     x, scale, shift, groups = c[0], c[1], c[2], c.required("num_groups")
     if c.opset < 21:
         scale, shift = (cg.repeat(v, x.shape[1] // groups) for v in (scale, shift))
@@ -52,7 +52,7 @@ def group_norm(c: Context) -> Node:
 
 
 def last_axes(c: Context) -> range:
-    """The axes from `axis` on."""
+    """Return the axes from `axis` on."""
     rank = c.array(0).ndim
     return range(axis_of(c.attribute("axis", -1), rank), rank)
 
@@ -96,10 +96,10 @@ def lrn(c: Context) -> Node:
 @operator("LpNormalization")
 @keeping(lambda c: (c.attribute("axis", -1),), number(0))
 def lp_norm(c: Context) -> Node:
-    """Divided by the norm along an axis; 0 where that is 0."""
+    """Import LpNormalization: divide by the norm along an axis; 0 for norm 0."""
     x, axis, p = c[0], c.attribute("axis", -1), c.attribute("p", 2)
     if p not in (1, 2):
-        raise FormatError(f"p is {p}; 1 and 2 are supported")
+        raise FormatError(f"p={p} is not supported. Use 1 or 2")
     size = cg.abs(x) if p == 1 else cg.square(x)
     total = cg.sum(size, axis, keepdims=True)
     length = total if p == 1 else cg.sqrt(total)
@@ -107,7 +107,7 @@ def lp_norm(c: Context) -> Node:
 
 
 def soft_axes(c: Context) -> tuple[int, ...]:
-    """The axes that it goes along."""
+    """Return the axes of a softmax."""
     if c.opset >= 13:
         return (c.attribute("axis", -1),)
     rank = c.array(0).ndim
@@ -117,7 +117,7 @@ def soft_axes(c: Context) -> tuple[int, ...]:
 @operator("Softmax", "LogSoftmax", "Hardmax")
 @keeping(soft_axes, lowest)
 def softmax(c: Context) -> Node:
-    """Before opset 13 over all axes from `axis` on, 1 by default; since then along one axis."""
+    """Import Softmax: over all axes from `axis` on (default 1) before opset 13, along one axis since."""
     x = c[0]
     function = {"Softmax": cg.softmax, "LogSoftmax": cg.log_softmax, "Hardmax": partial(hardmax, c)}[c.kind]
     if c.opset >= 13:
@@ -129,7 +129,7 @@ def softmax(c: Context) -> Node:
 
 
 def hardmax(c: Context, x: Node, axis: int) -> Node:
-    """1 at the first largest element along an axis, else 0."""
+    """Return 1 at the first maximum along an axis, else 0."""
     axis = axis_of(axis, x.ndim)
     c.spend(nbytes=8 * x.shape[axis])
     steps = np.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - 1 - axis))

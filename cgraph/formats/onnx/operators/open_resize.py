@@ -1,4 +1,4 @@
-"""Resize to sizes, or by factors, that are known only when run: each axis in its turn, at positions computed then."""
+"""Importer of Resize with sizes or scales that are known only at run time: one axis after another."""
 
 from typing import Any
 
@@ -22,10 +22,10 @@ REFUSED = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "st
 
 
 def open_resize(c: Context) -> Array:
-    """By nearest elements or between two, as `resize` of one size has it.
+    """Import Resize with nearest or linear interpolation, as `resize` does for fixed sizes.
 
     Raises
-        UnknownError: another mode or coordinates, or an attribute that is not its default
+        UnknownError: the mode, coordinates or an attribute needs fixed sizes
     """
     x, mode = c.array(0), c.attribute("mode", "nearest")
     coordinates = c.attribute("coordinate_transformation_mode", "half_pixel")
@@ -49,24 +49,26 @@ def open_resize(c: Context) -> Array:
 
 
 def require_constant(c: Context, what: str) -> UnknownError:
-    """What takes no sizes that are known only when run, with the inputs that decide them."""
+    """Return the error for a feature that needs fixed sizes, with the inputs that determine them."""
     nodes = [node_in(c.array(i)) for i in (0, 2, 3) if c.value(i) is not None and (i or c.is_ragged)]
     missing = [name for node in nodes for name in c.evaluator.missing(node)]
-    return UnknownError(f"{what} takes no sizes that are known only when run", constants=list(dict.fromkeys(missing)))
+    return UnknownError(
+        f"{what} takes no sizes that are known only at run time", constants=list(dict.fromkeys(missing))
+    )
 
 
 def float_of(x: Any) -> Any:
-    """A length, a number or a node as float64."""
+    """Return a length, number or node as float64."""
     return cg.astype(unwrap(x), "float64") if isinstance(unwrap(x), Node) else float(unwrap(x))
 
 
 def factor(c: Context, i: int) -> Any:
-    """How much longer an axis becomes."""
+    """Return the scale of an axis."""
     return cg.astype(c[2][i], "float64") if c.is_open(2) else float(c.constant(2)[i])
 
 
 def places(c: Context, steps: Node, n: Any, m: Any, scale: Any, coordinates: str) -> Any:
-    """Where each result lies among the operand's elements. Source: ONNX operator Resize."""
+    """Return the coordinate of each result in the operand. Source: ONNX operator Resize."""
     if coordinates == "asymmetric":
         return steps / scale
     if coordinates == "half_pixel":
@@ -79,19 +81,19 @@ def places(c: Context, steps: Node, n: Any, m: Any, scale: Any, coordinates: str
 
 
 def clip_to_axis(c: Context, x: Array, axis: int, at: Any) -> Node:
-    """Positions held in an axis."""
+    """Clip positions to an axis."""
     return cg.clip(cg.astype(at, "int64"), 0, cg.maximum(unwrap(lengths_of(x)[axis]) - 1, 0))
 
 
 def at_nearest(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
     rounding = c.attribute("nearest_mode", "round_prefer_floor")
     if rounding not in ROUNDED:
-        raise FormatError(f"nearest_mode {rounding!r} is not supported")
+        raise FormatError(f"nearest_mode {rounding!r} is not supported. Use one of {', '.join(ROUNDED)}")
     return take_along(c, x, axis, clip_to_axis(c, x, axis, ROUNDED[rounding](at)), length)
 
 
 def interpolate(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
-    """By the two neighbours, each by how near it is."""
+    """Interpolate linearly between two neighbours."""
     low = cg.floor(at)
     share = cg.reshape(at - low, (-1, *[1] * (x.ndim - 1 - axis)))
     first, second = (take_along(c, x, axis, clip_to_axis(c, x, axis, v), length) for v in (low, low + 1))

@@ -1,4 +1,4 @@
-"""Operators that work element by element: arithmetic, comparison, logic, bits, conversion, choice."""
+"""Importers of elementwise operators: arithmetic, comparison, logic, bits, conversion, selection."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -44,7 +44,7 @@ def binary(c: Context) -> Node:
 
 
 def second(c: Context) -> Node:
-    """Operand 1; before opset 7 its axes may begin at axis `axis` of operand 0."""
+    """Return operand 1; before opset 7, attribute `axis` aligns it with operand 0."""
     y = c[1]
     if c.opset >= 7 or not c.attribute("broadcast", 0):
         return y
@@ -61,7 +61,7 @@ def divide(c: Context) -> Node:
 
 
 def truncated_quotient(x: Node, y: Node) -> Node:
-    """x / y without its fraction, as in C."""
+    """Return x / y rounded towards 0, as in C."""
     if x.dtype.kind == "u":
         return cg.floor_divide(x, y)
     size = cg.floor_divide(cg.abs(x), cg.abs(y))
@@ -99,7 +99,7 @@ def mean_of_operands(c: Context) -> Node:
 @operator("Clip")
 @elementwise
 def clip(c: Context) -> Node:
-    """Opset 6 has bounds as attributes, opset 11 as operands."""
+    """Import Clip; bounds are attributes in opset 6, operands in opset 11."""
     x = c[0]
     low, high = c.attribute("min"), c.attribute("max")
     if c.opset >= 11:
@@ -151,7 +151,7 @@ def bit_cast(c: Context) -> Node:
 
 
 def with_attributes(function: str, **defaults: float) -> Callable[[Context], Node]:
-    """An importer for a function of one operand and attributes."""
+    """Return an importer for a function of one operand and attributes."""
 
     def importer(c: Context) -> Node:
         return getattr(cg, function)(c[0], *(c.attribute(name, value) for name, value in defaults.items()))
@@ -187,7 +187,7 @@ def swish(c: Context) -> Node:
 @operator("Shrink")
 @elementwise
 def shrink(c: Context) -> Node:
-    """x pulled toward 0 by `bias` where it lies beyond `lambd`, else 0."""
+    """Import Shrink: x moved towards 0 by `bias` if its magnitude exceeds `lambd`, else 0."""
     x, bias, limit = c[0], c.attribute("bias", 0.0), c.attribute("lambd", 0.5)
     pulled = cg.where(x < -limit, x + bias, cg.where(x > limit, x - bias, cg.zeros_like(x)))
     return cg.astype(pulled, x.dtype)
@@ -196,7 +196,7 @@ def shrink(c: Context) -> Node:
 @operator("PRelu")
 @elementwise
 def prelu(c: Context) -> Node:
-    """Before opset 7 the slope is one per channel."""
+    """Import PRelu; before opset 7 the slope is per channel."""
     x, slope = c[0], c[1]
     if c.opset < 7 and slope.ndim == 1 and slope.size > 1:
         slope = cg.reshape(slope, (-1, *[1] * (x.ndim - 2)))
@@ -206,12 +206,12 @@ def prelu(c: Context) -> Node:
 @operator("Dropout")
 @elementwise
 def dropout(c: Context) -> Any:
-    """Nothing is dropped, unless training mode is on with a ratio above 0."""
+    """Import Dropout: the identity, unless training mode is on with a ratio above 0."""
     x = c[0]
     ratio = c.number(1, 0.5) if c.opset >= 12 else c.attribute("ratio", 0.5)
     if c.opset < 12 or not c.number(2, False) or ratio == 0:
         return x, cg.ones(x.shape, bool)
     if not 0 <= ratio < 1:
-        raise FormatError(f"ratio {ratio} is outside [0, 1)")
+        raise FormatError(f"ratio {ratio} is outside [0, 1): give one in it")
     mask = cg.random_bernoulli(cg.random_key(c.attribute("seed", 0)), x.shape, 1 - ratio)
     return cg.where(mask, x / (1 - ratio), cg.zeros_like(x)), mask

@@ -1,4 +1,4 @@
-"""onnxruntime's own operators of quantised values: pools, softmax and choice of bytes, dynamic products, attention."""
+"""Importers of onnxruntime's quantised operators: pools, softmax, where, dynamic products, attention."""
 
 from math import sqrt
 
@@ -12,7 +12,7 @@ from cgraph.formats.onnx.operators.conv import average_pool_of, pool_geometry
 from cgraph.formats.onnx.operators.quantize import broadcastable, floats, part, quantize_dynamically, subtract_zero
 from cgraph.ir.graph import Node
 
-FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # where the channels of an image stand
+FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # permutations to channels first and last
 Scales = tuple[Node, Node, Node | None, Node | None]
 
 
@@ -28,14 +28,14 @@ def nhwc_max_pool(c: Context) -> Node:
 def q_average_pool(c: Context) -> Node:
     x, last = part(c, 0), c.attribute("channels_last", 0)
     if last and x.ndim != 4:
-        raise FormatError(f"channels are last in {x.ndim} axes; 4 are supported")
+        raise FormatError(f"channels_last is not supported for {x.ndim} axes. Use 4")
     y = average_pool_of(c, cg.transpose(x, FIRST) if last else x)
     return floats(c, 3, cg.transpose(y, LAST) if last else y)
 
 
 @operator("com.microsoft.QLinearSoftmax")
 def q_softmax(c: Context) -> Node:
-    """Before opset 13 over all axes from one on, as if they were one."""
+    """Import QLinearSoftmax: over all axes from `axis` on before opset 13, along one axis since."""
     x, axis = part(c, 0), c.attribute("axis", -1)
     if c.attribute("opset", 13) >= 13:
         return floats(c, 3, cg.softmax(x, axis))
@@ -49,7 +49,7 @@ def q_where(c: Context) -> Node:
 
 
 def product_of_numbers(x: Node, y: Node, scales: Scales, bias: Node | None) -> Node:
-    """``(x - zx) @ (y - zy) * (sx * sy) + bias``, with a scale and a zero point for all of `y` or for each column."""
+    """Return ``(x - zx) @ (y - zy) * (sx * sy) + bias``, with a scale and zero point for `y` or for each column."""
     x_scale, y_scale, x_zero, y_zero = scales
     total = cg.matmul(subtract_zero(x, x_zero, max(x.ndim - 2, 0)), subtract_zero(y, y_zero, y.ndim - 1))
     factor = cg.reshape(x_scale, ()) * broadcastable(y_scale, y, y.ndim - 1, 0)
@@ -70,9 +70,9 @@ def dynamic_matmul(c: Context) -> Node:
 
 @operator("com.microsoft.QAttention")
 def q_attention(c: Context) -> tuple[Node, Node | None]:
-    """Queries, keys and values by one product of bytes, attention of floats; keys and values of the past come first."""
+    """Import QAttention: a quantised projection to queries, keys and values, then float attention with a past."""
     if c.attribute("do_rotary", 0):
-        raise FormatError("do_rotary is not supported")
+        raise FormatError("do_rotary=1 is not supported. Use a RotaryEmbedding node")
     heads, causal = c.required("num_heads"), bool(c.attribute("unidirectional", 0))
     together = product_of_numbers(c[0], c[1], (c[3], c[4], c.get(6), c.get(7)), c[2])
     q, k, v = (split_heads(x, heads) for x in cg.split(together, 3, 2))
@@ -87,7 +87,7 @@ def q_attention(c: Context) -> tuple[Node, Node | None]:
 
 
 def attention_mask(c: Context, keys: int) -> Node | None:
-    """What is added to the scores: a large negative number where a mask says 0, or behind a sample's length."""
+    """Return the additive mask: a large negative number where the mask is 0 or after the length of a sample."""
     mask = c.get(5)
     if mask is None:
         return None
@@ -103,7 +103,7 @@ def attention_mask(c: Context, keys: int) -> Node | None:
 
 @operator("com.microsoft.QEmbedLayerNormalization")
 def q_embed_layer_norm(c: Context) -> tuple[Node, Node]:
-    """The norm of a word's, a position's and a segment's rows; and how many words of a sample the mask shows."""
+    """Import QEmbedLayerNormalization: the norm of summed embeddings, and the number of visible tokens per sample."""
     words, segments = c[0], c.get(1)
     present = [i for i in (2, 3, 4, 5, 6) if c.value(i) is not None]
     tables = {i: cg.dequantize(c[i], c[i + 6], broadcastable(c[i + 11], c[i], 0, 0)) for i in present}

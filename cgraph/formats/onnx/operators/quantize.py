@@ -1,4 +1,4 @@
-"""Numbers as small integers with a scale and a zero point, and products of such numbers."""
+"""Importers of quantisation, dequantisation and quantised products."""
 
 import numpy as np
 
@@ -14,21 +14,23 @@ from cgraph.ops.shape import axis_of
 
 
 def broadcastable(scale: Node, x: Node, axis: int, block: int) -> Node:
-    """A scale or zero point so that it broadcasts to `x`: one number, one along an axis, or one for each block."""
+    """Reshape a scale or zero point to broadcast to `x`: a scalar, one per element of an axis, or one per block."""
     if scale.ndim == 0 or scale.size == 1:
         return cg.reshape(scale, ())
     axis = axis_of(axis, x.ndim)
     if block:
         count, needed = scale.shape[axis] if scale.ndim == x.ndim else 0, -(-x.shape[axis] // block)
         if block < 0 or count != needed:
-            raise FormatError(f"{count} blocks of {block} along axis {axis} of {x.shape[axis]} elements, not {needed}")
+            raise FormatError(
+                f"{count} blocks of {block} along axis {axis} of {x.shape[axis]} elements do not fit: give {needed}"
+            )
         wide = cg.repeat(scale, block, axis)
         return wide[(*[slice(None)] * axis, slice(0, x.shape[axis]))]
     return cg.reshape(scale, (-1, *[1] * (x.ndim - axis - 1)))
 
 
 def scaled_axes(c: Context) -> tuple[int, ...]:
-    """The axis along which there are several scales."""
+    """Return the axis of the scales, if there are several."""
     return (c.attribute("axis", 1),) if c[1].size > 1 else ()
 
 
@@ -40,7 +42,7 @@ def quantize(c: Context) -> Node:
     zero = c.get(2)
     dtype = zero.dtype if zero is not None else dtype_of_number(number, "the result") if number else np.dtype("uint8")
     if dtype.kind not in "iu":
-        raise FormatError(f"quantization to {dtype} is not supported")
+        raise FormatError(f"quantization to {dtype} is not supported. Use an integer dtype")
     x = x if x.dtype.kind == "f" else cg.astype(x, c[1].dtype)
     zero = 0 if zero is None else broadcastable(zero, x, axis, block)
     return cg.quantize(x, cg.astype(broadcastable(c[1], x, axis, block), x.dtype), zero, dtype)
@@ -61,7 +63,7 @@ def dynamic_quantize(c: Context) -> tuple[Node, Node, Node]:
 
 
 def quantize_dynamically(x: Node) -> tuple[Node, Node, Node]:
-    """As uint8 with a scale and zero point from the smallest and largest element, 0 included."""
+    """Quantise to uint8 with the scale and zero point of the range of elements and 0."""
     low, high = cg.minimum(cg.min(x), 0.0), cg.maximum(cg.max(x), 0.0)
     scale = cg.astype((high - low) / 255.0, "float32")
     scale = cg.where(cg.equal(scale, 0.0), cg.ones_like(scale), scale)
@@ -70,7 +72,7 @@ def quantize_dynamically(x: Node) -> tuple[Node, Node, Node]:
 
 
 def subtract_zero(x: Node, zero: Node | None, axis: int) -> Node:
-    """`x` less its zero point, as int32."""
+    """Return `x` minus its zero point as int32."""
     x = cg.astype(x, "int32")
     return x if zero is None else x - cg.astype(broadcastable(zero, x, axis, 0), "int32")
 
@@ -87,21 +89,21 @@ def conv_integer(c: Context) -> Node:
 
 
 def integer_conv(c: Context, x: Node, f: Node) -> Node:
-    """In float64, which holds every sum of products of 8-bit numbers exactly."""
+    """Convolve integers in float64, which represents all sums of 8-bit products exactly."""
     stride, pad, dilation = conv_geometry(c, x, f.shape[2:])
     x, f = cg.astype(x, "float64"), cg.astype(f, "float64")
     return cg.astype(spatial("conv", x)(x, f, stride, pad, dilation, c.attribute("group", 1)), "int32")
 
 
 def part(c: Context, i: int, axis: int = 1) -> Node:
-    """Operands i to i + 2, numbers with their scale and zero point, as floats."""
+    """Dequantise operand i by the scale and zero point in operands i + 1 and i + 2."""
     x, zero = c[i], c.get(i + 2)
     scale = broadcastable(c[i + 1], x, axis, 0)
     return cg.dequantize(x, scale, 0 if zero is None else broadcastable(zero, x, axis, 0))
 
 
 def floats(c: Context, i: int, x: Node) -> Node:
-    """Floats as numbers with the scale and zero point that operands i and i + 1 are."""
+    """Quantise floats by the scale and zero point in operands i and i + 1."""
     zero = c.get(i + 1)
     dtype = np.dtype("uint8") if zero is None else zero.dtype
     return cg.quantize(x, broadcastable(c[i], x, 1, 0), 0 if zero is None else broadcastable(zero, x, 1, 0), dtype)
@@ -139,7 +141,7 @@ def q_pair(c: Context) -> Node:
 
 @operator("com.microsoft.QLinearConcat")
 def q_concat(c: Context) -> Node:
-    """Scale and zero point of the result, then of each part after it."""
+    """Import QLinearConcat: operands are scale and zero point of the result, then each part with its own."""
     return floats(c, 0, cg.concat([part(c, i) for i in range(2, len(c.nodes), 3)], c.required("axis")))
 
 
@@ -158,9 +160,9 @@ def q_activation(c: Context) -> Node:
 
 @operator("com.microsoft.QGemm")
 def q_gemm(c: Context) -> Node:
-    """alpha * A * B + C, floats where no scale of a result is given; C in the unit of the sums."""
+    """Import QGemm: alpha * A * B + C, with C in units of the sums; float without a result scale."""
     if c.attribute("transA", 0) or c.attribute("alpha", 1.0) != 1.0:
-        raise FormatError("QGemm with transA or alpha is not supported")
+        raise FormatError("QGemm with transA=1 or alpha other than 1 is not supported. Use transA=0 and alpha=1")
     transposed, bias = c.attribute("transB", 0), c.get(6)
     y = part(c, 3, 0 if transposed else 1)
     product = cg.matmul(part(c, 0), y.T if transposed else y)

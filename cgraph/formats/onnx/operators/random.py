@@ -1,4 +1,4 @@
-"""Random numbers. The key is the node's seed, 0 without one: a graph gives the same numbers in every run."""
+"""Importers of random numbers, with the node's seed (default 0): each run gives the same numbers."""
 
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN, unrolled: every step's nodes are in the graph."""
+"""Importers of LSTM, GRU and RNN, unrolled: the graph has the nodes of each step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ NODES_PER_STEP = 24
 
 
 def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
-    """An activation by ONNX's name, in any case of letters."""
+    """Return an activation by ONNX's name, ignoring case."""
     coefficients = [v for v in (alpha, beta) if v is not None]
     plain = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "softsign": "softsign", "softplus": "softplus"}
     numbered = {
@@ -37,14 +37,14 @@ def function_named(name: str, alpha: float | None, beta: float | None) -> Functi
 
 
 class Direction(Record):
-    """One direction's weights: ``[gates * hidden, ...]``.
+    """The weights of one direction: ``[gates * hidden, ...]``.
 
     Fields
         w, r: for the input and for the state
         wb, rb: their biases ``[gates * hidden]``
-        peep: LSTM's weights from the cell to the gates i, o and f, ``[3 * hidden]``, or None
+        peep: peephole weights of LSTM for the gates i, o and f, ``[3 * hidden]``, or None
         functions: activations in ONNX's order
-        clip: bound of what the activations are given, or None
+        clip: bound of the inputs of activations, or None
         options: `input_forget` of LSTM, `linear_before_reset` of GRU
     """
 
@@ -99,14 +99,14 @@ STEP = {"LSTM": lstm_step, "GRU": gru_step, "RNN": rnn_step}
 
 @operator("LSTM", "GRU", "RNN")
 def recurrent(c: Context) -> tuple[Node, ...]:
-    """Y ``[length, directions, batch, hidden]`` and the last states; with layout 1 the batch comes first."""
+    """Import a recurrent layer: Y ``[length, directions, batch, hidden]`` and last states; layout 1 is batch-first."""
     x = c[0]
     layout = c.attribute("layout", 0)
     x = cg.swapaxes(x, 0, 1) if layout else x
     way = c.attribute("direction", "forward")
     turns = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(way)
     if turns is None:
-        raise FormatError(f"direction {way!r} is not supported")
+        raise FormatError(f"direction {way!r} is not supported. Use forward, reverse or bidirectional")
     directions = [one_direction(c, x, i, turned) for i, turned in enumerate(turns)]
     y = cg.stack([steps for steps, _ in directions], 1)
     ends = [cg.stack([state[k] for _, state in directions], 0) for k in range(2 if c.kind == "LSTM" else 1)]
@@ -116,7 +116,7 @@ def recurrent(c: Context) -> tuple[Node, ...]:
 
 
 def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tuple[Node, ...]]:
-    """Every step's result ``[length, batch, hidden]`` and the last state, over ``[length, batch, inputs]``."""
+    """Run one direction over ``[length, batch, inputs]``; return ``[length, batch, hidden]`` and the last state."""
     length, batch = x.shape[:2]
     c.spend(nodes=NODES_PER_STEP * length)
     d = direction_of(c, i, x)
@@ -143,12 +143,12 @@ def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tupl
 
 
 def direction_of(c: Context, i: int, x: Node) -> Direction:
-    """Direction i's weights and activations."""
+    """Return the weights and activations of direction i."""
     gates = GATES[c.kind]
     w, r = c[1][i], c[2][i]
     size = w.shape[0]
     if size != gates * r.shape[1]:
-        raise FormatError(f"weights of {size} rows for {gates} gates of {r.shape[1]}")
+        raise FormatError(f"weights of {size} rows do not fit {gates} gates of {r.shape[1]}")
     bias = cg.zeros((2 * size,), x.dtype) if c.value(3) is None else c[3][i]
     count = len(DEFAULT[c.kind])
     names = c.attribute("activations") or DEFAULT[c.kind] * (i + 1)

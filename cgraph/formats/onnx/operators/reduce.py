@@ -1,4 +1,4 @@
-"""Reductions over axes, extremes' places, running sums."""
+"""Importers of reductions, argmax, argmin and cumulative sums."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ EXTREME = {"ReduceMax": "max", "ReduceMin": "min"}
 
 
 def axes_over(c: Context) -> tuple[int, ...] | None:
-    """The axes to reduce; None when there is nothing to do. No axes given means all, unless the node says otherwise."""
+    """Return the axes to reduce; None if there are none. Without axes it is all, unless noop_with_empty_axes."""
     axes, rank = c.axes(1), c.array(0).ndim
     if not axes:
         return None if c.attribute("noop_with_empty_axes", 0) else tuple(range(rank))
@@ -31,7 +31,7 @@ def keeps(c: Context) -> bool:
 
 
 def reduce_axes(fill: Any) -> Callable[[Importer], Importer]:
-    """Along axes of open length, elements behind the value are what changes nothing."""
+    """Declare an importer that reduces along dynamic axes with neutral padding."""
     return reducing(lambda c: axes_over(c) or (), keeps, fill)
 
 
@@ -46,7 +46,7 @@ operator("ReduceProd")(reduce_axes(number(1))(plain))
 
 @operator("ReduceMean")
 def mean(c: Context) -> Array:
-    """Over axes of open length the sum over how many elements there are."""
+    """Import ReduceMean; along dynamic axes, the sum divided by the number of elements."""
     x, axes = c.array(0), axes_over(c)
     gone = set(axes or ()) & set(counts_of(x))
     if not gone:
@@ -57,7 +57,7 @@ def mean(c: Context) -> Array:
 
 
 def extreme(c: Context) -> Node:
-    """Of no elements at all: the dtype's smallest for the largest, and the other way round."""
+    """Import ReduceMax and ReduceMin; without elements, the dtype's lowest and highest value."""
     x, axes = c[0], axes_over(c)
     if axes is None:
         return x
@@ -76,7 +76,7 @@ operator("ReduceMin")(reduce_axes(highest)(extreme))
 
 
 def reduce_function(function: Any, outer: Any = None) -> Any:
-    """An importer that applies `function`, sums over the axes and applies `outer`; `function` alone over no axes."""
+    """Return an importer that applies `function`, sums over the axes, then applies `outer`."""
 
     def importer(c: Context) -> Node:
         x, axes = c[0], axes_over(c)
@@ -116,7 +116,7 @@ operator("ArgMin")(reducing(one_axis, keeps, highest)(place))
 
 
 def cumulative(c: Context) -> Node:
-    """Optionally from behind, and without the element itself."""
+    """Import CumSum and CumProd, optionally reversed and exclusive."""
     x, axis = c[0], c.number(1) % c[0].ndim
     function, start = (cg.cumsum, 0) if c.kind == "CumSum" else (cg.cumprod, 1)
     turned = cg.flip(x, axis) if c.attribute("reverse", 0) else x

@@ -1,4 +1,4 @@
-"""Resize and Upsample: along each axis a weighted sum of a few elements, whose places are constants."""
+"""Importers of Resize and Upsample: a weighted sum of a few elements along each axis, at constant indices."""
 
 from collections.abc import Callable, Sequence
 from math import floor
@@ -19,11 +19,11 @@ COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"
 
 
 class Axis(Record):
-    """How one axis changes.
+    """The resizing of one axis.
 
     Fields
         n, m: elements before and after
-        scale: m / n, or the factor that was given
+        scale: m / n, or the given scale
         start, end: the region of interest, from 0 to 1
     """
 
@@ -34,7 +34,7 @@ class Axis(Record):
     end: float = 1.0
 
     def places(self, mode: str) -> np.ndarray:
-        """Where each result lies among the operand's elements. Source: ONNX operator Resize."""
+        """Return the coordinate of each result in the operand. Source: ONNX operator Resize."""
         i = np.arange(self.m, dtype=np.float64)
         if mode == "align_corners":
             last = self.n * self.scale - 1
@@ -48,7 +48,7 @@ class Axis(Record):
         if mode == "pytorch_half_pixel" and self.m == 1:
             return i * 0
         if mode not in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):
-            raise FormatError(f"coordinates {mode!r} are not supported")
+            raise FormatError(f"coordinates {mode!r} are not supported. Use half_pixel, align_corners or asymmetric")
         shift = 0.0
         if mode == "half_pixel_symmetric":
             shift = self.n / 2 * (1 - self.m / (self.n * self.scale))
@@ -56,7 +56,7 @@ class Axis(Record):
 
 
 def nearest(places: np.ndarray, mode: str) -> np.ndarray:
-    """The nearest element, by ONNX's ways to round."""
+    """Return the nearest index, by ONNX's rounding modes."""
     ways: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "round_prefer_floor": lambda v: np.ceil(v - 0.5),
         "round_prefer_ceil": lambda v: np.floor(v + 0.5),
@@ -64,7 +64,9 @@ def nearest(places: np.ndarray, mode: str) -> np.ndarray:
         "ceil": np.ceil,
     }
     if mode not in ways:
-        raise FormatError(f"nearest_mode {mode!r} is not supported")
+        raise FormatError(
+            f"nearest_mode {mode!r} is not supported. Use floor, ceil, round_prefer_floor or round_prefer_ceil"
+        )
     return ways[mode](places).astype(np.int64)
 
 
@@ -81,7 +83,7 @@ def cubic(distance: np.ndarray, a: float) -> np.ndarray:
 
 
 def taps(c: Context, axis: Axis, places: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which elements each result is made of, and their weights: both ``[m, taps]``."""
+    """Return the indices and weights of the taps of each result: both ``[m, taps]``."""
     if mode == "nearest":
         index = nearest(places, c.attribute("nearest_mode", "round_prefer_floor"))[:, None]
         return np.clip(index, 0, axis.n - 1), np.ones(index.shape)
@@ -99,7 +101,7 @@ def taps(c: Context, axis: Axis, places: np.ndarray, mode: str) -> tuple[np.ndar
 
 
 def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> Node:
-    """The weighted sum of taken elements along an axis."""
+    """Return the weighted sum of taps along an axis."""
     shape = (-1, *[1] * (x.ndim - 1 - axis))
     if index.shape[1] == 1:
         return cg.take(x, index[:, 0], axis)
@@ -114,7 +116,7 @@ def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> 
 
 @operator("Resize")
 def resize(c: Context) -> Array:
-    """Opset 10 has scales as operand 1; since then there are a region, scales and sizes."""
+    """Import Resize; opset 10 has scales as operand 1, later opsets a region, scales and sizes."""
     if c.opset >= 11 and (isinstance(c.value(0), Ragged) or c.is_open(2, 3)):
         return open_resize(c)
     if c.opset < 11:
@@ -134,23 +136,23 @@ def upsample(c: Context) -> Node:
 
 
 def resize_image(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinates: Any, rounding: Any) -> Node:
-    """Every axis whose size or region changes, one after another."""
+    """Resize one axis after another."""
     mode = c.attribute("mode", "nearest")
     if mode not in ("nearest", "linear", "cubic"):
-        raise FormatError(f"mode {mode!r} is not supported")
+        raise FormatError(f"mode {mode!r} is not supported. Use nearest, linear or cubic")
     coordinates = coordinates or c.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
-    found_axes = changes(c, x, axes, scales, sizes, coordinates)
-    c.spend(sum(128 * axis.m for axis in found_axes if axis.m != axis.n))
-    whole = resize_by_op(c, x, dict(zip(axes, found_axes)), mode, coordinates, rounding)
+    changed_axes = changes(c, x, axes, scales, sizes, coordinates)
+    c.spend(sum(128 * axis.m for axis in changed_axes if axis.m != axis.n))
+    whole = resize_by_op(c, x, dict(zip(axes, changed_axes)), mode, coordinates, rounding)
     if whole is not None:
         return whole
-    reach = max([4, *(4 / axis.scale for axis in found_axes if c.attribute("antialias", 0))])
-    c.spend(nbytes=64 * reach * sum(axis.m for axis in found_axes), nodes=4 * reach * len(found_axes))
+    reach = max([4, *(4 / axis.scale for axis in changed_axes if c.attribute("antialias", 0))])
+    c.spend(nbytes=64 * reach * sum(axis.m for axis in changed_axes), nodes=4 * reach * len(changed_axes))
     outside = []
     dtype = x.dtype
     y = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")
-    for a, axis in zip(axes, found_axes, strict=True):
+    for a, axis in zip(axes, changed_axes, strict=True):
         places = axis.places(coordinates)
         if rounding:
             index = np.clip(nearest(places, rounding), 0, axis.n - 1)[:, None] if mode == "nearest" else None
@@ -169,7 +171,7 @@ def resize_image(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coor
 
 
 def resize_by_op(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordinates: str, rounding: Any) -> Node | None:
-    """Images of floats by the library's own op, where that means the same; else None."""
+    """Resize float images by the library's own op if it computes the same; else return None."""
     plain = x.ndim == 4 and x.dtype.kind == "f" and mode in ("nearest", "linear") and coordinates in COORDINATES
     if not plain or c.attribute("antialias", 0) or c.attribute("exclude_outside", 0):
         return None
@@ -185,7 +187,7 @@ def resize_by_op(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordina
 
 
 def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, coordinates: str) -> list[Axis]:
-    """How each axis changes, from factors or sizes."""
+    """Return the resizing of each axis, from scales or sizes."""
     region = [0.0] * len(axes) + [1.0] * len(axes)
     if coordinates == "tf_crop_and_resize" and c.value(1) is not None:
         region = c.constant(1).tolist()
@@ -199,9 +201,9 @@ def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, c
             sizes, factors = [floor(common * n + 0.5) for n in lengths], [common] * len(axes)
         return [Axis(*v) for v in zip(lengths, sizes, factors, starts, ends)]
     if scales is None:
-        raise FormatError("neither scales nor sizes are given")
+        raise FormatError("neither scales nor sizes are given: give one of them")
     if any(s <= 0 for s in scales):
-        raise FormatError(f"scales {scales} must be above 0")
+        raise FormatError(f"scales are {scales}; they must be above 0")
     if coordinates == "tf_crop_and_resize":
         targets = [floor(n * (e - s) * f) for n, f, s, e in zip(lengths, scales, starts, ends, strict=True)]
     else:

@@ -1,4 +1,4 @@
-"""Operators that read images at positions between the pixels: GridSample, AffineGrid, RoiAlign, DeformConv."""
+"""Importers of operators that interpolate images: GridSample, AffineGrid, RoiAlign, DeformConv."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -16,13 +16,13 @@ from cgraph.ir.graph import Node
 
 
 def gather_pixels(flat: Node, index: Node) -> Node:
-    """Elements of images ``[n, c, pixels]`` at positions ``[n, p]``: ``[n, c, p]``."""
+    """Gather elements of images ``[n, c, pixels]`` at indices ``[n, p]``: ``[n, c, p]``."""
     shape = (*flat.shape[:2], index.shape[1])
     return cg.take_along_axis(flat, cg.broadcast_to(cg.expand_dims(index, 1), shape), 2)
 
 
 def pixel(flat: Node, sizes: Sequence[int], at: Sequence[Node], zero_outside: bool) -> Node:
-    """Pixels ``[n, c, p]`` at whole positions ``at[i]`` ``[n, p]`` along each axis; outside 0, or the nearest one."""
+    """Return pixels ``[n, c, p]`` at integer positions ``at[i]`` ``[n, p]`` per axis; outside, 0 or the edge."""
     index: Any = 0
     inside: Any = None
     for n, place in zip(sizes, at):
@@ -34,7 +34,7 @@ def pixel(flat: Node, sizes: Sequence[int], at: Sequence[Node], zero_outside: bo
 
 
 def reflect(x: Node, n: int, corners: bool) -> Node:
-    """Positions outside mirrored at the border: at the outermost pixels' centres, or at their edges."""
+    """Reflect positions outside at the border: at the centres of the outermost pixels, or at their edges."""
     low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
     if span == 0:
         return cg.zeros_like(x)
@@ -45,12 +45,15 @@ def reflect(x: Node, n: int, corners: bool) -> Node:
 @operator("GridSample")
 @samples(0, 1)
 def grid_sample(c: Context) -> Node:
-    """The image ``[n, c, ...]`` at positions ``[n, ..., axes]`` from -1 to 1, the last axis first."""
+    """Import GridSample: the image ``[n, c, ...]`` at positions ``[n, ..., axes]`` in [-1, 1], last axis first."""
     x, grid = c[0], c[1]
     mode = c.attribute("mode", "linear").removeprefix("bi")
     padding, corners = c.attribute("padding_mode", "zeros"), bool(c.attribute("align_corners", 0))
     if mode not in ("linear", "nearest", "cubic") or padding not in ("zeros", "border", "reflection"):
-        raise FormatError(f"mode {mode!r} with padding {padding!r} is not supported")
+        raise FormatError(
+            f"mode {mode!r} with padding {padding!r} is not supported. Use linear, nearest or cubic with zeros, "
+            "border or reflection"
+        )
     sizes = x.shape[2:]
     flat = cg.reshape(x, (*x.shape[:2], prod(sizes)))
     points = cg.reshape(grid, (grid.shape[0], prod(grid.shape[1:-1]), len(sizes)))
@@ -74,14 +77,14 @@ def grid_sample(c: Context) -> Node:
 
 
 def apply_padding_mode(at: Node, n: int, padding: str, corners: bool) -> Node:
-    """Positions brought inside as the padding says; left outside for zeros."""
+    """Apply a padding mode to positions; they stay outside for zeros."""
     if padding == "zeros":
         return at
     return cg.clip(reflect(at, n, corners) if padding == "reflection" else at, 0.0, float(n - 1))
 
 
 def axis_taps(at: Node, mode: str) -> list[tuple[Node, Any]]:
-    """Whole positions along an axis and their weights."""
+    """Return integer positions along an axis and their weights."""
     if mode == "nearest":
         return [(cg.rint(at), None)]
     low = cg.floor(at)
@@ -100,11 +103,11 @@ def cubic_weight(d: Node, near: bool, a: float = -0.75) -> Node:
 
 @operator("AffineGrid")
 def affine_grid(c: Context) -> Node:
-    """Positions from -1 to 1 of every pixel of an image of a given size, moved by an affine map of each sample."""
+    """Import AffineGrid: the positions in [-1, 1] of all pixels, transformed by an affine map per sample."""
     theta, size = c[0], c.ints(1)
     axes = size[2:]
     if len(axes) not in (2, 3) or min(axes) < 0:
-        raise FormatError(f"the size {size[:8]} is none of images with 2 or 3 axes")
+        raise FormatError(f"the size {size[:8]} is not supported. Give [n, c, h, w] or [n, c, d, h, w]")
     c.spend(64 * (prod(axes) + sum(axes)))
     lines = []
     for n in axes:
@@ -119,7 +122,7 @@ def affine_grid(c: Context) -> Node:
 @operator("RoiAlign")
 @samples(1, 2)
 def roi_align(c: Context) -> Node:
-    """Each region ``[x1, y1, x2, y2]`` of an image as a grid of means (or maxima) of interpolated points."""
+    """Import RoiAlign: each region ``[x1, y1, x2, y2]`` as a grid of averages (or maxima) of interpolated points."""
     x, rois, batch = c[0], c[1], c[2]
     ratio = c.attribute("sampling_ratio", 0)
     if ratio > 0:
@@ -135,7 +138,7 @@ def roi_align(c: Context) -> Node:
 
 
 def align_region(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int]) -> Node:
-    """Regions of one number of points per cell."""
+    """Align regions with one number of points per cell."""
     half = c.attribute("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
     offset = 0.5 if half == "half_pixel" else 0.0
     cells = c.attribute("output_height", 1), c.attribute("output_width", 1)
@@ -165,7 +168,7 @@ def align_region(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int
 
 
 def roi_taps(at: Node, n: int) -> list[tuple[Node, Node]]:
-    """Two positions along an axis and their weights, 0 beyond one pixel outside."""
+    """Return two positions along an axis and their weights, 0 from one pixel outside on."""
     inside = cg.astype(cg.logical_and(at >= -1.0, at <= float(n)), at.dtype)
     at = cg.clip(at, 0.0, float(n - 1))
     low = cg.floor(at)
@@ -176,10 +179,10 @@ def roi_taps(at: Node, n: int) -> list[tuple[Node, Node]]:
 
 @operator("DeformConv")
 def deform_conv(c: Context) -> Node:
-    """A convolution whose windows' elements are read at offsets that are data. Source: Zhu 2018, arXiv:1811.11168."""
+    """Import DeformConv: a convolution with data-dependent sampling offsets. Source: Zhu 2018, arXiv:1811.11168."""
     x, f, offset, mask = c[0], c[1], c[2], c.get(4)
     if x.ndim != 4:
-        raise FormatError(f"{x.ndim - 2} axes besides batch and channels; 2 are supported")
+        raise FormatError(f"{x.ndim - 2} axes besides batch and channels are not supported. Use 2")
     stride, dilation = c.attribute("strides", [1, 1]), c.attribute("dilations", [1, 1])
     pad = c.attribute("pads", [0, 0, 0, 0])
     groups, parts = c.attribute("group", 1), c.attribute("offset_group", 1)
@@ -206,7 +209,7 @@ def deform_conv(c: Context) -> Node:
 
 
 def window_places(window: Any, results: Any, stride: Any, dilation: Any, pad: Any) -> np.ndarray:
-    """Where each element of each window lies: ``[elements, 2, results]``."""
+    """Return the positions of the elements of windows: ``[elements, 2, results]``."""
     offsets = np.zeros((prod(window), 2, prod(results)))
     for axis in (0, 1):
         inner = np.indices(window)[axis].reshape(-1, 1) * dilation[axis]
@@ -216,7 +219,7 @@ def window_places(window: Any, results: Any, stride: Any, dilation: Any, pad: An
 
 
 def interpolate(flat: Node, sizes: Sequence[int], at: Sequence[Node]) -> Node:
-    """Images ``[n, c, pixels]`` at positions ``[n, p]`` between the pixels, 0 outside."""
+    """Interpolate images ``[n, c, pixels]`` bilinearly at positions ``[n, p]``, 0 outside."""
     total: Any = None
     for choice in product(*(axis_taps(v, "linear") for v in at)):
         part = pixel(flat, sizes, [p for p, _ in choice], True)

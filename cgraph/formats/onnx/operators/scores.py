@@ -1,6 +1,6 @@
-"""Scores of classes, and the class with the largest, as operators of ai.onnx.ml give them.
+"""Scores and labels of classes, shared by classifiers of ai.onnx.ml.
 
-Names of classes that are texts are no arrays: such a label is the class's position in the operator's list of names.
+Class names that are strings cannot be arrays: their label is the index in the operator's list of names.
 """
 
 from typing import Any
@@ -12,37 +12,37 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.ir.graph import Node
 
-NEAR_ZERO = 1e-7  # SOFTMAX_ZERO leaves scores that are nearer to 0 as they are
+NEAR_ZERO = 1e-7  # SOFTMAX_ZERO leaves scores of smaller magnitude unchanged
 
 
 def class_labels(c: Context) -> np.ndarray:
-    """The int64 label of each class."""
+    """Return the int64 label of each class."""
     names = c.attribute("classlabels_strings", [])
     whole = c.attribute("classlabels_int64s", c.attribute("classlabels_ints", []))
     return np.arange(len(names)) if names else np.asarray(whole, np.int64)
 
 
 def labels_of(labels: np.ndarray, places: Node) -> Node:
-    """The labels of classes by their positions."""
+    """Return the labels of classes by their indices."""
     return cg.take(labels, places, 0) if len(labels) else places
 
 
 def post_transform(scores: Node, how: str) -> Node:
-    """``[n, classes]`` after a post_transform."""
+    """Apply a post_transform to ``[n, classes]``."""
     if how not in TRANSFORMS:
-        raise FormatError(f"post_transform {how!r:.40} is not one of {', '.join(TRANSFORMS)}")
+        raise FormatError(f"post_transform {how!r:.40} is not supported. Use {', '.join(TRANSFORMS)}")
     return TRANSFORMS[how](scores)
 
 
 def softmax_zero(x: Node) -> Node:
-    """Softmax in which scores near 0 stay what they are, scaled as the others are."""
+    """Return the softmax in which scores near 0 are scaled but not exponentiated."""
     largest = cg.max(x, -1, keepdims=True)
     scaled = cg.where(cg.abs(x) > NEAR_ZERO, cg.exp(x - largest), x * cg.exp(-largest))
     return scaled / cg.sum(scaled, -1, keepdims=True)
 
 
 def probit(x: Node) -> Node:
-    """The quantile of a normal distribution, by the approximation that the operators use (Winitzki, 2008)."""
+    """Return the quantile of the normal distribution, by the operators' approximation (Winitzki, 2008)."""
     x = 2 * x - 1
     log = cg.log((1 - x) * (1 + x))
     half = 2 / (np.pi * 0.147) + 0.5 * log
@@ -59,10 +59,10 @@ TRANSFORMS: dict[str, Any] = {
 
 
 def both_classes(score: Node, positive: bool, how: str) -> Node:
-    """``[n, 2]`` from the score ``[n, 1]`` of the second of two classes.
+    """Return ``[n, 2]`` from the score ``[n, 1]`` of the second of two classes.
 
     Parameters
-        positive: no weight is negative, so that scores are shares
+        positive: no weight is negative, so scores are probabilities
     """
     if how == "PROBIT":
         return probit(score)
@@ -74,5 +74,5 @@ def both_classes(score: Node, positive: bool, how: str) -> Node:
 
 @operator("ai.onnx.ml.ZipMap")
 def zip_map(c: Context) -> Node:
-    """Scores stay an array with a column for each class, where the operator gives a dictionary for each row."""
+    """Import ZipMap: return the array of scores ``[n, classes]`` in place of a dictionary per row."""
     return c[0]

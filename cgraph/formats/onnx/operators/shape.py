@@ -1,4 +1,4 @@
-"""Operators that move elements: shapes, slices, joins, repeats."""
+"""Importers of shape operators: reshapes, slices, joins, repeats."""
 
 from math import prod
 
@@ -19,7 +19,7 @@ from cgraph.ops.shape import axis_of
 
 @operator("Reshape")
 def reshape(c: Context) -> Array:
-    """0 keeps the operand's axis, unless `allowzero`; -1 is what is left."""
+    """Import Reshape; 0 copies the operand's axis, unless `allowzero`; -1 is inferred."""
     shape = c.lengths(1) if c.opset >= 5 else c.required("shape")
     if c.is_ragged or c.is_open(1):
         old = lengths_of(c.array(0))
@@ -32,13 +32,15 @@ def reshape(c: Context) -> Array:
     if -1 in shape and x.size == 0:
         known_size = prod(n for n in shape if n != -1)
         if known_size == 0:
-            raise FormatError(f"shape {shape} leaves axis -1 of an operand without elements open")
+            raise FormatError(
+                f"shape {shape} leaves axis -1 of an operand without elements undetermined: give its length"
+            )
         shape = [0 if n == -1 else n for n in shape]
     return cg.reshape(x, tuple(shape))
 
 
 def copy_value(c: Context, length: Length, other: Length) -> Length:
-    """A length that is the operand's where it is 0 when run."""
+    """Return a length, replaced by the operand's if it is 0 at run time."""
     if not isinstance(length, Size) or length.low > 0 or length == other:
         return length
     return c.limits.length(cg.where(cg.equal(length.node, 0), node_of(other), length.node))
@@ -64,7 +66,7 @@ def transpose(c: Context) -> Array:
 
 @operator("Squeeze")
 def squeeze(c: Context) -> Array:
-    """An axis of open length must have one element when run."""
+    """Import Squeeze; a squeezed axis of dynamic length must have one element at run time."""
     x, axes = c.array(0), c.axes(1)
     if axes is None or not c.is_ragged:
         return cg.squeeze(c[0], axes)
@@ -95,7 +97,7 @@ def concat(c: Context) -> Array:
 
 @operator("Split")
 def split(c: Context) -> tuple[Array, ...]:
-    """Into given lengths, or equal parts of which the last may be shorter."""
+    """Import Split: into given lengths, or equal parts with a shorter last one."""
     if c.is_ragged or c.is_open(1):
         return pieces(c)
     x, count = c[0], len(c.read_results)
@@ -107,12 +109,14 @@ def split(c: Context) -> tuple[Array, ...]:
         size = -(-n // parts)
         lengths = [max(min(size, n - i * size), 0) for i in range(parts)]
     if sum(lengths) != x.shape[axis] or min(lengths, default=0) < 0:
-        raise FormatError(f"lengths {lengths} do not add up to axis {axis} of {x.spec}")
+        raise FormatError(
+            f"lengths {lengths} do not add up to axis {axis} of {x.spec}: their sum must be {x.shape[axis]}"
+        )
     return tuple(cg.split(x, np.cumsum(lengths)[:-1].tolist(), axis))
 
 
 def pieces(c: Context) -> tuple[Array, ...]:
-    """Into lengths of which some are known only when run; an axis that is not cut may be of open length."""
+    """Split into lengths of which some are known only at run time; other axes may be of dynamic length."""
     x = c.array(0)
     axis = axis_of(c.attribute("axis", 0), x.ndim)
     lengths = c.lengths(1, c.attribute("split"))
@@ -132,7 +136,7 @@ def pieces(c: Context) -> tuple[Array, ...]:
 
 @operator("Slice")
 def slice_(c: Context) -> Array:
-    """Starts and ends beyond an axis are held within it, back to its first element; opset 9 has them as attributes."""
+    """Import Slice; starts and ends are clipped to the axis. They are attributes in opset 9."""
     if c.opset >= 10 and (c.is_ragged or c.is_open(1, 2)):
         return open_slice(c)
     x = c[0]
@@ -152,7 +156,7 @@ def slice_(c: Context) -> Array:
 
 
 def open_slice(c: Context) -> Array:
-    """From or to where is known only when run, or an axis is of open length; steps are known now."""
+    """Import Slice with starts, ends or lengths known only at run time; steps must be constant."""
     x, starts, ends = c.array(0), c.lengths(1), c.lengths(2)
     axes, steps = c.ints(3, range(len(starts))), c.ints(4, [1] * len(starts))
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -165,7 +169,7 @@ def expand(c: Context) -> Array:
     if c.is_ragged or c.is_open(1):
         return expand_to(c, c.array(0), c.lengths(1))
     x = c[0]
-    asked = Spec(tuple(c.ints(1)), x.dtype)  # refuses more axes than NumPy broadcasts
+    asked = Spec(tuple(c.ints(1)), x.dtype)  # refuses more axes than NumPy supports
     return cg.broadcast_to(x, np.broadcast_shapes(x.shape, asked.shape))
 
 
@@ -202,7 +206,7 @@ def space_to_depth(c: Context) -> Node:
 
 @operator("ReverseSequence")
 def reverse_sequence(c: Context) -> Node:
-    """For each position along the batch axis, the first elements along the time axis in reverse order."""
+    """Import ReverseSequence: reverse the first elements along the time axis, per sample."""
     x, batch, time = c[0], c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
     c.spend(nbytes=8 * x.shape[time])
     steps = np.arange(x.shape[time]).reshape(-1, 1)

@@ -1,4 +1,4 @@
-"""Fourier transforms as products with constant matrices, windows, the mel scale."""
+"""Importers of Fourier transforms (products with constant matrices), windows and mel weights."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ WINDOWS = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.
 
 @operator(*WINDOWS)
 def window(c: Context) -> Node:
-    """A sum of cosines over one period, or over one less for a symmetric window."""
+    """Import a window: a sum of cosines, periodic or symmetric."""
     size = int(c.number(0))
     c.spend(64 * max(size, 0))
     a, b, d = WINDOWS[c.kind]
@@ -26,7 +26,7 @@ def window(c: Context) -> Node:
 
 
 def fourier_transform(x: Node, length: int, inverse: bool, onesided: bool) -> Node:
-    """The Fourier transform of ``[..., n, 1 or 2]`` along n: real and imaginary part, ``[..., m, 2]``."""
+    """Return the Fourier transform of ``[..., n, 1 or 2]`` along n: real and imaginary part, ``[..., m, 2]``."""
     n = min(x.shape[-2], length)
     x = x[..., :n, :]
     m = length // 2 + 1 if onesided else length
@@ -48,7 +48,7 @@ def fourier_transform(x: Node, length: int, inverse: bool, onesided: bool) -> No
 
 
 def rotate_axis(x: Node, matrix: np.ndarray) -> Node:
-    """A product along the last axis."""
+    """Multiply the last axis by a matrix."""
     return cg.matmul(x, matrix) if x.ndim > 1 else cg.reshape(cg.matmul(cg.reshape(x, (1, -1)), matrix), (-1,))
 
 
@@ -71,7 +71,7 @@ def dft(c: Context) -> Node:
 
 
 def real_inverse(x: Node, length: int) -> Node:
-    """Real values ``[..., length, 1]`` from the first half of their transform; the other half is its mirror image."""
+    """Return real values ``[..., length, 1]`` from the first half of their transform, whose other half is conjugate."""
     half = length // 2 + 1
     x = x[..., :half, :]
     if x.shape[-2] < half:
@@ -82,10 +82,10 @@ def real_inverse(x: Node, length: int) -> Node:
 
 @operator("STFT")
 def stft(c: Context) -> Node:
-    """The transform of frames of a signal ``[n, length, 1 or 2]``, each times a window: ``[n, frames, m, 2]``."""
+    """Import STFT: the transform of windowed frames of a signal ``[n, length, 1 or 2]``: ``[n, frames, m, 2]``."""
     x, step, shape = c[0], int(c.number(1)), c.get(2)
     if shape is None and c.value(3) is None:
-        raise FormatError("neither a window nor a frame length is given")
+        raise FormatError("neither a window nor a frame length is given: give one of them")
     length = shape.shape[0] if shape is not None else int(c.number(3))
     if length > x.shape[1] or step < 1:
         raise FormatError(f"frames of {length} every {step} do not fit a signal of {x.shape[1]}")
@@ -100,9 +100,9 @@ def stft(c: Context) -> Node:
 
 @operator("MelWeightMatrix")
 def mel_weights(c: Context) -> Node:
-    """Triangles over the bins of a spectrum, ``[bins, triangles]``, evenly spaced on the mel scale.
+    """Import MelWeightMatrix: triangular filters ``[bins, triangles]``, evenly spaced on the mel scale.
 
-    As the operator's text has it, the step is the range over ``triangles + 2``, so that the last one ends below it.
+    By the operator's specification, the step is the range over ``triangles + 2``, so the last filter ends below it.
     """
     count, length, rate = (int(c.number(i)) for i in range(3))
     c.spend(64 * max(count, 0) * max(length, 0))

@@ -1,4 +1,4 @@
-"""Counting runs of tokens: TfIdfVectorizer."""
+"""Importer of TfIdfVectorizer."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from cgraph.ir.graph import Node
 
 @operator("TfIdfVectorizer")
 def tf_idf(c: Context) -> Node:
-    """How often each listed run of whole numbers occurs in ``[..., length]``, with up to some elements skipped."""
+    """Import TfIdfVectorizer: count the listed n-grams of integers in ``[..., length]``, with skips."""
     if "pool_int64s" not in c.attributes:
-        raise FormatError("runs of strings are not supported")
+        raise FormatError("n-grams of strings are not supported. Use pool_int64s")
     x, places = c[0], c.required("ngram_indexes")
     lengths, pool, starts = runs(c), c.required("pool_int64s"), c.required("ngram_counts")
     ends = [*starts[1:], len(pool)]
     if min(places, default=-1) < 0 or any(not 0 <= a <= b <= len(pool) for a, b in zip(starts, ends)):
-        raise FormatError("ngram_counts or ngram_indexes do not fit the runs of pool_int64s")
+        raise FormatError("ngram_counts or ngram_indexes do not fit the n-grams of pool_int64s")
     skips = c.required("max_skip_count")
     c.spend(nodes=max(places) + 1 + 6 * len(pool) * (max(skips, 0) + 1))
     columns: list[Any] = [None] * (max(places) + 1)
@@ -40,12 +40,12 @@ def tf_idf(c: Context) -> Node:
 
 
 def runs(c: Context) -> range:
-    """The lengths of runs that count."""
+    """Return the lengths of n-grams that count."""
     return range(c.required("min_gram_length"), c.required("max_gram_length") + 1)
 
 
 def occurrences(x: Node, run: list[int], skips: int) -> Any:
-    """How often a run occurs, its elements 1 to ``skips + 1`` apart; None when it is too long."""
+    """Count an n-gram whose elements are 1 to ``skips + 1`` apart; None if it is too long."""
     total = None
     for step in range(1, (skips if len(run) > 1 else 0) + 2):
         count = x.shape[-1] - (len(run) - 1) * step

@@ -1,4 +1,4 @@
-"""Decision trees of ai.onnx.ml: TreeEnsembleClassifier, TreeEnsembleRegressor, TreeEnsemble."""
+"""Importers of decision trees: TreeEnsembleClassifier, TreeEnsembleRegressor, TreeEnsemble."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,21 +14,21 @@ from cgraph.record import Record, replace
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 LEQ, LT, GTE, GT, EQ, NEQ = range(6)
-MEMBER = 6  # the mode after them: one of several numbers
+MEMBER = 6  # the mode after MODES: set membership
 LEAF = 7
-NODE_NBYTES, NODE_WORK = 200, 2000  # bytes of a node while trees are put in order, and elements that could be computed
-NEW, OPEN, DONE = range(3)  # a node that was not reached, one whose ways are followed, one that is in its place
-TURNED = (GTE, GT, NEQ)  # what the others ask, with the other answer
+NODE_NBYTES, NODE_WORK = 200, 2000  # bytes of a node while trees are sorted, and its cost in computed elements
+NEW, OPEN, DONE = range(3)  # states of a depth-first search: not visited, on the path, finished
+TURNED = (GTE, GT, NEQ)  # negations of the other modes
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
 
 class Forest(Record, eq=False):
-    """Trees as `tree_leaves` takes them.
+    """Trees as arguments of `tree_leaves`.
 
     Fields
         roots, features, thresholds, below, above, equal, missing: its tables
-        place: where a node of the file stands in them
+        place: index of each node of the file in these tables
     """
 
     roots: Any
@@ -41,21 +41,21 @@ class Forest(Record, eq=False):
     place: Any
 
     def leaves(self, x: Node) -> Node:
-        """The leaf of each row and tree."""
+        """Return the leaf of each row and tree."""
         dtype = np.result_type(x.dtype if x.dtype.kind == "f" else np.float32, self.thresholds.dtype)
         tables = self.roots, self.features, self.thresholds.astype(dtype), self.below, self.above
         return cg.tree_leaves(cg.astype(x, dtype), *tables, self.equal, self.missing)
 
 
 class Questions(Record, eq=False):
-    """The nodes of a file's trees, an array for each property.
+    """The nodes of the trees in a file, one array per property.
 
     Fields
-        columns: which column a node looks at
-        thresholds: what it compares with
-        modes: how, as a position in MODES; LEAF at a leaf
-        missing: whether NaN goes the way of a true answer
-        true, false: the nodes that it leads to
+        columns: the column that a node tests
+        thresholds: the value that it compares with
+        modes: the comparison, as an index into MODES; LEAF for a leaf
+        missing: whether NaN takes the true branch
+        true, false: the child nodes
     """
 
     columns: np.ndarray
@@ -66,14 +66,14 @@ class Questions(Record, eq=False):
     false: np.ndarray
 
     def at(self, order: Any) -> "Questions":
-        """Some of them, in this order."""
+        """Return some nodes, in this order."""
         return Questions(*(getattr(self, name)[order] for name in self._fields))
 
 
 def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
-    """Trees from the file's nodes.
+    """Build trees from the nodes of a file.
 
-    Nodes are put behind those that lead to them. FormatError when one is not there, or leads to itself.
+    Parents precede their children. FormatError if a child does not exist, or there is a cycle.
     """
     count = len(nodes.modes)
     c.spend(nbytes=NODE_NBYTES * count, work=NODE_WORK * count)
@@ -83,7 +83,7 @@ def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
     asked = nodes.at(order)
     leaf, turned = asked.modes == LEAF, np.isin(asked.modes, TURNED)
     if np.any(asked.columns[~leaf] < 0):
-        raise FormatError(f"a tree looks at column {asked.columns[~leaf].min()}")
+        raise FormatError(f"a tree tests column {asked.columns[~leaf].min()}; columns count from 0")
     equal = np.isin(asked.modes, (EQ, NEQ))
     true, false = (place[np.where(leaf, order, way)] for way in (asked.true, asked.false))
     below, above = np.where(turned, false, true), np.where(turned, true, false)
@@ -94,7 +94,7 @@ def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
 
 
 def thresholds_of(nodes: Questions) -> np.ndarray:
-    """What a number must not exceed: of those that must be below a threshold, the number before it."""
+    """Return inclusive thresholds: the preceding number for strict comparisons."""
     thresholds, strict = nodes.thresholds, np.isin(nodes.modes, (LT, GTE))
     lowest = thresholds.dtype.type(-np.inf)
     before = np.where(thresholds > lowest, np.nextafter(thresholds, lowest), thresholds.dtype.type(np.nan))
@@ -103,7 +103,7 @@ def thresholds_of(nodes: Questions) -> np.ndarray:
 
 
 def children_first(roots: Sequence[int], nodes: Questions) -> list[int]:
-    """The nodes that are reached, each behind all that lead to it."""
+    """Return the reached nodes in topological order."""
     order: list[int] = []
     leaf, true, false = (nodes.modes == LEAF).tolist(), nodes.true.tolist(), nodes.false.tolist()
     count = len(leaf)
@@ -112,12 +112,12 @@ def children_first(roots: Sequence[int], nodes: Questions) -> list[int]:
     while waiting:
         node = waiting[-1]
         if not 0 <= node < count:
-            raise FormatError(f"a tree leads to node {node}, which is not there")
+            raise FormatError(f"a tree refers to node {node}, which does not exist")
         if state[node] == NEW and not leaf[node]:
             state[node] = OPEN
             ways = true[node], false[node]
             if any(0 <= way < count and state[way] == OPEN for way in ways):
-                raise FormatError(f"node {node} of a tree leads back to itself")
+                raise FormatError(f"node {node} of a tree is its own descendant")
             waiting += [way for way in ways if not (0 <= way < count and state[way] == DONE)]
             continue
         waiting.pop()
@@ -128,12 +128,12 @@ def children_first(roots: Sequence[int], nodes: Questions) -> list[int]:
 
 
 class AttributeNames(Record, eq=False):
-    """The nodes of a file by a tree's and a node's number each, sorted: a file could choose numbers of equal hashes.
+    """An index of nodes by tree and node number; sorted, since crafted numbers could have equal hashes.
 
     Fields
-        trees, numbers: those that occur, in order
-        keys: a node's positions among both, as one number; in order
-        order: per key, which node of the file has it
+        trees, numbers: the distinct numbers, sorted
+        keys: a node's indices in both, as one number; sorted
+        order: the node of each key
     """
 
     trees: np.ndarray
@@ -143,7 +143,7 @@ class AttributeNames(Record, eq=False):
 
     @classmethod
     def of(cls, trees: np.ndarray, numbers: np.ndarray) -> "AttributeNames":
-        """FormatError when two nodes have one name."""
+        """Create the index. FormatError if two nodes have one name."""
         (each_tree, tree), (each, number) = (np.unique(x, return_inverse=True) for x in (trees, numbers))
         keys = tree * len(each) + number
         order = np.argsort(keys, kind="stable")
@@ -152,7 +152,7 @@ class AttributeNames(Record, eq=False):
         return cls(each_tree, each, keys[order], order)
 
     def find(self, trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Which nodes have these names; -1 where none has."""
+        """Return the nodes of these names; -1 for none."""
         if not len(self.order):
             return np.full(len(trees), -1)
         tree, has_tree = position(self.trees, trees)
@@ -162,13 +162,13 @@ class AttributeNames(Record, eq=False):
 
 
 def position(values: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where some numbers stand in a sorted array, and whether they do."""
+    """Return the indices of numbers in a sorted array, and whether it contains them."""
     at = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
     return at, values[at] == numbers
 
 
 def named_forest(c: Context) -> tuple[Forest, AttributeNames]:
-    """Trees whose nodes have a tree's and a node's number each; and which node has which."""
+    """Build trees whose nodes are identified by tree and node number; return also the index."""
     trees, numbers = integers(c, "nodes_treeids"), integers(c, "nodes_nodeids")
     values = c.attribute("nodes_values_as_tensor", c.attribute("nodes_values"))
     values = np.asarray(values, getattr(values, "dtype", np.float32)).reshape(-1)
@@ -186,16 +186,16 @@ def named_forest(c: Context) -> tuple[Forest, AttributeNames]:
 
 
 def modes_of(names: Sequence[str]) -> np.ndarray:
-    """Positions in MODES, and LEAF. FormatError for any other mode."""
+    """Convert mode names to indices into MODES, or LEAF. FormatError for any other mode."""
     numbers = {mode: i for i, mode in enumerate(MODES)} | {"LEAF": LEAF}
     for mode in names:
         if mode not in numbers:
-            raise FormatError(f"the mode {mode!r:.40} of a node is not one of {', '.join(MODES)}, LEAF")
+            raise FormatError(f"the mode {mode!r:.40} of a node is not supported. Use {', '.join(MODES)} or LEAF")
     return np.array([numbers[mode] for mode in names], np.int64)
 
 
 def integers(c: Context, name: str) -> np.ndarray:
-    """An attribute that lists integers."""
+    """Return an attribute that is a list of integers."""
     array = np.asarray(c.required(name))
     if array.ndim != 1 or (array.size and array.dtype.kind != "i"):
         raise FormatError(f"attribute {name} is not a list of integers")
@@ -203,18 +203,18 @@ def integers(c: Context, name: str) -> np.ndarray:
 
 
 def texts(c: Context, name: str) -> list[str]:
-    """An attribute that lists texts."""
+    """Return an attribute that is a list of strings."""
     values = c.required(name)
     if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
-        raise FormatError(f"attribute {name} is no list of texts")
+        raise FormatError(f"attribute {name} is not a list of strings")
     return values
 
 
 def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray, np.ndarray]:
-    """Trees, and what each node adds to each target ``[nodes, targets]``; also the targets that are named.
+    """Return trees, the weights ``[nodes, targets]``, and the targets that occur.
 
     Parameters
-        kind: how the attributes' names begin, ``class`` or ``target``
+        kind: prefix of the attribute names, ``class`` or ``target``
     """
     forest, names = named_forest(c)
     weights = c.attribute(f"{kind}_weights_as_tensor", c.attribute(f"{kind}_weights"))
@@ -225,17 +225,19 @@ def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray,
     rows = names.find(trees, numbers)
     if np.any(rows < 0):
         first = int(np.argmax(rows < 0))
-        raise FormatError(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which is not there")
+        raise FormatError(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which does not exist")
     return forest, weight_table(c, forest, rows, ids, weights, targets), ids
 
 
 def weight_table(
     c: Context, forest: Forest, rows: np.ndarray, ids: np.ndarray, weights: np.ndarray, targets: int
 ) -> np.ndarray:
-    """``[nodes, targets]`` from a node, a target and a weight each. FormatError when a target is not there."""
+    """Return the weights ``[nodes, targets]`` from (node, target, weight). FormatError if a target does not exist."""
     outside = ids.size and not 0 <= ids.min() <= ids.max() < targets
     if not len(rows) == len(ids) == len(weights) or outside:
-        raise FormatError(f"weights must be one for each node and target, and there are {targets} targets")
+        raise FormatError(
+            f"a weight names a target outside 0 to {targets - 1}, or lists of weights have different lengths"
+        )
     c.spend(nbytes=len(forest.place) * targets * weights.itemsize, work=len(forest.place) * targets)
     table = np.zeros((len(forest.features), targets), weights.dtype)
     reached = forest.place[rows]
@@ -244,23 +246,25 @@ def weight_table(
 
 
 def each_tree(forest: Forest, table: np.ndarray, x: Node) -> Node:
-    """What each tree says of each row: ``[n, trees, targets]``."""
+    """Return the output of each tree for each row: ``[n, trees, targets]``."""
     return cg.take(table, forest.leaves(x), 0)
 
 
 def add_base_values(c: Context, scores: Node) -> Node:
-    """With the base values, of all targets or of each."""
+    """Add base values, one for all targets or one per target."""
     base = c.attribute("base_values_as_tensor", c.attribute("base_values"))
     if base is None or not np.size(base):
         return scores
     if np.size(base) not in (1, scores.shape[-1]):
-        raise FormatError(f"there are {np.size(base)} base values for {scores.shape[-1]} targets")
+        raise FormatError(
+            f"{np.size(base)} base values do not fit {scores.shape[-1]} targets: give one or one for each"
+        )
     return scores + np.asarray(base, scores.dtype).reshape(-1)
 
 
 @operator("ai.onnx.ml.TreeEnsembleClassifier")
 def classifier(c: Context) -> tuple[Node, Node]:
-    """The label of each row and its scores."""
+    """Import TreeEnsembleClassifier: the label of each row and its scores."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
     forest, table, ids = weights_of(c, "class", max(len(labels), 1))
     positive = bool((table >= 0).all())
@@ -275,22 +279,22 @@ def classifier(c: Context) -> tuple[Node, Node]:
 
 @operator("ai.onnx.ml.TreeEnsembleRegressor")
 def regressor(c: Context) -> Node:
-    """``[n, targets]``: sums, means or extremes over trees."""
+    """Import TreeEnsembleRegressor: sums, means, minima or maxima over trees, ``[n, targets]``."""
     forest, table, _ = weights_of(c, "target", c.attribute("n_targets", 1))
     scores = aggregate(each_tree(forest, table, c[0]), c.attribute("aggregate_function", "SUM"))
     return post_transform(cg.astype(add_base_values(c, scores), "float32"), c.attribute("post_transform", "NONE"))
 
 
 def aggregate(x: Node, how: str) -> Node:
-    """One of AGGREGATES over trees."""
+    """Aggregate over trees, by one of AGGREGATES."""
     if how not in AGGREGATES:
-        raise FormatError(f"aggregate_function {how!r:.40} is not one of {', '.join(AGGREGATES)}")
+        raise FormatError(f"aggregate_function {how!r:.40} is not supported. Use {', '.join(AGGREGATES)}")
     return {"AVERAGE": cg.mean, "SUM": cg.sum, "MIN": cg.min, "MAX": cg.max}[how](x, 1)
 
 
 @operator("ai.onnx.ml.TreeEnsemble")
 def ensemble(c: Context) -> Node:
-    """``[n, targets]`` of trees whose leaves are listed apart from their nodes."""
+    """Import TreeEnsemble, whose leaves are listed separately from its nodes: ``[n, targets]``."""
     nodes, count = split_ensemble(c), len(c.required("nodes_modes").reshape(-1))
     weights, targets = c.required("leaf_weights").reshape(-1), integers(c, "leaf_targetids")
     leaves = np.arange(count, count + len(weights))
@@ -302,7 +306,7 @@ def ensemble(c: Context) -> Node:
 
 
 def split_ensemble(c: Context) -> Questions:
-    """The nodes of a TreeEnsemble: those that are listed, then the leaves, then a question for each further member."""
+    """Return the nodes of a TreeEnsemble: inner nodes, leaves, then a test for each further member of a set."""
     modes, splits = (c.required(name).reshape(-1) for name in ("nodes_modes", "nodes_splits"))
     count, leaves = len(modes), len(c.required("leaf_weights").reshape(-1))
     if count and not 0 <= modes.min() <= modes.max() <= MEMBER:
@@ -318,11 +322,11 @@ def split_ensemble(c: Context) -> Questions:
 
 
 def with_member_tests(c: Context, nodes: Questions) -> Questions:
-    """A node that looks for one of several numbers asks for the first, and leads to one that asks for the next."""
+    """Replace each set membership test by a chain of equality tests."""
     asking = np.flatnonzero(nodes.modes == MEMBER)
     members = members_of(c)
     c.spend(nbytes=NODE_NBYTES * sum(map(len, members)), work=NODE_WORK * (len(asking) + sum(map(len, members))))
-    more: list[np.ndarray] = []  # positions of nodes of which further questions are copies
+    more: list[np.ndarray] = []  # nodes that further tests copy
     total = len(nodes.modes)
     thresholds, false = [nodes.thresholds], [nodes.false]
     nodes.modes[asking] = EQ
@@ -341,7 +345,7 @@ def with_member_tests(c: Context, nodes: Questions) -> Questions:
 
 
 def ways_of(c: Context, way: str, count: int) -> np.ndarray:
-    """Where each node leads: a node, or a leaf, which are numbered behind the nodes."""
+    """Return the children of nodes; leaves are numbered after the inner nodes."""
     places, leaf = integers(c, f"nodes_{way}nodeids"), integers(c, f"nodes_{way}leafs")
     if len(places) != len(leaf):
         raise FormatError(f"nodes_{way}nodeids and nodes_{way}leafs have different lengths")
@@ -349,7 +353,7 @@ def ways_of(c: Context, way: str, count: int) -> np.ndarray:
 
 
 def members_of(c: Context) -> list[list[float]]:
-    """The numbers that each node of mode MEMBER looks for: lists one after the other, with NaN behind each."""
+    """Return the sets of nodes of mode MEMBER: consecutive lists, each terminated by NaN."""
     values = c.attribute("membership_values")
     members: list[list[float]] = [[]]
     for value in [] if values is None else values.reshape(-1).tolist():

@@ -1,4 +1,4 @@
-"""Windows put back into images: Col2Im and MaxUnpool."""
+"""Importers of Col2Im and MaxUnpool."""
 
 from math import prod
 
@@ -12,7 +12,7 @@ from cgraph.ir.graph import Node
 
 @operator("Col2Im")
 def col2im(c: Context) -> Node:
-    """The sum of blocks ``[n, c * elements, blocks]`` in the image that they were cut from."""
+    """Import Col2Im: add blocks ``[n, c * elements, blocks]`` into an image."""
     x, image, block = c[0], c.ints(1), c.ints(2)
     axes, size = len(block), prod(block)
     stride, dilation = c.attribute("strides", [1] * axes), c.attribute("dilations", [1] * axes)
@@ -32,14 +32,14 @@ def col2im(c: Context) -> Node:
 
 @operator("MaxUnpool")
 def max_unpool(c: Context) -> Node:
-    """Each element at its place in an image of zeros."""
+    """Import MaxUnpool: scatter each element to its index in an image of zeros."""
     x, places = c[0], c[1]
     window = c.required("kernel_shape")
     axes = len(window)
     stride, pad = c.attribute("strides", [1] * axes), c.attribute("pads", [0] * 2 * axes)
     sizes = [(n - 1) * stride[i] - pad[i] - pad[axes + i] + window[i] for i, n in enumerate(x.shape[2:])]
     shape = (*x.shape[:2], *sizes)
-    at = cg.ravel(cg.where(cg.less(places, 0), prod(shape), places))  # negative places lie outside
+    at = cg.ravel(cg.where(cg.less(places, 0), prod(shape), places))  # negative indices are outside
     y = cg.reshape(cg.scatter(cg.zeros(prod(shape), x.dtype), at, cg.ravel(x)), shape)
     target = c.ints(2)
     if target is None:

@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
-from cgraph.formats.tflite.context import images as to_images
+from cgraph.formats.tflite.context import images as made
 from cgraph.formats.tflite.dynamic import asymmetric, pad_image, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, parts_of, subtract_zero
 from cgraph.formats.tflite.value import SIGN, TfliteValue
@@ -19,15 +19,15 @@ from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.record import replace
 
 SAME, VALID = 0, 1
-PLACE, WORD = 64, 8  # bytes in memory of what is found for a row or column, and of a number
+PLACE, WORD = 64, 8  # bytes of memory of the tables of a row or column, and of a number
 Pads = tuple[int, int, int, int]
 
 
 def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
-    """Padding before and behind the two axes; the odd pixel behind. `window`: with its gaps."""
+    """Return the padding before and after the two axes; an odd pixel goes after. `window` includes dilation gaps."""
     kind = c.option("padding")
     if kind not in (SAME, VALID):
-        raise FormatError(f"the padding {kind} is not supported")
+        raise FormatError(f"the padding {kind} is not supported. Use SAME or VALID")
     if kind == VALID:
         return 0, 0, 0, 0
     wide = [max((-(-n // s) - 1) * s + w - n, 0) for n, w, s in zip(sizes, window, stride)]
@@ -36,19 +36,19 @@ def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], s
 
 
 def reach(window: tuple[int, ...], dilation: tuple[int, int]) -> tuple[int, ...]:
-    """A window's pixels with those between its taps."""
+    """Return the extent of a dilated window."""
     return tuple((n - 1) * d + 1 for n, d in zip(window, dilation))
 
 
 def image(c: TfliteContext, i: int) -> Node:
-    """Operand i ``[n, c, h, w]``."""
+    """Return operand i as ``[n, c, h, w]``."""
     if c[i].ndim != 4:
-        raise FormatError(f"operand {i} {list(c[i].shape)} has not four axes")
+        raise FormatError(f"operand {i} {list(c[i].shape)} does not have four axes")
     return c[i].images
 
 
 def add_bias(c: TfliteContext, i: int, x: Node) -> Node:
-    """Images and a bias for each of their channels, operand i, if it is there."""
+    """Add the bias of each channel, operand i, if present."""
     bias = c.get(i)
     return x if bias is None else x + bias.node.reshape((-1, 1, 1))
 
@@ -66,9 +66,12 @@ def depthwise(c: TfliteContext) -> TfliteValue:
 
 
 def groups_of(x: Node, f: Node) -> int:
-    """Groups, of which an operator says nothing: as many as its filters read too few channels."""
+    """Return the number of groups, which follows from the channels of images and filters."""
     if x.shape[1] % f.shape[1]:
-        raise FormatError(f"images of {x.shape[1]} channels and filters of {f.shape[1]} do not fit")
+        raise FormatError(
+            f"images of {x.shape[1]} channels and filters of {f.shape[1]} do not fit: the former must be a multiple "
+            "of the latter"
+        )
     return x.shape[1] // f.shape[1]
 
 
@@ -76,16 +79,16 @@ def convolve(c: TfliteContext, x: Node, f: Node, groups: int) -> TfliteValue:
     stride, dilation = c.sizes("stride"), c.sizes("dilation")
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
     if c.is_quantised:
-        return to_images(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
+        return made(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
     if c[1].quantised is not None:
         y = dynamic_conv(c, x, f, Conv2d(stride, pad, dilation, groups))
     else:
         y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
-    return to_images(c.activated(add_bias(c, 2, y)))
+    return made(c.activated(add_bias(c, 2, y)))
 
 
 def dynamic_conv(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
-    """Floats, quantised image by image, with filters of int8: exact sums, less what the zero point adds."""
+    """Convolve floats, quantised per image, with int8 filters: exact integer sums, corrected for the zero point."""
     weights, by_filter = dynamic_filters(c, x, f), c[1].bytes.scales.reshape((-1, 1, 1))
     x8 = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
     c.spend(nbytes=prod(x.shape[2:]) + 2 * sum(op.pad) * sum(x.shape[2:]) + sum(op.pad) ** 2)
@@ -98,14 +101,14 @@ def dynamic_conv(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
 
 
 def dynamic_filters(c: TfliteContext, x: Node, f: Node) -> np.ndarray:
-    """Filters of int8 for floats."""
+    """Return int8 filters of a float convolution."""
     if x.dtype != np.float32 or not c[1].bytes.is_signed:
-        raise FormatError(f"{x.dtype} with filters of uint8 is not supported")
+        raise FormatError(f"{x.dtype} with filters of uint8 is not supported. Use int8 filters")
     return constant_filters(c, f)[0]
 
 
 def convolve_bytes(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
-    """Exact sums, scaled by a factor for each filter and rounded twice."""
+    """Convolve bytes: exact sums, scaled per filter and rounded twice."""
     weights, zero = constant_filters(c, f)
     scale = np.float64(c[0].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
     bias, factors = bias_of(c, 2, len(weights)), parts_of(np.broadcast_to(scale, len(weights)))
@@ -113,7 +116,7 @@ def convolve_bytes(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
         result = Result("u1", c.result.zero, *bounds_of(c), fixed="twice")
         constants = (Const(y, copy=False) for y in (weights, bias, factors))
         return apply(IntegerConv(op, c[0].bytes.zero, result), x, *constants)
-    ones = np.ones((op.groups, *weights.shape[1:]), "int8")  # filters around another number add it to each sum
+    ones = np.ones((op.groups, *weights.shape[1:]), "int8")  # sums of windows, to correct for the filters' zero point
     c.spend(nbytes=ones.nbytes)
     window_sums = cg.repeat(sums_of(op, c[0].bytes.zero, x, ones), len(weights) // op.groups, axis=1)
     total = sums_of(op, c[0].bytes.zero, x, weights) + bias.reshape((-1, 1, 1)) - window_sums * np.int32(zero)
@@ -121,16 +124,19 @@ def convolve_bytes(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
 
 
 def sums_of(op: Conv2d, zero: int, x: Node, weights: np.ndarray) -> Node:
-    """Bytes less their zero point, times filters, as int32."""
+    """Return the int32 sums of (bytes - zero point) * filters."""
     unused = np.zeros(len(weights), "int32"), np.ones(len(weights), "float32")  # a bias and scales
     return apply(IntegerConv(op, zero, Result("i4")), x, *(Const(y, copy=False) for y in (weights, *unused)))
 
 
 def constant_filters(c: TfliteContext, f: Node) -> tuple[np.ndarray, int]:
-    """Filters of int8, and the number that they are around; those of uint8 are 128 smaller here, and it, too."""
+    """Return int8 filters and their zero point; uint8 filters and zero points are shifted by -128."""
     quantised = c[1].bytes
     if not isinstance(f.op, ConstOp) or f.size == 0 or (quantised.is_signed and quantised.zeros.any()):
-        raise FormatError("quantised filters that are computed, empty, or of int8 with a zero point are not supported")
+        raise FormatError(
+            "quantised filters that are computed, empty, or of int8 with a zero point are not supported. Use "
+            "constant symmetric int8 filters"
+        )
     if quantised.is_signed:
         return f.op.array, 0
     c.spend(nbytes=f.nbytes)
@@ -138,16 +144,16 @@ def constant_filters(c: TfliteContext, f: Node) -> tuple[np.ndarray, int]:
 
 
 def bias_of(c: TfliteContext, i: int, count: int) -> np.ndarray:
-    """Operand i as int32 for each filter, zeros where it is absent."""
+    """Return operand i, one int32 per filter; zeros if absent."""
     bias = np.zeros(count, "int32") if c.get(i) is None else c.constant(i).reshape(-1)
     if bias.dtype != np.int32 or bias.size != count:
-        raise FormatError(f"a bias of {bias.size} numbers of {bias.dtype} for {count} filters")
+        raise FormatError(f"a bias of {bias.size} numbers of {bias.dtype} for {count} filters: give one int32 for each")
     return bias
 
 
 @operator("TRANSPOSE_CONV", on_bytes=True)
 def conv_transpose(c: TfliteContext) -> TfliteValue:
-    """Operands: the result's shape, filters ``[k, r, s, c]``, images, perhaps a bias."""
+    """Import TRANSPOSE_CONV; operands: the result's shape, filters ``[k, r, s, c]``, images, an optional bias."""
     shape, x, f = c.ints(0), image(c, 2), c.filters(1, (3, 0, 1, 2))  # [k, r, s, c] -> [c, k, r, s]
     stride = c.sizes("stride")
     if len(shape) != 4 or shape[0] != x.shape[0] or shape[3] != f.shape[1]:
@@ -158,12 +164,12 @@ def conv_transpose(c: TfliteContext) -> TfliteValue:
     options = {"stride": stride, "pad": (top, left, *(max(n, 0) for n in rest))}
     options["output_pad"] = tuple(max(-n, 0) for n in rest)
     if c.is_quantised:
-        return to_images(conv_transpose_bytes(c, f, options))
-    return to_images(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
+        return made(conv_transpose_bytes(c, f, options))
+    return made(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
 
 
 def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
-    """Sums in float64, which holds each exactly."""
+    """Return the transposed convolution of bytes; float64 represents its sums exactly."""
     weights, zero = constant_filters(c, f)
     c.spend(nbytes=8 * weights.size)
     x = cg.astype(subtract_zero(c[2], c[2].images), "float64")
@@ -176,19 +182,19 @@ def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
 
 @operator("AVERAGE_POOL_2D", "MAX_POOL_2D", on_bytes=True)
 def pool(c: TfliteContext) -> TfliteValue:
-    """Pixels outside the image count for nothing."""
+    """Import a pool; padding does not contribute."""
     x, window, stride = image(c, 0), c.sizes("window"), c.sizes("stride")
     pad = padding(c, x.shape[2:], window, stride)
     if c.is_quantised and not c.result.equals(c[0].bytes):
-        raise FormatError("pools whose result has another scale are not supported")
+        raise FormatError("pools whose result has another scale are not supported. Use the scale of the operand")
     if c.is_quantised and c.kind == "AVERAGE_POOL_2D":
-        return to_images(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
+        return made(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
     y = (cg.avg_pool2d if c.kind == "AVERAGE_POOL_2D" else cg.max_pool2d)(x, window, stride=stride, pad=pad)
-    return to_images(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
+    return made(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
 
 
 def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:
-    """The mean of the file's numbers, halves away from zero."""
+    """Return the mean of quantised numbers, halves rounded away from zero."""
     n, channels, *pixels = x.shape
     if tuple(pixels) == window and not any(op.pad):
         total, count = apply(PixelSum(), x), np.full((1, 1), window[0] * window[1])
@@ -210,6 +216,6 @@ def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, i
 
 
 def count_taps(size: int, window: int, stride: int, before: int, count: int) -> np.ndarray:
-    """How many elements of each window lie inside an axis."""
+    """Count the elements of each window that lie inside an axis."""
     start = np.arange(count) * stride - before
     return np.maximum(np.minimum(start + window, size) - np.maximum(start, 0), 0)

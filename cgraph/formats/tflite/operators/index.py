@@ -1,4 +1,4 @@
-"""Elements at positions that are data."""
+"""Importers of gather, one-hot, range and top-k."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cgraph.ir.graph import Node
 @operator("GATHER", on_bytes=False)
 def gather(c: TfliteContext) -> Node:
     if c.option("batch_axes"):
-        raise FormatError("positions apart for each sample are not supported")
+        raise FormatError(f"batch_dims={c.option('batch_axes')} is not supported. Use 0")
     return cg.take(c[0].plain, c[1].plain, axis=c.axis(c.option("axis"), TfliteValue(c[0].plain)))
 
 
@@ -24,18 +24,18 @@ def gather_nd(c: TfliteContext) -> Node:
 
 @operator("ONE_HOT")
 def one_hot(c: TfliteContext) -> Node:
-    """Operands: positions, how many, what stands at the position, what elsewhere."""
+    """Import ONE_HOT; operands: indices, depth, on value, off value."""
     x, axis = c[0].plain, c.option("axis")
     depth, on, off = only(c.ints(1)), c.constant(2), c.constant(3)
     if on.size != 1 or off.size != 1:
-        raise FormatError("one number at the position and one elsewhere are expected")
+        raise FormatError("the on value and the off value must have one element each")
     numbers = [np.reshape(n, ()).item() for n in (on, off)]
     return cg.one_hot(x, depth, axis, c.dtypes[0], *numbers)
 
 
 @operator("RANGE")
 def numbers(c: TfliteContext) -> TfliteValue:
-    """Operands: the first number, what is not reached, the step."""
+    """Import RANGE; operands: start, limit, step."""
     start, stop, step = (np.reshape(c.constant(i), ()).item() for i in range(3))
     count = max(int(np.ceil((stop - start) / step)), 0)
     c.spend(nbytes=8 * count, work=count)
@@ -44,6 +44,6 @@ def numbers(c: TfliteContext) -> TfliteValue:
 
 @operator("TOPK_V2", on_bytes=False)
 def top_k(c: TfliteContext) -> list[Node]:
-    """The largest along the last axis, falling, and their positions."""
+    """Import TOPK_V2: the k largest along the last axis, descending, and their indices."""
     values, places = cg.top_k(c[0].plain, only(c.ints(1)))
     return [values, cg.astype(places, c.dtypes[1])]

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Importers of matrix products."""
 
 from math import prod
 
@@ -18,9 +18,9 @@ from cgraph.ops.physical.integer import IntegerMatmul
 
 @operator("FULLY_CONNECTED", on_bytes=True)
 def fully_connected(c: TfliteContext) -> Node:
-    """``x @ w.T + bias``, where x is cut into rows as long as those of w ``[n, k]``."""
+    """Import FULLY_CONNECTED: ``x @ w.T + bias``, with x reshaped to rows of the length of those of w ``[n, k]``."""
     if c.option("weights_format"):
-        raise FormatError("shuffled weights are not supported")
+        raise FormatError("shuffled weights are not supported. Convert with the default weights format")
     w = c.filters(1, (1, 0))
     shape = rows_of(c, w.shape[0])
     x = c[0].plain.reshape((prod(shape), w.shape[0]))
@@ -35,7 +35,7 @@ def fully_connected(c: TfliteContext) -> Node:
 
 
 def dynamic_product(c: TfliteContext, x: Node, w: Node) -> Node:
-    """Floats, quantised row by row, with weights of int8: exact sums, less what the zero point adds."""
+    """Multiply floats, quantised per row, by int8 weights: exact integer sums, corrected for the zero point."""
     weights = dynamic_filters(c, x, w)
     x8 = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
     count = weights.shape[1]
@@ -46,7 +46,7 @@ def dynamic_product(c: TfliteContext, x: Node, w: Node) -> Node:
 
 
 def product_of_bytes(c: TfliteContext, x: Node, w: Node) -> Node:
-    """Exact sums, scaled and rounded once. One scale is a product in float32, one for each column in float64."""
+    """Multiply bytes: exact sums, scaled and rounded once. One scale is a float32 product, one per column float64."""
     (weights, zero), sx, sw = constant_filters(c, w), c[0].bytes.scale, c[1].bytes.scales
     scale = np.float64(sx) * sw.astype("float64") if sw.size > 1 else (sx * sw).astype("float64")
     count = weights.shape[1]
@@ -63,7 +63,7 @@ def product_of_bytes(c: TfliteContext, x: Node, w: Node) -> Node:
 
 
 def rows_of(c: TfliteContext, k: int) -> tuple[int, ...]:
-    """The result's axes before the last: those of operand 0, or one."""
+    """Return the axes of the result before the last: those of operand 0, or one."""
     shape = c[0].shape
     if k < 1 or prod(shape) % k or (c.option("keepdims") and shape[-1:] != (k,)):
         raise FormatError(f"{list(shape)} cannot be cut into rows of {k}")

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and activations, element by element."""
+"""Importers of elementwise operators: arithmetic, comparison, activations."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ BINARY: dict[str, Callable[..., Node]] = {
     "SQUARED_DIFFERENCE": lambda x, y: cg.square(x - y),
     "SUB": lambda x, y: x - y,
 }
-FINE = 1 << 20  # parts of a quantum in which sums are taken
+FINE = 1 << 20  # fractions of a scale unit in which sums are computed
 WITH_ACTIVATION = ("ADD", "DIV", "MUL", "SUB")
 UNARY: dict[str, Callable[[Node], Node]] = {
     "ABS": lambda x: cg.abs(x),
@@ -62,7 +62,7 @@ UNARY: dict[str, Callable[[Node], Node]] = {
 
 
 def truncated_quotient(x: Node, y: Node) -> Node:
-    """x / y of whole numbers without its fraction, 0 when y is 0."""
+    """Return x / y of integers rounded towards 0; 0 if y is 0."""
     magnitude = cg.floor_divide(cg.abs(x), cg.abs(y))
     return cg.where(cg.less(x, 0) != cg.less(y, 0), -magnitude, magnitude)
 
@@ -73,7 +73,7 @@ BINARY_OF_BYTES: dict[str, Callable[[TfliteContext, Node, Node], Node]] = {
     "PRELU": lambda c, x, y: prelu_bytes(c, x, y),
     "SUB": lambda c, x, y: add_bytes(c, x, y, -1),
 }
-ORDERED = ("MAXIMUM", "MINIMUM")  # whose results on bytes are those on what they stand for
+ORDERED = ("MAXIMUM", "MINIMUM")  # apply to bytes directly, since quantisation is monotonic
 BOUNDED = {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "EXP": lambda x: np.exp(x),
@@ -90,13 +90,13 @@ def binary(c: TfliteContext) -> TfliteValue:
     if c.is_quantised and c.kind in BINARY_OF_BYTES:
         return TfliteValue(BINARY_OF_BYTES[c.kind](c, subtract_zero(c[0], x), subtract_zero(c[1], y)), first=first)
     if x.dtype != y.dtype:
-        raise FormatError(f"operands of {x.dtype} and {y.dtype}")
+        raise FormatError(f"operands of {x.dtype} and {y.dtype}: both must have one dtype")
     combined = BINARY[c.kind](x, y)
     return TfliteValue(c.activated(combined) if c.kind in WITH_ACTIVATION else combined, first=first)
 
 
 def add_bytes(c: TfliteContext, x: Node, y: Node, sign: int) -> Node:
-    """Both sides brought to one scale with 20 bits behind the point, then their sum to the result's."""
+    """Add bytes: scale both to one scale with 20 fractional bits, then scale the sum to that of the result."""
     sx, sy = c[0].bytes.scale, c[1].bytes.scale
     wide = np.float64(np.float32(2) * max(sx, sy))
     factor, shift = parts_of(np.float64(sy) / wide)
@@ -111,7 +111,7 @@ def multiply_bytes(c: TfliteContext, x: Node, y: Node) -> Node:
 
 
 def prelu_bytes(c: TfliteContext, x: Node, y: Node) -> Node:
-    """x where it is >= 0, else x * y, each with its own scale."""
+    """Return x where x >= 0, else x * y, each with its own scale."""
     scale = c[0].bytes.scale
     below = scale_factor(x * y, scale * c[1].bytes.scale / c.result.scale)
     return as_bytes(cg.where(cg.less(x, 0), below, scale_factor(x, scale / c.result.scale)), c.result)
@@ -129,7 +129,7 @@ def unary(c: TfliteContext) -> TfliteValue:
 
 
 def hard_swish(c: TfliteContext) -> Node:
-    """x * relu6(x + 3) / 6 in numbers of 16 bits, 7 of them behind the point of `x`."""
+    """Return x * relu6(x + 3) / 6 in 16-bit fixed point, with 7 fractional bits of `x`."""
     fine = np.float32(1 / 128) * c[0].bytes.scale
     (out, left), (slope, up) = (
         parts_of(np.float64(scale)).tolist() for scale in (fine / c.result.scale, fine / np.float32(3 / 32768))
@@ -147,18 +147,18 @@ def hard_swish(c: TfliteContext) -> Node:
 
 
 def saturate(x: Node) -> Node:
-    """Within 16 bits."""
+    """Clip to 16 bits."""
     return cg.clip(x, np.int32(-(2**15)), np.int32(2**15 - 1))
 
 
 def high16(x: Node, factor: int) -> Node:
-    """``x * factor / 2**31``, halves upwards, with the factor's upper 15 bits."""
+    """Return ``x * factor / 2**31`` with the upper 15 bits of the factor, halves rounded up."""
     short = np.int32(min((factor + (1 << 15)) >> 16, 2**15 - 1))
     return cg.right_shift(x * short + np.int32(1 << 14), np.int32(15))
 
 
 def divide(x: Node, places: int) -> Node:
-    """``x / 2**places``, halves away from zero."""
+    """Return ``x / 2**places``, halves rounded away from zero."""
     magnitude = cg.right_shift(cg.abs(x) + np.int32((1 << places) >> 1), np.int32(places))
     return cg.where(cg.less(x, 0), -magnitude, magnitude)
 
@@ -197,7 +197,7 @@ def cast(c: TfliteContext) -> TfliteValue:
 
 @operator("SELECT", "SELECT_V2")
 def select(c: TfliteContext) -> TfliteValue:
-    """The older one's condition may be one for each element of the first axis."""
+    """Import SELECT and SELECT_V2; the condition of the former may have one element per row of axis 0."""
     if c.kind == "SELECT" and c[0].ndim == 1 and c[1].ndim > 1:
         return TfliteValue(cg.where(c[0].plain.reshape((-1, *[1] * (c[1].ndim - 1))), c[1].plain, c[2].plain))
     (p, x, y), first = c.alike()

@@ -1,4 +1,4 @@
-"""Between floats and what stands for them."""
+"""Importers of quantisation and dequantisation."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cgraph.formats.tflite.value import TfliteValue
 
 @operator("DEQUANTIZE", on_bytes=True)
 def dequantize(c: TfliteContext) -> TfliteValue:
-    """Bytes as floats; a constant, of float16 too, as a constant."""
+    """Import DEQUANTIZE; constants (also float16) stay constants."""
     x = c[0]
     if x.array is not None:
         c.spend(nbytes=4 * x.array.size, work=x.array.size)
@@ -19,12 +19,12 @@ def dequantize(c: TfliteContext) -> TfliteValue:
 
 
 def floats_of(x: TfliteValue) -> np.ndarray:
-    """What a constant stands for."""
+    """Return the dequantised value of a constant."""
     assert x.array is not None
     if x.array.dtype == np.float16:
         return x.array.astype("float32")
     if x.quantised is None:
-        raise FormatError(f"{x.array.dtype} without a scale is no quantised value")
+        raise FormatError(f"{x.array.dtype} without a scale is not a quantised value")
     along = [-1 if i == x.quantised.axis else 1 for i in range(x.array.ndim)] if x.quantised.scales.size > 1 else []
     scales, zeros = (y.reshape(along) if y.size > 1 else y.reshape(()) for y in (x.quantised.scales, x.quantised.zeros))
     return (x.array.astype("int32") - zeros.astype("int32")).astype("float32") * scales
@@ -32,11 +32,11 @@ def floats_of(x: TfliteValue) -> np.ndarray:
 
 @operator("QUANTIZE", on_bytes=True)
 def quantize(c: TfliteContext) -> TfliteValue:
-    """Floats, or bytes with another scale, as bytes; halves of floats away from zero."""
+    """Import QUANTIZE of floats, or of bytes with another scale; halves of floats round away from zero."""
     x = c[0]
     if x.quantised is not None:
         ratio = np.float64(x.bytes.scale) / np.float64(c.result.scale)
         return TfliteValue(as_bytes(scale_factor(subtract_zero(x), ratio), c.result), first=x.first)
     if x.node.dtype != np.float32:
-        raise FormatError(f"{x.node.dtype} is no float32")
+        raise FormatError(f"{x.node.dtype} is not float32")
     return TfliteValue(bytes_of(x.node / c.result.scale, c.result), first=x.first)

@@ -1,4 +1,4 @@
-"""Reductions along axes, and what is normalised by them."""
+"""Importers of reductions, softmax and normalisation."""
 
 from math import prod
 
@@ -16,14 +16,14 @@ REDUCE = {
     "MEAN": "mean", "SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
     "REDUCE_ALL": "all",
 }  # fmt: skip
-SMALL = 1e-6  # the least root of squares that L2_NORMALIZATION divides by
+SMALL = 1e-6  # the smallest norm that L2_NORMALIZATION divides by
 
 
 def axes_of(c: TfliteContext, x: TfliteValue) -> tuple[int, ...]:
-    """The axes of operand 1 in the file's order, each once."""
+    """Return the axes of operand 1 in the file's order, without repeats."""
     axes = c.ints(1)
     if any(not -x.ndim <= n < x.ndim for n in axes):
-        raise FormatError(f"the axes {axes} are none of {x.ndim}")
+        raise FormatError(f"the axes {axes} are outside a tensor of {x.ndim} axes")
     return tuple(sorted({n % x.ndim for n in axes}))
 
 
@@ -44,7 +44,7 @@ def reduce(c: TfliteContext) -> TfliteValue:
 
 
 def mean_of_bytes(c: TfliteContext, x: Node, axes: tuple[int, ...], keep: bool) -> Node:
-    """A sum of whole numbers, scaled by a factor that is divided by their count, without its fraction."""
+    """Return the mean of bytes: an integer sum, scaled by a factor divided by the count and truncated."""
     count, zero = prod(x.shape[i] for i in axes), c[0].bytes.zero
     if not 0 < count * MOST < 1 << 31:
         raise FormatError(f"a sum of {count} numbers is not supported")
@@ -82,7 +82,7 @@ def softmax(c: TfliteContext) -> TfliteValue:
 
 
 def softmax_of_bytes(c: TfliteContext, axis: int, beta: float) -> TfliteValue:
-    """Powers by a table of how far a byte is below the largest, added up one after another in float32."""
+    """Return the softmax of bytes: a table of powers of the distance to the largest, summed in order in float32."""
     x, scale = cg.astype(c[0].node, "int32"), -c[0].bytes.scale * np.float32(beta)
     table = np.exp((scale * np.arange(256, dtype="float32")).astype("float64")).astype("float32")
     powers = cg.take(table, cg.max(x, axis=axis, keepdims=True) - x)

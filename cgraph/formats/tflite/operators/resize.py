@@ -1,4 +1,4 @@
-"""Images of another size."""
+"""Importers of image resizing."""
 
 import numpy as np
 
@@ -10,19 +10,19 @@ from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
 
 UNIT = 1 << 10
-PLACE = 128  # bytes in memory of what is known of one row or column, while it is found
+PLACE = 128  # bytes of memory of the tables of one row or column
 
 
 def coordinates(c: TfliteContext) -> str:
-    """Where results lie among the elements."""
+    """Return the coordinate transformation."""
     corners, half = c.option("align_corners"), c.option("half_pixel")
     if corners and half:
-        raise FormatError("corners that are aligned and centres of pixels exclude each other")
+        raise FormatError("align_corners and half_pixel_centers exclude each other: set one")
     return "align_corners" if corners else "half_pixel" if half else "asymmetric"
 
 
 def sizes_of(c: TfliteContext) -> list[int]:
-    """The result's rows and columns, for each of which it is said where it lies."""
+    """Return and charge the rows and columns of the result."""
     sizes = c.ints(1)
     if len(sizes) != 2 or min(sizes) < 1:
         raise FormatError(f"images of {sizes} pixels")
@@ -39,14 +39,14 @@ def bilinear(c: TfliteContext) -> TfliteValue:
 
 @operator("RESIZE_NEAREST_NEIGHBOR", on_bytes=False)
 def nearest(c: TfliteContext) -> TfliteValue:
-    """The element at ``floor(i * scale)``, or the nearest one, of two the later."""
+    """Import RESIZE_NEAREST_NEIGHBOR: the element at ``floor(i * scale)``, or the nearest one (the later of two)."""
     where = coordinates(c)
     rounding = "floor" if where == "asymmetric" else "round_prefer_ceil"
     return images(cg.resize(image(c, 0), sizes_of(c), mode="nearest", coordinates=where, rounding=rounding))
 
 
 def bilinear_of_bytes(c: TfliteContext) -> Node:
-    """Weights of 10 bits for each axis; sums of the file's numbers, halves away from zero."""
+    """Resize bytes with 10-bit weights per axis; halves round away from zero."""
     if not c.result.equals(c[0].bytes) or not c.result.is_signed:
         raise FormatError("a resize of uint8, or one whose result has another scale, is not supported")
     x, shape, sign = image(c, 0), sizes_of(c), np.int32(c[0].bytes.sign)
@@ -62,7 +62,7 @@ def bilinear_of_bytes(c: TfliteContext) -> Node:
 
 
 def neighbours(size: int, count: int, where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each result along an axis the elements before and behind it, and the second one's weight in parts of UNIT."""
+    """Return, for each result along an axis, both neighbours and the weight of the second in units of 1 / UNIT."""
     above, below = (size - 1, count - 1) if where == "align_corners" and count > 1 else (size, count)
     scale = (UNIT * above + below // 2) // below
     at = np.arange(count, dtype="int64") * scale

@@ -1,4 +1,4 @@
-"""Moves of elements: shapes, axes, parts and padding."""
+"""Importers of shape operators: reshapes, slices, joins and padding."""
 
 from math import prod
 
@@ -14,10 +14,10 @@ from cgraph.ir.graph import Node
 
 @operator("RESHAPE", on_bytes=False)
 def reshape(c: TfliteContext) -> Node:
-    """The shape is operand 1, or an option of older files."""
+    """Import RESHAPE; the shape is operand 1, or an option in older files."""
     shape = c.ints(1) if c.get(1) is not None else c.option("shape")
     if shape is None:
-        raise FormatError("it has no shape")
+        raise FormatError("it has no shape: give it as operand 1 or as an option")
     return cg.reshape(c[0].plain, tuple(shape))
 
 
@@ -33,7 +33,7 @@ def expand_dims(c: TfliteContext) -> Node:
 
 
 def only(numbers: list[int]) -> int:
-    """The one number that there is."""
+    """Return the only number of a list."""
     if len(numbers) != 1:
         raise FormatError(f"{len(numbers)} numbers, one is expected")
     return numbers[0]
@@ -64,7 +64,7 @@ def concat(c: TfliteContext) -> TfliteValue:
 
 @operator("SPLIT", on_bytes=False)
 def split(c: TfliteContext) -> list[TfliteValue]:
-    """Operands: the axis, what is cut."""
+    """Import SPLIT; operands: the axis, the tensor."""
     axis, count = c.axis(only(c.ints(0)), c[1]), len(c.dtypes)
     n = c[1].node.shape[axis]
     if c.option("count") != count or n % count:
@@ -74,7 +74,7 @@ def split(c: TfliteContext) -> list[TfliteValue]:
 
 @operator("SPLIT_V", on_bytes=False)
 def split_v(c: TfliteContext) -> list[TfliteValue]:
-    """Operands: what is cut, the sizes (one may be -1: the rest), the axis."""
+    """Import SPLIT_V; operands: the tensor, the sizes (one may be -1: the rest), the axis."""
     axis, sizes = c.axis(only(c.ints(2)), c[0]), c.ints(1)
     n = c[0].node.shape[axis]
     rest = n - sum(size for size in sizes if size != -1)
@@ -85,7 +85,7 @@ def split_v(c: TfliteContext) -> list[TfliteValue]:
 
 
 def parts(x: TfliteValue, axis: int, sizes: list[int]) -> list[TfliteValue]:
-    """Slices one after another along an axis of the node."""
+    """Return consecutive slices along an axis of the node."""
     ends = np.cumsum(sizes).tolist()
     before = (slice(None),) * axis
     return [TfliteValue(x.node[(*before, slice(end - size, end))], first=x.first) for size, end in zip(sizes, ends)]
@@ -103,26 +103,26 @@ def unpack(c: TfliteContext) -> list[Node]:
     x, axis = c[0].plain, c.option("axis")
     axis = axis + x.ndim if axis < 0 else axis
     if not 0 <= axis < x.ndim or x.shape[axis] != len(c.dtypes):
-        raise FormatError(f"{x.spec} has not {len(c.dtypes)} parts along axis {axis}")
+        raise FormatError(f"{x.spec} does not have {len(c.dtypes)} parts along axis {axis}")
     return [x[(*[slice(None)] * axis, i)] for i in range(x.shape[axis])]
 
 
 @operator("SLICE", on_bytes=False)
 def slice_value(c: TfliteContext) -> TfliteValue:
-    """Operands: what is cut, where it begins, its size (-1: up to the end)."""
+    """Import SLICE; operands: the tensor, begin, size (-1: up to the end)."""
     x, begin, size = c[0], c.ints(1), c.ints(2)
     if not len(begin) == len(size) == x.ndim:
         raise FormatError(f"{len(begin)} and {len(size)} numbers for {x.ndim} axes")
     ends = [n if s == -1 else b + s for n, b, s in zip(x.shape, begin, size)]
     if any(not 0 <= b <= e <= n for n, b, e in zip(x.shape, begin, ends)):
-        raise FormatError(f"from {begin}, {size} elements, reach outside {list(x.shape)}")
+        raise FormatError(f"{size} elements from {begin} on exceed the shape {list(x.shape)}")
     index = [slice(b, e) for b, e in zip(begin, ends)]
     return TfliteValue(x.node[tuple(index[i] for i in FIRST) if x.first else tuple(index)], first=x.first)
 
 
 @operator("STRIDED_SLICE", on_bytes=False)
 def strided_slice(c: TfliteContext) -> TfliteValue:
-    """Operands: what is cut, begin, end and step for each axis; options are masks of these axes."""
+    """Import STRIDED_SLICE; operands: the tensor, begin, end and step per axis; options are masks of these axes."""
     begin, end, step = (c.ints(i) for i in (1, 2, 3))
     if not len(begin) == len(end) == len(step) or 0 in step:
         raise FormatError(f"begins {begin}, ends {end} and steps {step} do not fit")
@@ -135,7 +135,7 @@ def strided_slice(c: TfliteContext) -> TfliteValue:
 
 
 def slice_of(c: TfliteContext, i: int, begin: int, end: int, step: int) -> slice | int | None:
-    """What is read along an axis; an ellipsis, a new axis or one position where a mask says so."""
+    """Return the slice of an axis; an ellipsis, a new axis or one index if a mask says so."""
     masked = {name: c.option(name) >> i & 1 for name in ("begin", "end", "ellipsis", "new_axis", "shrink")}
     if masked["ellipsis"]:
         return ...  # type: ignore[return-value]
@@ -147,7 +147,7 @@ def slice_of(c: TfliteContext, i: int, begin: int, end: int, step: int) -> slice
 
 
 def widths(c: TfliteContext) -> list[tuple[int, int]]:
-    """Elements before and behind each axis, in the node's order."""
+    """Return the padding before and after each axis, in the node's order."""
     array, x = c.constant(1), c[0]
     if array.shape != (x.ndim, 2) or array.dtype.kind != "i" or (array < 0).any():
         raise FormatError(f"widths {list(array.shape)} for {x.ndim} axes")
@@ -156,7 +156,7 @@ def widths(c: TfliteContext) -> list[tuple[int, int]]:
 
 
 def nothing(c: TfliteContext) -> int:
-    """What stands for 0 in operand 0."""
+    """Return the value of operand 0 that represents 0."""
     return 0 if c[0].quantised is None else c[0].bytes.zero
 
 
@@ -173,9 +173,9 @@ def pad(c: TfliteContext) -> TfliteValue:
 
 @operator("MIRROR_PAD", on_bytes=False)
 def mirror_pad(c: TfliteContext) -> TfliteValue:
-    """Mode 0 leaves the edge out."""
+    """Import MIRROR_PAD; mode 0 excludes the edge."""
     if c.option("mode") != 0:
-        raise FormatError("padding that repeats the edge is not supported")
+        raise FormatError("mirror padding that repeats the edge (SYMMETRIC) is not supported. Use REFLECT")
     return TfliteValue(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
 
 
@@ -201,7 +201,7 @@ def reverse(c: TfliteContext) -> Node:
 
 @operator("DEPTH_TO_SPACE", "SPACE_TO_DEPTH", on_bytes=False)
 def depth_to_space(c: TfliteContext) -> Node:
-    """Blocks of pixels as channels, pixels before the channels that there are, and back."""
+    """Import DEPTH_TO_SPACE and SPACE_TO_DEPTH, with the pixel of a block as the slower channel axis."""
     x, b = c[0].plain, c.option("block")
     n, h, w, d = x.shape
     if b < 1 or (d % (b * b) if c.kind == "DEPTH_TO_SPACE" else h % b or w % b):
@@ -214,7 +214,7 @@ def depth_to_space(c: TfliteContext) -> Node:
 
 @operator("SPACE_TO_BATCH_ND", on_bytes=False)
 def space_to_batch(c: TfliteContext) -> Node:
-    """Operands: images, a block's sizes, padding of those axes."""
+    """Import SPACE_TO_BATCH_ND; operands: images, block sizes, padding."""
     blocks, pads = c.ints(1), c.constant(2)
     x, m = c[0].plain, len(c.ints(1))
     if not 0 < m < x.ndim or pads.shape != (m, 2) or min(blocks) < 1 or (pads < 0).any():
@@ -232,7 +232,7 @@ def space_to_batch(c: TfliteContext) -> Node:
 
 @operator("BATCH_TO_SPACE_ND", on_bytes=False)
 def batch_to_space(c: TfliteContext) -> Node:
-    """Operands: images, a block's sizes, what is cut off at both ends of those axes."""
+    """Import BATCH_TO_SPACE_ND; operands: images, block sizes, crops."""
     blocks, crops = c.ints(1), c.constant(2)
     x, m = c[0].plain, len(c.ints(1))
     if not 0 < m < x.ndim or crops.shape != (m, 2) or min(blocks) < 1 or (crops < 0).any() or x.shape[0] % prod(blocks):
