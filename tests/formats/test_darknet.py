@@ -194,7 +194,7 @@ def test_weights_that_are_cut_off_are_refused(tmp_path):
 
 def test_a_binary_file_is_no_description(tmp_path):
     (tmp_path / "x.cfg").write_bytes(b"\xff\xfe\x00")
-    refused(darknet.load, tmp_path / "x.cfg", "no text")
+    refused(darknet.load, tmp_path / "x.cfg", "not text")
 
 
 EXAMPLE = (

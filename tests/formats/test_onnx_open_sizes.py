@@ -228,10 +228,10 @@ def test_a_result_may_be_given_less_room_than_it_could_take():
     ("maximum", "match"),
     [
         ({"q": 5}, "maximum gives 'q', but no computed value has this name"),
-        ({"n": -1}, "takes integers from 0 on"),
-        ({"n": 2.5}, "takes integers"),
-        ({"n": True}, "takes integers"),
-        ({"x": 5, "n": 5}, "maximum gives 5 for 'x', which holds no numbers"),
+        ({"n": -1}, "give an integer >= 0"),
+        ({"n": 2.5}, "give an integer"),
+        ({"n": True}, "give an integer"),
+        ({"x": 5, "n": 5}, "maximum gives 5 for 'x', which is neither"),
     ],
 )
 def test_a_maximum_that_says_nothing_is_refused(maximum, match):

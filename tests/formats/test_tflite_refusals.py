@@ -56,7 +56,7 @@ REFUSED = {
     "a dilation of 0": (on_image("CONV_2D", *CONV, dilation_h=0, **STEPS), "dilation is 0 x 1"),
     "an activation": (on_image("CONV_2D", *CONV, activation=5, **STEPS), "the activation 5 is not supported"),
     "channels": (on_image("CONV_2D", ones(2, 3, 3, 2), ones(2), **STEPS), "3 channels and filters of 2"),
-    "filters of three axes": (on_image("CONV_2D", ones(2, 3, 3), ones(2), **STEPS), "has not 4 axes"),
+    "filters of three axes": (on_image("CONV_2D", ones(2, 3, 3), ones(2), **STEPS), "does not have 4 axes"),
     "a row of pixels": (on_image("CONV_2D", *CONV, shape=(4, 6, 3), **STEPS), "does not have four axes"),
     "filters of float16": (
         on_image("CONV_2D", lambda net: net.constant(np.ones((2, 3, 3, 3), "float16")), ones(2), **STEPS),
@@ -88,8 +88,8 @@ REFUSED = {
     ),
     "three sizes": (on_image("RESIZE_BILINEAR", numbers(3, 3, 3)), "images of .* pixels"),
     "no pixels": (on_image("RESIZE_NEAREST_NEIGHBOR", numbers(3, 0)), "images of .* pixels"),
-    "axes beyond": (on_image("SUM", numbers(4)), "the axes .* are none of 4"),
-    "axes before": (on_image("SUM", numbers(-5)), "the axes .* are none of 4"),
+    "axes beyond": (on_image("SUM", numbers(4)), "the axes .* are outside a tensor of 4 axes"),
+    "axes before": (on_image("SUM", numbers(-5)), "the axes .* are outside a tensor of 4 axes"),
     "two places": (on_image("ARG_MAX", numbers(0, 1)), "one axis is expected, not 2"),
     "half an axis": (on_image("SUM", ones(1)), "numbers of float32 cannot describe axes"),
     "many axes": (on_image("SUM", numbers(*[0] * 65)), "65 numbers of int32 cannot describe axes"),
@@ -146,19 +146,19 @@ REFUSED = {
         parts("SPLIT_V", lambda net: [net.input(IMAGE), whole(net, 2, 2, 2), whole(net, 2)], 2, count=2), "not cut",
     ),
     "an axis beyond": (
-        parts("SPLIT", lambda net: [whole(net, 4), net.input(IMAGE)], 2, count=2), "axis 4 is none of 4",
+        parts("SPLIT", lambda net: [whole(net, 4), net.input(IMAGE)], 2, count=2), "axis 4 is outside a tensor of 4",
     ),
     "an axis before": (
-        parts("SPLIT", lambda net: [whole(net, -5), net.input(IMAGE)], 2, count=2), "axis -5 is none of 4",
+        parts("SPLIT", lambda net: [whole(net, -5), net.input(IMAGE)], 2, count=2), "axis -5 is outside a tensor of 4",
     ),
     "another count of packed": (
         lambda net: net.op("PACK", [net.input((3,)), net.input((3,))], count=3, axis=0), "2 operands, 3 are expected",
     ),
     "another count of parts": (
-        parts("UNPACK", lambda net: [net.input((3, 4))], 2, count=2, axis=0), "has not 2 parts along axis 0",
+        parts("UNPACK", lambda net: [net.input((3, 4))], 2, count=2, axis=0), "does not have 2 parts along axis 0",
     ),
     "parts along an axis that is not there": (
-        parts("UNPACK", lambda net: [net.input((3, 4))], 2, count=2, axis=2), "has not 2 parts along axis 2",
+        parts("UNPACK", lambda net: [net.input((3, 4))], 2, count=2, axis=2), "does not have 2 parts along axis 2",
     ),
     "begins of fewer axes": (on_image("SLICE", numbers(0, 0, 0), numbers(1, 1, 1, 1)), "3 and 4 numbers for 4 axes"),
     "sizes of fewer axes": (on_image("SLICE", numbers(0, 0, 0, 0), numbers(1, 1, 1)), "4 and 3 numbers for 4 axes"),
