@@ -295,7 +295,7 @@ def test_refusals_name_what_does_not_go_by_rows(tmp_path):
             cg.compile(outputs, [x], **options)
     with pytest.raises(GraphError, match="lead to one value"):
         cg.compile([cg.mean(y, (2, 3)), cg.mean(x, (2, 3))], [x], rows=[x])
-    with pytest.raises(FormatError, match="row_sink.*take_rows"):
+    with pytest.raises(FormatError, match="row_sink.*row_source"):
         cg.compile(y, [x], rows=[x, y]).save(tmp_path / "saved")
 
 
