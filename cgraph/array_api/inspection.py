@@ -45,7 +45,7 @@ def finfo(type: Any, /) -> FloatLimits:
 
 
 def iinfo(type: Any, /) -> IntegerLimits:
-    """Return the limits of a dtype of whole numbers."""
+    """Return the limits of a dtype of integers."""
     i = np.iinfo(dtype_in(type))
     return IntegerLimits(i.bits, int(i.max), int(i.min), i.dtype)
 

@@ -20,7 +20,7 @@ def read_inputs(
     Parameters
         texts: ``FILE``, in the model's order, or ``NAME=FILE``; a .npz file gives several by name
         look: how pictures become numbers
-        given: inputs that have their values already
+        values: inputs that have their values already
     Raises
         FormatError: a file is no array or picture, an input is missing, unknown or given twice
     """

@@ -17,7 +17,7 @@ def precision_lines(model: CliModel, constants: Mapping[str, Any], reference: st
     """Return the bytes of arena, constants and both, for each way to compute a model.
 
     Parameters
-        given: values of inputs; others are drawn, since sizes do not depend on the ranges that the quantiser sees
+        constants: values of inputs; others are drawn, since sizes do not depend on the ranges that the quantiser sees
         reference: what the user calls the model
     Raises
         FormatError: it is compiled already, or keeps a state

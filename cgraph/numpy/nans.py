@@ -36,7 +36,7 @@ def counts(a: Node, more: Any) -> Any:
 def nansum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """Return the sum of what is no NaN."""
+    """Return the sum of the elements that are not NaN."""
     return reductions.sum(fill_nan(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
@@ -44,13 +44,13 @@ def nansum(
 def nanprod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """Return the product of what is no NaN."""
+    """Return the product of the elements that are not NaN."""
     return reductions.prod(fill_nan(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @of(np.nanmean)
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
-    """Return the mean of what is no NaN; NaN where nothing is left."""
+    """Return the mean of the elements that are not NaN; NaN where nothing is left."""
     a = as_node(a)
     return reductions.mean(fill_nan(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
 
@@ -60,7 +60,7 @@ def nanvar(
     a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
-    """Return the variance of what is no NaN; NaN where no more than `ddof` elements are left."""
+    """Return the variance of the elements that are not NaN; NaN where no more than `ddof` elements are left."""
     a = as_node(a)
     ddof = ddof if correction is None else correction
     variance = reductions.var(fill_nan(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
@@ -86,13 +86,13 @@ def nanstd(
 
 @of(np.nanmax)
 def nanmax(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """Return the largest of what is no NaN; NaN where nothing is left."""
+    """Return the largest of the elements that are not NaN; NaN where nothing is left."""
     return extreme(reductions.max, -np.inf, a, axis, keepdims, initial, where)
 
 
 @of(np.nanmin)
 def nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """Return the smallest of what is no NaN; NaN where nothing is left."""
+    """Return the smallest of the elements that are not NaN; NaN where nothing is left."""
     return extreme(reductions.min, np.inf, a, axis, keepdims, initial, where)
 
 
@@ -120,11 +120,11 @@ def nanargmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Nod
 
 @of(np.nancumsum)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """Return running sums of what is no NaN."""
+    """Return running sums of the elements that are not NaN."""
     return reductions.cumsum(fill_nan(a, 0), axis, dtype)
 
 
 @of(np.nancumprod)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """Return running products of what is no NaN."""
+    """Return running products of the elements that are not NaN."""
     return reductions.cumprod(fill_nan(a, 1), axis, dtype)

@@ -84,7 +84,7 @@ def quantile(
 
     Parameters
         q: in [0, 1]; numbers or a node
-        method: as NumPy's, but for its three that look at steps alone
+        method: as NumPy's, except its three that look at steps alone
     """
     a, q = numbers(a), shares(q, a.dtype)
     sorted_rows = rows(a, axis)
@@ -106,7 +106,7 @@ def percentile(
 
 @of(np.nanmedian)
 def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """Return the median of what is no NaN; NaN where nothing is left."""
+    """Return the median of the elements that are not NaN; NaN where nothing is left."""
     a = as_node(a)
     sorted_rows = rows(a, axis)
     if a.dtype.kind not in "fc" or not sorted_rows.shape[-1]:
@@ -121,7 +121,7 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
 def nanquantile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """Return the quantile of what is no NaN; NaN where nothing is left."""
+    """Return the quantile of the elements that are not NaN; NaN where nothing is left."""
     a, q = numbers(a), shares(q, as_node(a).dtype)
     if a.dtype.kind != "f":
         return quantile(a, q, axis, overwrite_input, method, keepdims)

@@ -49,7 +49,7 @@ def element_count(a: Node, axis: Axis, where: Any) -> Any:
 def sum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """Return the sum along axes, all by default; whole numbers add up in 64 bits unless a dtype is given."""
+    """Return the sum along axes, all by default; integers add up in 64 bits unless a dtype is given."""
     total = ops.sum(mask_out(a, where, 0), axis, dtype, keepdims=keepdims)
     return total if initial is None else (total + initial).astype(total.dtype)
 
@@ -58,7 +58,7 @@ def sum(
 def prod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """Return the product along axes, all by default; whole numbers multiply in 64 bits unless a dtype is given."""
+    """Return the product along axes, all by default; integers multiply in 64 bits unless a dtype is given."""
     product = ops.prod(mask_out(a, where, 1), axis, dtype, keepdims=keepdims)
     return product if initial is None else (product * initial).astype(product.dtype)
 
@@ -105,7 +105,7 @@ def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True)
 
 @of(np.mean)
 def mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
-    """Return the mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
+    """Return the mean along axes, all by default; float64 for integers, NaN for no elements."""
     a = as_node(a)
     if (where is True or where is None) and (dtype is None or np.dtype(dtype).kind in "fc"):
         return ops.mean(a, axis, dtype, keepdims=keepdims)

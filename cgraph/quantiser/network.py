@@ -92,7 +92,7 @@ def prepare(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
     """Return a graph with its weights as constants, and batch norms as factors and terms.
 
     Raises
-        UnassignedError: a Var that is no input has no value
+        UnassignedError: a Var that is not an input has no value
         GraphError: there are quantised values in it
     """
     roots = tuple(outputs)

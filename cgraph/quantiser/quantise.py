@@ -106,7 +106,7 @@ def quantise(
     Raises
         GraphError: no layer to quantise, none of a name, or the network is quantised already
         InputError: no samples; another shape or dtype; a value is not finite; not one label for each sample
-        UnassignedError: a Var that is no input has no value
+        UnassignedError: a Var that is not an input has no value
     """
     labels = deprecated_labels(options, labels)
     choices = Choices(**options)

@@ -1,4 +1,4 @@
-"""Ranges of values, scales for them, and weights as whole numbers.
+"""Ranges of values, scales for them, and weights as integers.
 
 Source: onnxruntime's static quantiser (as documented) for scales; Migacz 2017, 8-bit inference with TensorRT, for the
 range of least divergence.

@@ -34,7 +34,7 @@ class Runner:
     Fields
         program: what an engine made; its code can be shown
         inputs: what each call is given, in order; each has a name and a spec
-        cells: what is read and is no input
+        cells: Vars that are read and are not inputs
         updated: what a run gives a new value
         outputs: what a call returns; each has a spec
         single: a call returns the only output itself, not a list of it
@@ -163,7 +163,7 @@ class Runner:
             copy: False gives views that the next run overwrites; of what a device computes, arrays in its memory
         Raises
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
-            UnassignedError: a Var that is no input holds no value
+            UnassignedError: a Var that is not an input holds no value
         """
         if self._read is not None and not copy and self.program.own_array is None:
             raise InputError(
@@ -364,7 +364,7 @@ class _InstanceRecord:
     Fields
         fresh, own: per output, whether a run computes it, and whether it lies in the instance's memory
         room: the memory that it shares with other programs; None where it has its own
-        state: which values, see `Recompute`; None: nobody knows of any
+        state: which values, see `IncrementalPlan`; None if unknown
         versions: of the cells in the run that `state` is of
         done: the word that a run sets when it has written its update edges
     """

@@ -1,8 +1,8 @@
-"""One at a time, in the order they came.
+"""A fair lock: calls run one at a time, in order of arrival.
 
-A lock that is left locked when an exception comes at the wrong moment stops every later call, and a forked child waits
-for ever for one that another thread had. So who has the turn is told by an object that lives as long as its call does:
-the turn is over when that says so, when it is gone, and in any other process.
+A plain lock that an exception leaves locked would stop every later call, and a forked child would wait for ever for a
+lock of another thread. Here the holder is a ticket, an object that lives as long as its call. Ownership ends when the
+ticket is released or collected, and after a fork.
 """
 
 import itertools
