@@ -1,4 +1,4 @@
-"""Calls of direct convolution on images in lanes, or on plain images of few channels."""
+"""Call builders of direct convolution on channel-blocked images, or on plain images of few channels."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def conv_calls(
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
-        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
             ``[n, c, h, w]`` with pixels side by side
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
@@ -61,7 +61,7 @@ def conv_calls(
         source = blocked_source(shape, x)
         source = in_channel_pairs(source) if weights_dtype == PAIRS else source
     if source.n != out.n:
-        raise ValueError(f"{source.n} images do not make {out.n} results")
+        raise ValueError(f"x has {source.n} images and out has {out.n}: pass views with equal numbers of images")
     beside = blocked_place(residual) if residual else None
     grid = grid_of(shape, source, out, residual)
     conv = Direct(shape, grid, source, weights, blocked_place(out), bias, beside, activation)
@@ -69,7 +69,7 @@ def conv_calls(
 
 
 def grid_of(shape: ConvShape, source: PixelSource, *laned: BlockedView | None) -> Grid:
-    """The pixels of the result: one row where the window is a point and no image has a frame around its rows."""
+    """The pixels of the result: one row where the window is a point and no image has a halo."""
     grid = Grid(*shape.result)
     flat = source.is_flat and shape.window.is_point and all(x is None or x.is_flat for x in laned)
     return Grid(1, grid.rows * grid.columns) if flat else grid
@@ -128,7 +128,7 @@ def plain_source(shape: ConvShape, x: View) -> PixelSource:
     """A plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
     image, plane, row, pixel = (s // x.itemsize for s in x.strides)
     if pixel != 1 and x.shape[3] > 1:
-        raise ValueError(f"pixels {pixel} elements apart; plain images need them side by side")
+        raise ValueError(f"pixels are {pixel} elements apart; plain images need adjacent pixels. Copy x first")
     down, across = shape.window.dilation
     c, r, s = np.array(shape.steps).T
     offsets = table(c * plane + r * down * row + s * across)

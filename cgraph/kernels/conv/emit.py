@@ -1,4 +1,4 @@
-"""Direct convolution on activations in lanes, and every GEMM that has its layout (Winograd's, fully connected).
+"""Direct convolution on channel-blocked activations, and every GEMM that has its layout (Winograd's, fully connected).
 
 The reduction runs over a table of offsets, one entry per `unroll` input channels of one filter tap: an implicit im2col
 that serves any filter size, stride, dilation and group with one code path. Weights stream in sequence.

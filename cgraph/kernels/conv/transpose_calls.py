@@ -1,8 +1,8 @@
-"""Calls of transposed convolution, the gradient of a convolution with respect to its images.
+"""Call builders of transposed convolution, the gradient of a convolution with respect to its images.
 
 The result is cut into ``stride * stride`` phases: the pixels of one phase meet the same taps of the filter, so each
-phase is a direct convolution of stride 1 with some of the taps, which writes every stride-th pixel. Nothing is computed
-in vain and no workspace is needed. A phase without taps is bias alone, by way of one tap of zeros.
+phase is a direct convolution of stride 1 with some of the taps, which writes every stride-th pixel. No product is
+wasted and no workspace is needed. A phase without taps is bias alone, by way of one tap of zeros.
 """
 
 from collections.abc import Iterator
@@ -155,7 +155,7 @@ def conv_transpose_calls(
     """``out = activation(transposed convolution of x + bias)``
 
     Operands
-        x: images in lanes whose halo is at least ``shape.halo()``
+        x: blocked images whose halo is at least ``shape.halo()``
         weights: as `pack_transposed` writes them; bias: ``[k]`` with zeros up to whole blocks, or None
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels

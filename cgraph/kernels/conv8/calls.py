@@ -1,4 +1,4 @@
-"""Calls of convolution of 8-bit images in lanes, and of products of 8-bit matrices: convolutions of points."""
+"""Call builders of convolution of channel-blocked 8-bit images, and of products of 8-bit matrices."""
 
 from functools import cached_property
 from typing import Any
@@ -68,13 +68,13 @@ class Join(Record):
 
 
 class Result(Record):
-    """What sums become.
+    """The conversion of int32 sums to results.
 
     Fields
         dtype: ``u1``, ``f4`` (times a scale) or ``i4`` (as they are)
         zero, low, high: zero point and bounds of bytes
         join: how a byte is made of the first one, or None
-        fixed: a sum times its scale is rounded as whole numbers are, ``once`` or ``twice`` (`cgraph.ops.fixed`); scales
+        fixed: a sum times its scale is rounded to integers, ``once`` or ``twice`` (`cgraph.ops.fixed`); scales
             are factors and shifts then; empty where they are floats
     """
 
@@ -124,7 +124,7 @@ def conv8_calls(
     """``result(sums of x * weights + bias)``
 
     Operands
-        x: images in lanes in a frame of their zero point at least ``shape.window.halo(h, w)`` wide
+        x: channel-blocked images in a halo of their zero point at least ``shape.window.halo(h, w)`` wide
         weights: as `pack_conv8` writes them; bias: int32, scale: float32, up to the last panel's end; scales of a
             `fixed` result are two rows of int32
         residual: of the result's form; it may be `out` where `conv_overwrites_residual`

@@ -105,7 +105,7 @@ def filter_grad_calls(
     """``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient `g`.
 
     Operands
-        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
             ``[n, c, h, w]`` with pixels side by side
         workspace: at least ``plan.nbytes`` bytes
     Raises

@@ -51,7 +51,7 @@ def product_calls(
 ) -> list[Call] | None:
     """``out = activation(a @ b + bias)``, ``k > 0``; `adds`: to what `out` holds, in a bias's place.
 
-    None for whole numbers with anything but a product.
+    None for integers with a bias or an activation.
     """
     bias = x.out if adds else x.bias
     if x.dtype[0] != "f" and (bias is not None or activation != NONE):

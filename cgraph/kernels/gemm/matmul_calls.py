@@ -1,4 +1,4 @@
-"""Calls of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
+"""Call builders of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
 
 Four ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *row* (one row, columns side
 by side), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in a workspace
@@ -46,7 +46,7 @@ def matmul_calls(
 
     Operands
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
-            broadcast) and any strides; panels of `b` may be held in half precision
+            broadcast) and any strides; panels of `b` may be stored in half precision
         bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
         workspace: at least `matmul_nbytes` bytes
         adds: the product is added to what `out` holds; floats, no bias
@@ -64,7 +64,10 @@ def matmul_calls(
             calls += blocks
         elif packed:
             if is_simple(x):
-                raise ValueError("a constant in panels needs a result whose rows lie side by side")
+                raise ValueError(
+                    f"a packed constant needs a float result with contiguous rows, not dtype {x.dtype} with column "
+                    f"stride {x.out.column}. Pass b unpacked"
+                )
             calls += tiled_calls(x, Portions.of_packed(x, packed), activation, workspace, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
@@ -100,7 +103,9 @@ def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> li
         size = int(b.dtype[1:])
         b = View(b.at, (*batch, b.k, b.n), (*spread, b.n * size, size), b.dtype)
     if (a.shape, b.shape) != ((*batch, m, k), (*batch, k, n)):
-        raise ValueError(f"no product of {a.shape} and {b.shape} has shape {out.shape}")
+        raise ValueError(
+            f"a {a.shape} @ b {b.shape} does not give out {out.shape}; inner dimensions or batch shapes differ"
+        )
     if bias is not None and bias.shape != out.shape:
         raise ValueError(f"bias has shape {bias.shape}, the product {out.shape}")
     products = each_matrices(out, a, b, bias)

@@ -1,4 +1,4 @@
-"""Reading and writing at positions that are data.
+"""Call builders of gather, scatter, triangles and nonzero: reads and writes at computed indices.
 
 Indices count from the end when negative. An index outside its axis sets the int64 at `error` to 1 when that is given;
 memory is never touched outside the arrays: reading takes the nearest element, writing leaves the update out.

@@ -1,4 +1,4 @@
-"""Reading and writing at positions that are data: gather, scatter, triangles, the places of what is not zero.
+"""Emitters of gather, scatter, triangles and nonzero: reads and writes at computed indices.
 
 An index counts from the end when negative. One outside ``-extent .. extent - 1`` sets the word at `error` (unless that
 address is 0); reading then takes the nearest element, writing leaves it out, so memory is safe either way.

@@ -1,4 +1,4 @@
-"""What a reduction keeps while it runs: the state of one lane, how a value enters it, how two states join.
+"""State of a running reduction: how a value enters it and how two states combine.
 
 Sums of floats have two levels: a short chain of plain additions, which flows every `CHAIN` additions into a sum of two
 floats whose rounding errors are kept (Knuth's exact sum). The error is that of the chain, about `CHAIN` / 2 units of
@@ -62,7 +62,7 @@ class Accumulator(Record):
         return identity_of(self.kind, self.dtype)
 
     def add(self, state: State, value: Val, index: Val | None) -> State:
-        """One more value; with its index where one is looked for."""
+        """Return the state with one more value, and its index for argmin and argmax."""
         if not self.finds_index:
             return [self.combine(state[0], value)]
         assert index is not None
@@ -94,14 +94,14 @@ class Accumulator(Record):
         return (wins | self.k.is_nan(x)) & ~self.k.is_nan(y)
 
     def flush(self, total: State, state: State) -> State:
-        """The total with a state in it."""
+        """Return the total with a state added."""
         if not self.keeps_errors:
             return self.join(total, state)
         high, error = two_sum(total[0], state[0])
         return [high, total[1] + error]
 
     def join(self, x: State, y: State) -> State:
-        """Two totals as one."""
+        """Return the combination of two totals."""
         if self.keeps_errors:
             high, error = two_sum(x[0], y[0])
             return [high, (x[1] + y[1]) + error]

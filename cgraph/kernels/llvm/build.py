@@ -1,7 +1,7 @@
 """A small language for writing kernels: values with Python operators that append LLVM instructions.
 
-`Builder` is the function under construction; its values are in `cgraph.kernels.llvm.values`. Nothing here
-knows an op or a node.
+`Builder` is the function under construction; its values are in `cgraph.kernels.llvm.values`. Ops and nodes do not
+appear here.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX, INDEX])
 
 
 class Builder:
-    """The function under construction, and the instructions that are no operator. Changes as it is used."""
+    """The function under construction, and the instructions that are not operators. Changes as it is used."""
 
     def __init__(self, module: ir.Module, function: ir.Function, kernel: Kernel, target: Target) -> None:
         self.module, self.function, self.kernel, self.target = module, function, kernel, target
@@ -42,11 +42,11 @@ class Builder:
 
     # -- arguments ------------------------------------------------------------------------------------------------
     def tasks(self) -> tuple[Val, Val]:
-        """First and last task (excluded) of this call."""
+        """Return the first and last task (excluded) of this call."""
         return self.wrap(self.function.args[1], "i8"), self.wrap(self.function.args[2], "i8")
 
     def args(self) -> SimpleNamespace:
-        """The arguments by the names of the family's signature; of a list, the address of its first word."""
+        """Return the arguments by the names of the family's signature; for a list, the address of its first word."""
         signature = signature_of(self.kernel.family)
         params = signature.scope(self.kernel.params)
         scope, args = SimpleNamespace(**vars(params)), SimpleNamespace()

@@ -1,4 +1,4 @@
-"""Sums of products of bytes, and sums as bytes again: what the tiles of 8-bit images and matrices share.
+"""Dot products of bytes and conversion of sums to bytes, shared by the tiles of 8-bit images and matrices.
 
 Images are bytes 0 to 255, filters -128 to 127. Nothing saturates on the way: the sums of every form are those of int32,
 so their bits are the same on every target.
@@ -96,7 +96,7 @@ DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_integers}
 
 
 def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:
-    """``x * factor * 2**(shift - 31)`` of int32 in whole numbers; see `cgraph.ops.fixed`."""
+    """``x * factor * 2**(shift - 31)`` of int32 in integer arithmetic; see `cgraph.ops.fixed`."""
     if once:
         places = k.cast(31 - shift, "i8")
         half = k.const(1, "i8", x.lanes) << (places - 1)
@@ -111,7 +111,7 @@ def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Va
 
 
 def round_to_integer(k: Builder, x: Val) -> Val:
-    """A float32 near 0 as a whole number in a float32, halves to even."""
+    """A float32 near 0 rounded to an integer, halves to even."""
     if k.target.fma:
         return k.intrinsic("rint", x)
     x = k.larger(k.smaller(x, BEYOND), -BEYOND)

@@ -1,8 +1,8 @@
-"""From an emitter to object code.
+"""Compilation of kernels: from an emitter to object code or PTX.
 
 An emitter is a function ``emit(k: Builder, *params)`` that writes the body of one kernel; ``k.args()`` are the
-arguments of its family's signature. Nothing is registered: a family's name *is* its place, ``module.function`` below
-`cgraph.kernels.llvm`. Emitters whose code is final (register-tiled kernels) say ``@final``: they skip LLVM's
+arguments of its family's signature. Nothing is registered: a family's name gives the module and function
+(`cgraph.kernels.families`). Emitters whose code is final (register-tiled kernels) say ``@final``: they skip LLVM's
 middle end, which halves their compile time.
 """
 
@@ -25,7 +25,7 @@ from cgraph.record import Record
 
 
 class KernelText(Record, eq=False):
-    """What an emitter has written.
+    """The LLVM text that an emitter has written.
 
     Fields
         text: the LLVM IR of its kernel
@@ -41,7 +41,7 @@ class KernelText(Record, eq=False):
 
 
 def emit_kernel(kernel: Kernel, symbol: str, target: Target) -> KernelText:
-    """A kernel for a processor."""
+    """Emit a kernel for a CPU."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
@@ -53,13 +53,13 @@ def emit_kernel(kernel: Kernel, symbol: str, target: Target) -> KernelText:
 
 
 def emitter_of(kernel: Kernel) -> Callable:
-    """The function that writes a kernel's body."""
+    """Return the function that writes a kernel's body."""
     module, name = place_of(kernel.family, "emit")
     return getattr(import_module(module), name)
 
 
 def emit_gpu_kernel(kernel: Kernel, symbol: str, words: int, target: Target) -> KernelText:
-    """A kernel for a GPU, which takes `words` arguments by value."""
+    """Emit a kernel for a GPU, which takes `words` arguments by value."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
@@ -128,7 +128,10 @@ def require_known_functions(code: KernelText, module: Any, own: set[str]) -> Non
     left = {f.name for f in module.functions} - own
     names = sorted(name for name in left if not ANYWHERE.match(name))
     if code.linked and names:
-        raise NoKernelError(f"{', '.join(code.linked)} calls {', '.join(names)}, which kernels do not have")
+        raise NoKernelError(
+            f"{', '.join(code.linked)} calls {', '.join(names)}, which kernels lack. "
+            "Use arithmetic and functions of math and NumPy only"
+        )
 
 
 def optimise(module: Any, machine: Any, vectors: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a multiply-add tile does before it stores: the activation. Shared by conv, Winograd, depthwise and gemm."""
+"""The activation that a multiply-add tile applies before it stores; shared by conv, Winograd, depthwise and gemm."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from cgraph.kernels.llvm.values import Val
 
 
 def activation(k: Builder, dtype: str) -> Callable[[Val], Val]:
-    """What `Activation` does, without a branch: where nothing is asked for, bounds are infinite and the slope is 1."""
+    """Return the activation as a function without a branch; its defaults are infinite bounds and slope 1."""
     low, high, slope = (k.cast(k.number(name), dtype) for name in ("low", "high", "slope"))
     return lambda x: k.larger(low, k.smaller(high, k.select(x < 0.0, x * slope, x)))
 

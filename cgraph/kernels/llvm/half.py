@@ -1,7 +1,7 @@
-"""Half precision in kernels: 16 bits in memory, float32 in a register.
+"""Half precision in kernels: stored in 16 bits, computed in float32.
 
 The codes ``f2`` (float16) and ``V2`` (bfloat16) are those of memory alone, as ``b1`` is a byte there: a load widens, a
-store rounds. The same bits on every target, by one instruction where it has one and by whole numbers elsewhere.
+store rounds. The same bits on every target, by one instruction where it exists and in integer arithmetic elsewhere.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What kernels that read or write at indices share."""
+"""Helpers of kernels that read or write at indices."""
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val

@@ -1,4 +1,4 @@
-"""What CPU kernels ask of the C library for rare arguments, in the project's own language, for devices without one.
+"""Replacements of C library functions for devices without one: rare arguments of mathematical functions.
 
 Sine, cosine, tangent of large arguments: ``x / pi`` modulo 2 to 127 bits behind the point, by a window of 192 bits of
 1/pi (Payne and Hanek 1983); no float64 is nearer to a multiple of pi/2 than 2**-62 of it, so 64 bits and more are
@@ -10,7 +10,7 @@ larger of the result and 1 for negative ones.
 
 fmod: long division of the mantissas, a bit at a time; exact.
 
-All functions here are of float64; float32 goes by way of it (`cgraph.kernels.llvm.vfloat.libm`).
+All functions here are of float64; float32 is computed in float64 (`cgraph.kernels.llvm.vfloat.libm`).
 Source: NIST Digital Library of Mathematical Functions, 5.5.1, 5.5.3, 5.11.1.
 """
 
@@ -124,7 +124,7 @@ def scale_of(k: Builder, zeros: Val) -> Val:
 
 
 def gamma(k: Builder, x: Val) -> Val:
-    """The gamma function; an infinity of the zero's sign at 0, NaN at negative whole numbers."""
+    """The gamma function; an infinity of the zero's sign at 0, NaN at negative integers."""
     below = x < 0.0
     z = k.select(below, 1.0 - x, x)
     z = k.select(z > ENDLESS, ENDLESS, z)
@@ -140,7 +140,7 @@ def gamma(k: Builder, x: Val) -> Val:
 
 
 def lgamma(k: Builder, x: Val) -> Val:
-    """Logarithm of the magnitude of the gamma function; infinity at 0 and negative whole numbers."""
+    """Logarithm of the magnitude of the gamma function; infinity at 0 and negative integers."""
     size = magnitude(k, x)
     far = (size - 0.5) * (log(k, size) - 1.0) + (0.5 * math.log(2 * pi) - 0.5) + series(k, size)
     logarithm, times, by = near_two(k, size)

@@ -1,8 +1,8 @@
 """Powers and the length of a vector.
 
 pow computes ``2**(y log2 x)`` with the logarithm as a sum of two floats (relative error near 2**-68), since an error in
-the exponent is multiplied by up to 1075. Special cases are those of C's `pow`, which are NumPy's. float32 goes by way
-of float64 with a single logarithm, within 0.51 ulp.
+the exponent is multiplied by up to 1075. Special cases are those of C's `pow`, which are NumPy's. float32 is
+computed in float64 with a single logarithm, within 0.51 ulp.
 """
 
 from math import inf, nan

@@ -1,4 +1,4 @@
-"""What kernels of windows share: the larger of two values, the least value of a dtype."""
+"""Helpers of window kernels: the larger of two values, the least value of a dtype."""
 
 from llvmlite import ir
 
@@ -13,7 +13,7 @@ def larger(k: Builder, x: Val, y: Val) -> Val:
 
 
 def least(k: Builder, dtype: str, lanes: int) -> Val:
-    """What every value of `dtype` is at least."""
+    """Return the least value of `dtype`."""
     if dtype[0] == "f":
         return k.const(float("-inf"), dtype, lanes)
     bits = 8 * int(dtype[1:])
