@@ -15,11 +15,14 @@ import numpy as np
 
 import cgraph as cg
 from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.memory.auto import auto
 from cgraph.passes import rewrite_graph
 from cgraph.passes.freeze import freeze
-from cgraph.planning.plan import Compiled, plan_graph
+from cgraph.planning.compiled import Compiled
+from cgraph.planning.options import PlanSettings, Request
+from cgraph.planning.plan import plan_graph
 from cgraph.system.alignment import ALIGNMENT
 from nn import models
 from nn.layer import Layer
@@ -55,8 +58,8 @@ def planned(name: str, graph: str) -> Compiled:
     outputs = built(model)
     target = target_named(TARGET)
     if graph == "lowered":
-        outputs = to_physical(rewrite_graph(freeze(outputs, frozen(model))), target, winograd=True)
-    return plan_graph(outputs, {}, target, auto, (), ALIGNMENT)
+        outputs = to_physical(rewrite_graph(freeze(outputs, frozen(model))), target, LoweringOptions())
+    return plan_graph(Request(outputs, (), {}), PlanSettings(target, ALIGNMENT, auto))
 
 
 def built(model: Layer) -> tuple[cg.Node, ...]:

@@ -1,6 +1,6 @@
 """The public names of cgraph. Written by `python -m docs.generate`."""
 
-from cgraph.planning.plan import Compiled
+from cgraph.planning.compiled import Compiled
 from cgraph.view.figures import Figures
 from cgraph.view.report import FunctionReport
 from cgraph.view.sheet import Page

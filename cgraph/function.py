@@ -10,6 +10,7 @@ import numpy as np
 from cgraph import slots
 from cgraph.budget.bands.streamed_rows import IMAGE_AXES, by_rows
 from cgraph.budget.patches.cut_patches import cut_patches
+from cgraph.budget.refusal import needs_text
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
@@ -23,8 +24,10 @@ from cgraph.memory.problem import Plan
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import RowPort
 from cgraph.passes.freeze import freeze
+from cgraph.planning.compiled import Compiled
 from cgraph.planning.options import CompileOptions, Request, check_together, members, options_of
-from cgraph.planning.plan import Compiled, check_order, needs_text, strategy_named
+from cgraph.planning.orders import check_order
+from cgraph.planning.strategy import strategy_named
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
 from cgraph.saved.read import unpickle
@@ -164,7 +167,9 @@ class Function(Runner):
         return self.plan.nbytes
 
     def _needs(self, available: str) -> str:
-        return super()._needs(available) if self.compiled is None else needs_text(self.compiled, available)
+        if self.compiled is None:
+            return super()._needs(available)
+        return needs_text(self.compiled.plan, self.compiled.lower_bound, available)
 
     def save(
         self,

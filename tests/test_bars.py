@@ -8,7 +8,7 @@ import pytest
 
 from cgraph.cli import main
 from cgraph.memory.strategies.exact import exact
-from cgraph.planning.plan import strategy_named
+from cgraph.planning.strategy import strategy_named
 from cgraph.system import progress
 from cgraph.system.progress import CLEAR, Bars, bounds_progress
 from tests.support.problems import random_problem

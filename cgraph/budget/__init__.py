@@ -1,1 +1,1 @@
-"""Fit a plan into a number of bytes."""
+"""Fit plans into a number of bytes: `budget` is the record, `fit` the table of means, `refusal` what users are told."""

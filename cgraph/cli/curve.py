@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.budget.bands.fit_bands import search_of
 from cgraph.budget.bands.regions import CALL_NS
-from cgraph.budget.fit import PlanLimits, Planner, fitted, search_of
+from cgraph.budget.budget import Budget
+from cgraph.budget.fit import fit_plan
+from cgraph.budget.planner import Planner
 from cgraph.cli.model import CliModel
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
@@ -13,7 +16,7 @@ from cgraph.memory.check import check_plan
 from cgraph.memory.layout import Layout, NodeFacts
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
-from cgraph.planning.plan import strategy_named
+from cgraph.planning.strategy import strategy_named
 from cgraph.record import Record
 from cgraph.system.progress import Bars, with_progress
 from cgraph.view.curve import Point
@@ -43,7 +46,7 @@ def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
     search = search_of(baseline, None, planner)
 
     def within(nbytes: int) -> Choice:
-        choice = fitted(baseline, PlanLimits(nbytes), planner, search)
+        choice = fit_plan(baseline, Budget(nbytes), planner, search)
         check_plan(choice[0].usage.problem, choice[1])
         return choice
 

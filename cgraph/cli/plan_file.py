@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from cgraph.budget.refusal import budget_text
 from cgraph.cli.arguments import byte_count
 from cgraph.cli.bench import random_inputs
 from cgraph.cli.curve import curve_lines, curve_of, regions_of
@@ -22,7 +23,7 @@ from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
-from cgraph.planning.plan import budget_text, exact_watched, strategy_named
+from cgraph.planning.strategy import exact_with_progress, strategy_named
 from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import complain, say, write
 from cgraph.view.blocks import plan_svg
@@ -173,7 +174,7 @@ def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict
     plans: dict[str, tuple[Plan, float]] = {}
     for name in with_progress("strategies", names, Bars()):
         within = budget is not None and name == "exact"
-        strategy = partial(exact_watched, capacity=budget) if within else strategy_named(name)
+        strategy = partial(exact_with_progress, capacity=budget) if within else strategy_named(name)
         try:
             plans[name] = _timed(strategy, problem)
         except BudgetError:

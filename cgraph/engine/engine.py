@@ -4,8 +4,8 @@ from typing import Any, Protocol
 
 from cgraph.engine.instance import Program
 from cgraph.ir.graph import Node
+from cgraph.planning.compiled import Compiled
 from cgraph.planning.options import CompileOptions, Request
-from cgraph.planning.plan import Compiled
 
 
 class Engine(Protocol):

@@ -6,8 +6,8 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.mapped import Keep
 from cgraph.kernels.target import Target
+from cgraph.lowering.options import LoweringOptions
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.form import Form, Halo
 from cgraph.ops.physical.lanes import ToBlocked, ToPlain
@@ -19,15 +19,10 @@ class ImageBuilder:
     Fields
         forms: the form of each logical node that lies in lanes
         target: for which kernels
-        winograd: allow it where it is faster
-        keep: where packed filters go
-        pairs: convolutions multiply bfloat16 numbers where they can
     """
 
-    def __init__(
-        self, forms: dict[Node, Form], target: Target, winograd: bool, keep: Keep, pairs: bool = False
-    ) -> None:
-        self.forms, self.target, self.winograd, self.keep, self.pairs = forms, target, winograd, keep, pairs
+    def __init__(self, forms: dict[Node, Form], target: Target, options: LoweringOptions) -> None:
+        self.forms, self.target, self.options = forms, target, options
         self._plain: dict[Node, Node] = {}
         self._laned: dict[Node, Node] = {}
         self._packed: dict[Hashable, Node] = {}
@@ -62,7 +57,7 @@ class ImageBuilder:
             key: all that the constant depends on
         """
         if key not in self._packed:
-            self._packed[key] = Const(self.keep(pack()), copy=False)
+            self._packed[key] = Const(self.options.keep(pack()), copy=False)
         return self._packed[key]
 
     def form_of(self, x: Node, halo: Halo) -> Form:

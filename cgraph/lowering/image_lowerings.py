@@ -224,8 +224,8 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     weights = stored_array(node.operands[1])
-    pairs = b.pairs and weights is not None and takes_pairs(shape)
-    is_float = b.winograd and weights is not None and weights.dtype == x.dtype and not pairs
+    pairs = b.options.pairs and weights is not None and takes_pairs(shape)
+    is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
     tile = winograd_rule(shape, x.shape[0]) if is_float else 0
     if weights is not None:
         key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain, pairs

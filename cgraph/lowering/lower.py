@@ -13,10 +13,10 @@ from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import at_origins
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
 from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.image_lowerings import Lowering, LoweringContext, lowering_of
+from cgraph.lowering.options import LoweringOptions
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.ports import RowSource
@@ -27,21 +27,18 @@ Rows = dict[Node, Lowering]
 
 
 @keeps_origin
-def lower_images(
-    outputs: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place, pairs: bool = False
-) -> tuple[Node, ...]:
+def lower_images(outputs: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Replace what has a faster layout: same values up to rounding, more nodes, constants packed.
 
     May worsen: bytes, by unused lanes of odd channel counts, frames and workspaces; all of them are in the plan.
-    `winograd=False` computes every convolution directly, which is the more exact. `keep`: where packed filters go.
-    `pairs`: convolutions round what they multiply to bfloat16, but for depthwise ones and those of few channels.
+    Depthwise convolutions and those of few channels ignore `options.pairs`.
     """
     graph = Roots.of(outputs)
     context, order = LoweringContext(set(), graph, target, graph.has(RowSource)), graph.order
     rows = select_lowerings(order, context)
     if not rows:
         return outputs
-    builder = ImageBuilder(forms_of(order, rows, context), target, winograd, keep, pairs)
+    builder = ImageBuilder(forms_of(order, rows, context), target, options)
     for node in at_origins(order):
         row = rows.get(node)
         physical = (

@@ -9,9 +9,9 @@ from cgraph.ir.half import HALVES
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.activation.calls import NONE
 from cgraph.kernels.gemm.portions import pack_b
-from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_int8 import pack_product
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
@@ -23,14 +23,15 @@ from cgraph.passes.fold_constants import stored_array
 
 
 def pack_matmul(
-    outputs: tuple[Node, ...], target: Target, keep: Keep = in_place, pairs: bool = False
+    outputs: tuple[Node, ...],
+    target: Target,
+    options: LoweringOptions = LoweringOptions(),  # noqa: B008 - frozen
 ) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
     What is held in half precision stays so. May worsen: bytes kept for good, when the constant has other users. Not
     packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
     have no tiled kernel; constants that differ by batch; and for blocks of a GPU's threads, which read any order.
-    `keep`: where panels go. `pairs`: both sides of a product of float32 are rounded to bfloat16.
     """
     if target.has_blocks:
         return outputs
@@ -44,7 +45,7 @@ def pack_matmul(
         key = source, y.shape, rows, in_pairs
         if key not in packed:
             panels, tile = pack_b(target, pack_pairs(y) if in_pairs else y, rows)
-            packed[key] = Const(keep(panels), copy=False), tile
+            packed[key] = Const(options.keep(panels), copy=False), tile
         return packed[key]
 
     def change(node: Node, new: New) -> Node | None:
@@ -55,7 +56,7 @@ def pack_matmul(
             return pack_product(node, operands, target)
         y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
-        in_pairs = pairs and node.dtype == np.float32
+        in_pairs = options.pairs and node.dtype == np.float32
         if y is None or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
             return None
         if not in_pairs and is_streamed(y, rows):

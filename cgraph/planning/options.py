@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.budget.budget import Budget
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
 from cgraph.ir.half import HALVES
@@ -95,6 +96,26 @@ class CompileOptions(Record):
     def storage_dtype(self) -> np.dtype | None:
         """In which large weights are held, where that is said."""
         return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
+
+
+class PlanSettings(Record):
+    """How graphs of one compile are planned.
+
+    Fields
+        target: the target whose kernels run
+        alignment: offsets are multiples of it
+        strategy: the memory strategy
+        order: one of `cgraph.planning.orders.ORDERS`
+        changing: Vars that change from run to run
+        budget: what the plan must fit into
+    """
+
+    target: Any
+    alignment: int
+    strategy: Strategy
+    order: str = "auto"
+    changing: tuple[Var, ...] = ()
+    budget: Budget = Budget()
 
 
 def is_whole(x: Any) -> bool:

@@ -8,7 +8,7 @@ from cgraph.errors import GraphError
 from cgraph.function import Function
 from cgraph.ir.graph import Node, public
 from cgraph.memory.layout import owner_of
-from cgraph.planning.plan import Compiled
+from cgraph.planning.compiled import Compiled
 from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, MemoryPicture, blocks_of, memory_with
 from cgraph.view.sheet import Svg

@@ -9,7 +9,7 @@ from cgraph.function import Function
 from cgraph.ir.graph import public
 from cgraph.kernels.store import store
 from cgraph.ops.leaf import ConstOp, VarOp
-from cgraph.planning.plan import Compiled
+from cgraph.planning.compiled import Compiled
 from cgraph.view.boxes import MemoryPicture
 from cgraph.view.figures import Alive, Figures, Kernels, StepRow, WeightFigures
 from cgraph.view.frames import region_row, regions_of

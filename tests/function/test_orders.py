@@ -9,7 +9,9 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
-from cgraph.planning.plan import ORDERS, SCHEDULES, plan_graph
+from cgraph.planning.options import PlanSettings, Request
+from cgraph.planning.orders import ORDERS, SCHEDULES
+from cgraph.planning.plan import plan_graph
 from tests.support.graphs import draw_values, graphs
 from tests.support.tolerance import assert_close
 
@@ -30,7 +32,8 @@ def test_every_order_gives_the_same_values(order, drawn):
 @given(drawn=graphs())
 def test_auto_is_never_larger_than_the_order_of_the_walk(drawn):
     walked, chosen = (
-        plan_graph(tuple(drawn.outputs), {}, host_target(), auto, (), 64, order) for order in ("depth_first", "auto")
+        plan_graph(Request(tuple(drawn.outputs), (), {}), PlanSettings(host_target(), 64, auto, order))
+        for order in ("depth_first", "auto")
     )
     assert chosen.nbytes <= walked.nbytes
     assert chosen.lower_bound <= chosen.nbytes
@@ -44,7 +47,10 @@ def waiting():
 
 def test_auto_takes_another_order_where_the_plan_gets_smaller():
     x, wide, y = waiting()
-    walked, chosen = (plan_graph((y,), {}, host_target(), auto, (), 64, order) for order in ("depth_first", "auto"))
+    walked, chosen = (
+        plan_graph(Request((y,), (), {}), PlanSettings(host_target(), 64, auto, order))
+        for order in ("depth_first", "auto")
+    )
     assert (walked.order, walked.nbytes) == ("depth_first", 256 + 4096 + 64)
     assert (chosen.order, chosen.nbytes) == ("least_memory", 4096 + 64)
     values = {x: np.linspace(0, 1, 64, dtype="float32"), wide: np.linspace(0, 1, 1024, dtype="float32")}
@@ -55,7 +61,7 @@ def test_auto_takes_another_order_where_the_plan_gets_smaller():
 def test_an_order_that_is_named_is_the_one_that_is_planned(order):
     """Also where another needs less."""
     y = waiting()[-1]
-    found = plan_graph((y,), {}, host_target(), auto, (), 64, order)
+    found = plan_graph(Request((y,), (), {}), PlanSettings(host_target(), 64, auto, order))
     assert found.order == order
     assert found.nbytes == {"least_memory": 4096 + 64, "breadth_first": 256 + 4096 + 64}[order]
 
@@ -64,7 +70,7 @@ def test_auto_keeps_the_walk_where_nothing_is_gained():
     x = cg.Var((64,))
     for _ in range(20):
         x = cg.tanh(cg.sin(x))
-    assert plan_graph((x,), {}, host_target(), auto, (), 64).order == "depth_first"
+    assert plan_graph(Request((x,), (), {}), PlanSettings(host_target(), 64, auto)).order == "depth_first"
 
 
 def test_an_unknown_order_is_refused():

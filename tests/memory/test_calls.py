@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.kernel import Callback, Pointer, Slot
 from cgraph.memory.calls import CallsOfSteps
-from cgraph.planning.plan import Compiled
+from cgraph.planning.compiled import Compiled
 from tests.support.graphs import graphs
 
 

@@ -21,14 +21,16 @@ from cgraph.memory.layout import owner_of
 from cgraph.memory.problem import Strategy
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.tables import Lists, Tables
-from cgraph.planning.plan import Compiled, plan_graph
+from cgraph.planning.compiled import Compiled
+from cgraph.planning.options import PlanSettings, Request
+from cgraph.planning.plan import plan_graph
 from tests.support.graphs import graphs
 
 NOBODY = -1
 
 
 def plan(outputs: list[Node], changing: tuple = (), strategy: Strategy = auto) -> Compiled:
-    return plan_graph(tuple(outputs), {}, host_target(), strategy, changing, 4)
+    return plan_graph(Request(tuple(outputs), (), {}), PlanSettings(host_target(), 4, strategy, changing=changing))
 
 
 def recompute_of(compiled: Compiled, variables: list[Node]) -> IncrementalPlan:

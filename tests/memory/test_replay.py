@@ -14,7 +14,9 @@ from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.replay import check_replay
 from cgraph.memory.strategies import STRATEGIES
-from cgraph.planning.plan import ORDERS, plan_graph
+from cgraph.planning.options import PlanSettings, Request
+from cgraph.planning.orders import ORDERS
+from cgraph.planning.plan import plan_graph
 from tests.support.graphs import graphs
 from tests.support.ops import work_of
 from tests.support.planned import planned
@@ -38,7 +40,9 @@ def refused(run, text):
 @given(drawn=graphs())
 def test_every_order_and_every_strategy_gives_a_sound_run(order, drawn):
     for strategy in (auto, STRATEGIES["one_each"], STRATEGIES["greedy_in_order_blocks"]):
-        run = run_of(plan_graph(tuple(drawn.outputs), {}, host_target(), strategy, (), 64, order))
+        run = run_of(
+            plan_graph(Request(tuple(drawn.outputs), (), {}), PlanSettings(host_target(), 64, strategy, order))
+        )
         run.check()
         assert is_sound(run)
 

@@ -117,6 +117,6 @@ def test_a_plan_stays_as_it_is_where_cheap_values_save_less_than_a_twentieth(mon
         plain, cheap = nbytes(large, False), nbytes(large, 0.5)
         assert cheap == plain or cheap <= plain * 19 / 20
         with monkeypatch.context() as patched:
-            patched.setattr("cgraph.budget.fit.WORTH", 1.0)
+            patched.setattr("cgraph.budget.fit_reruns.WORTH", 1.0)
             least += plain * 19 / 20 < nbytes(large, 0.5) < plain
     assert least, "none of these plans could have saved so little"

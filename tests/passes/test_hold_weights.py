@@ -14,6 +14,7 @@ from cgraph.ir.half import HALVES, convert
 from cgraph.ir.spec import dtype_of
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.leaf import ConstOp
 from cgraph.passes import rewrite_graph
@@ -131,7 +132,7 @@ def test_the_lowered_graph_means_what_its_kernels_compute():
     logical = (x @ cg.Const(normal(300, 200)), cg.conv2d(images, cg.Const(normal(128, 64, 3, 3)), pad=1, groups=1))
     for dtype in DTYPES:
         held = hold_weights(rewrite_graph(logical), dtype_of(dtype))
-        physical = to_physical(held, target_named("host"), True)
+        physical = to_physical(held, target_named("host"), LoweringOptions())
         given = {x: normal(4, 300), images: normal(1, 64, 12, 12)}
         for got, want in zip(evaluate(physical, given), evaluate(held, given)):
             assert_close(got, want)

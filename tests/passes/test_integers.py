@@ -8,6 +8,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.integer import (
     BlockedIntegerConv,
@@ -93,7 +94,7 @@ def test_kernels_give_the_bits_of_the_meaning(target, kind):
     x, outputs = layers(kind)
     value = drawn(x)
     roots = compute_integers(tuple(outputs))
-    physical = to_physical(rewrite_graph(roots), target_named(target), True)
+    physical = to_physical(rewrite_graph(roots), target_named(target), LoweringOptions())
     meant, low = evaluate(roots, {x: value}), evaluate(physical, {x: value})
     for threads in (1, 2):
         got = cg.compile(outputs, [x], engine=CpuEngine(target, threads, poison=True))(value)
@@ -109,14 +110,16 @@ def test_every_group_is_taken(kind):
     met = [type(node.op) for node in post_order(roots)]
     assert (met.count(IntegerConv), met.count(IntegerMatmul), met.count(PixelSum)) == (8, 2, 1)
     assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(roots))
-    physical = {type(node.op) for node in post_order(to_physical(rewrite_graph(roots), target_named("host"), True))}
+    physical = {
+        type(node.op) for node in post_order(to_physical(rewrite_graph(roots), target_named("host"), LoweringOptions()))
+    }
     assert {BlockedIntegerConv, PackedIntegerMatmul, BlockedPixelSum} <= physical
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_work_of_bytes_is_that_of_floats(kind):
     _, outputs = layers(kind)
-    physical = to_physical(rewrite_graph(compute_integers(tuple(outputs))), target_named("host"), True)
+    physical = to_physical(rewrite_graph(compute_integers(tuple(outputs))), target_named("host"), LoweringOptions())
     floats, numbers = (
         sum(node.op.multiply_adds(*(x.spec for x in node.operands)) for node in post_order(roots))
         for roots in (outputs, physical)

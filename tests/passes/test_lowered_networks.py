@@ -15,7 +15,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.lanes import ClearHalo, ToBlocked, ToPlain
 from cgraph.ops.pool import MaxPoolIndices
 from cgraph.record import Record
-from tests.passes.test_lower_cpu import assert_near
+from tests.passes.test_lower_cpu import assert_layers_near
 
 RNG = np.random.default_rng(0)
 
@@ -95,7 +95,7 @@ def test_lowered_equals_reference(name):
     value = np.random.default_rng(1).normal(size=image.shape).astype("float32")
     function = cg.compile(outputs, [image], engine=CpuEngine(poison=True))
     for got, want in zip(function(value), evaluate(outputs, {image: value})):
-        assert_near(got, want)
+        assert_layers_near(got, want)
     steps = function.compiled.layout.steps
     assert sum(isinstance(n.op, ToBlocked | ToPlain) for n in steps) == network.moved
     assert sum(isinstance(n.op, ClearHalo) for n in steps) == network.cleared
@@ -115,7 +115,7 @@ def test_gradients_of_lowered_layers_equal_reference(channels, dtype):
     for got, want in zip(
         cg.compile(outputs, [image], engine=CpuEngine(poison=True))(value), evaluate(outputs, {image: value})
     ):
-        assert_near(got, want, 20)
+        assert_layers_near(got, want, 20)
 
 
 def test_places_that_are_shown_are_whole_numbers_of_the_plain_image():
@@ -129,7 +129,7 @@ def test_places_that_are_shown_are_whole_numbers_of_the_plain_image():
     want = evaluate(outputs, {image: value})
     np.testing.assert_array_equal(got[1], want[1])
     for a, b in zip((got[0], got[2]), (want[0], want[2])):
-        assert_near(a, b)
+        assert_layers_near(a, b)
 
 
 def test_what_is_made_of_a_plain_result_stays_plain():

@@ -12,6 +12,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.mapped import in_place
 from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
@@ -58,7 +59,7 @@ PORTS = {RowSource, RowSink}  # made where a run is fed by rows: tests/function/
 
 
 def lowered_for(target, outputs):
-    return to_physical(rewrite_graph(tuple(outputs)), target_named(target), True)
+    return to_physical(rewrite_graph(tuple(outputs)), target_named(target), LoweringOptions())
 
 
 def values_of(outputs):
@@ -122,7 +123,10 @@ def test_gradients_of_networks(target, network):
 @given(network=networks(["conv", "conv", "act", "add", "concat"]), most=st.sampled_from((1, 3000)))
 def test_convolutions_in_slices_have_the_same_meaning_and_the_same_bits(target, network, most):
     image, outputs = network
-    values, roots = values_of(outputs), to_physical(rewrite_graph(tuple(outputs)), target_named(target), False)
+    values, roots = (
+        values_of(outputs),
+        to_physical(rewrite_graph(tuple(outputs)), target_named(target), LoweringOptions(winograd=False)),
+    )
     check_slices(target, roots, values, most)
 
 

@@ -8,6 +8,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError
 from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.conv import BlockedConv
@@ -114,7 +115,7 @@ def test_a_network_has_one_result_however_it_is_run(target):
     assert (want != floats).any() and np.abs(want - floats).max() <= 0.02 * np.abs(floats).max()
     for options in ({"threads": 2}, {"bands": 30}, {"bands": 1, "threads": 2}):
         np.testing.assert_array_equal(compiled(y, [x], target, **options)(value), want)
-    physical = to_physical(rewrite_graph((y,)), target_named(target), True, pairs=True)
+    physical = to_physical(rewrite_graph((y,)), target_named(target), LoweringOptions(pairs=True))
     meant = evaluate(physical, {x: value})[0]
     assert_near(want, meant, "half precision by its largest")
 

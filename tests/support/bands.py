@@ -11,11 +11,12 @@ from cgraph.budget import fit
 from cgraph.budget.bands import regions
 from cgraph.budget.bands.band_buffer import Framing
 from cgraph.budget.bands.build_bands import stages_of
+from cgraph.budget.bands.fit_bands import regional
 from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.region_paths import closest
 from cgraph.budget.bands.regions import MOST_STEPS, Region, Search
 from cgraph.budget.bands.row_rings import row_counts
-from cgraph.budget.fit import Planner, regional
+from cgraph.budget.planner import Planner
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.smallest import Choice, smallest
 
@@ -23,7 +24,7 @@ from cgraph.memory.smallest import Choice, smallest
 @contextmanager
 def longest_regions(most: int = MOST_STEPS) -> Iterator[None]:
     """``bands=`` of what is compiled meanwhile gives the longest regions, of at most so many steps."""
-    with patch.object(fit, "in_bands", in_longest), patch.object(regions, "MOST_STEPS", most):
+    with patch.object(fit, "fit_bands", in_longest), patch.object(regions, "MOST_STEPS", most):
         yield
 
 

@@ -15,6 +15,7 @@ from cgraph.memory.auto import auto
 from cgraph.memory.layout import own_view
 from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.passes.loop_bodies import plan_bodies
+from cgraph.planning.options import PlanSettings
 from cgraph.planning.plan import round_of
 from cgraph.system.alignment import ALIGNMENT
 from tests.support.kernels import run_calls, view_of
@@ -54,7 +55,7 @@ def computing(nodes: dict[Node, Value]) -> list[Node]:
 def work_of(node: Node, target: Target | None = None) -> Work:
     """What a target, by default this machine's widest, does for a node; for a loop, once its body is planned."""
     target = target or host_target()
-    (node,) = plan_bodies((node,), partial(round_of, target, auto, ALIGNMENT, "auto"))
+    (node,) = plan_bodies((node,), partial(round_of, PlanSettings(target, ALIGNMENT, auto)))
     return node.op.work(target, *(x.spec for x in node.operands))
 
 

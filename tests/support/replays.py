@@ -11,7 +11,7 @@ from cgraph.kernels.kernel import ARENA, View
 from cgraph.memory.layout import is_leaf, owner_of
 from cgraph.memory.replay import check_replay
 from cgraph.ops.join import Concat
-from cgraph.planning.plan import Compiled
+from cgraph.planning.compiled import Compiled
 
 
 @dataclass(frozen=True)

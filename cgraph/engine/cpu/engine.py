@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.budget.refusal import needs_text
 from cgraph.engine.cpu.code import Code
 from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.make_code import code_of, update_calls
@@ -22,11 +23,13 @@ from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
-from cgraph.lowering.pipeline import lower_for
+from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.pipeline import lower_graph
 from cgraph.memory.calls import CallsOfSteps
 from cgraph.ops.leaf import HASHED_NBYTES
+from cgraph.planning.compiled import Compiled
 from cgraph.planning.options import CompileOptions, Request
-from cgraph.planning.plan import Compiled, needs_text, planned
+from cgraph.planning.plan import plan_request
 from cgraph.record import Record, replace
 from cgraph.storage.weight_file import Spool
 from cgraph.system.alignment import ALIGNMENT
@@ -57,7 +60,8 @@ class CpuEngine(Record):
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """Run all passes, then choose the layouts on which this target's kernels are fastest."""
         target, keep = target_named(self.target), keep_for(options)
-        return lower_for(roots, target, options.passes, options.winograd, keep, options.storage_dtype, options.in_pairs)
+        how = LoweringOptions(options.passes, options.winograd, keep, options.storage_dtype, options.in_pairs)
+        return lower_graph(roots, target, how)
 
     def plan(self, request: Request, options: CompileOptions) -> Compiled:
         """Plan memory with this target's workspaces, at multiples of a cache line. Warn if this machine has too little
@@ -65,19 +69,19 @@ class CpuEngine(Record):
         """
         target = target_named(self.target)
         if options.weights is None:
-            compiled = planned(request, target, self.alignment, options)
+            compiled = plan_request(request, target, self.alignment, options)
         else:
             compiled = plan_streamed(
                 request,
                 options,
-                lambda cut, trial_options: planned(cut, target, self.alignment, trial_options, is_wish=True),
+                lambda cut, trial_options: plan_request(cut, target, self.alignment, trial_options, best_effort=True),
                 self.code_in_memory,
                 keep_for(options),
             )
         limit = memory_nbytes()
         if compiled.nbytes > limit:
             there = f"this machine has {bytes_text(limit)}"
-            warnings.warn(needs_text(compiled, there), MemoryWarning, stacklevel=3)
+            warnings.warn(needs_text(compiled.plan, compiled.lower_bound, there), MemoryWarning, stacklevel=3)
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:

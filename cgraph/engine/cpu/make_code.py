@@ -14,7 +14,7 @@ from cgraph.kernels.kernel import Call, Pointer, Slot, View, contiguous
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import ConstOp, Var
-from cgraph.planning.plan import Compiled
+from cgraph.planning.compiled import Compiled
 from cgraph.record import Record, replace
 
 Places = tuple[array, array]  # positions among the arguments, bytes from the beginning of some memory

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from cgraph.budget.refusal import ring_refusal
 from cgraph.engine.cpu.code import Code, Piece, Ring
-from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.record import Record, replace
 from cgraph.storage.weight_file import PAGE, pages, place_of
@@ -102,10 +102,7 @@ def place_pieces(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
     """
     placement = placement_in(pieces, nbytes)
     if placement is None:
-        raise BudgetError(
-            f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
-            f"it needs {bytes_text(least_ring(pieces))}. Raise ring= to that, or omit it"
-        )
+        raise ring_refusal(nbytes, least_ring(pieces))
     return placement
 
 

@@ -12,14 +12,14 @@ everything fits.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from cgraph.budget.limits import recompute_nbytes
+from cgraph.budget.budget import recompute_nbytes
+from cgraph.budget.refusal import recompute_refusal, streamed_refusal
 from cgraph.engine.cpu.code import Code, Piece
 from cgraph.engine.cpu.ring import least_ring, pieces_of, place_pieces, placement_in, resident_constants
-from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.mapped import Keep
 from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_constants, slice_nbytes, weights_on_disk
+from cgraph.planning.compiled import Compiled, with_constants
 from cgraph.planning.options import CompileOptions, Request
-from cgraph.planning.plan import Compiled, with_constants
 from cgraph.record import Record, replace
 from cgraph.storage.weight_file import PAGE, StreamedWeights, pages
 
@@ -71,9 +71,7 @@ def plan_streamed(request: Request, options: CompileOptions, plan: Plan, make_co
     best, ring = share_budget(weights, options.budget, split)
     compiled, most = best.compiled, recompute_nbytes(options.recompute)
     if most is not None and compiled.nbytes > most:
-        raise BudgetError(
-            f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}. Raise recompute= or omit it"
-        )
+        raise recompute_refusal(compiled.nbytes, most)
     large = large_constants((*compiled.outputs, *compiled.sources))
     if not large:
         return compiled
@@ -133,16 +131,5 @@ def shrink_to_fit(
                 smallest[ring] = candidate
     best = min((smallest.get(ring) or split(ring, 0) for ring in rings), key=total)
     if total(best) > budget:
-        raise BudgetError(budget_text(best, total(best) - best.nbytes, budget))
+        raise streamed_refusal(best.compiled.nbytes, total(best) - best.nbytes, best.constants_nbytes, budget)
     return best
-
-
-def budget_text(smallest: Split, ring: int, budget: int) -> str:
-    """Return the refusal: the smallest total and its parts."""
-    needed = smallest.nbytes + ring
-    return (
-        f"an arena of {bytes_text(smallest.compiled.nbytes)}, a ring of {bytes_text(ring)} and constants of "
-        f"{bytes_text(smallest.constants_nbytes)} that stay in memory need {needed} bytes, "
-        f"the budget is {bytes_text(budget)}: "
-        f"{needed - budget} bytes are missing; the least budget of this graph is {needed} bytes. Raise budget= to that"
-    )

@@ -5,6 +5,7 @@ from functools import cache, partial
 import llvmlite
 import numpy as np
 
+from cgraph.budget.refusal import device_refusal
 from cgraph.engine.cpu.code import Code
 from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cuda.cells import DeviceCells
@@ -12,17 +13,19 @@ from cgraph.engine.cuda.device import Allocation, Device, LoadedKernel
 from cgraph.engine.cuda.gpu import Gpu
 from cgraph.engine.cuda.program import CudaProgram, round_words
 from cgraph.engine.cuda.simulated import SimulatedDevice
-from cgraph.errors import BudgetError, EngineError, NoKernelError, bytes_text
+from cgraph.errors import EngineError, NoKernelError
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.kernel import Callback, Kernel
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
-from cgraph.lowering.pipeline import lower_for
+from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.pipeline import lower_graph
 from cgraph.memory.calls import CallsOfSteps
+from cgraph.planning.compiled import Compiled
 from cgraph.planning.options import CompileOptions, Request
-from cgraph.planning.plan import Compiled, planned
+from cgraph.planning.plan import plan_request
 from cgraph.record import Record, replace
 
 LEAST_LLVMLITE = (0, 50)
@@ -56,18 +59,16 @@ class CudaEngine(Record):
     alignment = 256
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
-        """Run all passes, then choose layouts; Winograd's transforms are for the CPU only."""
-        return lower_for(roots, self._target, options.passes, False, weights_dtype=options.storage_dtype)
+        """All passes, then layouts; Winograd's transforms are the CPU's."""
+        how = LoweringOptions(options.passes, winograd=False, storage_dtype=options.storage_dtype)
+        return lower_graph(roots, self._target, how)
 
     def plan(self, request: Request, options: CompileOptions) -> Compiled:
         """Plan memory at multiples of 256 bytes. BudgetError if the device has less memory than the plan."""
         device = self._opened()
-        compiled = planned(request, self._target, self.alignment, options)
+        compiled = plan_request(request, self._target, self.alignment, options)
         if compiled.nbytes > device.nbytes:
-            raise BudgetError(
-                f"the plan needs {bytes_text(compiled.nbytes)}, {device.name} has {bytes_text(device.nbytes)}. "
-                "Pass budget= for a smaller plan, or run smaller batches"
-            )
+            raise device_refusal(compiled.nbytes, device.name, device.nbytes)
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:

@@ -1,0 +1,24 @@
+"""Options of lowering."""
+
+import numpy as np
+
+from cgraph.kernels.mapped import Keep, in_place
+from cgraph.record import Record
+
+
+class LoweringOptions(Record, eq=False):
+    """How a graph is lowered.
+
+    Fields
+        passes: rewrite the graph first; False only decomposes int8 ops and aligns constants
+        winograd: allow it where it is faster; False computes every convolution directly, which is more exact
+        keep: where packed constants go
+        storage_dtype: the dtype to which large weights are rounded; None stores them unchanged
+        pairs: convolutions and products round what they multiply to bfloat16
+    """
+
+    passes: bool = True
+    winograd: bool = True
+    keep: Keep = in_place
+    storage_dtype: np.dtype | None = None
+    pairs: bool = False

@@ -1,0 +1,109 @@
+"""A planned graph: what engines make programs from, and what pictures and reports read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cgraph.ir.graph import Node
+from cgraph.ir.rewrite import with_new_operands
+from cgraph.ir.work import PlacedStep
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.layout import Layout
+from cgraph.memory.permissions import permitted_lower_bound
+from cgraph.memory.problem import Plan
+from cgraph.memory.steps import steps_of
+from cgraph.memory.usage import Usage, usage_of
+from cgraph.ops.leaf import Var
+from cgraph.record import Record, replace
+
+
+class Compiled(Record):
+    """A graph on its way to a program: what pictures and reports read.
+
+    Fields
+        outputs, sources: physical nodes of the outputs and of the update edges
+        updated: the Vars of those edges, in their order
+        layout, usage, plan: schedule, planning problem and offsets
+        views: where every node's value is
+        order: what made the schedule
+    """
+
+    outputs: tuple[Node, ...]
+    sources: tuple[Node, ...]
+    updated: tuple[Var, ...]
+    layout: Layout
+    usage: Usage
+    plan: Plan
+    views: Mapping[Node, Any]
+    order: str = "depth_first"
+
+    @property
+    def steps(self) -> Iterator[PlacedStep]:
+        """The steps in running order, each with its places."""
+        return steps_of(self.layout, self.usage, self.plan, self.views)
+
+    @property
+    def inner(self) -> dict[Node, "Compiled"]:
+        """The plans of what steps do in their workspaces: the bodies of loops."""
+        works = ((node, self.layout.works[node]) for node in self.layout.steps)
+        return {node: work.inner for node, work in works if work.inner is not None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena: every intermediate value, output, halo and workspace."""
+        return self.plan.nbytes
+
+    @property
+    def peak_nbytes(self) -> int:
+        """The most bytes in use at any step, with what was overwritten and made in place."""
+        return lower_bound(self.usage.problem)
+
+    @property
+    def lower_bound(self) -> int:
+        """No plan of this schedule is smaller, whatever overwrites or is made in place."""
+        return permitted_lower_bound(self.usage.values, self.usage.problem.alignment)
+
+    @property
+    def plain_lower_bound(self) -> int:
+        """No plan of this schedule is smaller if nothing overwrites an operand or is made in place."""
+        return lower_bound(usage_of(self.usage.values, self.usage.problem.alignment, False, False).problem)
+
+    @property
+    def unshared_nbytes(self) -> int:
+        """Bytes if nothing shared: every value has its own."""
+        return sum(v.nbytes for v in self.layout.values)
+
+
+def with_constants(compiled: Compiled, moved: Mapping[Node, Node]) -> Compiled:
+    """The same plan of a graph with other constants of the same specs in the place of some."""
+    layout, new = compiled.layout, dict(moved)
+    for node in layout.views:  # operands before users
+        if node not in new:
+            new[node] = with_new_operands(node, tuple(new[x] for x in node.operands))
+
+    def renamed(table: Mapping[Node, Any]) -> dict[Node, Any]:
+        return {new[node]: entry for node, entry in table.items() if node in new}  # works are known of other nodes too
+
+    def based(view: View) -> View:
+        base = view.at.base
+        return replace(view, at=Pointer(new[base], view.at.offset)) if isinstance(base, Node) else view
+
+    def viewed(table: Mapping[Node, View | tuple[View, ...]]) -> dict[Node, Any]:
+        return renamed({n: tuple(map(based, v)) if isinstance(v, tuple) else based(v) for n, v in table.items()})
+
+    return replace(
+        compiled,
+        outputs=tuple(new[x] for x in compiled.outputs),
+        sources=tuple(new[x] for x in compiled.sources),
+        layout=replace(
+            layout,
+            steps=tuple(new[x] for x in layout.steps),
+            views=viewed(layout.views),
+            value_of=renamed(layout.value_of),
+            workspace_of=renamed(layout.workspace_of),
+            works=renamed(layout.works),
+            lasting=tuple(new[x] for x in layout.lasting),
+            always=frozenset(new[x] for x in layout.always),
+        ),
+        views=viewed(compiled.views),
+    )
