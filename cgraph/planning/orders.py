@@ -49,7 +49,7 @@ def layouts_of(layout: Layout, order: str, planner: Planner) -> list[tuple[str, 
 def check_order(order: str) -> None:
     """Raise GraphError if an order of this name does not exist."""
     if order not in ORDERS:
-        raise GraphError(f"order={order!r} is not an order; use one of {', '.join(ORDERS)}")
+        raise GraphError(f"there is no order {order!r}; there are {', '.join(ORDERS)}. Pass one as order=")
 
 
 def written_order(dag: Dag) -> range:

@@ -19,7 +19,8 @@ def strategy_named(memory: str | Strategy) -> Strategy:
     if memory == "auto":
         return auto
     if memory not in STRATEGIES:
-        raise GraphError(f"memory={memory!r} is not a strategy; use one of auto, {', '.join(STRATEGIES)}")
+        names = ", ".join(STRATEGIES)
+        raise GraphError(f"there is no memory strategy {memory!r}; there are auto, {names}. Pass one as memory=")
     return exact_with_progress if memory == "exact" else STRATEGIES[memory]
 
 
