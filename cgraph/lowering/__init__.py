@@ -1,1 +1,1 @@
-"""Logical ops become physical ones: channel-blocked images, packed constants."""
+"""Lowering of logical to physical ops: channel-blocked images, packed constants."""

@@ -1,4 +1,4 @@
-"""The physical graph under construction: every node as a plain value, one in lanes, or both where both are read."""
+"""The physical graph under construction: each node as a plain value, channel-blocked, or both."""
 
 from collections.abc import Callable, Hashable
 
@@ -17,7 +17,7 @@ class ImageBuilder:
     """The physical graph under construction. Changes: nodes are added in running order.
 
     Fields
-        forms: the form of each logical node that lies in lanes
+        forms: the form of each channel-blocked logical node
         target: for which kernels
     """
 
@@ -28,21 +28,21 @@ class ImageBuilder:
         self._packed: dict[Hashable, Node] = {}
 
     def add(self, node: Node, physical: Node) -> None:
-        """The physical node of a logical one."""
+        """Add the physical node of a logical one."""
         (self._laned if node in self.forms else self._plain)[node] = physical
 
     def plain(self, node: Node) -> Node:
-        """The node's value as ``[n, c, h, w]``, converted once."""
+        """Return the node's value as ``[n, c, h, w]``, converted once."""
         if node not in self._plain:
             self._plain[node] = apply(ToPlain(self.forms[node]), self._laned[node])
         return self._plain[node]
 
     def laned(self, node: Node) -> Node:
-        """The value, in its own form, of a node that lies in lanes."""
+        """Return the value of a channel-blocked node in its own form."""
         return self._laned[node]
 
     def in_form(self, node: Node, form: Form) -> Node:
-        """The node's value in lanes, of this form; converted once per form."""
+        """Return the node's value in a blocked form; converted once per form."""
         if self.forms.get(node) == form:
             return self._laned[node]
         x = self.plain(node)
@@ -51,7 +51,7 @@ class ImageBuilder:
         )
 
     def packed(self, key: Hashable, pack: Callable[[], np.ndarray]) -> Node:
-        """A packed constant: made once for all layers whose filters are the same and are read in the same order.
+        """Return a packed constant, shared by all layers that read the same filters in the same order.
 
         Parameters
             key: all that the constant depends on
@@ -61,7 +61,7 @@ class ImageBuilder:
         return self._packed[key]
 
     def form_of(self, x: Node, halo: Halo) -> Form:
-        """The form in which `x` is read: the one it has, or one with the frame that is read."""
+        """Return the form in which `x` is read: its own, or one with this halo."""
         if x in self.forms:
             return self.forms[x]
         code = code_of(x.dtype)

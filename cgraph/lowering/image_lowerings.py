@@ -1,4 +1,4 @@
-"""How each op is lowered that works on images in lanes: one table."""
+"""Table of lowerings: one row for each op on channel-blocked images."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -76,10 +76,10 @@ PIXELS = ((2, 3), (0, 2, 3))
 
 
 class LoweringContext(Record, eq=False):
-    """What is known of the graph so far.
+    """The graph, and which of its nodes are channel-blocked so far.
 
     Fields
-        laned: nodes whose values lie in lanes; grows
+        laned: nodes whose values are channel-blocked; grows
         graph: what is lowered
         target: for which kernels
         by_rows: images come by rows, so that windows over plain ones are computed in lanes, too, where they are cut
@@ -92,7 +92,7 @@ class LoweringContext(Record, eq=False):
 
 
 class Lowering(Record, eq=False):
-    """How the nodes of one op are lowered.
+    """Lowering of the nodes of one op.
 
     Fields
         takes: whether a node is lowered at all
@@ -114,7 +114,7 @@ class Lowering(Record, eq=False):
 
 
 def lowering_of(node: Node, context: LoweringContext) -> Lowering | None:
-    """The row of the table that takes a node."""
+    """Return the row of the table for a node."""
     kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
     row = LOWERINGS.get(kind)
     return row if row and row.takes(node, context) else None
@@ -128,17 +128,17 @@ def always(node: Node, context: LoweringContext) -> bool:
 
 
 def reads_blocks(node: Node, context: LoweringContext) -> bool:
-    """It reads images in lanes, bytes or others."""
+    """Return True if it reads channel-blocked images."""
     return node.operands[0] in context.laned
 
 
 def reads_lanes(node: Node, context: LoweringContext) -> bool:
-    """It reads such images, of no bytes."""
+    """Return True if it reads channel-blocked images that are not uint8."""
     return reads_blocks(node, context) and node.operands[0].dtype != np.uint8
 
 
 def reads_images(node: Node, context: LoweringContext) -> bool:
-    """It reads images in lanes, or such as are brought there."""
+    """Return True if its input is channel-blocked or will be converted to it."""
     return reads_lanes(node, context) or (context.by_rows and node.dtype.kind == "f")
 
 

@@ -1,10 +1,10 @@
-"""Logical ops → physical ops for the CPU: which images lie in lanes, with which frame, and who converts.
+"""Logical to physical ops on images: which images are channel-blocked, their halos, and the conversions.
 
-A convolution, transposed or not, and the gradient for its filters work on images in lanes; pools, resizes, pointwise
-ops, concats, features of boxes and sums over pixels that read such a value stay there, so conversions are made only
-where a value enters or leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame
-(halo), the widest that any convolution behind it reads; and so have a convolution's result and a residual that nobody
-else reads, since then the one may overwrite the other. How each op is lowered: `cgraph.lowering.image_lowerings`.
+Convolutions, transposed ones and gradients for filters work on channel-blocked images. Pools, resizes, pointwise ops,
+concats, features of boxes and sums over pixels that read a blocked value stay blocked, so conversions are inserted only
+where a value enters or leaves a run of these ops. Operands and result of a pointwise op or a concat have one halo: the
+widest that any downstream convolution reads. A convolution's result and a residual without other readers also have one
+halo, so that one may overwrite the other. `cgraph.lowering.image_lowerings` has a row for each op.
 """
 
 from cgraph.ir.graph import Node
@@ -28,9 +28,9 @@ Rows = dict[Node, Lowering]
 
 @keeps_origin
 def lower_images(outputs: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
-    """Replace what has a faster layout: same values up to rounding, more nodes, constants packed.
+    """Replace ops by those on faster layouts: same values up to rounding, more nodes, constants packed.
 
-    May worsen: bytes, by unused lanes of odd channel counts, frames and workspaces; all of them are in the plan.
+    May worsen: bytes, by unused lanes of odd channel counts, halos and workspaces; the plan contains all of them.
     Depthwise convolutions and those of few channels ignore `options.pairs`.
     """
     graph = Roots.of(outputs)
@@ -49,7 +49,7 @@ def lower_images(outputs: tuple[Node, ...], target: Target, options: LoweringOpt
 
 
 def select_lowerings(order: list[Node], context: LoweringContext) -> Rows:
-    """The nodes that are lowered, each with its row of the table."""
+    """Return the nodes to lower, each with its row of the table."""
     rows: Rows = {}
     for node in order:
         row = lowering_of(node, context)
@@ -64,7 +64,7 @@ def select_lowerings(order: list[Node], context: LoweringContext) -> Rows:
 
 
 def forms_of(order: list[Node], rows: Rows, context: LoweringContext) -> dict[Node, Form]:
-    """The form of every node that lies in lanes."""
+    """Return the form of every channel-blocked node."""
     laned = [node for node in order if node in rows and rows[node].laned]
     group: dict[Node, Node] = {n: n for n in laned}
 

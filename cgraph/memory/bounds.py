@@ -1,4 +1,4 @@
-"""What no plan can beat: operator breadths, positional maximums and the lower bounds that follow from them.
+"""Lower bounds of plans: operator breadths and positional maximums.
 
 An operator's profile is the set of operands in use at its step; its breadth is their sum of bytes. Something can only
 grow at a step where an operand starts, so profiles are taken at those steps alone, however large step numbers are.

@@ -1,4 +1,4 @@
-"""The kernel calls of a plan's steps. Steps that differ in nothing but addresses have theirs made once.
+"""Kernel calls of a plan's steps; steps that differ only in addresses share them.
 
 What an op's device facet may ask of addresses is which operands begin at one place, and where in the result an operand
 begins: so it leaves out what would copy a value onto itself. Calls are made over slots: the result's, and one for each

@@ -1,4 +1,4 @@
-"""Is a plan sound? Knows no strategy, so that a mistake in one cannot hide in the other.
+"""Independent plan checker: it shares no code with the strategies.
 
 A sweep over the steps keeps the operands in use sorted by offset. They are disjoint until the first mistake, so a
 starting operand has to be compared with its two neighbours only. Time O(n log n).

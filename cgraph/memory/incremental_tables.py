@@ -1,4 +1,4 @@
-"""What `cgraph.memory.incremental` asks of a plan, as arrays: no graph, so it can be saved with a function."""
+"""Tables of a plan for incremental evaluation: arrays without a graph, which can be saved with a function."""
 
 from collections.abc import Sequence
 from typing import Any

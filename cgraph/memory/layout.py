@@ -1,4 +1,4 @@
-"""Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
+"""Layout of a schedule before offsets are planned: owners of bytes, views into them, and lifetimes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ class Layout(Record):
 
 
 class NodeFacts:
-    """What is known of nodes on one target, in whatever order they run. Changes: looks at a node when first asked.
+    """Views and work of nodes on one target, independent of the running order. Changes: computed at first use.
 
     One of these goes through the planning of a graph, so that each node is looked at once, however many orders and
     rewritings are tried.

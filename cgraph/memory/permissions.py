@@ -1,4 +1,4 @@
-"""What no plan of a schedule can beat, whatever it makes of the permissions to overwrite and to make parts in place.
+"""Lower bound of a schedule's plans for every use of the permissions to overwrite and to join in place.
 
 At a step, values in use have bytes of their own except for two kinds of pairs: the value being written and an operand
 that it may overwrite; and a concat result and a part of it, while both are in use. Counting of each pair only one

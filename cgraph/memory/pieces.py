@@ -1,4 +1,4 @@
-"""Operands of values that lie over one another for a step: pieces that keep their distances.
+"""Operands of values that overlap for one step: pieces with fixed distances.
 
 A value that lies over another has bytes in common with it at the step that makes it, and at no other. So both are cut
 there: what the other one needs before, what the two need at that step, what this one needs afterwards.

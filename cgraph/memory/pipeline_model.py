@@ -1,4 +1,4 @@
-"""When actors that wait for one another do what: a reader of weights and the kernels behind it, stages of a pipeline.
+"""Timing model of actors that wait for one another: a weight reader and the kernels that follow, pipeline stages.
 
 An actor does its acts in order, each as soon as it can. Counters only rise, so what an actor waits for does not depend
 on who is looked at first, and every script has one outcome. Time in proportion to the acts.
@@ -13,20 +13,20 @@ from cgraph.record import Record
 
 
 class Busy(Record):
-    """Takes time."""
+    """An act that takes time."""
 
     seconds: float
 
 
 class Tell(Record):
-    """A counter has reached a number."""
+    """Set a counter to a number."""
 
     counter: str
     count: int
 
 
 class Wait(Record):
-    """Go on when a counter has reached a number; 0 is there from the beginning."""
+    """Continue when a counter has reached a number; counters begin at 0."""
 
     counter: str
     count: int

@@ -1,4 +1,4 @@
-"""The steps of a plan, each with its places."""
+"""Steps of a plan with their addresses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

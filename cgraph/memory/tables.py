@@ -1,4 +1,4 @@
-"""Tables of a plan: where values lie and who reads them, from which follows what must run again."""
+"""Tables of a plan for incremental evaluation: where values lie, and which steps read them."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""From a schedule to a planning problem: who owns bytes, for which steps, and who shares them by permission.
+"""From a schedule to a planning problem: owners of bytes, usage intervals, and sharing by permission.
 
 Values are plain records here (no node, no op): what a step writes, what it reads, and how a value's bytes relate to
 another's. Three relations save bytes:

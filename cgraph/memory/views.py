@@ -1,4 +1,4 @@
-"""Where values lie in the arena."""
+"""Views of values in the arena."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,7 +7,7 @@ from cgraph.kernels.kernel import ARENA, Pointer, View
 
 
 class Places(Mapping[Node, View | tuple[View, ...]]):
-    """Views with their addresses in the arena, each made when it is asked for: of a large graph most are wanted once.
+    """Views with their addresses in the arena, each built at its first use: in a large graph most are used once.
 
     Parameters
         views: as of a layout

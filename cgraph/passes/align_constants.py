@@ -1,4 +1,4 @@
-"""Constants that lie in a file, where the file's layout put them, as kernels can read them."""
+"""Alignment of constants that lie in a mapped file at unaligned offsets."""
 
 from functools import partial
 
@@ -10,9 +10,9 @@ from cgraph.passes.loop_bodies import in_bodies
 
 
 def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[Node, ...]:
-    """Copy the constants whose elements do not lie at multiples of their size: same values, as many nodes.
+    """Copy constants whose elements are not aligned to their size: same values, as many nodes.
 
-    The last pass: what is packed is read where it lies and needs no copy. `keep`: where copies go.
+    The last pass: packed constants need no copy. `keep`: where copies go.
     """
     graph = in_bodies(outputs, partial(align_constants, keep=keep))
     if not graph.has(ConstOp) or not any(map(is_unaligned, graph.order)):

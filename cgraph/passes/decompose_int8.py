@@ -1,4 +1,4 @@
-"""Ops on bytes written down as plain ones, for devices without kernels for them."""
+"""Decomposition of int8 ops into plain ops, for devices without kernels for them."""
 
 from math import prod
 
@@ -15,13 +15,13 @@ from cgraph.ops.reduce import sum as sum_along
 from cgraph.ops.shape import reshape
 
 LARGEST_PRODUCT = 255 * 128  # of a byte less its zero point, and a filter's
-EXACT_FLOAT32 = 1 << 24  # up to here every whole number is one
+EXACT_FLOAT32 = 1 << 24  # every integer up to here is exact in float32
 
 
 def decompose_int8(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Convolutions of bytes by floats that hold every sum exactly, products by int32: same values, more nodes.
+    """Decompose int8 convolutions into float ones that are exact, and products into int32: same values, more nodes.
 
-    Not taken: results in float32, which files of floats are read as and only the pass `integers` makes.
+    Unchanged: results in float32, which only the pass `compute_integers` makes.
     """
     return rewrite(outputs, RULES)
 

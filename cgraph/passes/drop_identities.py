@@ -1,4 +1,4 @@
-"""Remove nodes that return an operand unchanged, moves that undo or follow one another, and sums of nothing."""
+"""Removal of identities, of shape ops that undo or follow one another, and of empty sums."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ _MOST_LOOKED_AT = 1 << 16
 
 
 def drop_identities(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Remove nodes that return an operand unchanged, or nothing but zeros: same values, never more nodes.
+    """Remove nodes that return an operand unchanged, or only zeros: same values, never more nodes.
 
     Not dropped: ``x * 0 -> 0``, which would hide a NaN or an infinity in `x`.
     """
@@ -23,7 +23,7 @@ def drop_identities(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def is_all(node: Node, value: float) -> bool:
-    """Is the node a constant, broadcast or not, with this value everywhere?"""
+    """Return True if the node is a constant, broadcast or not, with this value everywhere."""
     while isinstance(node.op, BroadcastTo | Reshape):
         node = node.operands[0]
     if not isinstance(node.op, ConstOp) or node.nbytes > _MOST_LOOKED_AT:

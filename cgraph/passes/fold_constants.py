@@ -1,4 +1,4 @@
-"""Compute, while compiling, what depends on constants alone."""
+"""Constant folding."""
 
 from collections.abc import Mapping, Sequence
 
@@ -51,12 +51,12 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def is_of_constants(operands: tuple[Node, ...]) -> bool:
-    """There are operands, and all of them are known."""
+    """Return True if there are operands and all are constants."""
     return bool(operands) and all(map(is_constant, operands))
 
 
 def is_constant(node: Node) -> bool:
-    """A constant, broadcast or transposed or as it is."""
+    """Return True for a constant, broadcast or transposed or unchanged."""
     while isinstance(node.op, BroadcastTo | Transpose):
         node = node.operands[0]
     return isinstance(node.op, ConstOp)
@@ -84,18 +84,18 @@ def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
 
 
 def is_widened(node: Node) -> bool:
-    """A constant that is held in half precision, as float32."""
+    """Return True for a constant stored in half precision and widened to float32."""
     source = node.operands[0] if isinstance(node.op, Cast) else node
     return isinstance(source.op, ConstOp) and source.dtype in HALVES and node.dtype == FLOAT32
 
 
 def stored_array(node: Node) -> np.ndarray | None:
-    """The array of a constant, in half precision where it is held so; None for anything else."""
+    """Return the array of a constant, in half precision where it is stored so; None for anything else."""
     return constant_of(node.operands[0] if is_widened(node) else node)
 
 
 def constant_of(node: Node) -> np.ndarray | None:
-    """The value of a constant, broadcast or transposed or as it is; None for anything else."""
+    """Return the value of a constant, broadcast or transposed or unchanged; None for anything else."""
     if isinstance(node.op, ConstOp):
         return node.op.array
     source = constant_of(node.operands[0]) if isinstance(node.op, BroadcastTo | Transpose) else None

@@ -1,4 +1,4 @@
-"""Batch normalisation as what it is made of, so that what stands around it may take it in."""
+"""Decomposition of batch normalisation, so that neighbouring ops can absorb it."""
 
 import numpy as np
 

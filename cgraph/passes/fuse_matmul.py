@@ -1,4 +1,4 @@
-"""Join a product of matrices with the sum and the activation that follow, and products that are added up."""
+"""Fusion of matrix products with a following sum and activation, and of sums of products."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from cgraph.record import replace
 
 
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Products of floats take in what follows them, as far as nobody else reads what lies between: fewer bytes.
+    """Fuse float products with the ops that follow, where nothing else reads the value between: fewer bytes.
 
     Values change in the last places: the sum begins with what is added, and a sum of products has one order. Not taken
     in: activations other than relu.

@@ -1,4 +1,4 @@
-"""Join pointwise ops into one where nobody else wants what lies between."""
+"""Fusion of pointwise ops whose intermediate values have no other reader."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ MOST_OPERANDS = 12
 
 
 def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """A pointwise node joins the group of its users when they are one group: same values, fewer nodes and bytes.
+    """Add a pointwise node to the group of its users when they are one group: same values, fewer nodes and bytes.
 
     May worsen: nothing that is read twice is computed twice, since a node with users in two groups stays alone. Not
     joined: across a reshape or a broadcast, and beyond `MOST_OPS` ops or `MOST_OPERANDS` operands.

@@ -1,4 +1,4 @@
-"""Join a reduction with the pointwise op that feeds it."""
+"""Fusion of a reduction with the pointwise op that feeds it."""
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
@@ -8,10 +8,10 @@ from cgraph.ops.reduce import Reduction
 
 
 def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """A pointwise op that only a reduction reads becomes part of it: no bytes for what lies between.
+    """Move a pointwise op that only a reduction reads into it: no bytes for the value between.
 
     Values change in the last places, since the order of a sum follows the layout of what is read. May worsen: one more
-    kernel to compile, once. Not joined: a result that somebody else wants too, which would be computed twice.
+    kernel to compile, once. Not fused: a value with another reader, which would be computed twice.
     """
     graph = Roots.of(outputs)
     if not graph.has(Reduction):
@@ -30,5 +30,5 @@ def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def is_joined(x: Node, graph: Roots) -> bool:
-    """The operand of a reduction is computed inside it."""
+    """Return True if the operand of a reduction can be computed inside it."""
     return isinstance(x.op, Pointwise) and graph.is_inner(x)

@@ -1,4 +1,4 @@
-"""Let pointwise ops compute straight into the larger arrays that they are put into."""
+"""Fusion of pointwise ops with the pad or set slice that copies their result into a larger array."""
 
 from collections import Counter
 from functools import partial
@@ -19,7 +19,7 @@ StencilJoin = tuple[Stencil, tuple[Node, ...], Work]
 
 
 def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
-    """A pointwise op that only a pad or a set slice reads becomes part of it: same bits, one pass over memory for two.
+    """Move a pointwise op that only a pad or set slice reads into it: same bits, one pass over memory instead of two.
 
     Slices of arrays like the result become windows of the op, which may overwrite the array that it reads around each
     element. No more bytes, but for a page. Not joined: a set slice with steps; an op that reads the bytes of such an

@@ -1,4 +1,4 @@
-"""Large constant weights are held in half precision: rounded, and half as many bytes."""
+"""Storage of large constant weights in half precision: rounded, and half as many bytes."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ from cgraph.record import replace
 
 
 def hold_weights(outputs: tuple[Node, ...], dtype: np.dtype) -> tuple[Node, ...]:
-    """Constants of more than 64 KiB that are filters, the right sides of products, or tables of which rows are taken.
+    """Store constants above 64 KiB in half precision: filters, right sides of products, and tables of `take`.
 
     Each of their float32 numbers is rounded to `dtype`, once, after the factors of a batch norm were multiplied in;
     what is computed of them is what float32 constants of these values give. All else stays as it is.

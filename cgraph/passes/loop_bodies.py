@@ -12,7 +12,7 @@ Rewrite = Callable[[tuple[Node, ...]], tuple[Node, ...]]
 
 
 def in_bodies(outputs: tuple[Node, ...], rewrite: Rewrite) -> Roots:
-    """`rewrite` what one round of each loop computes; loops that share a body still share one."""
+    """Rewrite the body of each loop; loops that share a body still share one."""
     bodies: dict[Body, Body] = {}
 
     def changed(loop: Loop) -> Loop:
@@ -25,7 +25,7 @@ def in_bodies(outputs: tuple[Node, ...], rewrite: Rewrite) -> Roots:
 
 
 def plan_bodies(outputs: tuple[Node, ...], plan: Callable[[Body], Round]) -> Roots:
-    """Every loop becomes a step with planned steps inside: same values. `plan` is asked once per body."""
+    """Replace every loop by a step with planned steps inside: same values. `plan` is called once per body."""
     rounds: dict[Body, Round] = {}
 
     def planned(loop: Loop) -> Rounds:
@@ -37,7 +37,7 @@ def plan_bodies(outputs: tuple[Node, ...], plan: Callable[[Body], Round]) -> Roo
 
 
 def each_loop(outputs: tuple[Node, ...], change: Callable[[Loop], Op]) -> Roots:
-    """The graph with another op in the place of each loop."""
+    """Return the graph with another op in the place of each loop."""
     graph = Roots.of(outputs)
 
     def replace_loop(node: Node, new: New) -> Node | None:
@@ -47,7 +47,7 @@ def each_loop(outputs: tuple[Node, ...], change: Callable[[Loop], Op]) -> Roots:
 
 
 def body_of(body: Body, results: tuple[Node, ...]) -> Body:
-    """The body with other results; itself where they are the same nodes."""
+    """Return the body with other results; the same body where they are the same nodes."""
     if all(a is b for a, b in zip(results, body.results)):
         return body
     return replace(body, next=results[: len(body.next)], ys=results[len(body.next) :])

@@ -1,4 +1,4 @@
-"""Copy the operands that a kernel cannot read with their strides."""
+"""Copies of operands that a kernel cannot read with their strides."""
 
 from cgraph.ir.graph import Node, apply, with_operands
 from cgraph.ir.roots import New, Roots, rebuild

@@ -1,4 +1,4 @@
-"""Loops that compute once what several ask of them, and nothing else; their bodies rewritten like any graph."""
+"""Simplification of loops: equal loops merged, unused results dropped, bodies rewritten like any graph."""
 
 from typing import Any
 
@@ -30,9 +30,9 @@ class Tidy(Record):
 
 
 def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Same values, never more rounds: a loop and the one of its gradient, which wants its states too, become one.
+    """Merge loops that differ only in returning their states: same values, never more rounds.
 
-    States, sequences and results that nobody asks for are dropped. Not joined: loops that only read the same sequences.
+    Drop states, sequences and results without a reader. Not joined: loops that only read the same sequences.
     """
     graph = Roots.of(outputs)
     if not graph.has(Loop):

@@ -1,4 +1,4 @@
-"""Lay out once what several products of few rows read transposed."""
+"""One transposed copy for several products of few rows."""
 
 from math import prod
 
@@ -15,7 +15,7 @@ PRODUCTS = (Matmul, MatmulEpilogue)
 
 
 def transpose_once(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
-    """Transposed right sides of several products are copied, where each product then reads the copy as it lies.
+    """Copy a transposed right side of several products once, where each product then reads the copy directly.
 
     Without, each packs the whole right side, as in the gradients of a recurrent layer's states. Values change in the
     last places where the sums are so long that packed ones are cut. May worsen: the copy waits from the first product

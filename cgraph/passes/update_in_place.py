@@ -1,4 +1,4 @@
-"""Let the sources of update edges be written straight into their Vars."""
+"""Update edges whose sources are written directly into their Vars."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ Extra = dict[Node, list[Node]]
 def update_in_place(
     outputs: tuple[Node, ...], updates: Mapping[Var, Node], allowed: Collection[Var], facts: NodeFacts
 ) -> tuple[tuple[Node, ...], dict[Var, Node]]:
-    """Outputs and update edges with sources in their Vars' bytes, where nobody reads the old value afterwards.
+    """Write sources of update edges into their Vars' bytes, where the old value is not read afterwards.
 
     Every reader of the old value either runs before the source anyway or is made to; a Var whose source would have to
     run both before and after a reader keeps its copy. Not done: Vars that an output shows; Vars outside `allowed`,

@@ -1,1 +1,1 @@
-"""From a physical graph and the options of `compile` to a checked plan."""
+"""Plans: from a physical graph and the options of `compile` to a checked memory plan."""

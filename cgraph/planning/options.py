@@ -1,4 +1,4 @@
-"""What `compile` is asked for: a graph with its inputs and update edges, and how to compile it."""
+"""The request and the options of one `compile`, and their checks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -19,12 +19,12 @@ from cgraph.storage.weight_file import StreamedWeights
 
 
 class Request(Record, eq=False):
-    """A graph to be made into a Function.
+    """A graph to compile into a Function.
 
     Fields
         outputs: the nodes whose values a call returns
-        inputs: Vars that each call is given, in order
-        updates: update edges: per Var the node whose value it holds after a run
+        inputs: the Vars that each call passes, in order
+        updates: update edges: for each Var, the node whose value it has after a run
     """
 
     outputs: tuple[Node, ...]
@@ -37,7 +37,7 @@ class Request(Record, eq=False):
         return Roots((*self.outputs, *self.updates.values()))
 
     def of(self, roots: tuple[Node, ...]) -> "Request":
-        """The same request with other nodes for the same values."""
+        """Return the same request with other nodes for the same values."""
         split = len(self.outputs)
         return Request(roots[:split], self.inputs, dict(zip(self.updates, roots[split:])))
 
@@ -47,29 +47,29 @@ class CompileOptions(Record):
 
     Fields
         memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
-        order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
-            the first and the last where that makes the plan smaller
-        changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
-        budget: bytes that the arena may take at most; with `weights`, arena, ring and the constants that stay in memory
-        passes: rewrite the graph first; False runs it as it was written
-        winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
+        order: the running order: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which plans the
+            first and, where it may need less, the last, and uses the smaller plan
+        changing: Vars that change from run to run: values that do not depend on them are stored between runs
+        budget: maximum bytes of the arena; with `weights`, of arena, ring and the constants that stay in memory
+        passes: rewrite the graph first; False runs it as written
+        winograd: allow it where it is faster; False computes every convolution directly, which is more exact
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
-        recompute: compute values again rather than keep them for the backward part: the same bits, less memory, more
+        recompute: rematerialise values of the forward part for the backward part: the same bits, less memory, more
             time. True for few bytes with nothing computed more than twice; a number of bytes for the least extra work
-            that is found within them; a share of the work, below 1, of which so much may be done again for fewer bytes,
-            where one pass over what is kept anyway does it
+            that fits in them; a share of the work, below 1, to rematerialise cheap values up to that share
         bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
-            same bits. A budget does so by itself where it must
-        restructure: compute the steps around the memory peak in patches of pixels, borders of patches again, as
-            Cipolletta and Calimera 2021 do: how far regions reach, as a share of the peak, and patches down and across
-        weights: read large constants from a file while a run computes, instead of holding them: the same bits. See
+            same bits. With `budget`, bands are used where they are necessary without this option
+        restructure: patch-based execution of the steps around the memory peak, which computes the borders of patches
+            twice (Cipolletta and Calimera 2021): the reach of regions as a share of the peak, and the number of
+            patches down and across
+        weights: read large constants from a file while a run computes, instead of keeping them in memory. See
             docs/weights.md
         weights_dtype: ``float16`` or ``bfloat16``: round the large constants that convolutions and products read, and
-            hold them so, in half the bytes; computed in float32. See docs/half.md
-        precision: ``bf16``: convolutions and products by constants round what they multiply to bfloat16, and add it up
-            in float32: faster where the processor has an instruction for it. See docs/half.md
-        rows: inputs and outputs, images ``[n, c, h, w]``, that come and go by rows, so that they are never whole in
-            memory: the same bits. See docs/memory.md
+            store them in half the bytes; arithmetic stays in float32. See docs/half.md
+        precision: ``bf16``: convolutions and products by constants round their factors to bfloat16 and add in float32:
+            faster where the processor has an instruction for it. See docs/half.md
+        rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory: the
+            same bits. See docs/memory.md
     """
 
     memory: str | Strategy = "auto"
@@ -89,12 +89,12 @@ class CompileOptions(Record):
 
     @property
     def in_pairs(self) -> bool:
-        """Products are of bfloat16 numbers."""
+        """Return True if products multiply bfloat16 numbers."""
         return self.precision is not None
 
     @property
     def storage_dtype(self) -> np.dtype | None:
-        """In which large weights are held, where that is said."""
+        """The dtype in which large weights are stored; None for their own."""
         return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
 
 
@@ -131,7 +131,7 @@ def is_share(x: Any) -> bool:
 
 
 def is_patches(x: Any) -> bool:
-    """A share, and patches down and across."""
+    """Return True for a share with patches down and across."""
     if not (isinstance(x, tuple | list) and len(x) == 2 and isinstance(x[1], tuple | list) and len(x[1]) == 2):
         return False
     return isinstance(x[0], int | float) and all(map(is_whole, x[1]))
@@ -156,17 +156,17 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "weights_dtype": ("float16 or bfloat16", lambda x: x is None or is_half(x)),
     "precision": ("bf16, or None for float32", lambda x: x is None or (isinstance(x, str) and x == "bf16")),
 }
-"""Per option what it takes, in words and as a question."""
+"""For each option, the values that it accepts, in words and as a predicate."""
 SEVERAL = ("changing", "freeze", "rows")
 
 
 def is_half(x: Any) -> bool:
-    """The name of a dtype that holds weights, or that dtype."""
+    """Return True for a dtype that can store weights, or its name."""
     return isinstance(x, str | type | np.dtype) and dtype_of(x) in HALVES
 
 
 def options_of(arguments: dict[str, Any]) -> CompileOptions:
-    """Options by name. GraphError for a name that there is not, and for what an option does not take."""
+    """Return options by name. GraphError for an unknown name, and for a value that an option does not accept."""
     for name, value in arguments.items():
         if name not in CHECKS:
             raise GraphError(f"compile has no option {name!r}; there are {', '.join(CompileOptions._fields)}")
@@ -181,34 +181,35 @@ def options_of(arguments: dict[str, Any]) -> CompileOptions:
 
 
 def check_together(request: Request, options: CompileOptions, refused: Sequence[str], engine: str) -> None:
-    """Refuse options that contradict one another, the graph or the engine; GraphError names both.
+    """Raise GraphError if options contradict one another, the graph or the engine.
 
     Parameters
-        refused: options that the engine cannot follow
+        refused: options that the engine does not support
         engine: its name
     """
     roles = (("an input", request.inputs), ("the target of an update", request.updates), ("changing", options.changing))
     for role, variables in roles:
         for x in variables:
             if x in set(options.freeze):
-                raise GraphError(f"freeze has {x.name} {x.spec}, which is {role}: it cannot be a constant as well")
+                reason = f"freeze has {x.name} {x.spec}, which is {role}: it cannot be a constant as well"
+                raise GraphError(f"{reason}. Remove it from freeze")
     for name in refused:
         if getattr(options, name) != CompileOptions._defaults[name]:
             raise GraphError(f"the engine {engine} does not support {name}=; leave it out, or use another engine")
     for name in ("weights_dtype", "precision"):
         if not options.passes and getattr(options, name) is not None:
-            raise GraphError(f"{name}= is a pass over the graph, and passes=False leaves all of them out")
+            raise GraphError(f"{name}= is a pass over the graph, and passes=False runs none. Omit one of the two")
     for name in ("changing", "recompute", "bands", "restructure", "weights"):
         value, default = getattr(options, name), CompileOptions._defaults[name]
         if options.rows and (value != default or type(value) is not type(default)):
-            raise GraphError(f"rows= goes with budget=, not with {name}=")
+            raise GraphError(f"rows= goes with budget=, not with {name}=. Omit {name}=")
 
 
 def plain_number(x: Any) -> Any:
-    """A NumPy number as Python's, so that NumPy's True is True; anything else unchanged."""
+    """Return a NumPy number as Python's, so that NumPy's True is True; anything else unchanged."""
     return x.item() if isinstance(x, np.bool_ | np.integer | np.floating) else x
 
 
 def members(x: Any) -> tuple[Any, ...] | None:
-    """Those of a collection; None of what is none, such as a Var, which has rows but no Vars."""
+    """Return the members of a collection; None for anything else, such as a Var, which is iterable by rows."""
     return tuple(x) if isinstance(x, Iterable) and not isinstance(x, Node | str) else None

@@ -18,7 +18,7 @@ Order = list[int]
 
 
 class Reruns(Record, eq=False):
-    """What may run again, and what that costs.
+    """The nodes that may run again, and the cost.
 
     Fields
         dag: the nodes in the order in which they run without
@@ -35,7 +35,7 @@ class Reruns(Record, eq=False):
 
     @cached_property
     def own(self) -> int:
-        """The cost of running everything once."""
+        """The cost of running every node once."""
         return sum(self.cost)
 
     def extra(self, order: Iterable[int]) -> int:
@@ -97,7 +97,7 @@ def rerun_positions(order: Sequence[int]) -> list[int]:
 
 
 class OrderIndex:
-    """Where each node of an order runs, and where its value is read."""
+    """Index of an order: where each node runs, and where its value is read."""
 
     def __init__(self, problem: Reruns, order: Sequence[int]) -> None:
         self.problem, self.order = problem, order

@@ -1,4 +1,4 @@
-"""recompute: values that are read again much later are computed again instead of kept, segment by segment.
+"""Rematerialisation by segments: values that are read again much later are computed again.
 
 Idea: in a training graph the values of the forward part wait for the backward part, last made, first read. The forward
 part is cut into segments. What a later segment reads is kept; everything else in a segment is dropped, and computed
@@ -17,7 +17,7 @@ from cgraph.memory.layout import Layout, owner_of, producers_of
 
 
 def in_segments(layout: Layout, segments: int) -> list[int]:
-    """The steps of a layout by position, forward steps a second time where they are asked for again.
+    """Return the steps of a layout by position, with forward steps a second time where they are read again.
 
     Never fewer steps. Not computed again: what is an output, what is impure, what reads a Var that the forward part has
     written already, and the last segment, which is read at once.
@@ -29,7 +29,7 @@ def in_segments(layout: Layout, segments: int) -> list[int]:
 
 
 class Forward:
-    """What the steps up to the turn leave for those behind it. The turn is the step with most bytes waiting behind it.
+    """The forward part of a schedule, up to the turn: the step with most bytes waiting after it.
 
     Fields
         producer: per node, the step whose bytes it shows, -1 for leaves

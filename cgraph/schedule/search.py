@@ -17,7 +17,7 @@ def best_first(part: SchedulePart, below: int) -> ScheduleState | None:
     """An order with the least peak of all, if that is less than `below`; None if no order has less.
 
     Raises
-        OutOfStatesError: there were too many states to say
+        OutOfStatesError: the limit of states is exceeded before the search ends
     """
     everything = (1 << len(part.nodes)) - 1
     start = part.begin()

@@ -1,1 +1,1 @@
-"""Regions of a graph that run in bands of rows: search, buffers, checks."""
+"""Regions of a graph that run in bands of rows: search, band buffers, checks."""

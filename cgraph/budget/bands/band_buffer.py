@@ -1,14 +1,14 @@
-"""The frame of a region: where its rings and workspaces lie, a planning problem of its own.
+"""Band buffers: where the rings and workspaces of a region lie, a planning problem of its own.
 
-Idea: a ring's rows lie one behind the other, so what is not written yet, or read no more, is somebody else's meanwhile.
-Neighbouring rows that are there for the same steps are a *slab*; a step is a slide or a band. From one slide to the
-next a ring stays where it is, and its slabs keep their distances; when it slides, it may move to another place. So a
-*group*, the slabs of a ring between two slides or the workspace of a band, is placed as one: as low as none of its
-slabs meets one that is placed. Rows that must wait may *rest*: they slide to a place of their size at once, and behind
-the next band's place later, so that the rest of their ring is free between. Where bands come again, rows slide home
-before the first time and after each time, and what begins there both times is one group.
+Idea: the rows of a ring lie one after the other, and the bytes of rows that are not written yet, or no longer read, can
+be used by other rings. Neighbouring rows in use for the same steps are a *slab*; a step is a slide or a band. Between
+two slides a ring does not move, and its slabs keep their distances; a slide may move it. A *group* (the slabs of a ring
+between two slides, or the workspace of a band) is therefore placed as one, at the lowest place where none of its slabs
+overlaps another one in use. Idle rows may be *parked*: they slide to a slot of their own size at once, and back
+when the next band needs them. Where bands repeat, rows slide home before the first repetition and after each, and the
+groups that begin there are one group.
 
-Source: line buffers with slides; the places are those of `cgraph.memory.packing`.
+Source: line buffers with slides; placement by `cgraph.memory.packing`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ WORTH = 0.97  # of the bytes that a frame without rests needs
 
 
 class Framing:
-    """Frames of a region, better ones the longer they are searched for. Changes.
+    """Band buffers of a region; a longer search gives smaller ones. Changes.
 
-    Rows rest where that makes the frame smaller by a part that is worth the copies.
+    Rows are parked where the saving is worth the copies.
 
     Parameters
         values: of a region, the join last
@@ -48,14 +48,14 @@ class Framing:
         return Framed(self.values, steps_of(self.values, self.events, True), self.workspaces, self.alignment)
 
     def improve(self, work: int = WORK, enough: int = 0) -> None:
-        """Search until the frame has at most `enough` bytes, or about so many pairs of groups were compared."""
+        """Search until the buffer has at most `enough` bytes, or `work` pairs of groups were compared."""
         self.plain.packing.improve(work, enough)
         if self.plain.nbytes > enough and not self.plain.packing.is_least:
             self.resting.packing.improve(work, enough)
 
     @property
     def best(self) -> "Framed":
-        """The one that is used, of those that were looked at."""
+        """The better of the plans tried."""
         resting = self.__dict__.get("resting", self.plain)
         return resting if resting.nbytes < self.plain.nbytes * WORTH else self.plain
 
@@ -65,7 +65,7 @@ class Framing:
 
 
 class Framed:
-    """The bands and slides of a region, and where everything lies. Changes: better places are searched for."""
+    """The bands and slides of a region with their places in the buffer. Changes: the search improves them."""
 
     def __init__(
         self, values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int], alignment: int
@@ -79,7 +79,7 @@ class Framed:
         return self.packing.nbytes
 
     def frame(self) -> BandBuffer:
-        """The frame, checked."""
+        """Return the band buffer, checked."""
         self.packing.check()
         bases = self.packing.bases.tolist()
         moves = []
@@ -98,7 +98,7 @@ def loop_frame(
     alignment: int,
     period: Period,
 ) -> BandBuffer:
-    """A checked frame in which the bands of a period find everything where it was the last time.
+    """Return a checked band buffer in which repeated bands find everything at the same places.
 
     Parameters
         values, events, workspaces, alignment: as for `Framing`, of the picture in which they run once
@@ -139,7 +139,7 @@ def groups_of(
 
 
 class _Groups:
-    """The groups as steps pass. Changes.
+    """Groups of slabs, built step by step. Changes.
 
     Fields
         homes: which groups begin at home, by value
@@ -151,7 +151,7 @@ class _Groups:
         self.ring_of, self.room_of = list[tuple[int, int]](), list[int]()
 
     def ended(self, i: int) -> None:
-        """The ring of a value is a group, or belongs to the one that is at home there."""
+        """Close the ring of a value: a new group, or part of the group at its home."""
         ring = self.rings[i]
         if not ring.since:
             return
@@ -167,7 +167,7 @@ class _Groups:
             self.homes[i] = number
 
     def room(self, i: int, nbytes: int, t: int) -> int:
-        """The group of a workspace."""
+        """Add the group of a workspace."""
         if not nbytes:
             return -1
         self.groups.append(Group(f"workspace of {self.values[i].name}", 0, (Slab(0, nbytes, t, t),)))
@@ -199,7 +199,7 @@ class _Ring:
             self.last[row] = step
 
     def slabs(self) -> Iterator[Slab]:
-        """Neighbouring rows that are there for the same steps."""
+        """Yield neighbouring rows that are in use for the same steps."""
         row = 0
         for (since, last), some in groupby(zip(self.since, self.last)):
             count = sum(1 for _ in some)

@@ -1,8 +1,7 @@
-"""stream_rows: steps of a schedule become regions that are computed a band of rows at a time.
+"""stream_rows: replace steps of a schedule by regions that are computed one band of rows at a time.
 
-Each region is one op (`cgraph.ops.physical.stream`) in place of its steps, with the same bits: what lies inside needs a
-few rows instead of whole images. Which steps, and how many pixels a band has, is given by
-`cgraph.budget.bands.regions`.
+Each region is one op (`cgraph.ops.physical.stream`) in place of its steps, with the same bits: values inside it need a
+few rows instead of whole images. `cgraph.budget.bands.regions` chooses the steps and the pixels of a band.
 """
 
 from collections import Counter
@@ -32,11 +31,11 @@ COLUMNS = 3  # the axis of columns, as rows are axis 2
 
 @keeps_origin
 def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], dict[Node, Node]]:
-    """A running order in which regions are single steps, and what became of each node that is still there.
+    """Return a running order in which regions are single steps, and the new node of each remaining node.
 
     Parameters
         layout: a schedule of a physical graph
-        regions: which do not meet; nobody else reads what lies inside
+        regions: disjoint; nothing outside reads the values inside them
     """
     inside = {layout.steps[t] for region in regions for t in region.steps[:-1]}
     joins = {layout.steps[region.steps[-1]]: region for region in regions}
@@ -55,7 +54,7 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
 
 
 def stream_of(steps: Sequence[Node], region: Region) -> tuple[Stream, list[Node]]:
-    """The op of a region with these nodes, operands before users, and what they read of others, each once."""
+    """Return the op of a region of these nodes (operands before users), and the outside nodes that it reads."""
     at = {node: i for i, node in enumerate(steps)}
     outside = list(dict.fromkeys(x for node in steps for x in node.operands if x not in at))
     at |= {node: ~i for i, node in enumerate(outside)}
@@ -64,7 +63,7 @@ def stream_of(steps: Sequence[Node], region: Region) -> tuple[Stream, list[Node]
 
 
 def check_stream(node: Node, target: Target) -> None:
-    """PlanError when a band of a region would not find the rows that it reads."""
+    """Raise PlanError if a band of a region would not find the rows that it reads."""
     op, frame = node.op, object()
     assert isinstance(op, Stream)
     out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
@@ -80,7 +79,7 @@ def check_stream(node: Node, target: Target) -> None:
 
 
 def values_of(node: Node) -> list[Rows]:
-    """The steps of a region as `memory.rows` sees them."""
+    """Return the steps of a region as rows."""
     op, values = node.op, dict[int, Rows]()
     assert isinstance(op, Stream)
     specs = op.specs(tuple(x.spec for x in node.operands))
@@ -91,7 +90,7 @@ def values_of(node: Node) -> list[Rows]:
 
 
 def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:
-    """A step as `memory.rows` sees it. What reads row by row has the frame of what it reads, so that bands fit."""
+    """Return a step as rows. A step that reads row by row has the halo of its operand, so that bands fit."""
     count = spec.shape[ROWS]
     tables = [Read(i, *table) for i, table in zip(reads, cut.reads) if table is not None and i >= 0]
     like = next((x for r in tables if (x := before.get(r.source)) and x.rows == count), None)
@@ -102,7 +101,7 @@ def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: 
 
 
 def row_major_nodes(layout: Layout, regions: Sequence[Region], target: Target) -> set[Node]:
-    """The nodes of a schedule that must lie row by row, so that joins lie over their forks."""
+    """Return the nodes that must lie row by row, so that joins lie over their forks."""
     overlapping = {t for region in regions if region.over for t in (region.over.fork, region.steps[-1])}
     groups = row_groups(layout, stages_of(layout, target)) if overlapping else []
     return {layout.steps[t] for group in groups if group & overlapping for t in group}
@@ -112,7 +111,7 @@ def row_major_nodes(layout: Layout, regions: Sequence[Region], target: Target) -
 
 
 def stages_of(layout: Layout, target: Target) -> list[Stage]:
-    """The steps of a schedule as `memory.regions` sees them."""
+    """Return the steps of a schedule as stages for the search for regions."""
     producers = producers_of(layout.views, layout.value_of)
     rows_by_step: dict[int, Rows] = {}
     free: set[int] = set()
@@ -122,9 +121,9 @@ def stages_of(layout: Layout, target: Target) -> list[Stage]:
 
 
 def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
-    """Steps whose values may lie row by row in the arena, those together that may take one another's bytes.
+    """Return groups of steps whose values may lie row by row in the arena; a group may share bytes.
 
-    Whoever makes or reads such a value steps over its rows as `Cut` says: it is cut, and nothing else shows the value.
+    The step that writes such a value and all its readers are cut by rows, and no other node is a view of it.
     """
     fixed = {t for t, stage in enumerate(stages) if stage.rows is None or layout.values[t].lasting}
     for node, view in layout.views.items():
@@ -147,9 +146,9 @@ def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
 def stage_of(
     layout: Layout, t: int, producers: Mapping[Node, int], rows_by_step: dict[int, Rows], free: set[int], target: Target
 ) -> Stage:
-    """A step; `known` are earlier steps that can be cut, `free` those that may run earlier; this one is added to them.
+    """Return a step as a stage, and add it to `rows_by_step` (steps that can be cut) or `free` (that may run earlier).
 
-    Where some Vars are `changing`, nothing is cut: a region would mix steps that run again with others.
+    With `changing` Vars nothing is cut: a region would mix steps that run again with others.
     """
     node, value = layout.steps[t], layout.values[t]
     last = len(layout.steps) if value.lasting else value.last

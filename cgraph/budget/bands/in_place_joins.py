@@ -1,8 +1,8 @@
-"""The join of a region over its fork: how far before it the join begins, so that no row is overwritten that is read.
+"""In-place joins: how far before its fork the join of a region begins, so that no row is overwritten too early.
 
-Idea: where rows of two images lie one behind the other, a region reads those of the *fork*, an image outside, from the
-first on, and makes those of its join from the first on. So the join may begin before the fork, in bytes of its own, and
-go on in those of rows that nobody reads any more.
+Idea: a region reads the rows of its *fork*, an image outside, in order, and writes the rows of its join in order. The
+join may therefore begin before the fork, in bytes of its own, and continue in the bytes of rows that are no longer
+read.
 
 Source: the diagonal overlap of an operator's result and operand of Blacker, Bridges and Hadfield 2020,
 arXiv:2010.01668; here of a region, with the distance that its bands need.
@@ -19,7 +19,7 @@ Reading = tuple[int, Read]  # the position of a reader, and the rows that it rea
 
 
 class Bands:
-    """The bands of a region's join, and how far every value is when they begin.
+    """The bands of a region's join, and the progress of every value when they begin.
 
     Parameters
         join: the last value
@@ -33,7 +33,7 @@ class Bands:
         self.written = done[-1, at] * join.row_nbytes
 
     def ahead(self, fork: Rows, readers: Sequence[Reading]) -> int:
-        """Bytes from where the join begins to where the fork begins, at least, so that every row is read in time."""
+        """Return the least distance of join and fork, in bytes, at which every row is read in time."""
         low = np.full(len(self.written), fork.rows)
         for i, read in readers:
             np.minimum(low, np.array((*read.first, fork.rows))[self.begun[i]], out=low)

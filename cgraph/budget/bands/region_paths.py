@@ -1,10 +1,10 @@
 """The best set of regions of a schedule: a shortest path over its positions, from the last to the first.
 
-Where a join lies over its fork, it begins before it, by the *ahead* of its region. A fork that is itself such a join
-pushes what it lies over to higher addresses: at each step of such a chain the bytes below are taken to be lost.
+A join that lies over its fork begins *ahead* bytes before it. A fork that is itself such a join pushes its own fork to
+higher addresses: at each step of such a chain the bytes below count as lost.
 
 Source: the shortest path over cuts is that of Bellman 1957.
-Time O(regions) a path. With chains it is no longer exact: of each position one way is kept.
+Time O(regions) a path. Not exact with chains: only one way is stored for each position.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ import numpy as np
 from cgraph.record import Record, replace
 
 Row = tuple[int, int, int, int, int, int, int, int, float]
-"""A region: the first fields of `Units`, in their order."""
+"""A region: the first fields of `Units`, in order."""
 
 
 class Overlap(Record):
@@ -36,7 +36,7 @@ class Overlap(Record):
 
 
 def closest(forks: Iterable[Overlap], steps: Sequence[int]) -> list[Overlap]:
-    """Per step, the fork that a region which begins with it, and so reads it and does not make it, shares most with."""
+    """Return, for each step, the fork with most shared bytes of a region that begins with this step."""
     nearest = [Overlap()] * len(steps)
     for x in forks:
         for i in range(bisect_right(steps, x.fork), bisect_right(steps, x.reader)):
@@ -46,7 +46,7 @@ def closest(forks: Iterable[Overlap], steps: Sequence[int]) -> list[Overlap]:
 
 
 class Units(Record, eq=False):
-    """Regions. Changes: bytes of frames that were planned.
+    """Candidate regions as columns. Changes: bytes of planned band buffers.
 
     Fields
         first, join, pixels: of each region
@@ -71,7 +71,7 @@ class Units(Record, eq=False):
     frame: np.ndarray
 
     def unplanned(self, shared: np.ndarray) -> "Units":
-        """The same regions, none of them planned, with so many bytes in common with a fork."""
+        """Return the same regions, none of them planned, with other bytes in common with a fork."""
         planned = np.zeros_like(self.is_planned)
         return replace(self, shared=shared, is_planned=planned, frame=self.alive.copy())
 
@@ -82,7 +82,7 @@ class Units(Record, eq=False):
 
 
 def units_of(rows: Sequence[Row]) -> Units:
-    """Regions by their first step, of which nothing is planned."""
+    """Return regions by their first step, none of them planned."""
     *columns, ns = list(zip(*sorted(rows, key=itemgetter(0)))) or [()] * 9
     first, join, pixels, around, fork, ahead, shared, alive = (np.array(column, np.int64) for column in columns)
     planned = np.zeros(len(rows), bool)
@@ -90,7 +90,7 @@ def units_of(rows: Sequence[Row]) -> Units:
 
 
 class Way(Record):
-    """How the steps from some position on run.
+    """The best way to run the steps from a position on.
 
     Fields
         nbytes: in use at most
@@ -106,20 +106,20 @@ class Way(Record):
 
 
 class RegionChoice(Record):
-    """A region of a way: fields as there."""
+    """A region on the best path; fields as in `Way`."""
 
     unit: int
     is_over: bool
     lost: int
 
     def need(self, units: Units) -> int:
-        """Bytes in use with the region, as far as known."""
+        """Return the bytes in use with the region: exact if it is planned, else estimated."""
         shared = units.shared[self.unit] if self.is_over else 0
         return int(units.around[self.unit] + units.frame[self.unit] - shared + self.lost)
 
 
 def ways_of(units: Units, whole: Sequence[int], most: int | None, chains_lose: bool = True) -> list[Way]:
-    """The best way from each position on, and the one of no steps behind the last.
+    """Return the best way from each position on; the last entry has no steps.
 
     Parameters
         whole: bytes in use while a step runs by itself
@@ -158,7 +158,7 @@ def ways_of(units: Units, whole: Sequence[int], most: int | None, chains_lose: b
 
 
 def best_regions(units: Units, ways: Sequence[Way]) -> list[RegionChoice]:
-    """The regions on the way from the first position."""
+    """Return the regions on the best path from the first position."""
     regions, t = list[RegionChoice](), 0
     while t < len(ways) - 1:
         way = ways[t]

@@ -1,4 +1,4 @@
-"""Which steps of a schedule are computed in bands of rows, so that the schedule fits into a number of bytes.
+"""Choice of the steps to compute in bands of rows, so that a schedule fits into a number of bytes.
 
 Idea: a region is a run of steps of which only the last value, its join, is read outside. To the rest of the schedule it
 is one step that needs what is alive around it, its join, and a frame: rings of a few rows in place of whole images.
@@ -7,7 +7,7 @@ region needs does not depend on other regions, and the cheapest set of regions i
 bytes is a shortest path over the positions of the schedule. What a ring holds depends on its readers alone, so bands
 are simulated once for each join and band size, over the longest region that ends there.
 
-Source: the shortest path over cuts is that of Bellman 1957; bands are those of `memory.rows`.
+Source: the shortest path over cuts is that of Bellman 1957; bands are those of `row_rings`.
 Time: the bands of the longest region of each join, for each band size; O(regions) a path.
 What it does not do: change the order of steps, or compute a row twice.
 """

@@ -1,9 +1,10 @@
-"""cut_patches: the steps around the memory peak are computed patch by patch, the borders of patches again.
+"""cut_patches: patch-based execution of the steps around the memory peak.
 
-Regions and patches are those of Cipolletta and Calimera 2021 (`cgraph.budget.patches.tile_peak`). Each op of a region
-is applied to what a patch needs of its operands, with the padding that is left to do there; the patches of a join are
-one array again behind it. Keeps the values, up to rounding where a patch is computed by other tiles. Worsens the
-number of operations. Done before all other passes, which see ordinary convolutions of small images.
+Borders of patches are computed twice. Regions and patches are those of Cipolletta and Calimera 2021
+(`cgraph.budget.patches.tile_peak`). Each op of a region is applied to the part of its operands that a patch needs, with
+the remaining padding; the patches of a join are concatenated after it. Keeps the values, up to rounding where a patch
+is computed by other tiles. Worsens the number of operations. Runs before all other passes, which see ordinary
+convolutions of small images.
 """
 
 from collections.abc import Sequence
@@ -40,14 +41,14 @@ ROWS, COLUMNS = 2, 3  # axes of images
 def cut_patches(
     outputs: tuple[Node, ...], inputs: Sequence[Var], alpha: float, slices: tuple[int, int]
 ) -> tuple[Node, ...]:
-    """The graph with the regions around its peak in patches.
+    """Return the graph with the regions around its peak in patches.
 
     Parameters
         inputs: Vars that are given at each run, images among them
         alpha: how far regions reach: to where this share of the peak is alive, 0 to 1
         slices: patches down and across; fewer where a join has fewer rows or columns
     Raises
-        PlanError: alpha is no share, or there are no patches
+        PlanError: alpha is not a share, or there are no patches
     """
     check_patches(alpha, slices)
     steps, place = steps_and_places(outputs, inputs)
@@ -64,7 +65,7 @@ def cut_patches(
 
 
 class _Patches:
-    """What becomes of nodes, whole and in patches. Changes: grows.
+    """The new nodes of a graph, whole and in patches. Changes: grows.
 
     Fields
         chains: per step its nodes that are images, each of which reads the one before
