@@ -59,7 +59,7 @@ class CudaEngine(Record):
     alignment = 256
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
-        """All passes, then layouts; Winograd's transforms are the CPU's."""
+        """Run all passes, then choose layouts; Winograd's transforms are for the CPU only."""
         how = LoweringOptions(options.passes, winograd=False, storage_dtype=options.storage_dtype)
         return lower_graph(roots, self._target, how)
 
