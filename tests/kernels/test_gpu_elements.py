@@ -73,7 +73,7 @@ KERNELS = {  # with registers of a thread at most
     Kernel("sort.gpu.rows", ("f4", "i4", False, True, 4096, 2)): 64,
     Kernel("sort.gpu.merge", ("f4", "i8", False, True, 2)): 48,
     Kernel("sort.gpu.search", ("f4", False, 2)): 40,
-    Kernel("window.gpu.places", ("f4",)): 64,
+    Kernel("window.gpu.indices", ("f4",)): 64,
     Kernel("window.gpu.spread", ("f4",)): 72,
     Kernel("window.gpu.linear", ("f4",)): 48,
     Kernel("regions.gpu.align", ("f4", 2, "aligned", False, False)): 128,
