@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
-from cgraph.formats.tflite.context import images as made
+from cgraph.formats.tflite.context import images as to_images
 from cgraph.formats.tflite.dynamic import asymmetric, pad_image, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, parts_of, subtract_zero
 from cgraph.formats.tflite.value import SIGN, TfliteValue
@@ -79,12 +79,12 @@ def convolve(c: TfliteContext, x: Node, f: Node, groups: int) -> TfliteValue:
     stride, dilation = c.sizes("stride"), c.sizes("dilation")
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
     if c.is_quantised:
-        return made(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
+        return to_images(convolve_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
     if c[1].quantised is not None:
         y = dynamic_conv(c, x, f, Conv2d(stride, pad, dilation, groups))
     else:
         y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
-    return made(c.activated(add_bias(c, 2, y)))
+    return to_images(c.activated(add_bias(c, 2, y)))
 
 
 def dynamic_conv(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
@@ -164,8 +164,8 @@ def conv_transpose(c: TfliteContext) -> TfliteValue:
     options = {"stride": stride, "pad": (top, left, *(max(n, 0) for n in rest))}
     options["output_pad"] = tuple(max(-n, 0) for n in rest)
     if c.is_quantised:
-        return made(conv_transpose_bytes(c, f, options))
-    return made(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
+        return to_images(conv_transpose_bytes(c, f, options))
+    return to_images(c.activated(add_bias(c, 3, cg.conv_transpose2d(x, f, **options))))
 
 
 def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
@@ -188,9 +188,9 @@ def pool(c: TfliteContext) -> TfliteValue:
     if c.is_quantised and not c.result.equals(c[0].bytes):
         raise FormatError("pools whose result has another scale are not supported. Use the scale of the operand")
     if c.is_quantised and c.kind == "AVERAGE_POOL_2D":
-        return made(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
+        return to_images(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
     y = (cg.avg_pool2d if c.kind == "AVERAGE_POOL_2D" else cg.max_pool2d)(x, window, stride=stride, pad=pad)
-    return made(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
+    return to_images(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
 
 
 def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:
