@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.budget import planner
 from cgraph.errors import BudgetError, GraphError, PlanError
 from cgraph.memory.auto import auto
 from cgraph.memory.incremental import IncrementalPlan
@@ -85,8 +86,8 @@ def test_what_must_stay_for_later_runs_is_checked(monkeypatch):
     """`changing` asks for bytes that nobody else uses; a layout that forgets it is refused."""
     x, w = cg.Var((64,), name="x"), cg.Var((64,), name="w")
     y = cg.cumsum(cg.sort(cg.cumsum(w, 0)), 0) * cg.cumsum(cg.sort(x), 0)
-    made = planning.layout_of
-    monkeypatch.setattr(planning, "layout_of", lambda order, kept, always=(), *more: made(order, kept, (), *more))
+    layout = planner.layout_of
+    monkeypatch.setattr(planner, "layout_of", lambda order, ends, always, *more: layout(order, ends, (), *more))
     asked = []
     check = planning.check_replay
     monkeypatch.setattr(planning, "check_replay", lambda *given: asked.append(given[-1]) or check(*given))
