@@ -1,52 +1,39 @@
-"""Numba's cache of compiled functions, only where nobody else can write: it is read as a pickle, which runs code."""
+"""Numba's cache of compiled functions, in a folder of the user's alone: it is read as a pickle, which runs code."""
 
-import os
+import hashlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numba
 
 from cgraph.kernels.cache import cache_folder
-from cgraph.system.file_ownership import is_closed, open_folder
 
 
 def compile_cached(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, and keep its code on disk.
 
-    Beside the source, as Numba does, where only the user can write there; else in a cache folder of ours; without
-    either nowhere. A folder that the user gives Numba (``NUMBA_CACHE_DIR``) is under the same rule.
+    The code lies in a cache folder of the user's, under a hash of the sources beside the function: Numba compares the
+    function's own file alone, and its pickles name classes of the others. Without such a folder nothing is kept.
 
     Without reference counting: nothing compiled here allocates and the caller holds every array. Counting them took
     four fifths of the time.
     """
     njit: Any = partial(numba.njit, nogil=True, _nrt=False)
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    if is_private(before or os.path.dirname(function.__code__.co_filename)):
-        return njit(function, cache=True)
     folder = cache_folder("numba")
     if folder is None:
         return njit(function)
-    config.CACHE_DIR = str(folder)
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder.path / sources_hash(Path(function.__code__.co_filename).parent))
     try:
         return njit(function, cache=True)
     finally:
         config.CACHE_DIR = before
 
 
-def is_private(path: str) -> bool:
-    """Return True for a folder of the user's, and its own cache in it, that nobody else can write or rename."""
-    try:
-        places = [open_folder(os.path.realpath(path))]
-        beside = os.path.join(os.path.realpath(path), "__pycache__")
-        if os.path.lexists(beside):
-            places.append(open_folder(beside))
-    except OSError:
-        return False
-    handles = [handle for handle in places if handle is not None]
-    try:
-        return len(handles) == len(places) and all(is_closed(os.fstat(handle)) for handle in handles)
-    finally:
-        for handle in handles:
-            os.close(handle)
+def sources_hash(folder: Path) -> str:
+    """Return a hash of the text of all modules in a folder."""
+    texts = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:24]
