@@ -122,4 +122,4 @@ def test_the_graph_of_a_saved_folder_names_itself(tmp_path, monkeypatch):
     monkeypatch.setattr("cgraph.saved.manifest.__version__", "0")
     with pytest.raises(FormatError) as caught:
         cg.load(folder, trust=True)
-    assert str(caught.value) == f"{folder}: graph.onnx: 1 operators are not supported: Nothing"
+    assert str(caught.value).startswith(f"{folder}: graph.onnx: 1 operators are not supported: Nothing. See ")

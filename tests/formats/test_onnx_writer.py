@@ -127,7 +127,7 @@ def test_vars_that_are_no_inputs_become_initialisers(tmp_path):
 
 def test_ops_that_onnx_does_not_have_are_named_with_their_count():
     x = cg.Var((4,), name="x")
-    with pytest.raises(FormatError, match=r"2 ops have no operator of ONNX: arctan2 \(2 times\), hypot"):
+    with pytest.raises(FormatError, match=r"2 ops have no ONNX operator: arctan2 \(2 times\), hypot"):
         serialised([cg.arctan2(x, 1.0), cg.arctan2(1.0, x), cg.hypot(x, x)], [x])
 
 
@@ -140,7 +140,7 @@ def test_constants_have_no_more_bytes_than_protobuf_writes(monkeypatch):
     monkeypatch.setattr("cgraph.formats.onnx.writer.LARGEST", nbytes)
     serialised(output, output.operands[:1])
     monkeypatch.setattr("cgraph.formats.onnx.writer.LARGEST", nbytes - 1)
-    with pytest.raises(FormatError, match=f"over {nbytes - 1} bytes"):
+    with pytest.raises(FormatError, match=f"exceed {nbytes - 1} bytes"):
         serialised(output, output.operands[:1])
 
 
