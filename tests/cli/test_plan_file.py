@@ -141,7 +141,7 @@ def test_wrong_arguments_are_refused(arguments, capsys):
 
 def test_a_planning_file_is_searched_until_a_plan_fits_and_no_further(records, capsys, monkeypatch):
     asked = []
-    watched = "cgraph.cli.plan_file.exact_watched"
+    watched = "cgraph.cli.plan_file.exact_with_progress"
     monkeypatch.setattr(watched, lambda problem, capacity: asked.append(capacity) or one(problem))
     assert main(["plan", str(records), "--budget", "8KiB"]) == 0
     assert not asked and "exact" not in capsys.readouterr().out

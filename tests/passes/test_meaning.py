@@ -74,7 +74,7 @@ def images_read(node):
     elif isinstance(node.op, BlockedConv):
         forms = (node.op.source, None, None, node.op.residual)
     elif isinstance(node.op, BlockedConvFilters):
-        forms = (node.op.source, node.op.given)
+        forms = (node.op.source, node.op.gradient)
     elif isinstance(node.op, BlockedConvTranspose):
         forms = (node.op.source,)
     else:
