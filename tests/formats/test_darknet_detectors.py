@@ -243,7 +243,7 @@ def test_an_array_of_another_shape_is_refused_and_leaves_the_old_file(tmp_path):
     (tmp_path / "net.cfg").write_text(CONFIG)
     darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg")
     before = (tmp_path / "w").read_bytes()
-    with pytest.raises(ShapeError, match=r"2.connected.bias is \[3\]; give an array of shape \[2\]"):
+    with pytest.raises(ShapeError, match=r"2.connected.bias has the shape \[3\]; give an array of shape \[2\]"):
         darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg", {"2.connected.bias": np.zeros(3)})
     assert (tmp_path / "w").read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.cfg", "w"]

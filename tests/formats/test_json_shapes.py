@@ -14,7 +14,7 @@ from cgraph.cli.run_model import read_labels
 from cgraph.errors import CgraphError
 from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.safetensors import read_safetensors, write_safetensors
-from cgraph.kernels.host import host, read_parts
+from cgraph.kernels.host import Host, host, read_parts
 from cgraph.saved.layout import MANIFEST, with_sum
 from nn.models.mask_rcnn.config import torchvision_config
 from nn.models.mask_rcnn.tools.coco import arrays_of, read_coco
@@ -76,7 +76,7 @@ def test_descriptions_of_keras_networks(tmp_path, expect_typed):
 
 
 def test_what_is_kept_of_the_processor():
-    parts = [host().cpu, host().features, host().triple, host().version]
+    parts = [getattr(host(), name) for name in Host._fields]
     assert read_parts(json.dumps(parts).encode()) == parts
     for text in nearly(parts):
         found = read_parts(text)

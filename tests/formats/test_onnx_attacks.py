@@ -273,7 +273,7 @@ def test_a_loop_without_end_is_refused():
     model = with_weights(numpy_helper.from_array(WEIGHTS, "w"), (8,))
     model.graph.initializer.append(numpy_helper.from_array(np.array(True), "go"))
     model.graph.node.append(helper.make_node("Loop", ["", "go"], [], body=body))
-    refused(load, model.SerializeToString(), "turns")
+    refused(load, model.SerializeToString(), "iterations")
 
 
 def test_a_function_that_calls_itself_is_refused():

@@ -81,7 +81,7 @@ def opened(kind: str, seed: int) -> int:
         try:
             found = results(load(raw), given | more)
         except FormatError as error:
-            assert isinstance(error.__cause__, UnknownError) or "known only at run time" in str(error), (seed, error)
+            assert unknown_of(error) or "known only at run time" in str(error), (seed, error)
             continue
         except InputError as error:  # one element stands beside a longer axis
             assert "lengths known only at run time do not fit" in str(error) and 1 in x.shape, (seed, error)
@@ -119,8 +119,8 @@ def built(raw: bytes, values: dict[str, np.ndarray]) -> Model:
         try:
             return load(raw, constants=constants, maximum=maximum)
         except FormatError as error:
-            asked = error if isinstance(error, UnknownError) else error.__cause__
-            assert isinstance(asked, UnknownError), error
+            asked = unknown_of(error)
+            assert asked, error
             wanted = [name for name in asked.maximum if name not in maximum]
             if wanted:
                 maximum[wanted[0]] = max(int(values[wanted[0]].max()), 0) if wanted[0] in values else MOST
@@ -137,3 +137,10 @@ def test_operands_of_open_length_give_the_same_answer_or_are_refused():
 def test_sizes_known_only_when_run_give_the_same_answer():
     counts = {kind: sum(sized(kind, seed) for seed in SEEDS) for kind in DRAWN}
     assert sorted(kind for kind, n in counts.items() if n) == sorted(SIZED)
+
+
+def unknown_of(error: BaseException | None) -> UnknownError | None:
+    """The error that says which values a file needs, behind those that name the node and the file."""
+    while error is not None and not isinstance(error, UnknownError):
+        error = error.__cause__
+    return error

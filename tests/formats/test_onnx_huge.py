@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.fuzz.child import Child
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.constants import Known
+from cgraph.formats.constants import Evaluator
 from cgraph.formats.onnx import load
 from cgraph.ops.leaf import Const, Var
 from tests.support.onnx_models import FLOAT, INT32, INT64, model_of, one
@@ -232,7 +232,7 @@ def test_a_filled_constant_is_the_same_as_one_that_is_stored():
 
 def test_many_questions_about_a_long_chain_take_time_in_proportion():
     """Every node of a chain is looked at once, though each of many operators asks whether it depends on an input."""
-    known = Known(Allowance(0))
+    known = Evaluator(Allowance(0))
     x = chain = Var((2,))
     for _ in range(2000):
         chain = chain * 2.0

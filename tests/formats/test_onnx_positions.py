@@ -87,5 +87,5 @@ def test_a_position_outside_a_sequence_is_refused(kind, at):
     names = ["s", "x", "i"] if kind == "SequenceInsert" else ["s", "i"]
     nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node(kind, names, ["t"])]
     nodes.append(helper.make_node("Identity", ["x"], ["y"]))
-    with pytest.raises(PositionError, match=f"position {at} is outside a sequence of 2"):
+    with pytest.raises(PositionError, match=f"index {at} is outside a sequence of 2"):
         load(model_of(nodes, [("x", FLOAT, (2,))], {"i": np.array(at)}))

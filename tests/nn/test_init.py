@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from nn import init
+from tests.support.tolerance import assert_near
 
 
 @pytest.mark.parametrize(("shape", "fans"), [((3,), (3, 3)), ((4, 7), (4, 7)), ((8, 3, 5, 5), (75, 200)), ((), (1, 1))])
@@ -21,7 +22,7 @@ def test_the_variance_is_gain_over_fan(fan, normal):
 def test_orthogonal_rows_or_columns_are_orthonormal(shape):
     matrix = init.Orthogonal()(shape, np.random.default_rng(0)).reshape(shape[0], -1)
     small = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
-    np.testing.assert_allclose(small, np.eye(len(small)), atol=1e-6)
+    assert_near(small, np.eye(len(small)), "float32 formulas near zero")
 
 
 def test_a_truncated_normal_has_no_value_beyond_two_deviations():
