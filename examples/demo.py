@@ -16,7 +16,7 @@ from nn.models.mask_rcnn.detector import finder
 
 sys.path.insert(0, str(Path(__file__).parent))
 import byte_budget
-from mask_rcnn import show_made
+from mask_rcnn import show_synthetic
 from train_digits import HELD_OUT, OUT, digits
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     draw(pictures[-HELD_OUT:], found, wanted[-HELD_OUT:], OUT / "digits.png")
 
     finds = finder()
-    show_made(finds)
+    show_synthetic(finds)
     print(f"\n{'':<10} {'steps':>5} {'unshared':>11} {'shared':>11} {'lower bound':>11} {'ratio':>7}")
     show("training", nn.training_step(model, nn.losses.cross_entropy, optimiser, train.at(0)).function)
     show("inference", predict.function)

@@ -78,7 +78,7 @@ def test_its_average_precision_is_the_published_one():
 def after_three_steps(threads: int) -> str:
     """What is left of the seed after three steps on AVX2."""
     model, samples = shapes_network(0), as_operands(shapes_config(), tuple(synthetic_images(TRAINING, 0, 2)))
-    options = {"threads": threads, "engine": CpuEngine(target="avx2")}
+    options = {"engine": CpuEngine("avx2", threads)}
     step = nn.training_step(Training(model, OBJECTS), total, optimiser(3), samples, targets=0, **options)
     for _ in range(3):
         step(*samples)
