@@ -45,7 +45,7 @@ def draw_layer(draw, rng, nodes, kinds):
     if kind == "resize":
         return draw_resized(draw, x, (draw(st.integers(1, 20)), draw(st.integers(1, 20))))
     if kind == "upsampled":
-        lateral = draw(st.sampled_from([y for y in nodes if y.shape[1] == c]))
+        lateral = draw(st.sampled_from([y for y in nodes if y.shape[:2] == x.shape[:2]]))
         return lateral + draw_resized(draw, x, lateral.shape[2:])
     if kind == "regions":
         return draw_regions(draw, rng, x, draw(st.sampled_from([y for y in nodes if y.shape[:2] == x.shape[:2]])))
