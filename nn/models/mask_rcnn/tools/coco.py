@@ -168,16 +168,23 @@ def picture_of(one: Entry) -> np.ndarray:
 
 def ground_truth_of(one: Entry) -> GroundTruth:
     """Return the objects of a picture in its pixels. FormatError when their masks need more than `MOST_MASKS` bytes."""
-    count, nbytes = len(one.objects), len(one.objects) * one.rows * one.columns
+    check_masks(one)
+    count = len(one.objects)
+    masks = np.empty((count, one.rows, one.columns), bool)
+    for i in range(count):
+        masks[i] = mask_at(one, i)
+    return GroundTruth(boxes_of(one), np.array([kind for kind, *_ in one.objects], np.int64), masks)
+
+
+def check_masks(one: Entry) -> None:
+    """FormatError when the masks of a picture's objects have more than `MOST_MASKS` pixels: each one is drawn."""
+    count = len(one.objects)
+    nbytes = count * one.rows * one.columns
     if nbytes > MOST_MASKS:
         raise FormatError(
             f"{one.path}: the masks of {count} objects in {one.rows} × {one.columns} pixels need {bytes_text(nbytes)}, "
             f"at most {bytes_text(MOST_MASKS)} are allowed. Scale the picture and its objects down."
         )
-    masks = np.empty((count, one.rows, one.columns), bool)
-    for i in range(count):
-        masks[i] = mask_at(one, i)
-    return GroundTruth(boxes_of(one), np.array([kind for kind, *_ in one.objects], np.int64), masks)
 
 
 def boxes_of(one: Entry) -> np.ndarray:
@@ -207,6 +214,7 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
     for one in data.entries:
         if not one.objects:
             continue
+        check_masks(one)
         view = network_view(picture_of(one), config)  # first: it checks the size of the masks
         corners = boxes_of(one)
         left, top, right, bottom = view.window
