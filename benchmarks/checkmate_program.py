@@ -144,12 +144,12 @@ class Program:
                 self.limit([(self.run(t, i), 1), *readers, (self.there(t + 1, i), -1)], 0)
         waits: Terms = [(self.there(t + 1, i), self.nbytes[i]) for i in range(t) if i not in read]
         used = sum(self.nbytes[x] for x in read) + self.scratch[t] + self.nbytes[t]
-        taken = min(sum(self.nbytes[x] for x in self.dag.overwritable[t]), self.nbytes[t])
-        self.limit(waits, 1 - used + taken)
+        reused = min(sum(self.nbytes[x] for x in self.dag.overwritable[t]), self.nbytes[t])
+        self.limit(waits, 1 - used + reused)
         if len(self.dag.overwritable[t]) == 1:
             (x,) = self.dag.overwritable[t]
             if self.nbytes[x] <= self.nbytes[t]:
-                self.limit([*waits, (self.there(t + 1, x), self.nbytes[x])], 1 - used + taken)
+                self.limit([*waits, (self.there(t + 1, x), self.nbytes[x])], 1 - used + reused)
 
     def add_bytes(self, t: int) -> None:
         """The bytes in use while each node of a stage runs."""

@@ -140,7 +140,7 @@ class Runner:
         An exception, an interrupt too, leaves every cell as it was, or all with what the file has.
 
         Raises
-            FormatError: it is no such file, or has other names
+            FormatError: the file is not one that `save_state` wrote, or has other names
             InputError: a shape or dtype differs
         """
         arrays, state = slots.read_safetensors(path), self.state

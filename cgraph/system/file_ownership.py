@@ -54,7 +54,7 @@ def open_folder(path: str, make: bool = False) -> int | None:
     Returns
         a descriptor; None where others can rename a part
     Raises
-        OSError: a part is missing, is no folder, or cannot be opened
+        OSError: a part is missing, is not a folder, or cannot be opened
     """
     handle = os.open("/", PART)
     try:

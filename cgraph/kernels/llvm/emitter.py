@@ -12,7 +12,7 @@ def final(emit: Callable) -> Callable:
 
 
 def called_as(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
-    """Mark an emitter of a function that is no kernel, such as the interpreter."""
+    """Mark an emitter of a function that is not a kernel, such as the interpreter."""
 
     def mark(emit: Callable) -> Callable:
         emit.function_type = kind  # type: ignore[attr-defined]
