@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError, GraphError
+from cgraph.errors import CgraphError, FormatError, GraphError
 from cgraph.function import Function
 from cgraph.ir.graph import Node, NodeLike, Op, apply, public, snake_case
 from cgraph.ir.half import name_of
@@ -31,6 +31,17 @@ from cgraph.record import Record
 from cgraph.terminal import visible
 
 MOST_VALUES = 16  # elements of a constant that the text shows
+CHECKSUM = "sha256:"
+NOT_A_LINE = (
+    ValueError,
+    TypeError,
+    SyntaxError,
+    AttributeError,
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+    MemoryError,
+)
 PLAIN = (int, float, complex, str, bool, type(None))
 LINE = re.compile(r"%(?P<number>\d+) = (?P<op>\w+)(?P<rest>.*?) : (?P<spec>\w+\[[\d,]*\]|bundle)(?: = (?P<values>.*))?")
 CALL = re.compile(r"\((?P<operands>(?:%\d+(?:, )?)*)\)(?: (?P<fields>.*))?")
@@ -117,10 +128,9 @@ def line_of(node: Node, numbers: Mapping[Node, int]) -> str:
 def fields_text(op: Op) -> Iterator[str]:
     """Yield ``name=value`` for each parameter of an op that is not its default."""
     for name in op._fields:
-        value = getattr(op, name)
-        if name in op._defaults and type(value) is type(op._defaults[name]) and value == op._defaults[name]:
-            continue
-        yield f"{name}={value_text(value)}"
+        shown = value_text(getattr(op, name))
+        if name not in op._defaults or shown != value_text(op._defaults[name]) or shown.startswith("<"):
+            yield f"{name}={shown}"
 
 
 def value_text(value: Any) -> str:
@@ -140,9 +150,12 @@ def is_plain(value: Any) -> bool:
 
 def values_text(array: np.ndarray) -> str:
     """Return the elements of a constant, or a checksum where there are more than `MOST_VALUES`."""
-    if array.size <= MOST_VALUES:
-        return repr(literal_of(array.tolist()))
-    return f"sha256:{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
+    return repr(literal_of(array.tolist())) if array.size <= MOST_VALUES else checksum_of(array)
+
+
+def checksum_of(array: np.ndarray) -> str:
+    """Return the checksum that stands for the elements of a large constant."""
+    return f"{CHECKSUM}{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
 
 
 def literal_of(values: Any) -> Any:
@@ -166,13 +179,13 @@ def graph_from_text(source: str, constants: Mapping[str, Any] | None = None) -> 
         constants: arrays for the constants that the text gives by a checksum alone, by number: ``{"%3": array}``
     Raises
         FormatError: a line is not one that `text` writes; an op is unknown; a parameter is not plain; a constant is
-            missing or has another spec; a result has another spec than its line says
+            missing, or has another spec or checksum; a result has another spec than its line says; there is an update
     """
     reader = GraphReader(constants or {})
     for number, line in enumerate(source.splitlines(), 1):
         try:
             reader.read(line.strip())
-        except (FormatError, ValueError, SyntaxError, TypeError, KeyError) as error:
+        except (CgraphError, *NOT_A_LINE) as error:
             raise FormatError(f"line {number} of the graph: {error}") from None
     if not reader.outputs:
         raise FormatError("the text has no line 'return %...', so the graph has no outputs. Add one")
@@ -197,8 +210,10 @@ class GraphReader:
         if not line or line.startswith(("--", "#")):
             return
         if line.startswith("return "):
-            self.outputs = [self.nodes[int(x)] for x in re.findall(r"%(\d+)", line)]
+            self.outputs = self.nodes_in(line)
             return
+        if line.startswith("update "):
+            raise FormatError("update edges cannot be read. Remove the line, and pass updates= to compile")
         match = LINE.fullmatch(line)
         if match is None:
             raise FormatError(f"{line!r:.80} is not a node. Write '%7 = op(%5, %6) name=value : float32[2,3]'")
@@ -220,21 +235,29 @@ class GraphReader:
             raise FormatError(f"{match['rest']!r:.60} is not '(%1, %2) name=value'")
         if match["op"] not in self.ops:
             raise FormatError(f"there is no op {match['op']!r}. Use a name that text() writes")
-        operands = [self.nodes[int(x)] for x in re.findall(r"%(\d+)", call["operands"])]
-        return apply(self.op_of(match["op"], call["fields"] or ""), *operands)
+        return apply(self.op_of(match["op"], call["fields"] or ""), *self.nodes_in(call["operands"]))
+
+    def nodes_in(self, part: str) -> list[Node]:
+        """Return the nodes that a part of a line names. FormatError for a node that no line before it defines."""
+        numbers = [int(x) for x in re.findall(r"%(\d+)", part)]
+        for number in numbers:
+            if number not in self.nodes:
+                raise FormatError(f"%{number} is not defined before this line. Move its line up, or add it")
+        return [self.nodes[number] for number in numbers]
 
     def op_of(self, name: str, fields: str) -> Op:
         """Return the op of a name and ``name=value`` pairs."""
         if "<" in fields:
             raise FormatError(f"{name} has a parameter that is not plain: {fields:.60}. Build this op in Python")
         call = ast.parse(f"op({fields})", mode="eval").body
-        assert isinstance(call, ast.Call)
+        if not isinstance(call, ast.Call) or call.args or any(x.arg is None for x in call.keywords):
+            raise FormatError(f"{fields!r:.60} are not parameters. Write 'name=value, name=value'")
         return self.ops[name](**{str(x.arg): field_of(x.value) for x in call.keywords})
 
     def array_of(self, match: re.Match[str]) -> np.ndarray:
-        """Return the array of a constant. FormatError where it is missing or has another spec."""
+        """Return the array of a constant. FormatError where it is missing or another one."""
         spec, values = spec_of(match["spec"]), match["values"] or ""
-        if not values.startswith("sha256:"):
+        if not values.startswith(CHECKSUM):
             numbers = np.array(numbers_of(ast.literal_eval(values)))
             parts = numbers if spec.dtype.kind == "c" else numbers.real
             return parts.astype(spec.dtype).reshape(spec.shape)
@@ -246,6 +269,8 @@ class GraphReader:
         array = np.asarray(self.constants[key])
         if Spec(array.shape, array.dtype) != spec:
             raise FormatError(f"constants[{key!r}] is {array.dtype}{list(array.shape)}, the line says {spec}")
+        if checksum_of(array) != values:
+            raise FormatError(f"constants[{key!r}] has {checksum_of(array)}, the line says {values}. Pass that array")
         return array
 
 

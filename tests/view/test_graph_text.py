@@ -9,6 +9,8 @@ from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.passes import PASSES
+from cgraph.record import Record
+from cgraph.view.graph_text import fields_text
 from tests.ops.cases import CASES
 
 
@@ -92,11 +94,19 @@ def test_a_function_is_shown_as_it_runs_with_its_update_edges():
         ("%0 = var x : float32[2]", "has no line 'return"),
         ("hello", "line 1 of the graph: 'hello' is not a node"),
         ("%0 = var x : float32[2]\n%1 = sine(%0) : float32[2]\nreturn %1", "line 2 .* no op 'sine'"),
-        ("%0 = var x : float32[2]\n%1 = sin(%7) : float32[2]\nreturn %1", "line 2 of the graph: 7"),
+        ("%0 = var x : float32[2]\n%1 = sin(%7) : float32[2]\nreturn %1", "line 2 of the graph: %7 is not defined"),
         ("%0 = var x : float32[2]\n%1 = sin(%0) : float32[3]\nreturn %1", r"sin gives float32\[2\], .* float32\[3\]"),
         ("%0 = var x : float32[2]\n%1 = sum(%0) axes=<Body> : float32[]\nreturn %1", "not plain"),
         ("%0 = var x : float32[2]\n%1 = sum(%0) axes=open('x') : float32[]\nreturn %1", "line 2"),
         ("%0 = var x : float32[2]\n%1 = sum(%0) axes=(0,), axis=1 : float32[]\nreturn %1", "line 2"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) (0,) : float32[]\nreturn %1", "not parameters"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) axes=(0,)) + op( : float32[]\nreturn %1", "not parameters"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) **{} : float32[]\nreturn %1", "not parameters"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) axes='ab' : float32[]\nreturn %1", "line 2"),
+        ("%0 = var x : float32[2]\n%1 = sum(%0) axes=" + "(" * 5000 + " : float32[]\nreturn %1", "line 2"),
+        ("%0 = var x : float32[99999999999999999999]\nreturn %0", "line 1"),
+        ("%0 = var x : float32[2]\nreturn %0, %1", "line 2 .*%1 is not defined"),
+        ("%0 = var x : float32[2]\nupdate %0 = %0\nreturn %0", "pass updates= to compile"),
         ("%0 = var x : nothing[2]\nreturn %0", "line 1"),
         ("%0 = const : float32[20] = sha256:00\nreturn %0", "Pass constants="),
         ("%0 = const : float32[2] = [1.0]\nreturn %0", "line 1"),
@@ -132,3 +142,22 @@ def test_constants_keep_their_bits(dtype):
     node = cg.Const(array) if dtype == "bool" else cg.Const(array) + cg.Const(array[:1])
     (again,) = cg.graph_from_text(cg.text(node))
     assert again.eval().tobytes() == node.eval().tobytes()
+
+
+def test_an_array_of_another_checksum_is_refused():
+    array = np.arange(20.0)
+    written = cg.text(cg.Const(array))
+    assert cg.graph_from_text(written, {"%0": array})[0].eval().tobytes() == array.tobytes()
+    with pytest.raises(FormatError, match="has sha256:.* the line says sha256:.* Pass that array"):
+        cg.graph_from_text(written, {"%0": array + 1})
+
+
+def test_a_parameter_that_only_equals_its_default_is_written():
+    """-0.0 == 0.0 and True == 1."""
+
+    class Shift(Record):
+        by: float = 0.0
+        axes: tuple = (1,)
+
+    assert list(fields_text(Shift())) == []
+    assert list(fields_text(Shift(-0.0, (True,)))) == ["by=-0.0", "axes=(True,)"]
