@@ -136,7 +136,7 @@ def test_an_open_file_is_called_by_its_name():
         read_rgb(io.BytesIO(b"nothing"), "one.jpg of all.tar")
 
 
-def test_masks_of_a_picture_have_an_allowance_and_training_needs_one_at_a_time(tmp_path, monkeypatch):
+def test_masks_of_a_picture_have_an_allowance_in_training_too(tmp_path, monkeypatch):
     from nn.models.mask_rcnn.config import torchvision_config
     from nn.models.mask_rcnn.tools import coco
 
@@ -148,11 +148,15 @@ def test_masks_of_a_picture_have_an_allowance_and_training_needs_one_at_a_time(t
     (tmp_path / "c.json").write_text(json.dumps(text))
     data = coco.read_coco(tmp_path / "c.json", tmp_path)
     monkeypatch.setattr(coco, "MOST_MASKS", 9 * 40 * 60)
+    config = torchvision_config((40, 60), 2)
     assert coco.ground_truth_of(data.entries[0]).masks.sum() == 9 * 600
+    assert (coco.arrays_of(data, config, 4)[3] == 1).sum() == 4
     monkeypatch.setattr(coco, "MOST_MASKS", 9 * 40 * 60 - 1)
-    with pytest.raises(FormatError, match=r"a\.png: the masks of 9 objects in 40 × 60 pixels need 21.* KiB, at most"):
+    message = r"a\.png: the masks of 9 objects in 40 × 60 pixels need 21.* KiB, at most"
+    with pytest.raises(FormatError, match=message):
         coco.ground_truth_of(data.entries[0])
-    assert (coco.arrays_of(data, torchvision_config((40, 60), 2), 4)[3] == 1).sum() == 4
+    with pytest.raises(FormatError, match=message):
+        coco.arrays_of(data, config, 4)
 
 
 def test_ids_of_a_data_set_cannot_be_chosen_to_collide(tmp_path):

@@ -215,7 +215,7 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
         if not one.objects:
             continue
         check_masks(one)
-        view = network_view(picture_of(one), config)  # first: it checks the size of the masks
+        view = network_view(picture_of(one), config)
         corners = boxes_of(one)
         left, top, right, bottom = view.window
         boxes, classes = np.zeros((objects, 4), np.float32), np.zeros(objects, np.int64)
