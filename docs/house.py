@@ -34,6 +34,7 @@ SUBJECTS = {
     "storage": "cells of Vars, weight files",
     "ir": "nodes, specs, traversal",
     "kernels": "machine code, by family",
+    "dtypes": "storage dtypes, conversion",
     "system": "files, locks, progress",
     "errors": "typed errors",
     "record": "frozen values",

@@ -1,7 +1,6 @@
 """Numbers on the command line, and the arguments that several commands have."""
 
 import argparse
-from typing import Any
 
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -36,22 +35,6 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
-
-
-def add_half(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--weights-dtype",
-        choices=("float16", "bfloat16"),
-        help="round large weights to half precision and hold them so: half the bytes, computed in float32",
-    )
-    parser.add_argument(
-        "--precision", choices=("bf16",), help="round what convolutions and products multiply to bfloat16: faster"
-    )
-
-
-def half(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the requested options of `compile` for half precision."""
-    return {name: getattr(args, name) for name in ("weights_dtype", "precision") if getattr(args, name)}
 
 
 def add_budget(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cli.arguments import add_budget, add_half, add_memory, add_threads, half, whole_number
+from cgraph.cli.arguments import add_budget, add_memory, add_threads, whole_number
 from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model_arguments import add_model, constants_of, is_saved
 from cgraph.cli.pictures import add_look, look_of
+from cgraph.cli.precision_arguments import add_precision, precision_options
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
@@ -46,7 +47,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_budget(parser)
     add_memory(parser)
     add_stream(parser)
-    add_half(parser)
+    add_precision(parser)
     parser.add_argument("--trust", action="store_true", help="run a saved function even if others may have written it")
     parser.add_argument("--save", type=Path, metavar="OUT.npz", help="keep the outputs")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     values = read_inputs(args.input, model.inputs, look_of(args), constants_of(args, model.inputs))
     loaded = perf_counter()
     with stream_options(args.stream) as streamed:
-        options = streamed | half(args)
+        options = streamed | precision_options(args)
         function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget, **options)
     compiled = perf_counter()
     runs = max(args.times, 1)

@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from cgraph.cli.arguments import add_budget, add_half, add_memory, half
+from cgraph.cli.arguments import add_budget, add_memory
 from cgraph.cli.model import model_from
 from cgraph.cli.model_arguments import add_model
+from cgraph.cli.precision_arguments import add_precision, precision_options
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import serialised
@@ -33,14 +34,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--graph", action="store_true", help="with the graph, for other versions and processors")
     add_budget(parser)
     add_memory(parser)
-    add_half(parser)
+    add_precision(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compile for each target, write the folder, and say what is in it."""
     model = model_from(args, invent=False)
-    options = {"memory": args.memory, "budget": args.budget} | half(args)
+    options = {"memory": args.memory, "budget": args.budget} | precision_options(args)
     targets = dict.fromkeys(args.target or ["host"])
     first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in targets)
     graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from cgraph import slots
+from cgraph.dtypes.convert import is_storage, name_of
 from cgraph.errors import (
     ArgumentError,
     CgraphError,
@@ -24,7 +25,6 @@ from cgraph.errors import (
     NoMeaningError,
 )
 from cgraph.ir.cut import Cut
-from cgraph.ir.half import HALVES
 from cgraph.ir.origin import is_own, user_line
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import NodeTable, number_of
@@ -99,8 +99,8 @@ class Op(Record):
     """True if complex operands are supported; otherwise they raise DTypeError."""
     writes = False
     """True if the result is written into the bytes of an operand."""
-    takes_halves = False
-    """True if operands may be in half precision: the op moves values, or widens them as it reads."""
+    takes_storage = False
+    """True if operands may have a storage dtype: the op moves values, or widens them as it reads."""
     _number: ClassVar[int] = 0
     _first: "ClassVar[Op | None]" = None
 
@@ -355,13 +355,14 @@ def intern(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int
 
 
 def infer_spec(op: Op, specs: list[Any]) -> Any:
-    """Return the result's spec. DTypeError for complex or half-precision operands that the op does not support."""
+    """Return the result's spec. DTypeError for complex operands and storage dtypes that the op does not support."""
     if not op.takes_complex and any(isinstance(x, Spec) and x.dtype.kind == "c" for x in specs):
         raise DTypeError(
             f"{op.name} does not support complex operands; use np.real, np.imag, np.abs or np.angle of them"
         )
-    if not op.takes_halves and any(isinstance(x, Spec) and x.dtype in HALVES for x in specs):
-        raise DTypeError(f"{op.name} does not compute in half precision; use x.astype('float32')")
+    stored = () if op.takes_storage else [x.dtype for x in specs if isinstance(x, Spec) and is_storage(x.dtype)]
+    if stored:
+        raise DTypeError(f"{op.name} does not compute in {name_of(stored[0])}; use x.astype('float32')")
     return op.infer(*specs)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import name_of, resolve_dtype
+from cgraph.dtypes.storage import BY_DTYPE, BY_NAME
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.half import HALVES, name_of, resolve_dtype
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
 
@@ -16,8 +17,8 @@ DTYPES = tuple(
     np.dtype(t)
     for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 )
-_SUPPORTED = frozenset((*DTYPES, *HALVES))
-NAMES = ", ".join((*map(str, DTYPES), "and float16 and bfloat16 for storage"))
+_SUPPORTED = frozenset((*DTYPES, *BY_DTYPE))
+NAMES = ", ".join((*map(str, DTYPES), f"and for storage {', '.join(BY_NAME)}"))
 LARGEST = 2**63 - 1
 MOST_AXES = 32  # as many as NumPy broadcasts
 
@@ -27,8 +28,8 @@ class Spec(Record):
 
     Raises
         ShapeError: an axis is negative, there are more than MOST_AXES, or the bytes do not fit a 64-bit address
-        DTypeError: the dtype is not bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128, or one of
-            the storage dtypes float16 and bfloat16
+        DTypeError: the dtype is not bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128, or a
+            storage dtype of `cgraph.dtypes.storage`
     """
 
     shape: tuple[int, ...]

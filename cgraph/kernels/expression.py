@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.kernels.complex_math import FORMULAS
 from cgraph.record import Record
 
@@ -261,4 +262,5 @@ def part_of(dtype: str) -> str:
 @cache
 def code_of(dtype: np.dtype) -> str:
     """Return NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
-    return f"{dtype.kind}{dtype.itemsize}"
+    storage = BY_DTYPE.get(dtype)
+    return storage.code if storage else f"{dtype.kind}{dtype.itemsize}"

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from cgraph.dtypes.convert import convert
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
-from cgraph.ir.half import convert
 from cgraph.ir.roots import Roots
 from cgraph.kernels.conv.transpose_calls import pack_transposed
 from cgraph.kernels.expression import code_of

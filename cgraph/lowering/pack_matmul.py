@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
+from cgraph.dtypes.convert import is_storage
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.half import HALVES
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.activation.calls import NONE
 from cgraph.kernels.gemm.portions import pack_b
@@ -29,7 +29,7 @@ def pack_matmul(
 ) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
-    What is held in half precision stays so. May worsen: bytes kept for good, when the constant has other users. Not
+    Constants of a storage dtype keep it. May worsen: bytes kept for good, when the constant has other users. Not
     packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
     have no tiled kernel; constants that differ by batch; and for blocks of a GPU's threads, which read any order.
     """
@@ -72,7 +72,7 @@ def pack_matmul(
 
 def is_streamed(y: np.ndarray, rows: int) -> bool:
     """One row of floats by columns that lie in one piece, or by one column."""
-    return rows == 1 and y.dtype not in HALVES and (y.strides[0] == y.itemsize or y.shape[1] == 1)
+    return rows == 1 and not is_storage(y.dtype) and (y.strides[0] == y.itemsize or y.shape[1] == 1)
 
 
 def constant_matrix(node: Node) -> np.ndarray | None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import dtype_of_code
 from cgraph.ir.graph import Node
-from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.expression import Program, code_of, constant_of, operands_of
 from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.leaf import ConstOp

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cgraph.dtypes.convert import computing_dtype, convert
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, Op, apply, public
-from cgraph.ir.half import computing_dtype, convert
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
 from cgraph.ops.compare import equal, greater, less, where
@@ -331,13 +331,13 @@ class Cast(Pointwise):
     or NaN becomes the smallest integer; the low bits of that integer are the result. For uint64, a value from 2**63 on
     is converted to int64 after subtracting 2**63, and the highest bit of the result is flipped.
 
-    Values are rounded to float16 and bfloat16 once, to nearest, ties to even. Their gradients are float32.
+    Values are rounded to storage dtypes once, to nearest, ties to even. Their gradients are float32.
     """
 
     takes_complex = True
 
     to: np.dtype
-    takes_halves = True
+    takes_storage = True
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         return self.to

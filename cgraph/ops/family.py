@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import computing_dtype, dtype_of_code, resolve_dtype
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
-from cgraph.ir.half import computing_dtype, dtype_of_code, resolve_dtype
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import dtype_of_code
 from cgraph.ir.graph import Op
-from cgraph.ir.half import dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of
@@ -30,7 +30,7 @@ class FusedPointwise(Pointwise):
 
     count: int
     body: Body
-    takes_halves = True
+    takes_storage = True
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ class FusedReduction(Op):
 
     reduction: Reduction
     inner: Pointwise
-    takes_halves = True
+    takes_storage = True
 
     @property
     def name(self) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import convert, resolve_array
 from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import Node, Op, apply, locates_errors
-from cgraph.ir.half import convert, resolve_array
 from cgraph.ir.origin import user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, in_memory
@@ -39,8 +39,8 @@ class Var(Node):
 
     Parameters
         shape: axis lengths, each >= 0
-        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128; float16 or bfloat16 for
-            storage
+        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128; or a storage
+            dtype, such as bfloat16 (docs/half.md)
         name: shown in messages and pictures, and the keyword under which a Function takes the value
     Raises
         ShapeError, DTypeError, GraphError: a negative axis; an unsupported dtype; a name that is not a str
@@ -104,7 +104,7 @@ class ConstOp(Op):
         if a.nbytes > HASHED_NBYTES:
             return (id(a), self.label)
         digest = a.tobytes() if a.nbytes <= 64 else hashlib.sha256(a.tobytes()).digest()
-        return (a.shape, a.dtype.str, digest, self.label)
+        return (a.shape, a.dtype, digest, self.label)
 
     def infer(self) -> Spec:
         return Spec(self.array.shape, self.array.dtype)

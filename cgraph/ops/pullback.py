@@ -6,9 +6,9 @@ It is part of `cgraph.ops` because a loop, which is an op, differentiates its bo
 from collections.abc import Sequence
 from typing import Any
 
+from cgraph.dtypes.convert import computing_dtype
 from cgraph.errors import DTypeError, GraphError, NoGradientError, ShapeError
 from cgraph.ir.graph import Node, locates_errors
-from cgraph.ir.half import computing_dtype
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ops.shape import Item, items, ones_like, zeros_like

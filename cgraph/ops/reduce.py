@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cgraph.dtypes.convert import computing_dtype, dtype_of_code
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
-from cgraph.ir.half import computing_dtype, dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of

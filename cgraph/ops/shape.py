@@ -23,7 +23,7 @@ class ViewOp(Op):
     """Base of ops whose result is another view of the operand's bytes."""
 
     takes_complex = True
-    takes_halves = True
+    takes_storage = True
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, *others: View) -> list[Call]:
@@ -176,7 +176,7 @@ class Contiguous(Op):
     """A copy in C order."""
 
     takes_complex = True
-    takes_halves = True
+    takes_storage = True
 
     def infer(self, x: Spec) -> Spec:
         return x

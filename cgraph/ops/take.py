@@ -99,7 +99,7 @@ class Take(AtPositions):
     """
 
     takes_complex = True
-    takes_halves = True
+    takes_storage = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cgraph.dtypes.convert import FLOAT32, is_storage
 from cgraph.ir.graph import Node
-from cgraph.ir.half import FLOAT32, HALVES
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.spec import Bundle
 from cgraph.kernels.mapped import in_c_order, release
@@ -23,7 +23,7 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small, or
     where a convolution packs it. Not folded: any other broadcast, and a large matrix that is transposed for products
-    alone, which cost nothing as they are; large constants in half precision, which stay half as large; ops that are not
+    alone, which cost nothing as they are; large constants of a storage dtype, which stay as small; ops that are not
     pure. The value is the op's meaning, which may differ in the last place from the kernel's.
     """
     graph = Roots.of(outputs)
@@ -84,13 +84,13 @@ def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
 
 
 def is_widened(node: Node) -> bool:
-    """Return True for a constant stored in half precision and widened to float32."""
+    """Return True for a constant of a storage dtype that is widened to float32."""
     source = node.operands[0] if isinstance(node.op, Cast) else node
-    return isinstance(source.op, ConstOp) and source.dtype in HALVES and node.dtype == FLOAT32
+    return isinstance(source.op, ConstOp) and is_storage(source.dtype) and node.dtype == FLOAT32
 
 
 def stored_array(node: Node) -> np.ndarray | None:
-    """Return the array of a constant, in half precision where it is stored so; None for anything else."""
+    """Return the array of a constant, in the storage dtype if it has one; None for anything else."""
     return constant_of(node.operands[0] if is_widened(node) else node)
 
 

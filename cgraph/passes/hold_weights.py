@@ -1,11 +1,11 @@
-"""Storage of large constant weights in half precision: rounded, and half as many bytes."""
+"""Storage of large constant weights in a storage dtype: rounded, in fewer bytes."""
 
 from collections.abc import Callable
 
 import numpy as np
 
+from cgraph.dtypes.convert import FLOAT32, convert
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.half import FLOAT32, convert
 from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.mapped import release
 from cgraph.ops.arithmetic import astype
@@ -21,15 +21,15 @@ from cgraph.record import replace
 
 
 def hold_weights(outputs: tuple[Node, ...], dtype: np.dtype) -> tuple[Node, ...]:
-    """Store constants above 64 KiB in half precision: filters, right sides of products, and tables of `take`.
+    """Store constants above 64 KiB in a storage dtype: filters, right sides of products, and tables of `take`.
 
     Each of their float32 numbers is rounded to `dtype`, once, after the factors of a batch norm were multiplied in;
-    what is computed of them is what float32 constants of these values give. All else stays as it is.
+    results are those of float32 constants with the rounded values. Nothing else changes.
     """
     rounded: dict[tuple[Node, Node | None], Node] = {}
 
     def weights(node: Node, scale: Node | None = None) -> Node:
-        """The constant, times a factor for each filter, held in `dtype` and widened."""
+        """Return the constant, times a factor for each filter, stored in `dtype` and widened."""
         if (node, scale) not in rounded:
             op = node.op
             assert isinstance(op, ConstOp)

@@ -1,7 +1,7 @@
-"""What is held in half precision is moved before it becomes float32."""
+"""Move values of storage dtypes before widening them to float32."""
 
+from cgraph.dtypes.convert import FLOAT32, is_storage
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.half import FLOAT32, HALVES
 from cgraph.ir.rewrite import rewrite
 from cgraph.ir.roots import Roots
 from cgraph.ops.arithmetic import Cast, astype
@@ -11,7 +11,7 @@ from cgraph.ops.take import Take
 
 
 def widen_late(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Elements are taken in half precision and widened afterwards: the same values, as many nodes, fewer bytes.
+    """Take elements in their storage dtype and widen them afterwards: the same values, as many nodes, fewer bytes.
 
     Transposes and broadcasts stay behind the widening, where products look for them.
     """
@@ -28,4 +28,4 @@ def move_before_cast(node: Node) -> Node | None:
 
 
 def is_widening(node: Node) -> bool:
-    return isinstance(node.op, Cast) and node.dtype == FLOAT32 and node.operands[0].dtype in HALVES
+    return isinstance(node.op, Cast) and node.dtype == FLOAT32 and is_storage(node.operands[0].dtype)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.budget.budget import Budget
+from cgraph.dtypes.convert import is_storage
+from cgraph.dtypes.storage import BY_NAME
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
-from cgraph.ir.half import HALVES
 from cgraph.ir.roots import Roots
 from cgraph.ir.spec import dtype_of
 from cgraph.memory.problem import Strategy
@@ -64,8 +65,8 @@ class CompileOptions(Record):
             patches down and across
         weights: read large constants from a file while a run computes, instead of keeping them in memory. See
             docs/weights.md
-        weights_dtype: ``float16`` or ``bfloat16``: round the large constants that convolutions and products read, and
-            store them in half the bytes; arithmetic stays in float32. See docs/half.md
+        weights_dtype: a storage dtype, such as ``bfloat16``: round the large constants that convolutions and products
+            read, and store them in fewer bytes; arithmetic stays in float32. See docs/half.md
         precision: ``bf16``: convolutions and products by constants round their factors to bfloat16 and add in float32:
             faster where the processor has an instruction for it. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory: the
@@ -153,16 +154,16 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "restructure": ("a share of the peak and two counts, (0.5, (2, 2))", lambda x: x is None or is_patches(x)),
     "weights": ("StreamedWeights(path)", lambda x: isinstance(x, StreamedWeights | None)),
     "rows": ("inputs and outputs, such as [x, y]", lambda x: all(isinstance(v, Node) for v in x)),
-    "weights_dtype": ("float16 or bfloat16", lambda x: x is None or is_half(x)),
+    "weights_dtype": (" or ".join(BY_NAME), lambda x: x is None or is_weights_dtype(x)),
     "precision": ("bf16, or None for float32", lambda x: x is None or (isinstance(x, str) and x == "bf16")),
 }
 """For each option, the values that it accepts, in words and as a predicate."""
 SEVERAL = ("changing", "freeze", "rows")
 
 
-def is_half(x: Any) -> bool:
+def is_weights_dtype(x: Any) -> bool:
     """Return True for a dtype that can store weights, or its name."""
-    return isinstance(x, str | type | np.dtype) and dtype_of(x) in HALVES
+    return isinstance(x, str | type | np.dtype) and is_storage(dtype_of(x))
 
 
 def options_of(arguments: dict[str, Any]) -> CompileOptions:

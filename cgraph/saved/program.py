@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.code import Code, Relocation, Ring, Symbol
+from cgraph.kernels.expression import code_of as dtype_code
 from cgraph.kernels.kernel import ARENA, Kernel, Pointer, View
 from cgraph.memory.tables import Lists, Tables
 from cgraph.record import replace
@@ -108,7 +109,7 @@ def views_of(parts: Parts, nbytes: int) -> list[View]:
         if not is_size(number) or number >= len(candidates) or type(offset) is not int:
             raise malformed("views")
         spec, base = output.spec, candidates[number]
-        view = View(Pointer(base, offset), spec.shape, integers(strides, spec.ndim), spec.dtype.str[1:])
+        view = View(Pointer(base, offset), spec.shape, integers(strides, spec.ndim), dtype_code(spec.dtype))
         check_inside(view, nbytes if kind == "arena" else len(base) if kind == "constant" else base.spec.nbytes)
         views.append(view)
     return views

@@ -12,6 +12,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.ir.labels import distinct_names
+from cgraph.kernels.expression import code_of
 from cgraph.running.runner import Runner
 from cgraph.saved.entry import compiled_entry, target_of
 from cgraph.saved.layout import (
@@ -161,4 +162,4 @@ def target_entry(
 
 
 def spec_entry(x: Any) -> list[Any]:
-    return [x.spec.dtype.str[1:], list(x.spec.shape)]
+    return [code_of(x.spec.dtype), list(x.spec.shape)]

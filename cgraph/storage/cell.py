@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from cgraph.dtypes.convert import computing_dtype, convert, name_of, resolve_array
 from cgraph.errors import InputError, UnassignedError
-from cgraph.ir.half import computing_dtype, convert, name_of, resolve_array
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import aligned, copy_to, in_c_order
 from cgraph.system.alignment import aligned_memory
@@ -242,7 +242,7 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
         raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]. Give it this shape")
 
 
-NUMBERS = "biufcV"  # kinds of dtypes; V is bfloat16's
+NUMBERS = "biufcV"  # kinds of dtypes; V is that of storage dtypes that NumPy lacks
 PLAIN = (bool, int, float, complex, list, tuple, range)
 """What has no dtype of its own."""
 IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, and what is pinned there

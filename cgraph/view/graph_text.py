@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import name_of
 from cgraph.errors import CgraphError, FormatError, GraphError
 from cgraph.function import Function
 from cgraph.ir.graph import Node, NodeLike, Op, apply, public, snake_case
-from cgraph.ir.half import name_of
 from cgraph.ir.spec import Spec, dtype_of
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Const, ConstOp, Var

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import dtype_of_code
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
 from cgraph.engine.instance import Share
 from cgraph.errors import PositionError
-from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import FLOAT32
+from cgraph.dtypes.storage import BY_NAME
 from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
 from cgraph.formats.model import Model
@@ -23,7 +25,6 @@ from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widen
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
-from cgraph.ir.half import FLOAT32
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.leaf import Const, Var
 from cgraph.storage.cell import PLAIN, fitting_array
@@ -106,12 +107,12 @@ def graph_of(
 
 
 def declared_outputs(x: Any, proto: Any) -> Any:
-    """Round an output to the half precision that the file declares; return any other unchanged."""
+    """Round an output to the storage dtype that the file declares; return any other unchanged."""
     if isinstance(x, Ragged):
         return Ragged(declared_outputs(x.node, proto), x.counts)
     number = proto.type.tensor_type.elem_type
-    is_half = isinstance(x, Node) and x.dtype == FLOAT32 and DTYPE.get(number) in ("float16", "bfloat16")
-    return astype(x, DTYPE[number]) if is_half else x
+    is_rounded = isinstance(x, Node) and x.dtype == FLOAT32 and DTYPE.get(number) in BY_NAME
+    return astype(x, DTYPE[number]) if is_rounded else x
 
 
 def leaves(values: Any) -> list[Var]:

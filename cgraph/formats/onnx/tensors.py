@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import FLOAT32, convert, is_storage, resolve_dtype
+from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
 from cgraph.ir.graph import Node
-from cgraph.ir.half import BFLOAT16, FLOAT32, HALVES, convert, resolve_dtype
 from cgraph.ir.spec import LARGEST
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
@@ -45,10 +46,10 @@ def dtype_name(number: int) -> str:
 
 
 def widen(x: Any) -> Any:
-    """Widen a value stored in half precision to float32, for importers; small constants are converted once."""
+    """Widen a value of a storage dtype to float32, for importers; small constants are converted once."""
     if isinstance(x, list):
         return [widen(item) for item in x]
-    if not isinstance(x, Node) or x.dtype not in HALVES:
+    if not isinstance(x, Node) or not is_storage(x.dtype):
         return x
     if isinstance(x.op, ConstOp) and x.nbytes <= HASHED_NBYTES:
         return Const(convert(x.op.array, FLOAT32), name=x.op.label)
@@ -56,12 +57,13 @@ def widen(x: Any) -> Any:
 
 
 def of_package(x: np.ndarray) -> np.ndarray:
-    """Convert an array to the dtypes of the onnx package, whose bfloat16 is that of ml_dtypes."""
-    if x.dtype != BFLOAT16:
+    """Convert an array to the dtypes of the onnx package, which are those of ml_dtypes where NumPy has none."""
+    storage = BY_DTYPE.get(x.dtype)
+    if storage is None or storage.is_native:
         return x
     import ml_dtypes
 
-    return x.view(ml_dtypes.bfloat16)
+    return x.view(getattr(ml_dtypes, storage.name))
 
 
 def from_package(x: Any) -> Any:
@@ -102,8 +104,8 @@ def array_of(proto: Any) -> np.ndarray:
 
 def narrow_exactly(wide: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     """Convert numbers to a narrower dtype. FormatError if it cannot represent one of them."""
-    if dtype in HALVES:  # their bits
-        return wide.astype(np.uint16).view(dtype)
+    if is_storage(dtype):  # their bits
+        return wide.astype(f"u{dtype.itemsize}").view(dtype)
     narrow = wide.astype(dtype)
     if dtype.kind != "f" and not np.array_equal(narrow, wide):
         raise FormatError(f"tensor {name!r} holds values that {dtype} cannot represent")

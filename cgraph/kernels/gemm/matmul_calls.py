@@ -8,6 +8,7 @@ Sums run over k in one order whatever the threads.
 
 from itertools import product
 
+from cgraph.dtypes.storage import BY_CODE
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm import gemv_signature, signature
 from cgraph.kernels.gemm import gpu_calls as gpu_gemm
@@ -26,7 +27,8 @@ from cgraph.record import Record
 DOT_ROWS = 4
 NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
 LINE = 64  # bytes that are asked for at once
-AHEAD = {2: 8 << 10, 4: 6 << 10, 8: 6 << 10}  # bytes from what a single panel of rows reads to what it asks for
+AHEAD = 6 << 10  # bytes from what a single panel of rows reads to what it prefetches
+AHEAD_STORED = 8 << 10  # the same for storage dtypes
 BYTE_NS = 0.025  # about the time of reading a byte from memory, which is what few rows wait for
 ROW_UNROLL = 8  # rows of b read at a time
 ROW_WIDTH = 512  # columns of a task, twice that when there are many
@@ -46,7 +48,7 @@ def matmul_calls(
 
     Operands
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
-            broadcast) and any strides; panels of `b` may be stored in half precision
+            broadcast) and any strides; panels of `b` may have a storage dtype
         bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
         workspace: at least `matmul_nbytes` bytes
         adds: the product is added to what `out` holds; floats, no bias
@@ -191,7 +193,7 @@ def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) 
     by_row = p.k * p.n * x.out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
     is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and not target.is_gpu
     share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited else 0
-    early = tile.width * p.k if row_panels > 1 else AHEAD[p.b.itemsize] // p.b.itemsize
+    early = tile.width * p.k if row_panels > 1 else (AHEAD_STORED if p.b.dtype in BY_CODE else AHEAD) // p.b.itemsize
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
     nbytes = tile.width * p.k * p.b.itemsize / row_panels  # of weights that a task reads first

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.llvm import half
+from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
 from cgraph.kernels.signature import Words
@@ -192,14 +192,14 @@ class Builder:
         )
 
     def cast(self, x: Val, dtype: str) -> Val:
-        """To another dtype: ints wrap, floats to ints truncate (undefined outside the range), to b1 is != 0; to
-        half precision it is the rounded float32."""
+        """To another dtype: ints wrap, floats to ints truncate (undefined outside the range), to b1 is != 0; to a
+        storage dtype it is the rounded float32."""
         if x.dtype == dtype:
             return x
         if dtype == "b1":
             return x != 0
-        if dtype in half.HALVES:
-            return half.round_to_half(self, x, dtype)
+        if dtype in storage.BY_CODE:
+            return storage.round_to_storage(self, x, dtype)
         kind, b, v = vector_type(dtype, x.lanes), self.b, x.v
         if x.is_float:
             if dtype[0] == "f":
@@ -267,7 +267,7 @@ class Builder:
     def stack(self, dtype: str, lanes: int = 0, count: int = 1, align: int = 64) -> ir.Value:
         """Room for `count` values on the stack, made once per call of the kernel."""
         builder = ir.IRBuilder(self.entry)
-        dtype = "u1" if dtype == "b1" and count > 1 else "u2" if dtype in half.HALVES else dtype
+        dtype = "u1" if dtype == "b1" and count > 1 else storage.memory_dtype(dtype)
         kind = vector_type(dtype, lanes)
         place = builder.alloca(kind if count == 1 else ir.ArrayType(kind, count))
         place.align = align

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm import half
+from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
 from cgraph.kernels.llvm.values import BOOL, MutableValue, Ptr, Val, vector_type
 
@@ -133,8 +133,8 @@ def first_lanes(k: Builder, count: Val, lanes: int) -> Val:
 
 def masked_load(k: Builder, at: Ptr, mask: Val) -> Val:
     """The elements at `at` where `mask` holds, zero elsewhere; other elements are not touched."""
-    if at.dtype in half.HALVES:
-        return half.widen(k, masked_load(k, at.as_dtype("u2"), mask), at.dtype)
+    if at.dtype in storage.BY_CODE:
+        return storage.widen(k, masked_load(k, at.as_dtype(storage.memory_dtype(at.dtype)), mask), at.dtype)
     kind = vector_type(at.dtype, mask.lanes)
     name = f"llvm.masked.load.v{mask.lanes}{suffix(at.dtype)}.p0"
     word, bits = ir.IntType(32), ir.VectorType(BOOL, mask.lanes)

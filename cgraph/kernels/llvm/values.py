@@ -1,16 +1,16 @@
 """Values of kernels being written: scalars and vectors with Python operators, addresses of elements, variables.
 
 Dtypes are NumPy's short codes: ``f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16``. ``b1`` is one byte in memory, one bit in a
-register; a complex number is one whole number of its size (`cgraph.kernels.llvm.vcomplex`). Of memory alone are ``f2
-V2`` (`cgraph.kernels.llvm.half`), which are ``f4`` in a register. Python numbers become constants of the other side's
-type; a scalar next to a vector is spread over its lanes.
+register; a complex number is one integer of its size (`cgraph.kernels.llvm.vcomplex`). Codes of storage dtypes are of
+memory alone; these values are ``f4`` in a register (`cgraph.kernels.llvm.storage`). Python numbers become constants of
+the other side's type; a scalar next to a vector is spread over its lanes.
 """
 
 from typing import Any
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm import half
+from cgraph.kernels.llvm import storage
 
 Builder = Any  # a value knows who appends its instructions, but not what that is: `cgraph.kernels.llvm.build`
 BOOL = ir.IntType(1)
@@ -147,9 +147,10 @@ class Ptr:
         """The element (or `lanes` consecutive ones) at `offset` elements."""
         at = self + offset
         align = align or alignment_of(self.dtype)
-        if self.dtype in half.HALVES:
-            raw = self.k.b.load(at.v, align=align, typ=vector_type("u2", lanes))
-            return half.widen(self.k, Val(self.k, raw, "u2", lanes), self.dtype)
+        if self.dtype in storage.BY_CODE:
+            return storage.widen(
+                self.k, at.as_dtype(storage.memory_dtype(self.dtype)).load(0, lanes, align), self.dtype
+            )
         if self.dtype != "b1":
             v = self.k.b.load(at.v, align=align, typ=vector_type(self.dtype, lanes))
             return Val(self.k, v, self.dtype, lanes)
@@ -159,9 +160,9 @@ class Ptr:
     def store(self, value, offset=0, align: int | None = None, past_cache: bool = False) -> None:
         """Store at `offset` elements; `past_cache` needs an address aligned to the vector, and a fence."""
         at = self + offset
-        value = self.k.val(value, "f4" if self.dtype in half.HALVES else self.dtype)
-        if self.dtype in half.HALVES:
-            value = half.narrow(self.k, value, self.dtype)
+        value = self.k.val(value, storage.register_dtype(self.dtype))
+        if self.dtype in storage.BY_CODE:
+            value = storage.narrow(self.k, value, self.dtype)
         if self.dtype == "b1":
             value = self.k.cast(value, "u1")
         if past_cache:
@@ -191,6 +192,4 @@ class MutableValue:
 
 def _memory_type(dtype: str) -> ir.Type:
     """The LLVM type of one element in memory."""
-    if dtype in half.HALVES:
-        return ir.IntType(16)
-    return ir.IntType(8) if dtype == "b1" else scalar_type(dtype)
+    return ir.IntType(8) if dtype == "b1" else scalar_type(storage.memory_dtype(dtype))

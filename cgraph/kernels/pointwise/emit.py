@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm import half
+from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import prefetch
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
@@ -99,7 +99,7 @@ def stream_list(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
 def buffer_of_ones(k: Builder, dtype: str, count: int) -> Ptr:
     """Return an array of ones on the stack, so that lanes past the end of a row compute valid values."""
     memory = k.stack_ptr("u1" if dtype == "b1" else dtype, count)
-    kind = "f4" if dtype in half.HALVES else memory.dtype
+    kind = storage.register_dtype(memory.dtype)
     memory.store(k.const(1, kind, count), align=64)
     return memory.as_dtype(dtype)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cgraph.dtypes.convert import is_storage
 from cgraph.kernels.mapped import PIECE, release
 from cgraph.kernels.views.conv_shape import ConvShape
 
@@ -14,10 +15,10 @@ from cgraph.kernels.views.conv_shape import ConvShape
 def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
     """Pack filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``.
 
-    Entries beyond the channels are zero. Half-precision filters keep their dtype.
+    Entries beyond the channels are zero. Filters of a storage dtype keep it.
     """
     width = shape.panel_channels
-    dtype = filters.dtype if filters.dtype.itemsize == 2 else np.dtype(shape.dtype)
+    dtype = filters.dtype if is_storage(filters.dtype) else np.dtype(shape.dtype)
     out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), dtype)
     for first, dense in runs_of(filters, scale, width, shape.groups == 1):
         panel = first // width

@@ -7,7 +7,7 @@ bytes. Divisions are done once for a run of rows along the first axis, never for
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cgraph.kernels.llvm import half
+from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -77,7 +77,7 @@ def load_strided(k: Builder, at: Ptr, stride: Val, lanes: int) -> Val:
     if not lanes:
         return at.load()
     raw = at.as_dtype("u1") if at.dtype == "b1" else at
-    kind = "f4" if at.dtype in half.HALVES else raw.dtype
+    kind = storage.register_dtype(raw.dtype)
     vector = k.const(0, kind, lanes)
     for i in range(lanes):
         one = raw.plus_bytes(stride * i).load()

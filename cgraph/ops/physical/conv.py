@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import convert
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
-from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
@@ -16,7 +17,7 @@ from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
-from cgraph.kernels.pairs.calls import HALF, pair_calls
+from cgraph.kernels.pairs.calls import pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -75,7 +76,7 @@ class BlockedConv(Op):
 
     Operands
         x: of form `source`, or plain images ``[n, c, h, w]`` if that is None
-        filters, bias: as `pack_filters` and `pack_bias` return them; direct filters may be in half precision
+        filters, bias: as `pack_filters` and `pack_bias` return them; direct filters may have a storage dtype
         residual: of form `residual`, if that is not None
     Fields
         shape: sizes, window, groups, target
@@ -94,7 +95,7 @@ class BlockedConv(Op):
     residual: Form | None = None
     activation: BoundedActivation = NONE
     pairs: bool = False
-    takes_halves = True
+    takes_storage = True
 
     @property
     def name(self) -> str:
@@ -130,7 +131,7 @@ class BlockedConv(Op):
     @property
     def halves_nbytes(self) -> int:
         """Bytes of the images in bfloat16; 0 if they are read in their own dtype."""
-        return 2 * prod(self.source.shape) if self.pairs and self.source else 0
+        return BFLOAT16.dtype.itemsize * prod(self.source.shape) if self.pairs and self.source else 0
 
     def cut(self, *specs: Spec) -> Cut:
         rows = WindowRows(self.shape.window, self.shape.h, self.result, self.halo_rows)
@@ -175,8 +176,8 @@ class BlockedConv(Op):
         residual = self.residual.at(rest[0]) if self.residual is not None else None
         halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         if self.pairs and self.source:
-            halves = contiguous(scratch_pointer(workspace, self.halves_nbytes), self.source.shape, HALF)
-            images = replace(self.source.at(halves), dtype=HALF)
+            halves = contiguous(scratch_pointer(workspace, self.halves_nbytes), self.source.shape, BFLOAT16.code)
+            images = replace(self.source.at(halves), dtype=BFLOAT16.code)
             lowered = conv_calls(
                 self.shape, to, images, filters.at, bias.at, residual, self.activation, weights_dtype=PAIRS
             )
@@ -197,7 +198,7 @@ def pack_filters(
 ) -> np.ndarray:
     """Pack filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the kernel reads them.
 
-    Half precision is kept for direct convolutions that read the numbers themselves; otherwise it is widened. With
+    Direct convolutions read filters of a storage dtype; for others they are widened. With
     `pairs`, pack pairs of bfloat16 for a direct convolution that is not depthwise.
     """
     if tile or scale is not None or is_depthwise(shape) or shape.target.has_blocks:

@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
+from cgraph.dtypes.convert import convert
 from cgraph.ir.graph import Op
-from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
@@ -81,11 +81,11 @@ class PackedMatmul(PanelMatmul):
 
     Operands
         x: floats ``[..., m, k]``
-        panels: `y` as `pack_b` returns it; may be in half precision
+        panels: `y` as `pack_b` returns it; may have a storage dtype
         addend: of the result's shape
     """
 
-    takes_halves = True
+    takes_storage = True
 
     def meaning(self, x, panels, *addend):
         y = unpack(convert(panels, x.dtype), (self.k, self.n), partial(to_panels, tile=self.tile))

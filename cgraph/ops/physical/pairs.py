@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.ir.half import BFLOAT16, FLOAT32, convert
+from cgraph.dtypes.convert import FLOAT32, convert
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.gemm.portions import to_panels
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
-from cgraph.kernels.pairs.calls import HALF, pair_calls
+from cgraph.kernels.pairs.calls import pair_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.physical.matmul import PackedMatmul, PanelMatmul, activate
 from cgraph.ops.physical.unpack import unpack
@@ -21,7 +22,7 @@ from cgraph.system.alignment import aligned
 
 def pack_pairs(x: np.ndarray) -> np.ndarray:
     """Round numbers ``[..., k, n]`` and pack pairs along k, ``[..., ceil(k / 2), n]``; pad an odd k with 0."""
-    bits = convert(x, BFLOAT16)["bfloat16"]
+    bits = convert(x, BFLOAT16.dtype).view(BFLOAT16.unsigned)
     out = np.zeros((*x.shape[:-2], -(-x.shape[-2] // 2), x.shape[-1], 2), bits.dtype)
     out[..., 0] = bits[..., 0::2, :]
     out[..., : x.shape[-2] // 2, :, 1] = bits[..., 1::2, :]
@@ -32,12 +33,12 @@ def unpack_pairs(x: np.ndarray) -> np.ndarray:
     """Return the numbers of `pack_pairs`, as float32 ``[..., 2 * k, n]``."""
     halves = np.moveaxis(np.ascontiguousarray(x)[..., None].view("<u2"), -1, -2)
     halves = np.ascontiguousarray(halves).reshape(*x.shape[:-2], -1, x.shape[-1])
-    return convert(halves.view(BFLOAT16), FLOAT32)
+    return convert(halves.view(BFLOAT16.dtype), FLOAT32)
 
 
 def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
     """Return float32 numbers rounded to the precision of bfloat16."""
-    return convert(convert(x, BFLOAT16), FLOAT32)
+    return convert(convert(x, BFLOAT16.dtype), FLOAT32)
 
 
 class PairedMatmul(PanelMatmul):
@@ -70,7 +71,7 @@ class PairedMatmul(PanelMatmul):
         def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
             there, room = split_scratch(workspace, *nbytes(out, x, *rest))
             at = Pointer(None) if there is None else there.at
-            halves = contiguous(at, (*x.shape[:-1], 2 * self.depth), HALF)
+            halves = contiguous(at, (*x.shape[:-1], 2 * self.depth), BFLOAT16.code)
             product = inner.calls(out, contiguous(at, left.shape, x.dtype), *rest, workspace=room)
             return [*pair_calls(target, halves, x), *product]
 

@@ -35,7 +35,7 @@ class SlicedConv(Op):
 
     conv: BlockedConv
     panels: tuple[int, ...]
-    takes_halves = True
+    takes_storage = True
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class SlicedMatmul(Op):
     matmul: PackedMatmul
     columns: tuple[int, ...]
     name = "matmul"
-    takes_halves = True
+    takes_storage = True
 
     def infer(self, x: Spec, *rest: Spec) -> Spec:
         return self.matmul.infer(x, rest[0])

@@ -41,7 +41,7 @@ class Stencil(Op):
     place: Slice
     shape: tuple[int, ...]
     border: float | int | bool | None
-    takes_halves = True
+    takes_storage = True
 
     @property
     def name(self) -> str:

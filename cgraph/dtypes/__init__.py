@@ -1,0 +1,1 @@
+"""Storage dtypes, and the conversion of arrays and dtypes."""

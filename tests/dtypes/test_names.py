@@ -1,0 +1,45 @@
+"""Only the table of storage dtypes names them: a new row needs no other file."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cgraph.dtypes import storage
+from cgraph.dtypes.storage import BY_CODE, BY_NAME, StorageDtype
+
+ROOT = Path(__file__).parents[2]
+RECORDS = {name for name, value in vars(storage).items() if isinstance(value, StorageDtype)}
+FORMATS = ("cgraph/formats/", "nn/models/")  # dtypes that files declare, and the file that a tool writes
+PRODUCTS = {"cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"}  # bf16
+ALLOWED = {"cgraph/dtypes/storage.py", "cgraph/cli/precisions.py", *PRODUCTS}
+
+
+def names_in(tree: ast.Module) -> Iterator[str]:
+    """The names, codes and records of storage dtypes in code, without docstrings and messages."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if text in BY_NAME or text in BY_CODE:
+                yield text
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if name in RECORDS | {*BY_NAME}:
+                yield name
+
+
+def test_no_other_file_names_a_storage_dtype():
+    files = {p.relative_to(ROOT).as_posix(): p for top in ("cgraph", "nn") for p in (ROOT / top).rglob("*.py")}
+    named = {name: sorted({*names_in(ast.parse(path.read_text("utf-8")))}) for name, path in files.items()}
+    named = {name: dtypes for name, dtypes in named.items() if dtypes and not name.startswith(FORMATS)}
+    assert named.keys() == ALLOWED, named
+
+
+@pytest.mark.parametrize(
+    "code", ["x.dtype == 'bfloat16'", "np.float16", "code == 'V2'", "from x import FLOAT16", "BFLOAT16.code"]
+)
+def test_every_way_to_name_one_is_noticed(code):
+    assert [*names_in(ast.parse(code))]
+
+
+@pytest.mark.parametrize("code", ["'store bfloat16 numbers'", "np.float32", "'f4'", "half"])
+def test_words_and_other_dtypes_are_allowed(code):
+    assert not [*names_in(ast.parse(code))]
