@@ -131,6 +131,14 @@ def test_ops_that_onnx_does_not_have_are_named_with_their_count():
         serialised([cg.arctan2(x, 1.0), cg.arctan2(1.0, x), cg.hypot(x, x)], [x])
 
 
+@pytest.mark.parametrize("dtype", ["complex64"])
+def test_dtypes_that_files_cannot_contain_are_refused_by_name(dtype):
+    x, w = cg.Var((2, 2), dtype, "x"), cg.Const(np.ones((2, 2), "float32"), dtype)
+    for node, inputs in ((cg.transpose(x), [x]), (cg.transpose(w), [])):
+        with pytest.raises(FormatError, match=f"ONNX files cannot contain {dtype} here. Convert values with astype"):
+            serialised(node, inputs)
+
+
 def test_constants_have_no_more_bytes_than_protobuf_writes(monkeypatch):
     weights = cg.Const(np.arange(100, dtype="float32"))  # too large to be one with its equals
     output = cg.Var((100,), name="v") * weights

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.formats.onnx.tensors import NUMBER
+from cgraph.formats.onnx.tensors import number_of_dtype
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import BroadcastTo
 from cgraph.record import Record
@@ -120,7 +120,7 @@ def invert(x: Node) -> Emitted:
 
 @emitter("cast")
 def cast(x: Node) -> Emitted:
-    return node("Cast", x.operands[0], to=NUMBER[x.dtype])
+    return node("Cast", x.operands[0], to=number_of_dtype(x.dtype))
 
 
 def ints(values: Any) -> np.ndarray:
@@ -190,7 +190,7 @@ def cumsum(x: Node) -> Emitted:
 @emitter("sum", "prod", "max", "min")
 def reduction(x: Node) -> Emitted:
     axes, v = ints(x.op.axes), x.operands[0]  # type: ignore[attr-defined]
-    same: Any = node("Cast", v, to=NUMBER[x.dtype]) if v.dtype != x.dtype else v
+    same: Any = node("Cast", v, to=number_of_dtype(x.dtype)) if v.dtype != x.dtype else v
     return node(f"Reduce{x.op.name.capitalize()}", same, axes, keepdims=0)
 
 
@@ -202,8 +202,10 @@ def logsumexp(x: Node) -> Emitted:
 @emitter("any", "all")
 def any_all(x: Node) -> Emitted:
     kind, axes = "ReduceMax" if x.op.name == "any" else "ReduceMin", ints(x.op.axes)  # type: ignore[attr-defined]
-    truth = node("Cast", node("Cast", x.operands[0], to=NUMBER[np.dtype(bool)]), to=NUMBER[np.dtype("int32")])
-    return node("Cast", node(kind, truth, axes, keepdims=0), to=NUMBER[x.dtype])
+    truth = node(
+        "Cast", node("Cast", x.operands[0], to=number_of_dtype(np.dtype(bool))), to=number_of_dtype(np.dtype("int32"))
+    )
+    return node("Cast", node(kind, truth, axes, keepdims=0), to=number_of_dtype(x.dtype))
 
 
 @emitter("triangle")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.dtypes.convert import FLOAT32, convert, is_storage, resolve_dtype
+from cgraph.dtypes.convert import FLOAT32, convert, is_storage, name_of, resolve_dtype
 from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
@@ -33,6 +33,16 @@ def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
     if number not in DTYPE:
         raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}. Use one of {', '.join(DTYPE.values())}")
     return resolve_dtype(DTYPE[number])
+
+
+def number_of_dtype(dtype: np.dtype) -> int:
+    """Return ONNX's number of a NumPy dtype. FormatError if files of cgraph cannot contain it."""
+    if dtype not in NUMBER:
+        raise FormatError(
+            f"ONNX files cannot contain {name_of(dtype)} here. Convert values with astype, or save with cgraph's own "
+            "format (Function.save)"
+        )
+    return NUMBER[dtype]
 
 
 def dtype_name(number: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from cgraph.errors import FormatError, UnassignedError, UnavailableError
 from cgraph.formats.onnx.emit import EMITTERS, Emitted
 from cgraph.formats.onnx.emit_layers import matches
-from cgraph.formats.onnx.tensors import NUMBER, of_package
+from cgraph.formats.onnx.tensors import number_of_dtype, of_package
 from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
 from cgraph.ops.leaf import ConstOp, Var
@@ -138,7 +138,7 @@ class Writer:
         return self.helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION).SerializeToString()
 
     def info(self, name: str, x: Node) -> Any:
-        return self.helper.make_tensor_value_info(name, NUMBER[x.dtype], x.shape)
+        return self.helper.make_tensor_value_info(name, number_of_dtype(x.dtype), x.shape)
 
     def fresh(self, stem: str) -> str:
         """Return a name that is not in use."""
@@ -182,7 +182,8 @@ class Writer:
 
     def array(self, x: np.ndarray, stem: str, share: bool = True) -> str:
         """Add an initialiser and return its name; equal small ones are shared if `share`."""
-        key = (x.dtype.str, x.shape, x.tobytes()) if share and x.nbytes <= 256 else None
+        number_of_dtype(x.dtype)  # refuses other dtypes
+        key = (x.dtype, x.shape, x.tobytes()) if share and x.nbytes <= 256 else None
         if key in self.small:
             return self.small[key]
         self.nbytes += x.nbytes
