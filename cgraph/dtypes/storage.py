@@ -106,8 +106,9 @@ class StorageDtype(Record):
 
 FLOAT16 = StorageDtype("float16", np.dtype("float16"), "f2", 5, 10, llvm="half")
 BFLOAT16 = StorageDtype("bfloat16", np.dtype([("bfloat16", "<u2")]), "V2", 8, 7)
+FLOAT8_E4M3FN = StorageDtype("float8_e4m3fn", np.dtype([("float8_e4m3fn", "u1")]), "V1", 4, 3, has_infinity=False)
 
-STORAGE_DTYPES = (FLOAT16, BFLOAT16)
+STORAGE_DTYPES = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN)
 BY_DTYPE = {x.dtype: x for x in STORAGE_DTYPES}
 BY_CODE = {x.code: x for x in STORAGE_DTYPES}
 BY_NAME = {x.name: x for x in STORAGE_DTYPES}
