@@ -1,6 +1,7 @@
 """Work: the kernel calls of a node on one target, and the steps that engines run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from cgraph.errors import PlanError
@@ -36,7 +37,7 @@ class Work(Record, eq=False):
         nbytes: maximum bytes of workspace while the node runs
         overwrites: operands whose bytes the result may use: a permission, not an obligation
         strided: the calls accept operands of any strides; otherwise these are made contiguous first
-        inner: the plan of the inner steps in the workspace, for reports and pictures
+        inner: the plans of inner steps in the workspace, by what they compute, for reports and pictures
         exact: takes views of the result and the operands, returns the bytes of workspace for these; None if it is
             `nbytes`
         over: an operand whose bytes the result may use while it is read, if both lie by rows
@@ -46,7 +47,7 @@ class Work(Record, eq=False):
     nbytes: int = 0
     overwrites: tuple[int, ...] = ()
     strided: bool = False
-    inner: Any = None
+    inner: Mapping[str, Any] = field(default_factory=dict)
     exact: Callable[..., int] | None = None
     over: InPlaceJoin | None = None
 

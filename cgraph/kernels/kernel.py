@@ -11,11 +11,13 @@ from collections.abc import Callable
 from itertools import accumulate
 from math import prod
 
+from cgraph.kernels.control import BEGIN, REPEAT, SKIP
 from cgraph.record import Record, replace, set_field
 from cgraph.system.alignment import aligned
 
 ARENA = "arena"  # the base of addresses in a function's one buffer
 STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run
+ARGS = "arguments"  # the base of addresses of arguments, which loops change
 LINE = 64  # bytes of a cache line
 
 Param = int | float | str | bool | tuple | Record
@@ -51,6 +53,46 @@ class Callback(Record, eq=False):
     views: "tuple[View, ...]"
     results: int
     port: object = None
+
+
+class Jump(Record):
+    """A row of a table that decides which row comes next, by its number in `cgraph.kernels.control`."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return {BEGIN: "begin the rounds", REPEAT: "repeat", SKIP: "skip unless"}[self.number]
+
+
+class Repeat(Record, eq=False):
+    """In place of a kernel: the calls up to its `End` run `rounds` times.
+
+    The arguments are the addresses of the bases in the first round.
+
+    Fields
+        rounds: how often
+        moving: bases of addresses that move from round to round, compared by identity
+        strides: bytes that each of them moves
+    """
+
+    rounds: int
+    moving: tuple[object, ...] = ()
+    strides: tuple[int, ...] = ()
+
+
+class Skip(Record, eq=False):
+    """In place of a kernel: the calls up to its `End` run only if the byte at the argument has this value."""
+
+    value: int
+
+
+class End(Record, eq=False):
+    """In place of a kernel: the end of a `Repeat` or a `Skip`."""
+
+    of: "Repeat | Skip"
+
+
+Marker = Repeat | Skip | End
 
 
 class Pointer(Record):
@@ -91,7 +133,7 @@ class Call(Record):
     none splits a reduction.
     """
 
-    kernel: Kernel | Callback
+    kernel: Kernel | Callback | Marker
     args: tuple[int | float | Pointer, ...]
     tasks: int
     chunk: int = 1
@@ -171,6 +213,11 @@ def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
         strides.append(step)
         step *= n
     return View(at, tuple(shape), tuple(reversed(strides)), dtype)
+
+
+def marker_call(marker: Marker, *args: Pointer) -> Call:
+    """Return the call that stands for a marker."""
+    return Call(marker, args, 1)
 
 
 def scratch_pointer(workspace: View | None, nbytes: int) -> Pointer:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ops.loop import Body, Loop
-from cgraph.ops.physical.rounds import Round, Rounds
+from cgraph.ops.physical.planned_body import PlannedBody
+from cgraph.ops.physical.rounds import Rounds
 from cgraph.record import replace
 
 Rewrite = Callable[[tuple[Node, ...]], tuple[Node, ...]]
@@ -24,9 +25,9 @@ def in_bodies(outputs: tuple[Node, ...], rewrite: Rewrite) -> Roots:
     return each_loop(outputs, changed)
 
 
-def plan_bodies(outputs: tuple[Node, ...], plan: Callable[[Body], Round]) -> Roots:
+def plan_bodies(outputs: tuple[Node, ...], plan: Callable[[Body], PlannedBody]) -> Roots:
     """Replace every loop by a step with planned steps inside: same values. `plan` is called once per body."""
-    rounds: dict[Body, Round] = {}
+    rounds: dict[Body, PlannedBody] = {}
 
     def planned(loop: Loop) -> Rounds:
         if loop.body not in rounds:

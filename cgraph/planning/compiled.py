@@ -43,10 +43,10 @@ class Compiled(Record):
         return steps_of(self.layout, self.usage, self.plan, self.views)
 
     @property
-    def inner(self) -> dict[Node, "Compiled"]:
-        """The plans of what steps do in their workspaces: the bodies of loops."""
+    def inner(self) -> dict[tuple[Node, str], "Compiled"]:
+        """The plans of what steps do in their workspaces, such as the bodies of loops."""
         works = ((node, self.layout.works[node]) for node in self.layout.steps)
-        return {node: work.inner for node, work in works if work.inner is not None}
+        return {(node, name): plan for node, work in works for name, plan in work.inner.items()}
 
     @property
     def nbytes(self) -> int:

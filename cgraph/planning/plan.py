@@ -17,7 +17,7 @@ from cgraph.memory.replay import check_replay
 from cgraph.memory.smallest import Choice
 from cgraph.ops.leaf import Var
 from cgraph.ops.loop import Body
-from cgraph.ops.physical.rounds import Round
+from cgraph.ops.physical.planned_body import PlannedBody
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.loop_bodies import plan_bodies
@@ -101,12 +101,12 @@ def check_and_place(choice: Choice, target: Any, ends: Iterable[Node], always: I
     return views
 
 
-def round_of(settings: PlanSettings, body: Body) -> Round:
+def round_of(settings: PlanSettings, body: Body) -> PlannedBody:
     """Plan one round of a loop: a graph whose update edges give the state."""
     changed = {x: node for x, node in zip(body.carry, body.next) if node is not x}
     compiled = plan_graph(Request(body.ys, (), changed), settings)
     ys, after = (tuple(compiled.views[x] for x in nodes) for nodes in (compiled.outputs, compiled.sources))
-    return Round(tuple(compiled.steps), compiled.nbytes, ys, tuple(zip(compiled.updated, after)), compiled)
+    return PlannedBody(tuple(compiled.steps), compiled.nbytes, ys, tuple(zip(compiled.updated, after)), compiled)
 
 
 def detach(source: Node, views: Mapping[Node, Any]) -> Node:

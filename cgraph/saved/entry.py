@@ -9,13 +9,13 @@ from cgraph.engine.cpu.code import Code, Ring, Symbol
 from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
 from cgraph.kernels.code_image import UnknownCode
-from cgraph.kernels.kernel import ARENA, View
+from cgraph.kernels.kernel import ARENA, Jump, Kernel, View
 from cgraph.kernels.mapped import release
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, generic_target
 from cgraph.memory.tables import Tables
 from cgraph.running.runner import Runner
-from cgraph.saved.layout import KINDS, NEEDS, PAGE, constants_file, image_file, program_file, weights_file
+from cgraph.saved.layout import JUMP, KINDS, NEEDS, PAGE, constants_file, image_file, program_file, weights_file
 from cgraph.saved.pieces import Pieces
 
 
@@ -62,9 +62,10 @@ def compiled_entry(
         entry[f"{name}.outer"] = image.outer
         pieces[image_file(name, target.name)] = file = Pieces()
         file.add(image.code)
+    called = [k for k in code.kernels if isinstance(k, Kernel | Jump)]  # all: Python functions are not saved
     pieces[program_file(target.name)], pieces[constants_file(target.name)] = arrays, constants
     return entry | {
-        "kernels": [[k.family, plain(k.params)] for k in code.compiled_kernels],
+        "kernels": [[k.family, plain(k.params)] if isinstance(k, Kernel) else [JUMP, [k.number]] for k in called],
         "sizes": [code.nbytes, int(code.first_write)],
         "variables": [number_of[x] for x in code.variables],
         "targets": [number_of[x] for x in code.targets],

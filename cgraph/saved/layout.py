@@ -15,12 +15,13 @@ import sys
 from collections.abc import Sequence
 from zlib import crc32
 
-FORMAT, VERSION = "cgraph function", 3
+FORMAT, VERSION = "cgraph function", 4
 MANIFEST, STATE, GRAPH = "manifest.json", "state.bin", "graph.onnx"
 SUM, SUM_END = b', "crc32": "', b'"}\n'  # how a manifest ends: the sum of all that stands before, in hexadecimal
 IMAGES = ("kernels", "interpreter")
 PAGE = 4096  # bytes; where weights begin that are read past the system's cache
-KINDS = ("arena", "stop", "done", "variable", "target", "constant")  # of symbols, by number
+KINDS = ("arena", "stop", "done", "args", "variable", "target", "constant")  # of symbols, by number
+JUMP = "jump"  # in place of a kernel's family
 
 _AVX2 = ("avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe", "popcnt", "sse4_2")
 NEEDS = {

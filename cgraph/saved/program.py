@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.code import Code, Relocation, Ring, Symbol
+from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, SKIP
 from cgraph.kernels.expression import code_of as dtype_code
-from cgraph.kernels.kernel import ARENA, Kernel, Pointer, View
+from cgraph.kernels.kernel import ARENA, Jump, Kernel, Pointer, View
 from cgraph.memory.tables import Lists, Tables
 from cgraph.record import replace
-from cgraph.saved.layout import KINDS
+from cgraph.saved.layout import JUMP, KINDS
 from cgraph.saved.manifest import FileArrays, check_inside, get, integers, is_size, items, malformed, numbers
 from cgraph.saved.parts import Parts
 
@@ -20,7 +21,7 @@ def code_of(parts: Parts) -> Code:
     """Return the symbolic code."""
     arrays, manifest, entry = parts.arrays, parts.manifest, parts.entry
     kernels = tuple(kernel_of(*items(x, 2)) for x in get(entry, "kernels", list))
-    arrays.get("kernels.starts", "<i8", len(kernels))
+    arrays.get("kernels.starts", "<i8", sum(isinstance(k, Kernel) for k in kernels))
     table, args = arrays.get("table", "<i8", -1, 4), arrays.get("args", "<i8", -1)
     nbytes, first_write = integers(get(entry, "sizes", list), 2)
     first_row = arrays.get("first_row", "<i8", -1, below=len(table) + 1)
@@ -34,13 +35,15 @@ def code_of(parts: Parts) -> Code:
     if not set(targets) <= set(manifest.updated):
         raise malformed("targets")
     views = dict(zip(manifest.outputs, views_of(parts, nbytes)))
-    counts = dict(zip(KINDS, (1, 1, 1, len(variables), len(targets), 1 + len(parts.places))))
+    counts = dict(zip(KINDS, (1, 1, 1, 1, len(variables), len(targets), 1 + len(parts.places))))
     relocations = relocations_of(arrays, counts, len(args))
     weights = (parts.weights[start : start + nbytes] for start, nbytes in parts.places)
     constants = (parts.constants, *weights)  # the first is a file with all that stay in memory
     memory = variables, targets, constants, manifest.updated
     steps = first_row, first_write, tuple(labels), label_of
-    return with_ring(Code(kernels, table, args, relocations, *memory, views, nbytes, *steps), parts)
+    code = Code(kernels, table, args, relocations, *memory, views, nbytes, *steps)
+    check_jumps(code)
+    return with_ring(code, parts)
 
 
 def with_ring(code: Code, parts: Parts) -> Code:
@@ -55,11 +58,15 @@ def with_ring(code: Code, parts: Parts) -> Code:
     return replace(code, ring=Ring(path, stamp, nbytes, rings.place_pieces(pieces, nbytes), sums))
 
 
-def kernel_of(family: Any, params: Any) -> Kernel:
-    """Return a kernel by name, for `Code.text`; its machine code is in the image."""
+def kernel_of(family: Any, params: Any) -> Kernel | Jump:
+    """Return a kernel by name, for `Code.text`; its machine code is in the image. A jump has its number."""
     if type(family) is not str or type(params) is not list:
         raise malformed("kernels")
-    return Kernel(family, as_tuple(params))
+    if family != JUMP:
+        return Kernel(family, as_tuple(params))
+    if params not in ([BEGIN], [REPEAT], [SKIP]):
+        raise malformed("jumps")
+    return Jump(params[0])
 
 
 def as_tuple(values: list[Any]) -> tuple:
@@ -74,6 +81,22 @@ def check_rows(table: np.ndarray, first_row: np.ndarray, below: tuple[int, int])
         raise malformed("steps")
     if table.size and ((table < 0).any() or (table[:, :2] >= below).any() or not table[:, 3].all()):
         raise malformed("rows")
+
+
+def check_jumps(code: Code) -> None:
+    """Raise FormatError if a row jumps out of its step, or the arguments of a loop are not its own."""
+    for number, row, to in code.jumps():
+        step = int(np.searchsorted(code.first_row, row, "right")) - 1
+        if not code.first_row[step] <= to <= code.first_row[step + 1]:
+            raise malformed("jumps")
+        first, last = code.table[row, 1], code.table[row + 1, 1] if row + 1 < len(code.table) else len(code.args)
+        words = code.args[first:last]
+        least = {BEGIN: 1, SKIP: 2, REPEAT: FIRST_MOVE}[number]
+        if len(words) < least or (number == REPEAT and len(words) != FIRST_MOVE + MOVE_WORDS * words[MOVES]):
+            raise malformed("loops")
+    offsets = [r.offsets for r in code.relocations if r.symbol.kind == "args"]
+    if any(x.size and not (x.min() >= 0 and x.max() < code.args.nbytes) for x in offsets):
+        raise malformed("loops")
 
 
 def relocations_of(arrays: FileArrays, counts: dict[str, int], words: int) -> tuple[Relocation, ...]:

@@ -122,7 +122,7 @@ class SavedFunction(Runner):
             raise malformed("what depends on what")
         offer_native(partial(native_of, parts))
         memory, addresses = place_code(parts, "kernels")
-        program = CpuProgram(code, np.array(addresses, np.int64), threads or cores(), memory=memory)
+        program = CpuProgram(code, code.addresses(addresses), threads or cores(), memory=memory)
         roles = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
         single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
         super().__init__(program, *roles, single, IncrementalPlan(steps, variables, lambda: tables))

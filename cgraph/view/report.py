@@ -71,7 +71,9 @@ def _report(shown: Shown, seconds: Sequence[float] | None, weights: WeightFigure
         memory.strategy,
         memory.proved,
         _kernels(shown),
-        tuple((f"{node.name} at {node.where}", report(plan)) for node, plan in compiled.inner.items()),
+        tuple(
+            (f"{name} of {node.name} at {node.where}", report(plan)) for (node, name), plan in compiled.inner.items()
+        ),
         shown.program.on_host if isinstance(shown, Function) else (),
         weights,
         tuple(region_row(t, node) for t, node in regions_of(compiled)),

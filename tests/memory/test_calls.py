@@ -9,8 +9,9 @@ from hypothesis import given, settings
 import cgraph as cg
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
-from cgraph.kernels.kernel import Callback, Pointer, Slot
+from cgraph.kernels.kernel import Callback, Marker, Pointer, Slot
 from cgraph.memory.calls import CallsOfSteps
+from cgraph.ops.physical.rounds import RowSlot
 from cgraph.planning.compiled import Compiled
 from tests.support.graphs import graphs
 
@@ -31,6 +32,8 @@ def memory_of(arg: object, places: object) -> object:
         return arg
     if isinstance(arg.base, Slot):
         arg = places[arg.base.number] + arg.offset
+    if isinstance(arg.base, RowSlot):
+        return RowSlot, arg.offset
     return (arg.base.tobytes(), arg.offset) if isinstance(arg.base, np.ndarray) else arg
 
 
@@ -40,6 +43,8 @@ def described(parts: list[Part]) -> list:
         (
             (call.kernel.results, [v.shape for v in call.kernel.views])
             if isinstance(call.kernel, Callback)
+            else type(call.kernel)
+            if isinstance(call.kernel, Marker)
             else call.kernel,
             [memory_of(arg, part.places) for arg in call.args],
             call.tasks,

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cgraph.engine.cuda.simulator.launch import Simulator
-from cgraph.kernels.kernel import STOP, Call, Kernel, Pointer
+from cgraph.kernels.kernel import STOP, Call, Kernel, Pointer, Repeat
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, gpu_target
 from cgraph.record import replace
 from tests.support.kernels import STOP_WORD, argument
+from tests.support.markers import written_out
 
 GPU = gpu_target(9, 0)
 BLOCKS = replace(GPU, name="gpu-blocks")
@@ -22,10 +23,11 @@ def run_on_gpu(calls: Iterable[Call], change: Callable[[str], str] = str) -> Non
     """
     device, places = Simulator(), {}
     calls = tuple(calls)
-    for array in {id(root_of(a)): root_of(a) for call in calls for a in call.args if isinstance(a, Pointer)}.values():
+    pointers = [a for call in calls for a in call.args if isinstance(a, Pointer) and not is_moving(a, calls)]
+    for array in {id(root_of(a)): root_of(a) for a in pointers}.values():
         places[id(array)] = (array, device.memory.take(array.nbytes, array is not STOP_WORD))
         device.memory.bytes_at(places[id(array)][1], array.nbytes)[:] = bytes_of(array)
-    for call in calls:
+    for call in written_out(calls, lambda at: int(device.memory.bytes_at(address(at, places), 1)[0])):
         assert isinstance(call.kernel, Kernel)
         words = [address(a, places) if isinstance(a, Pointer) else argument(a) for a in call.args]
         symbol, text = store().ptx(call.kernel, -(-len(words) // 8) * 8, GPU)
@@ -40,6 +42,11 @@ def run_on_gpu(calls: Iterable[Call], change: Callable[[str], str] = str) -> Non
 def run_on_gpu_as(calls: Iterable[Call], target: Target, order: str = "all") -> None:
     """`run_on_gpu` in the place of `tests.support.kernels.run_calls`."""
     run_on_gpu(calls)
+
+
+def is_moving(pointer: Pointer, calls: Iterable[Call]) -> bool:
+    """True for an address that a loop moves."""
+    return any(pointer.base is b for call in calls if isinstance(call.kernel, Repeat) for b in call.kernel.moving)
 
 
 def root_of(pointer: Pointer) -> np.ndarray:

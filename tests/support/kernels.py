@@ -14,6 +14,7 @@ from cgraph.ir.graph import Node
 from cgraph.kernels.kernel import STOP, Call, Callback, Kernel, Pointer, View
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, host_target
+from tests.support.markers import written_out
 
 ORDERS = ("all", "single", "reverse")
 TARGETS = ("host", "avx2", "portable")
@@ -26,7 +27,7 @@ def run_calls(calls: Iterable[Call], target: Target | None = None, order: str = 
     calls = tuple(calls)
     kernels = [c.kernel for c in calls if isinstance(c.kernel, Kernel)]
     addresses = store().load(kernels, target or host_target())
-    for call in calls:
+    for call in written_out(calls, lambda at: ctypes.c_uint8.from_address(argument(at)).value):
         table = np.array([argument(a) for a in call.args], np.int64)
         if isinstance(call.kernel, Callback):
             call.kernel.function(table.ctypes.data)

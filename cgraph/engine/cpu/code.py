@@ -3,14 +3,15 @@
 A saved function stores this code; it has no reference to a graph.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cgraph.kernels.control import REPEAT
 from cgraph.kernels.families import text_of
-from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
+from cgraph.kernels.kernel import ARENA, ARGS, STOP, Callback, Jump, Kernel, View
 from cgraph.record import Record
 from cgraph.storage.cell import Variable
 from cgraph.system.file_ownership import Stamp
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cgraph.storage.weight_file import Checksum  # a process that streams nothing loads no such module
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
-SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}
+SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done", ARGS: "args"}
 
 
 class Symbol(Record):
@@ -28,7 +29,8 @@ class Symbol(Record):
 
     Fields
         kind: ``arena``, ``stop`` (the word that ends a run), ``done`` (the word that is set when all Vars are written),
-            ``variable``, ``target`` (receives a Var's new value) or ``constant``
+            ``args`` (the arguments themselves, which loops change), ``variable``, ``target`` (receives a Var's new
+            value) or ``constant``
         number: index among the code's variables, targets or constants
     """
 
@@ -104,8 +106,9 @@ class Code(Record, eq=False):
     """The code that all instances of a function share.
 
     Fields
-        kernels: each once
-        table: int64 ``[calls, 4]``: kernel number, start of the arguments, tasks, chunk
+        kernels: each once, jumps among them
+        table: int64 ``[calls, 4]``: kernel number, start of the arguments, tasks, chunk; of a jump its distance in rows
+            in place of the chunk
         args: int64, the arguments of all calls; addresses are 0
         relocations: the addresses to fill in
         variables, targets, constants: the memory that symbols name
@@ -119,7 +122,7 @@ class Code(Record, eq=False):
         again: the rows that run more than once; None if all run once
     """
 
-    kernels: tuple[Kernel | Callback, ...]
+    kernels: tuple[Kernel | Callback | Jump, ...]
     table: np.ndarray
     args: np.ndarray
     relocations: tuple[Relocation, ...]
@@ -145,6 +148,24 @@ class Code(Record, eq=False):
     def callbacks(self) -> list[Callback]:
         """The Python functions among the kernels."""
         return [k for k in self.kernels if isinstance(k, Callback)]
+
+    def addresses(self, compiled: Iterable[int]) -> np.ndarray:
+        """Return what stands in a table for each kernel: its address, 0 for a Python function, a jump's number.
+
+        `compiled`: the addresses of `compiled_kernels`.
+        """
+        rest = iter(compiled)
+        numbers = (
+            k.number if isinstance(k, Jump) else next(rest) if isinstance(k, Kernel) else 0 for k in self.kernels
+        )
+        return np.fromiter(numbers, np.int64, len(self.kernels))
+
+    def jumps(self) -> list[tuple[int, int, int]]:
+        """Return the rows that jump: number of the jump, the row, the row to which it goes."""
+        numbers = {i: k.number for i, k in enumerate(self.kernels) if isinstance(k, Jump)}
+        rows = np.flatnonzero(np.isin(self.table[:, 0], list(numbers))).tolist() if numbers else []
+        entries = [(numbers[int(self.table[r, 0])], r, int(self.table[r, 3])) for r in rows]
+        return [(n, r, r + 1 - far if n == REPEAT else r + far) for n, r, far in entries]
 
     @property
     def written(self) -> frozenset[Variable]:

@@ -4,9 +4,6 @@ import os
 import warnings
 from functools import partial
 from itertools import chain
-from typing import Any
-
-import numpy as np
 
 from cgraph.budget.refusal import needs_text
 from cgraph.engine.cpu.code import Code
@@ -99,8 +96,8 @@ class CpuEngine(Record):
     def program(self, code: Code) -> CpuProgram:
         """Return the code with its kernels; compile those that are not cached."""
         target = target_named(self.target)
-        address_of: dict[Any, int] = store().load(code.compiled_kernels, target)
-        addresses = np.array([address_of.get(kernel, 0) for kernel in code.kernels], np.int64)
+        loaded = store().load(code.compiled_kernels, target)
+        addresses = code.addresses(loaded[k] for k in code.compiled_kernels)
         return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None, target)
 
 

@@ -16,6 +16,7 @@ from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
 from cgraph.engine.instance import Share
 from cgraph.errors import PositionError
+from cgraph.kernels.control import CONTROLS
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
@@ -28,7 +29,7 @@ class LoadedCode(Record, eq=False):
 
     Fields
         code: without addresses
-        addresses: of the code's kernels, int64; 0 for Python functions
+        addresses: of the code's kernels, int64; see `Code.addresses`
         threads: most threads of a run
         poison: byte that fills a new arena; None leaves it unfilled. With it, every run is a full one: a value that a
             later partial run would read may be dead in this run, so it has been filled too
@@ -69,7 +70,7 @@ class CpuInstance:
         self._own = range(start, start + code.nbytes)
         self.args = code.args.copy()
         self.table = program.table()
-        kernels = self.table[self.table[:, 0] != 0]
+        kernels = self.table[self.table[:, 0] > CONTROLS]
         shared = (kernels[:, 2] > kernels[:, 3]).any()  # some call has more than one share of tasks to hand out
         self.threads = program.threads if shared else 1
         self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
@@ -95,7 +96,8 @@ class CpuInstance:
         for symbol, relocation in relocations.items():
             if symbol.kind == "constant":
                 self._move(relocation, self._address_of_constant(symbol.number))
-        for symbol, own in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
+        own_memory = (("arena", self.arena), ("stop", self.stop), ("args", self.args))
+        for symbol, own in ((Symbol(kind), memory) for kind, memory in own_memory):
             if symbol in relocations:
                 self._move(relocations[symbol], address_of(own))
 

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, RowLoop, Symb
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.bound import word_of
-from cgraph.kernels.kernel import Call, Pointer, Slot, View, contiguous
+from cgraph.kernels.control import BEGIN, REPEAT, SKIP
+from cgraph.kernels.kernel import ARGS, Call, End, Jump, Marker, Pointer, Repeat, Skip, Slot, View, contiguous
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.planning.compiled import Compiled
 from cgraph.record import Record, replace
 
+TABLE_COLUMNS, WORD_NBYTES = 4, 8
 Places = tuple[array, array]  # positions among the arguments, bytes from the beginning of some memory
 
 
@@ -66,6 +69,22 @@ class CallWords(Record, eq=False):
     addresses: list[tuple[int, Any, int]]
 
 
+class OpenJump(Record, eq=False):
+    """A `Repeat` or `Skip` whose `End` has not come yet.
+
+    Fields
+        row: its row
+        word: the position of its argument
+        starts: of a Repeat, the addresses of its bases in the first round
+        moves: the positions of addresses that move, the first address and the stride of each; it grows
+    """
+
+    row: int
+    word: int
+    starts: tuple[Pointer, ...] = ()
+    moves: list[tuple[int, Pointer, int]] = field(default_factory=list)
+
+
 class _Maker:
     """Builds the table of calls. Mutable: grows by one part at a time."""
 
@@ -80,10 +99,18 @@ class _Maker:
         self.labels: dict[str, int] = {}
         self.shared: dict[int, CallWords] = {}
         self.again: RowLoop | None = None
+        self.open: dict[Marker, OpenJump] = {}
+        self.moving: dict[int, tuple[Repeat, int]] = {}
 
     def add(self, part: Part) -> None:
-        if not part.calls:
-            return
+        """Append the calls of a part; markers have parts of their own."""
+        if part.calls and isinstance(part.calls[0].kernel, Marker):
+            for call in part.calls:
+                self.mark(part.label, call)
+        elif part.calls:
+            self.add_calls(part)
+
+    def add_calls(self, part: Part) -> None:
         before = len(self.label_of)
         label, first, rows = self.labels.setdefault(part.label, len(self.labels)), len(self.args), self.rows_of(part)
         for number, begin, tasks, chunk in rows.table:
@@ -94,11 +121,53 @@ class _Maker:
             if isinstance(base, Slot):
                 at = part.places[base.number]
                 base, offset = at.base, at.offset + offset
-            positions, offsets = self.places_from(base)
-            positions.append(first + position)
-            offsets.append(offset)
+            self.place(first + position, base, offset)
         if part.times > 1:
             self.again = RowLoop(self.again.first if self.again else before, len(self.label_of), part.times)
+
+    def place(self, position: int, base: Any, offset: int) -> None:
+        """Note that an argument is an address: of some memory, or one that a loop moves."""
+        if id(base) in self.moving:
+            loop, i = self.moving[id(base)]
+            jump = self.open[loop]
+            jump.moves.append((position, jump.starts[i] + offset, loop.strides[i]))
+            return
+        positions, offsets = self.places_from(base)
+        positions.append(position)
+        offsets.append(offset)
+
+    def mark(self, label: str, call: Call) -> None:
+        """Add the row of a marker, and complete the rows that jump to it or over it."""
+        marker = call.kernel
+        if isinstance(marker, Repeat):
+            self.open[marker] = OpenJump(len(self.label_of), len(self.args), call.args)  # type: ignore[arg-type]
+            self.moving.update((id(base), (marker, i)) for i, base in enumerate(marker.moving))
+            self.add_jump(label, BEGIN, (0,))
+        elif isinstance(marker, Skip):
+            self.open[marker] = OpenJump(len(self.label_of), len(self.args))
+            self.add_jump(label, SKIP, (*call.args, marker.value))  # type: ignore[arg-type]
+        elif isinstance(marker, End):
+            self.end(label, marker.of)
+
+    def end(self, label: str, marker: Repeat | Skip) -> None:
+        """Add the row that repeats the rounds of a Repeat; set the distances of jumps."""
+        jump = self.open.pop(marker)
+        if isinstance(marker, Repeat):
+            for base in marker.moving:
+                del self.moving[id(base)]
+            self.place(jump.word, ARGS, WORD_NBYTES * len(self.args))
+            moves = [x for at, start, stride in jump.moves for x in (Pointer(ARGS, WORD_NBYTES * at), start, stride)]
+            self.add_jump(label, REPEAT, (0, marker.rounds, len(jump.moves), *moves), len(self.label_of) - jump.row)
+        self.table[TABLE_COLUMNS * jump.row + 3] = len(self.label_of) - jump.row
+
+    def add_jump(self, label: str, number: int, args: Sequence[int | Pointer], far: int = 1) -> None:
+        kernel = self.kernels.setdefault(Jump(number), len(self.kernels))
+        self.table.extend((kernel, len(self.args), 1, far))
+        self.label_of.append(self.labels.setdefault(label, len(self.labels)))
+        for arg in args:
+            if isinstance(arg, Pointer):
+                self.place(len(self.args), arg.base, arg.offset)
+            self.args.append(0 if isinstance(arg, Pointer) else arg)
 
     def rows_of(self, part: Part) -> CallWords:
         """Return the calls as words; calls that steps share are encoded once."""

@@ -13,13 +13,16 @@ import numpy as np
 
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.instance import Share
-from cgraph.kernels.control import PASSED
+from cgraph.kernels.control import CONTROLS, REPEAT
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
-from cgraph.kernels.timed.emit import ENTRIES, FIELDS
+from cgraph.kernels.timed.emit import ENTRIES, FIELDS, MOST
 
 CLOCK = time.CLOCK_MONOTONIC  # that of time.perf_counter_ns
+
+
+MOST_ENTRIES = 1 << 20  # of the rounds of loops; later ones are not recorded
 
 
 class Recorder:
@@ -31,9 +34,13 @@ class Recorder:
 
     def __init__(self, rows: TableRows, functions: Sequence[Callable[[int], None]], target: Target) -> None:
         table = rows.table.copy()
-        called = np.flatnonzero(table[:, 0] > PASSED)
+        called = np.flatnonzero(table[:, 0] > CONTROLS)
         shares = -(-table[called, 2] // np.maximum(table[called, 3], 1))
-        self._log = np.zeros(ENTRIES + FIELDS * int(shares.sum()), np.int64)
+        entries = int(shares.sum())
+        if (table[:, 0] == REPEAT).any():
+            entries = max(entries, MOST_ENTRIES)
+        self._log = np.zeros(ENTRIES + FIELDS * entries, np.int64)
+        self._log[MOST] = entries
         self._args = np.stack(
             [table[called, 0], table[called, 1], called, np.full(len(called), self._log.ctypes.data)], axis=1
         )
@@ -56,7 +63,8 @@ class Recorder:
 
     def shares(self, first_row: np.ndarray) -> tuple[Share, ...]:
         """Return the recorded shares ordered by begin; `first_row` is that of each step in the whole table."""
-        native = self._log[ENTRIES : ENTRIES + FIELDS * int(self._log[0])].reshape(-1, FIELDS)
+        count = min(int(self._log[0]), int(self._log[MOST]))
+        native = self._log[ENTRIES : ENTRIES + FIELDS * count].reshape(-1, FIELDS)
         entries = np.concatenate([native, np.array(self._python, np.int64).reshape(-1, FIELDS)])
         entries = entries[np.argsort(entries[:, 3], kind="stable")]
         rows = entries[:, 0] if self._numbers is None else self._numbers[entries[:, 0]]

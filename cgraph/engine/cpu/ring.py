@@ -71,7 +71,7 @@ def resident_constants(code: Code, pieces: Sequence[Piece] | None = None) -> lis
 
 def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Iterable[Piece]:
     """Yield the constants in a weight file that no update edge reads."""
-    writes = int(code.first_row[code.first_write])
+    writes, spans = int(code.first_row[code.first_write]), jump_spans(code)
     for relocation in code.relocations:
         if relocation.symbol.kind != "constant":
             continue
@@ -82,7 +82,27 @@ def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Itera
         rows = np.searchsorted(code.table[:, 1], relocation.positions, "right") - 1
         if rows.max() < writes:
             number = relocation.symbol.number
-            yield Piece(number, offset, pages(array.nbytes), int(rows.min()), int(rows.max()))
+            first, last = around(spans, int(rows.min()), int(rows.max()))
+            yield Piece(number, offset, pages(array.nbytes), first, last)
+
+
+def jump_spans(code: Code) -> list[tuple[int, int]]:
+    """Return the first and last rows between which rows jump, without spans inside others."""
+    spans: list[tuple[int, int]] = []
+    for first, last in sorted((min(row, to), max(row, to - 1)) for _, row, to in code.jumps()):
+        if spans and first <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(last, spans[-1][1]))
+        else:
+            spans.append((first, last))
+    return spans
+
+
+def around(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
+    """Return rows moved out of loops: a weight that a loop reads stays in the ring for all of its rounds."""
+    for low, high in spans:
+        first = low if low <= first <= high else first
+        last = high if low <= last <= high else last
+    return first, last
 
 
 def sequential_pieces(pieces: Sequence[Piece]) -> list[Piece]:

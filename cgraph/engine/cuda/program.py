@@ -18,13 +18,14 @@ from cgraph.engine.cuda.graphs import Graphs
 from cgraph.engine.cuda.host import moved_nbytes, run_on_host
 from cgraph.engine.cuda.segments import Segment, label_of, segments
 from cgraph.errors import EngineError, PositionError
+from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, ROUND, ROUNDS, SKIP
 from cgraph.kernels.kernel import ARENA, Callback, Kernel
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue, Variable
 from cgraph.system.bounded_cache import Bounded, most_of
 
 GROUP = 8  # kernels are made for whole groups of arguments
-ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done")
+ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL, ARGS_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done"), Symbol("args")
 
 
 class CudaProgram(Record, eq=False):
@@ -92,6 +93,7 @@ class CudaInstance:
         self._relocations = {r.symbol: r for r in code.relocations}
         self._parts: Bounded[Any, tuple[list[Segment], list[Segment]]] = Bounded(most_of(len(self.rows)))
         self.graphs = Graphs(self.queue)
+        self._move(ARGS_SYMBOL, self.args.ctypes.data)
         self._move(ARENA_SYMBOL, self.arena.address)
         self._move(DONE_SYMBOL, self.done.address)
         for i, memory in enumerate(program.constants):
@@ -177,25 +179,46 @@ class CudaInstance:
             any exception of a Python function among the kernels
         """
         before, after = self._parts_of(steps if self.program.poison is None else None, write)
-        for segment in before:
-            self._run_segment(segment)
-        failed = self.stops.failed()
-        if failed is not None:
-            raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis. Check the indices")
-        for segment in after:
-            self._run_segment(segment)
+        self._run_segments(before)
+        self._check_positions()
+        self._run_segments(after)
         if write:
             for x in self.code.updated:
                 self._cells[x].lies_elsewhere(self._copy(x))
             self._done[0] = 1
         self.queue.wait()
 
+    def _check_positions(self) -> None:
+        """Wait for the run; raise PositionError if a kernel met an index outside its axis."""
+        failed = self.stops.failed()
+        if failed is not None:
+            raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis. Check the indices")
+
+    def _run_segments(self, parts: list[Segment]) -> None:
+        number = 0
+        while number < len(parts):
+            jumps = parts[number].jump and self._jumps(parts[number])
+            if not parts[number].jump:
+                self._run_segment(parts[number])
+            number = parts[number].target if jumps else number + 1
+
+    def _jumps(self, segment: Segment) -> bool:
+        """Return True if a jump is taken. A loop that depends on data ends at a position outside its axis."""
+        if segment.jump != SKIP:
+            return next_round(self.args, segment)
+        self._check_positions()
+        address, value = self.args[segment.words].tolist()
+        byte = np.zeros(1, np.uint8)
+        self.queue.download(address, byte)
+        self.queue.wait()
+        return bool(byte[0] != value)
+
     def _run_segment(self, segment: Segment) -> None:
         if segment.host is not None:
             run_on_host(self.queue, segment.host, self.args[segment.words].tolist())
             return
         try:
-            if self.program.graphs and not self.program.check:
+            if self.program.graphs and not self.program.check and not segment.repeats:
                 self.graphs.run(segment, tuple(self._bound.values()))
             else:
                 self.queue.run(segment.table)
@@ -215,11 +238,26 @@ class CudaInstance:
             most = 1 if self.program.check else len(self.rows)
             before, after = [s for s in order if s < first], [s for s in order if s >= first]
             parts = (
-                list(segments(self.code, self.rows, before, most)),
-                list(segments(self.code, self.rows, after, most)),
+                segments(self.code, self.rows, before, most),
+                segments(self.code, self.rows, after, most),
             )
             self._parts.keep((steps, write), parts)
         return parts
+
+
+def next_round(args: np.ndarray, segment: Segment) -> bool:
+    """Begin the first or the next round of a loop: move its addresses. Return True if the row jumps."""
+    begins, at = segment.jump == BEGIN, segment.words.start
+    if begins:
+        at = (int(args[at]) - args.ctypes.data) // args.itemsize
+    number = 0 if begins else int(args[at + ROUND]) + 1
+    args[at + ROUND] = number
+    goes_on = number < args[at + ROUNDS]
+    if goes_on:
+        first = at + FIRST_MOVE
+        moves = args[first : first + MOVE_WORDS * args[at + MOVES]].reshape(-1, MOVE_WORDS)
+        args[(moves[:, 0] - args.ctypes.data) // args.itemsize] = moves[:, 1] + number * moves[:, 2]
+    return bool(goes_on) != begins
 
 
 def round_words(count: int) -> int:

@@ -1,7 +1,7 @@
 """The interpreter: runs a table of kernel calls, alone or in a team of threads. It is not itself a kernel.
 
 Table: int64 ``[rows, 4]``; a row is the kernel's address, the address of its arguments, its tasks, its chunk. A row is
-divided into shares of `chunk` tasks. A *control row* has a small number instead of an address, see `control`.
+divided into shares of `chunk` tasks. A *control row* has a small number instead of an address: `control` and `jump`.
 
 A team shares a few words of memory. Its *word* is ``epoch << 32 | limit << 24 | shares``: a row is published for
 members up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``, which counts
@@ -27,8 +27,10 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
-from cgraph.kernels.control import FAILED, FREED, PASSED, READ, READ_FAILED, STALLED
-from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder
+from cgraph.kernels.control import CONTROLS, FAILED, FREED, PASSED, READ, READ_FAILED, STALLED
+from cgraph.kernels.interpret.atomics import INT, add, call, load, now, pause, store, swap
+from cgraph.kernels.interpret.jumps import jump
+from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -49,7 +51,6 @@ CREDIT = 4
 WAIT_NANOSECONDS = 20_000_000
 FUTEX_WAIT, FUTEX_WAKE = 9 | 128, 10 | 128  # by bit set, private to the process
 FUTEX_WAIT_FOR, ANY = 0 | 128, 0xFFFFFFFF  # for a time; whoever waits
-INT = ir.IntType(32)
 
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 6))
@@ -70,8 +71,7 @@ def alone(k: Builder, clock: int, futex: int):
             entry = table + row.value * 4
             w.until(entry.load(0) == 0)
             tasks = k.slot(entry.load(2))
-            w.until(~run_row(k, t, entry, tasks, stop, deadline))
-            row.value = row.value + 1
+            w.until(~run_row(k, t, entry, row, tasks, stop, deadline))
             credit.value = credit.value + tasks.value
             over = k.slot(0, "b1")
             with k.if_(credit.value >= CREDIT):
@@ -209,15 +209,14 @@ def advance(k: Builder, t: SimpleNamespace) -> None:
         w.until(entry.load(0) == 0)
         tasks = k.slot(entry.load(2))
         chunk = k.larger(entry.load(3), tasks.value // MOST_SHARES + 1)
-        shares.value = k.select(is_control(k, entry), k.const(1, "i8"), (tasks.value + chunk - 1) // chunk)
+        shares.value = k.select(is_control(entry), k.const(1, "i8"), (tasks.value + chunk - 1) // chunk)
         with k.if_(shares.value > 1):
             row.value = row.value + 1
             for place, x in ((FUNCTION, entry.load(0)), (ARGS, entry.load(1)), (TASKS, tasks.value), (CHUNK, chunk)):
                 t.at.store(x, place)
         w.until(shares.value > 1)
         shares.value = 0
-        w.until(~run_row(k, t, entry, tasks, stop, deadline))
-        row.value = row.value + 1
+        w.until(~run_row(k, t, entry, row, tasks, stop, deadline))
         credit.value = credit.value + tasks.value
     t.at.store(row.value, ROW)
     t.at.store(shares.value, SHARES)
@@ -225,20 +224,28 @@ def advance(k: Builder, t: SimpleNamespace) -> None:
     publish(k, t, shares.value)
 
 
-def is_control(k: Builder, entry: Ptr) -> Val:
-    return entry.load(0) <= PASSED
+def is_control(entry: Ptr) -> Val:
+    return entry.load(0) <= CONTROLS
 
 
-def run_row(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadline: Val) -> Val:
-    """Run a whole row; return False if what it waits for did not come. For a control row, set `tasks` to 1."""
-    passed = k.slot(1, "b1")
-    with k.if_else(is_control(k, entry)) as (is_control_row, is_call):
+def run_row(k: Builder, t: SimpleNamespace, entry: Ptr, row, tasks, stop: Ptr, deadline: Val) -> Val:
+    """Run a whole row and set `row` to the next one; return False if what it waits for did not come.
+
+    For a control row, set `tasks` to 1.
+    """
+    distance = k.slot(1, "i8")
+    with k.if_else(is_control(entry)) as (is_control_row, is_call):
         with is_control_row:
-            passed.value = control(k, t, entry, stop, deadline)
             tasks.value = 1
+            with k.if_else(entry.load(0) <= PASSED) as (is_of_ring, is_jump):
+                with is_of_ring:
+                    distance.value = k.cast(control(k, t, entry, stop, deadline), "i8")
+                with is_jump:
+                    distance.value = jump(k, entry)
         with is_call, k.if_(tasks.value > 0):
             call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks.value)
-    return passed.value
+    row.value = row.value + distance.value
+    return distance.value != 0
 
 
 def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val) -> Val:
@@ -366,39 +373,3 @@ def system_call(k: Builder, number: int, at: Ptr, what: int, value, mask: Val, t
     time = timeout.v if timeout is not None else zero
     operands = [k.const(number, "i8").v, at.v, k.const(what, "i8").v, k.val(value, "i8").v, time, zero, mask.v]
     k.b.call(function, operands)
-
-
-def call(k: Builder, function: Val, args: Val, first: Val, last: Val) -> None:
-    """Call the kernel at an address."""
-    at = k.b.inttoptr(function.v, KERNEL_TYPE.as_pointer())
-    k.b.call(at, [k.b.inttoptr(args.v, POINTER), first.v, last.v])
-
-
-def load(k: Builder, at: Ptr) -> Val:
-    return k.wrap(k.b.load_atomic(at.v, "seq_cst", 8, typ=INDEX), "i8")
-
-
-def store(k: Builder, at: Ptr, value: Val) -> None:
-    k.b.atomic_rmw("xchg", at.v, value.v, "release")  # llvmlite has no atomic store through an untyped pointer
-
-
-def swap(k: Builder, at: Ptr, old: Val, new: Val) -> Val:
-    """Write `new` if the word is `old`; return whether it was."""
-    return k.wrap(k.b.extract_value(k.b.cmpxchg(at.v, old.v, new.v, "acq_rel", "acquire"), 1), "b1")
-
-
-def add(k: Builder, at: Ptr, value: Val) -> None:
-    k.b.atomic_rmw("add", at.v, value.v, "seq_cst")
-
-
-def pause(k: Builder) -> None:
-    """Signal to the core that this thread spins, if there is an instruction for it."""
-    if k.module.triple.startswith("x86_64"):
-        k.b.call(k.declare("llvm.x86.sse2.pause", VOID, []), [])
-
-
-def now(k: Builder, clock: int) -> Val:
-    """Return the nanoseconds of a system clock by its number."""
-    time = k.stack_ptr("i8", 2)
-    k.b.call(k.declare("clock_gettime", INT, [INT, POINTER]), [ir.Constant(INT, clock), time.v])
-    return time.load(0) * 1_000_000_000 + time.load(1)

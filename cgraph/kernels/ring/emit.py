@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.control import FAILED, FREED, HALT, READ
-from cgraph.kernels.interpret.emit import INT, load, nap, store, wake
+from cgraph.kernels.interpret.atomics import INT, load, store
+from cgraph.kernels.interpret.emit import nap, wake
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Val

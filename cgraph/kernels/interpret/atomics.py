@@ -1,0 +1,44 @@
+"""Instructions of the interpreter: words that threads share, clocks, and calls of kernels by address."""
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder
+from cgraph.kernels.llvm.values import Ptr, Val
+
+INT = ir.IntType(32)
+
+
+def call(k: Builder, function: Val, args: Val, first: Val, last: Val) -> None:
+    """Call the kernel at an address."""
+    at = k.b.inttoptr(function.v, KERNEL_TYPE.as_pointer())
+    k.b.call(at, [k.b.inttoptr(args.v, POINTER), first.v, last.v])
+
+
+def load(k: Builder, at: Ptr) -> Val:
+    return k.wrap(k.b.load_atomic(at.v, "seq_cst", 8, typ=INDEX), "i8")
+
+
+def store(k: Builder, at: Ptr, value: Val) -> None:
+    k.b.atomic_rmw("xchg", at.v, value.v, "release")  # llvmlite has no atomic store through an untyped pointer
+
+
+def swap(k: Builder, at: Ptr, old: Val, new: Val) -> Val:
+    """Write `new` if the word is `old`; return whether it was."""
+    return k.wrap(k.b.extract_value(k.b.cmpxchg(at.v, old.v, new.v, "acq_rel", "acquire"), 1), "b1")
+
+
+def add(k: Builder, at: Ptr, value: Val) -> None:
+    k.b.atomic_rmw("add", at.v, value.v, "seq_cst")
+
+
+def pause(k: Builder) -> None:
+    """Signal to the core that this thread spins, if there is an instruction for it."""
+    if k.module.triple.startswith("x86_64"):
+        k.b.call(k.declare("llvm.x86.sse2.pause", VOID, []), [])
+
+
+def now(k: Builder, clock: int) -> Val:
+    """Return the nanoseconds of a system clock by its number."""
+    time = k.stack_ptr("i8", 2)
+    k.b.call(k.declare("clock_gettime", INT, [INT, POINTER]), [ir.Constant(INT, clock), time.v])
+    return time.load(0) * 1_000_000_000 + time.load(1)
