@@ -57,15 +57,24 @@ def faults_of(source: str, changes: Callable[[Any], Iterator[Change]] | None = N
         return start + len(source[start : start + nbytes].encode()[:nbytes].decode())  # columns are bytes of UTF-8
 
     tree = ast.parse(source)
-    functions = [x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef)]
+    spans = function_spans(tree)
     faults = []
     for node in walked(tree):
         for old, new in (changes or small_changes)(node):
             start, end = place(old.lineno, old.col_offset), place(old.end_lineno, old.end_col_offset)
-            around = (x.lineno for x in functions if x.lineno <= old.lineno <= x.end_lineno)
-            function = max(around, default=old.lineno + 1)
+            function = function_around(spans, old.lineno)
             faults.append(Fault(old.lineno, function, start, end, text_of(new, old.col_offset), name))
     return list(dict.fromkeys(faults))  # functions inside of functions are walked twice
+
+
+def function_spans(tree: ast.AST) -> list[tuple[int, int]]:
+    """Return the first and last line of each function."""
+    return [(x.lineno, x.end_lineno or 0) for x in ast.walk(tree) if isinstance(x, ast.FunctionDef)]
+
+
+def function_around(spans: list[tuple[int, int]], line: int) -> int:
+    """Return the line where the function around a line begins; the one below where there is none."""
+    return max((first for first, last in spans if first <= line <= last), default=line + 1)
 
 
 def text_of(node: ast.AST, indent: int) -> str:

@@ -27,6 +27,7 @@ class Reach:
     def __init__(self, tree: Path, files: list[str]):
         self.names = {str(tree / file): file for file in files}
         self.reached: Reached = {}
+        self.failed: set[str] = set()
         self.places: set[Place] = set()
         self.calls: Counter[CodeType] = Counter()
 
@@ -40,6 +41,10 @@ class Reach:
         finally:
             sys.settrace(None)
             self.reached[item.nodeid] = time.process_time() - started, frozenset(self.places)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     def called(self, frame: FrameType, event: str, value: Any) -> Any:
         name = self.names.get(frame.f_code.co_filename)

@@ -2,13 +2,17 @@
 
 import ast
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from benchmarks import mutants
+from benchmarks import mutant_tests, mutants
+from benchmarks.draw_faults import Drawn, drawn, hand_faults
 from benchmarks.faults import Fault, faults_of
-from benchmarks.mutants import BUDGET, ROOT, TESTS, Drawn, chosen, drawn, files_of, in_child
+from benchmarks.mutant_record import MISSED, NOTICED, Verdict, append_verdict, read_record, table_of
+from benchmarks.mutant_runs import BUDGET, Ending, chosen, in_child, run_tests
+from benchmarks.mutant_tests import ROOT, TESTS, files_of, part_of
 from benchmarks.reach import Reach
 
 SOURCE = '''"""Words that stay."""
@@ -78,11 +82,40 @@ def test_a_fault_knows_the_function_that_it_is_in():
     assert begins[11] == 4 and begins[SOURCE.count("\n") + 2] > SOURCE.count("\n") + 2  # none
 
 
-def test_the_tests_of_a_file_are_those_of_its_longest_beginning():
-    assert mutants.tests_of("cgraph/kernels/store.py") == TESTS["kernels/store"]
-    assert mutants.tests_of("cgraph/kernels/mapped.py") == TESTS["kernels"]
-    assert mutants.tests_of("cgraph/record.py") == TESTS[""]
-    assert mutants.tests_of("nn/files.py") == TESTS["nn"]
+def test_the_tests_of_a_file_are_those_of_the_longest_path_that_contains_it():
+    assert mutant_tests.tests_of("cgraph/kernels/store.py") == TESTS["kernels/store"]
+    assert mutant_tests.tests_of("cgraph/kernels/mapped.py") == TESTS["kernels"]
+    assert mutant_tests.tests_of("cgraph/record.py") == TESTS[""]
+    assert mutant_tests.tests_of("cgraph/function.py") == TESTS["function"]
+    assert mutant_tests.tests_of("nn/files.py") == TESTS["nn"]
+    assert (
+        mutant_tests.tests_of("cgraph/engine/cpu/ring_timing.py")
+        == TESTS["engine/cpu/ring_timing"]
+        != TESTS["engine/cpu/ring"]
+    )
+    assert mutant_tests.tests_of("cgraph/memory/packing_new.py") == TESTS["memory"]  # its name begins like another's
+
+
+@pytest.mark.parametrize("module", [name for name in TESTS if name])
+def test_every_module_of_the_table_exists(module):
+    assert files_of(module)
+
+
+@pytest.mark.parametrize("test", sorted({test for tests in TESTS.values() for test in tests}))
+def test_every_test_of_the_table_exists(test):
+    place = ROOT / test
+    assert place.is_file() or any(place.rglob("test_*.py"))
+
+
+def test_every_package_has_tests_of_its_own():
+    folders = {p.parent.name for p in (ROOT / "cgraph").glob("*/__init__.py")}
+    assert folders - {"engine"} <= TESTS.keys() and {"engine/cpu", "engine/cuda", "nn"} <= TESTS.keys()
+
+
+def test_the_part_of_a_file_is_its_folder_or_itself():
+    assert part_of("cgraph/engine/cpu/ring.py") == "engine"
+    assert part_of("cgraph/sizes.py") == "sizes"
+    assert part_of("nn/layers/conv.py") == "nn"
 
 
 def test_a_module_is_a_file_or_all_files_of_a_folder():
@@ -154,7 +187,7 @@ def pytester_like(tmp_path):
         (tmp_path / "test_here.py").write_text(tests)
         (tmp_path / "here.py").write_text(module)
         plugin = Reach(tmp_path, ["here.py"])
-        return in_child(tmp_path, lambda: (mutants.run_tests(["test_here.py"], plugin), plugin.reached)[1])
+        return in_child(tmp_path, lambda: (run_tests(["test_here.py"], plugin), plugin.reached)[1])
 
     return run
 
@@ -174,3 +207,138 @@ def test_a_child_that_dies_or_does_not_end_gives_nothing(tmp_path):
 def test_annotations_and_assertions_are_left_alone():
     assert not any("int & None" in changed(fault) for fault in faults_of(SOURCE))
     assert all("assert isinstance(best, int) and best < 9" in changed(fault) for fault in faults_of(SOURCE))
+
+
+def test_the_faults_by_hand_fit_the_sources_and_change_them():
+    faults, stale = hand_faults()
+    assert not stale and len({x.identity for x in faults}) == len(faults) >= 100
+    for x in faults:
+        assert ast.dump(ast.parse(x.text())) != ast.dump(ast.parse(x.source)), x.fault.name
+        assert x.file in files_of(str(Path(x.file).relative_to("cgraph" if x.file[0] == "c" else ".").with_suffix("")))
+
+
+TABLE = """
+[[fault]]
+file = "here.py"
+says = "it is one more"
+old = '''
+    y = x
+    return y'''
+new = '''
+    y = x
+    return y + 1'''
+
+[[fault]]
+file = "here.py"
+says = "its text is there no more"
+old = "return z"
+new = "return y"
+
+[[fault]]
+file = "here.py"
+says = "its text is there twice"
+old = "y"
+new = "x"
+
+[[fault]]
+file = "away.py"
+says = "its file is there no more"
+old = "y"
+new = "x"
+"""
+
+
+def test_a_fault_by_hand_lies_on_its_first_line_that_differs(tmp_path):
+    (tmp_path / "here.py").write_text("def f(x):\n    y = x\n    return y\n")
+    (tmp_path / "all.toml").write_text(TABLE)
+    (fault,), stale = hand_faults(tmp_path, tmp_path)
+    assert (fault.fault.line, fault.fault.function, fault.fault.name) == (3, 1, "it is one more")
+    assert fault.text() == "def f(x):\n    y = x\n    return y + 1\n"
+    assert [x.split(": ")[1] for x in stale] == [f"its {x}" for x in (
+        "text is there no more", "text is there twice", "file is there no more",
+    )]  # fmt: skip
+
+
+def verdict(place: str, kind: str, end: str) -> Verdict:
+    return Verdict(f"{place} {kind}", "0123456789", kind, 1, place, "name", end, "", 1.5)
+
+
+def test_a_table_counts_what_was_noticed_by_part_and_kind():
+    some = [
+        verdict("cgraph/ops/pad.py:1", "small", NOTICED),
+        verdict("cgraph/ops/pad.py:2", "small", MISSED),
+        verdict("cgraph/ops/pad.py:3", "hand", "died"),
+        verdict("nn/files.py:1", "small", NOTICED),
+    ]
+    assert table_of(some).splitlines() == [
+        "| part | hand | small |",
+        "| --- | --- | --- |",
+        "| nn | – | 1 of 1, 100% |",
+        "| ops | 1 of 1, 100% | 1 of 2, 50% |",
+        "| all | 1 of 1, 100% | 2 of 3, 67% |",
+    ]
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    file = tmp_path / "record.jsonl"
+    some = [verdict("cgraph/ops/pad.py:1", "small", NOTICED), verdict("nn/é.py:1", "hand", MISSED)]
+    assert read_record(None) == read_record(file) == []
+    for each in some:
+        append_verdict(file, each)
+        append_verdict(None, each)
+    assert read_record(file) == some
+
+
+@pytest.fixture
+def judged(monkeypatch, tmp_path):
+    """Runs the tool with arguments, on faults that are listed here and noticed at once; the faults that it judged."""
+    (tmp_path / "all.toml").write_text(TABLE.split('[[fault]]\nfile = "here.py"\nsays = "its text is there no')[0])
+    places: list[str] = []
+
+    def ended(tree, each, tests, seconds):
+        places.append(each.file)
+        return Ending(NOTICED, "tests/test_a.py::test_one", 0.25)
+
+    def run(*options: str) -> list[str]:
+        places.clear()
+        monkeypatch.setattr(mutants, "hand_faults", lambda: hand_faults(tmp_path, tmp_path))
+        monkeypatch.setattr(mutants, "copied_tree", lambda: nullcontext(tmp_path))
+        monkeypatch.setattr(mutants, "reach", lambda *_: REACHED)
+        monkeypatch.setattr(mutants, "ended", ended)
+        monkeypatch.setattr("sys.argv", ["mutants", "--hand", *options])
+        mutants.main()
+        return list(places)
+
+    return run
+
+
+def test_a_fault_that_a_record_holds_is_judged_again_only_when_its_file_changes(judged, tmp_path, capsys):
+    here, record = tmp_path / "here.py", str(tmp_path / "record.jsonl")
+    here.write_text("def f(x):\n    y = x\n    return y\n")
+    assert judged("--record", record) == ["here.py"]
+    assert judged("--record", record) == []
+    assert "1 of 1, 100%" in capsys.readouterr().out.splitlines()[-1]  # the table has it nevertheless
+    assert judged() == ["here.py"]  # without a record
+    here.write_text(here.read_text() + "z = 1\n")
+    assert judged("--record", record) == ["here.py"]
+    assert [x.by for x in read_record(Path(record))] == ["tests/test_a.py::test_one"] * 2
+
+
+@pytest.mark.parametrize("options", [[], ["--summary"]])
+def test_nothing_to_do_is_an_error(options, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["mutants", *options])
+    with pytest.raises(SystemExit):
+        mutants.main()
+    assert "ass " in capsys.readouterr().err  # Pass
+
+
+def test_failures_are_noted_whether_or_not_they_end_the_run(tmp_path):
+    (tmp_path / "test_here.py").write_text("def test_a(): assert 0\ndef test_b(): assert 0\n")
+
+    def failed(stop: bool) -> set[str]:
+        plugin = Reach(tmp_path, [])
+        run_tests(["test_here.py"], plugin, stop)
+        return plugin.failed
+
+    assert in_child(tmp_path, lambda: failed(True)) == {"test_here.py::test_a"}
+    assert in_child(tmp_path, lambda: failed(False)) == {"test_here.py::test_a", "test_here.py::test_b"}
