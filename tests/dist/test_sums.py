@@ -8,9 +8,9 @@ from contextlib import ExitStack, closing, suppress
 import numpy as np
 import pytest
 
-from cgraph.dist import sockets
+from cgraph.dist import mesh, sockets
 from cgraph.dist.limits import Limits
-from cgraph.dist.mesh import FRAME, MAGIC, Mesh
+from cgraph.dist.mesh import FRAME, MAGIC, Link, Mesh
 from cgraph.dist.sockets import (
     GREETING,
     MEMBER,
@@ -242,8 +242,16 @@ def test_a_door_that_is_closed_keeps_nobody():
 
 
 @pytest.mark.parametrize("me", [0, 1])
-def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me):
+def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me, monkeypatch):
     """The others notice at once: of three members the second is met, by going there or by its coming, the third not."""
+    links: list[Link] = []
+
+    class NotedLink(Link):
+        def __init__(self, *args):
+            super().__init__(*args)
+            links.append(self)
+
+    monkeypatch.setattr(mesh, "Link", NotedLink)
     with closing(Door("127.0.0.1", SECRETS, STRICT)) as door, closing(Door("127.0.0.1", SECRETS, HASTY)) as other:
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             absent = nobody.getsockname()
@@ -251,6 +259,7 @@ def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me):
         came = None if me else connect(door.address, SECRETS, PATIENCE, MEMBER, 1, 1)
         with pytest.raises(LostError) as raised:
             Mesh(door, 1, me, addresses, [1 - me, 2], STRICT)
+        assert [link.socket.fileno() for link in links] == [-1]  # asked here, since the other end would wait for it
         link = came or other.take(1, 1, time.monotonic() + PATIENCE)
         assert link is not None
         with closing(link):

@@ -240,6 +240,30 @@ def test_an_output_lies_in_c_order_wherever_its_region_lies(most):
         assert all(layout.views[node].is_contiguous for node in layout.lasting)
 
 
+ENDS = {
+    "convolution": lambda y: y,
+    "pool": lambda y: cg.max_pool2d(y, 3, 1, pad=1),
+    "softmax": lambda y: cg.softmax(y, 1),
+    "concat": lambda y: cg.concat([cg.max_pool2d(y, 3, 1, pad=1), y], 1),
+}
+
+
+@pytest.mark.parametrize("most", (1, 2))
+@pytest.mark.parametrize("end", ENDS)
+def test_an_output_that_ends_a_region_lies_in_c_order(end, most):
+    """Over its fork it would lie row by row, and the array that copy=False gives would not be contiguous."""
+    rng = np.random.default_rng(0)
+    x = cg.Var((1, 16, 40, 40), name="image")
+    y = ENDS[end](conv(rng, x, 64, 3, 1))
+    value = rng.standard_normal(x.shape).astype(x.dtype)
+    with longest_regions(most):
+        function = cg.compile(y, [x], bands=1)
+    assert streams(function)
+    result = function(value, copy=False)
+    assert result.flags.c_contiguous
+    np.testing.assert_array_equal(result, cg.compile(y, [x])(value))
+
+
 def test_a_join_over_its_fork_makes_a_plan_smaller(monkeypatch):
     rng = np.random.default_rng(1)
     x = cg.Var((1, 16, 40, 40), name="image")
