@@ -39,6 +39,9 @@ NAMES = {
     "cgraph.running.runner": ("Runner",),
     "cgraph.sizes": ("SizedFunction", "compile_sizes"),
     "cgraph.saved.read": ("SavedFunction", "load"),
+    "cgraph.transforms.differentiate": ("grad", "value_and_grad"),
+    "cgraph.transforms.compile_function": ("jit",),
+    "cgraph.transforms.vectorise": ("vmap",),
     "cgraph.version": ("__version__",),
     "cgraph.storage.weight_file": ("StreamedWeights", "check_weights"),
 }
@@ -67,6 +70,7 @@ slots.fill(
         slots.numpy_attribute: "cgraph.numpy.dispatch:attribute",
         slots.numpy_ufunc: "cgraph.numpy.dispatch:call_ufunc",
         slots.numpy_function: "cgraph.numpy.dispatch:call_function",
+        slots.traced_call: "cgraph.transforms.trace:traced_call",
         slots.node_html: "cgraph.view.notebook:node_html",
         slots.function_html: "cgraph.view.notebook:notebook_html",
         slots.function_svg: "cgraph.view.notebook:notebook_svg",

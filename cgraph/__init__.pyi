@@ -54,6 +54,10 @@ from cgraph.sizes import SizedFunction as SizedFunction
 from cgraph.sizes import compile_sizes as compile_sizes
 from cgraph.storage.weight_file import StreamedWeights as StreamedWeights
 from cgraph.storage.weight_file import check_weights as check_weights
+from cgraph.transforms.compile_function import jit as jit
+from cgraph.transforms.differentiate import grad as grad
+from cgraph.transforms.differentiate import value_and_grad as value_and_grad
+from cgraph.transforms.vectorise import vmap as vmap
 from cgraph.version import __version__ as __version__
 
 def abs(x: Any) -> Node: ...

@@ -30,6 +30,8 @@ class Hook:
 numpy_attribute, numpy_ufunc, numpy_function = Hook(), Hook(), Hook()
 # notebooks, reports, traces
 node_html, function_html, function_svg, report, write_trace = Hook(), Hook(), Hook(), Hook(), Hook()
+# public functions while a Python function is traced
+traced_call = Hook()
 # files
 read_safetensors, write_safetensors = Hook(), Hook()
 save_functions, bytes_of_functions = Hook(), Hook()

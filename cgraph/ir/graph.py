@@ -28,6 +28,7 @@ from cgraph.ir.cut import Cut
 from cgraph.ir.origin import is_own, user_line
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import NodeTable, number_of
+from cgraph.ir.tracing import TRACE
 from cgraph.ir.work import Work
 from cgraph.record import Record
 from cgraph.terminal import visible
@@ -52,6 +53,8 @@ def locates_errors(function: Called) -> Called:
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if TRACE.get() is not None:
+            return slots.traced_call(called, args, kwargs)
         try:
             return function(*args, **kwargs)
         except CgraphError as error:

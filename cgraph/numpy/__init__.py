@@ -14,6 +14,7 @@ from numpy import pi as pi
 from cgraph.numpy import emath as emath
 from cgraph.numpy import fft as fft
 from cgraph.numpy import linalg as linalg
+from cgraph.numpy import random as random
 from cgraph.numpy.bits import *
 from cgraph.numpy.creation import *
 from cgraph.numpy.direct import *

@@ -17,6 +17,7 @@ from cgraph.errors import GraphError, ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.ir.tracing import traceable
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ir.work import Work
 from cgraph.kernels.target import Target
@@ -115,6 +116,7 @@ class NumberKernel(Record, eq=False):
     dtype: np.dtype | None
     gradient: Gradient
 
+    @traceable
     def __call__(self, *xs: Any) -> Node:
         nodes, function = unify(*xs), user_function(self.function)
         result = self.dtype or nodes[0].dtype
@@ -132,6 +134,7 @@ class ArrayKernel(Record, eq=False):
     tasks: Callable[..., int]
     gradient: Gradient
 
+    @traceable
     def __call__(self, *xs: Any) -> Node:
         nodes, function = [as_node(x) for x in xs], user_function(self.function)
         specs = [x.spec for x in nodes]

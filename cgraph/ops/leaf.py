@@ -13,6 +13,7 @@ from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import Node, Op, apply, locates_errors
 from cgraph.ir.origin import user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.ir.tracing import TRACE
 from cgraph.kernels.mapped import aligned, in_memory
 from cgraph.storage.cell import Cell, assign, value_of
 
@@ -76,7 +77,14 @@ class Var(Node):
 
         The value is copied unless `copy` is False. Then the array, which may be memory-mapped, must not change
         afterwards. A run in progress keeps the bytes with which it started.
+
+        GraphError while a function is traced, which happens once and not in each call.
         """
+        if TRACE.get() is not None:
+            raise GraphError(
+                f"{self.name} {self.spec} is assigned in a traced function, which would happen once and not in each "
+                "call; return the new value and assign it outside, or use updates= of cg.compile"
+            )
         assign(self, value, copy)
         return self
 

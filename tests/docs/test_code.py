@@ -69,6 +69,7 @@ Path("weights.safetensors").write_bytes(safetensors.numpy.save({{"w": np.ones(3,
     "half": """
 model, decoder = nn.models.resnet20(0), nn.models.gpt(0, 8, 16, 8, 2, 1)
 """,
+    "jit": "",
     "lengths": """
 value = helper.make_tensor_value_info
 def saved(path, nodes, inputs, outputs):
@@ -146,3 +147,10 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     for block in BLOCK.finditer(text.replace("head.pt", "head.safetensors")):
         line = text[: block.start(1)].count("\n")
         exec(compile("\n" * line + block[1], path, "exec"), names)
+
+
+@pytest.mark.parametrize("page", ["jit"])
+def test_each_block_of_a_tutorial_runs_on_its_own(page):
+    path = ROOT / "docs" / f"{page}.md"
+    for block in BLOCK.finditer(path.read_text()):
+        exec(compile(block[1], path, "exec"), {"__name__": "__main__"})

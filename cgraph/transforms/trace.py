@@ -1,0 +1,231 @@
+"""Trace: the call of a user's function with tracers, and the passage of every operation from tracers to nodes and back.
+
+Inside the library no trace is active, so that library code sees nodes alone; a user's function that the library calls
+while it builds (the body of a loop) is traced in a trace of its own.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cgraph import slots
+from cgraph.errors import DTypeError, GraphError
+from cgraph.ir.graph import OPS, Node
+from cgraph.ir.tracing import TRACE
+from cgraph.ops.slicing import is_array_index
+from cgraph.transforms.assign import with_item
+from cgraph.transforms.storage import Storage, is_exact, path_between
+from cgraph.transforms.tracer import Tracer
+from cgraph.transforms.weak import SELECTING, is_weak, python_arithmetic, weak_type, with_strong_dtypes
+
+T = TypeVar("T")
+VIEWS = frozenset(
+    "T array_split asanyarray asarray ascontiguousarray asfortranarray atleast_1d atleast_2d atleast_3d "
+    "broadcast_arrays broadcast_to diag diagonal dsplit expand_dims flip fliplr flipud getitem hsplit imag "
+    "matrix_transpose moveaxis mT permute_dims ravel real reshape rollaxis rot90 sliding_window_view split squeeze "
+    "swapaxes transpose unstack view vsplit".split()
+)
+"""Functions, methods and attributes whose results may share bytes with an operand in NumPy."""
+BODIES = frozenset("scan cond while_loop fori fori_loop".split())
+"""Functions that call a user's function while they build."""
+UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+
+
+class Trace:
+    """The call of one function with tracers. Mutable: it is open until the function returns."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Call `work` with this trace in progress; afterwards its tracers cannot be used.
+
+        It runs in a context of its own, so that nothing remains to be restored, in whatever way it ends.
+        """
+        try:
+            return copy_context().run(self._in_progress, work)
+        finally:
+            self.is_open = False
+
+    def _in_progress(self, work: Callable[[], T]) -> T:
+        TRACE.set(self)
+        return work()
+
+    # -- from nodes to tracers and back ---------------------------------------------------------------------------
+    def tracer(self, node: Node, weak: type | None = None, is_scalar: bool | None = None) -> Tracer:
+        """Return a new array with this value."""
+        return Tracer(Storage(node, self), (), weak, not node.shape if is_scalar is None else is_scalar)
+
+    def wrap(self, value: Any) -> Any:
+        """Return results of an operation as tracers."""
+        if isinstance(value, Node):
+            return self.tracer(value)
+        if isinstance(value, tuple | list):
+            return members_as(value, map(self.wrap, value))
+        return value
+
+    def wrap_views(self, name: str, value: Any, operands: Sequence[Tracer]) -> Any:
+        """Return results of an operation as tracers; views share the bytes of the operand."""
+        if isinstance(value, tuple | list):
+            return members_as(value, [self.wrap_views(name, x, operands) for x in value])
+        if not isinstance(value, Node):
+            return value
+        for source in operands:
+            path = path_between(source.node, value)
+            if path is not None and is_exact(path, name):
+                return Tracer(source.storage, (*source.path, *path), source.weak)
+        result = self.tracer(value, is_scalar=False)
+        if operands:
+            operands[0].storage.relate(result.storage)
+        return result
+
+    # -- operations -----------------------------------------------------------------------------------------------
+    def call(self, function: Callable, args: tuple, kwargs: dict, name: str) -> Any:
+        """Call a function of the library with nodes in place of tracers."""
+        if name in BODIES:
+            args = tuple(partial(self.body, x) if callable(x) and not isinstance(x, Tracer | Node) else x for x in args)
+        if (name in UFUNCS or name in SELECTING) and any(isinstance(x, Tracer) and x.weak for x in args):
+            args = suspended(with_strong_dtypes, name, args)
+        operands: list[Tracer] = []
+        plain = [nodes_in(x, operands) for x in args]
+        named = {key: nodes_in(x, operands) for key, x in kwargs.items()}
+        result = suspended(function, *plain, **named)
+        if name in VIEWS and not (name == "getitem" and copies(plain[1], result)):
+            return self.wrap_views(name, result, operands)
+        return self.wrap(result)
+
+    def body(self, function: Callable, *args: Any) -> Any:
+        """Call a user's function that builds the body of a loop or a branch: nodes in, nodes out."""
+        inner = Trace()
+        return inner.run(lambda: nodes_in(function(*map(inner.wrap, args)), []))
+
+    def operator(self, name: str, args: tuple) -> Any:
+        """Apply an operator; one of Python numbers gives a Python number."""
+        if not all(map(is_weak, args)):
+            return self.call(OPS[name], args, {}, name)
+        result = self.call(OPS[name], suspended(python_arithmetic, name, args), {}, "")
+        result.weak = weak_type(result.node)
+        return result
+
+    def operate_in_place(self, name: str, x: Tracer, other: Any) -> Any:
+        """Apply an augmented assignment: in place on an array, a new value for a number."""
+        result = self.operator(name, (x, other))
+        if x.is_scalar:
+            return result
+        self.store(x, result, name)
+        return x
+
+    def store(self, x: Tracer, result: Tracer, name: str) -> None:
+        """Write a result into an array. DTypeError where NumPy refuses the conversion."""
+        if not np.can_cast(result.dtype, x.dtype, "same_kind"):
+            raise DTypeError(
+                f"{name} gives {result.dtype}, which does not go into {x!r} in place; "
+                f"write x = np.{name}(x, y), or convert with astype"
+            )
+        if result.shape != x.shape:
+            result = self.call(OPS["broadcast_to"], (result, x.shape), {}, "")
+        x.assign(suspended(OPS["astype"], result.node, x.dtype))
+
+    def set_item(self, x: Tracer, index: Any, value: Any) -> None:
+        """Carry out ``x[index] = value``."""
+        if x.is_scalar:
+            raise DTypeError(f"{x!r} is a number, which does not support item assignment; use an array of one element")
+        x.assign(suspended(with_item, x.node, nodes_in(index, []), nodes_in(value, [])))
+
+    def attribute(self, x: Tracer, name: str) -> Any:
+        """Return an attribute or method of an array."""
+        if name in IN_PLACE:
+            return partial(IN_PLACE[name], self, x)
+        value = suspended(getattr, x.node, name)
+        if not callable(value) or isinstance(value, Node):
+            return self.wrap_views(name, value, [x]) if name in VIEWS else self.wrap(value)
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            if name in ("conj", "conjugate") and x.dtype.kind != "c" or (name == "astype" and not copies_dtype(kwargs)):
+                return self.wrap_views(name, suspended(value, *args, **kwargs), [x])
+            return self.call(lambda _, *xs, **named: value(*xs, **named), (x, *args), kwargs, name)
+
+        return method
+
+    def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
+        """Apply a ufunc; ``out=`` assigns to a traced array."""
+        out = kwargs.pop("out", (None,))
+        if out[0] is not None and (len(out) > 1 or not isinstance(out[0], Tracer)):
+            raise GraphError(
+                f"np.{ufunc.__name__} writes a traced value into an array of NumPy. Create the array with "
+                "np.zeros_like(x) or cg.numpy.zeros(shape) inside the function, or write x = x + y"
+            )
+        result = self.call(
+            lambda *xs, **named: slots.numpy_ufunc(ufunc, method, xs, named), inputs, kwargs, ufunc.__name__
+        )
+        if out[0] is None:
+            return result
+        self.store(out[0], result, ufunc.__name__)
+        return out[0]
+
+    def numpy_function(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call a function of NumPy."""
+
+        def apply(*xs: Any, **named: Any) -> Any:
+            return slots.numpy_function(function, (Node,), xs, named)
+
+        return self.call(apply, args, kwargs, function.__name__)
+
+
+def fill(trace: Trace, x: Tracer, value: Any) -> None:
+    """Set all elements of an array to a value."""
+    trace.set_item(x, Ellipsis, value)
+
+
+def sort(trace: Trace, x: Tracer, axis: int = -1) -> None:
+    """Sort an array in place."""
+    x.assign(suspended(OPS["sort"], x.node, axis))
+
+
+IN_PLACE: dict[str, Callable] = {"fill": fill, "sort": sort}
+"""Methods that change their array."""
+
+
+def traced_call(function: Callable, args: tuple, kwargs: dict) -> Any:
+    """Call a public function of the library during a trace: the slot of `cgraph.ir.graph.locates_errors`."""
+    return TRACE.get().call(function, args, kwargs, function.__name__)
+
+
+def suspended(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Call library code with no trace in progress."""
+    return copy_context().run(_without_trace, function, args, kwargs)
+
+
+def _without_trace(function: Callable[..., T], args: tuple, kwargs: dict) -> T:
+    TRACE.set(None)
+    return function(*args, **kwargs)
+
+
+def nodes_in(value: Any, operands: list[Tracer]) -> Any:
+    """Return an argument with nodes in place of tracers, which are appended to `operands`."""
+    if isinstance(value, Tracer):
+        operands.append(value)
+        return value.node
+    if isinstance(value, tuple | list):
+        return members_as(value, [nodes_in(x, operands) for x in value])
+    return value
+
+
+def members_as(pattern: Any, members: Iterable[Any]) -> Any:
+    """Return members as a list, tuple or named tuple of the class of `pattern`."""
+    kind = type(pattern)
+    return kind(*members) if hasattr(kind, "_fields") else kind(members)
+
+
+def copies(index: Any, result: Any) -> bool:
+    """Return True if NumPy's indexing gives a number or a copy, not a view."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(map(is_array_index, parts)) or (not result.shape and not any(part is Ellipsis for part in parts))
+
+
+def copies_dtype(kwargs: dict) -> bool:
+    """Return True unless ``astype(copy=False)`` may return the array itself."""
+    return kwargs.get("copy", True) is not False
