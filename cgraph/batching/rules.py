@@ -69,45 +69,45 @@ def next_axes(op: Any, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(replace(op, axes=tuple(a + 1 for a in op.axes)), *xs)
 
 
-def reshaped(op: shapes.Reshape, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_reshape(op: shapes.Reshape, xs: list[Node], flags: list[bool], size: int) -> Node:
     return reshape(xs[0], (size, *op.shape))
 
 
-def transposed(op: shapes.Transpose, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_transpose(op: shapes.Transpose, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(shapes.Transpose((0, *[a + 1 for a in op.axes])), xs[0])
 
 
-def repeated(op: shapes.BroadcastTo, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_broadcast(op: shapes.BroadcastTo, xs: list[Node], flags: list[bool], size: int) -> Node:
     x = xs[0]
     ones = (1,) * (len(op.shape) - x.ndim + 1)
     return broadcast_to(reshape(x, (size, *ones, *x.shape[1:])), (size, *op.shape))
 
 
-def sliced(op: slicing.Slice, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_slice(op: slicing.Slice, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(slicing.Slice((0, *op.starts), (1, *op.steps), (size, *op.lengths)), xs[0])
 
 
-def slice_set(op: slicing.SetSlice, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_set_slice(op: slicing.SetSlice, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(slicing.SetSlice((0, *op.starts), (1, *op.steps)), *all_batched(xs, flags, size))
 
 
-def padded(op: pad.Pad, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_pad(op: pad.Pad, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(pad.Pad(((0, 0), *op.widths), op.value), xs[0])
 
 
-def layer_norm(op: norm.LayerNorm, xs: list[Node], flags: list[bool], size: int) -> Node | None:
+def batch_layer_norm(op: norm.LayerNorm, xs: list[Node], flags: list[bool], size: int) -> Node | None:
     return None if any(flags[1:]) else apply(op, *xs)
 
 
-def product(op: linear.Matmul, xs: list[Node], flags: list[bool], size: int) -> Node:
-    """Multiply matrices; rows of all examples times one matrix are one product."""
+def batch_matmul(op: linear.Matmul, xs: list[Node], flags: list[bool], size: int) -> Node:
+    """Multiply matrices; rows of all examples times one matrix are one batch_matmul."""
     x, y = xs
     if x.ndim == 3 and not flags[1]:
         return reshape(apply(op, reshape(x, (size * x.shape[1], x.shape[2])), y), (size, x.shape[1], y.shape[1]))
     return same_op(op, xs, flags, size)
 
 
-def attend(op: attention.Attention, xs: list[Node], flags: list[bool], size: int) -> Node | None:
+def batch_attention(op: attention.Attention, xs: list[Node], flags: list[bool], size: int) -> Node | None:
     """Join examples and batch elements, unless a mask broadcasts over the latter."""
     if op.has_mask:
         return None
@@ -115,7 +115,7 @@ def attend(op: attention.Attention, xs: list[Node], flags: list[bool], size: int
     return reshape(apply(op, *merged), (size, -1, *merged[0].shape[1:3], merged[2].shape[3]))
 
 
-def taken(op: take.Take, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_take(op: take.Take, xs: list[Node], flags: list[bool], size: int) -> Node:
     """Take along an axis; where positions differ, from the rows of all examples as one axis."""
     x, positions = xs
     if not flags[1]:
@@ -127,7 +127,7 @@ def taken(op: take.Take, xs: list[Node], flags: list[bool], size: int) -> Node:
     return moveaxis(apply(take.Take(0), rows, flat), range(1, 1 + rank), range(1 + op.axis, 1 + op.axis + rank))
 
 
-def scattered(op: take.Scatter, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_scatter(op: take.Scatter, xs: list[Node], flags: list[bool], size: int) -> Node:
     """Write at positions along an axis; where positions differ, into the rows of all examples as one axis."""
     if not flags[1]:
         x, updates = all_batched([xs[0], xs[2]], [flags[0], flags[2]], size)
@@ -149,17 +149,17 @@ def joined_rows(x: Node, positions: Node, size: int) -> tuple[Node, Node]:
 
 
 RULES: dict[type[Op], Rule] = {
-    shapes.Reshape: reshaped,
-    shapes.Transpose: transposed,
-    shapes.BroadcastTo: repeated,
-    slicing.Slice: sliced,
-    slicing.SetSlice: slice_set,
-    pad.Pad: padded,
-    norm.LayerNorm: layer_norm,
-    linear.Matmul: product,
-    attention.Attention: attend,
-    take.Take: taken,
-    take.Scatter: scattered,
+    shapes.Reshape: batch_reshape,
+    shapes.Transpose: batch_transpose,
+    shapes.BroadcastTo: batch_broadcast,
+    slicing.Slice: batch_slice,
+    slicing.SetSlice: batch_set_slice,
+    pad.Pad: batch_pad,
+    norm.LayerNorm: batch_layer_norm,
+    linear.Matmul: batch_matmul,
+    attention.Attention: batch_attention,
+    take.Take: batch_take,
+    take.Scatter: batch_scatter,
     **dict.fromkeys(
         (
             bitcast.Bitcast, complex_ops.AsPairs, diagonal.Diagonal, diagonal.Triangle, factors.Eig, factors.Eigh,
