@@ -100,7 +100,7 @@ def batch_layer_norm(op: norm.LayerNorm, xs: list[Node], flags: list[bool], size
 
 
 def batch_matmul(op: linear.Matmul, xs: list[Node], flags: list[bool], size: int) -> Node:
-    """Multiply matrices; rows of all examples times one matrix are one batch_matmul."""
+    """Multiply matrices; rows of all examples times one matrix are one product."""
     x, y = xs
     if x.ndim == 3 and not flags[1]:
         return reshape(apply(op, reshape(x, (size * x.shape[1], x.shape[2])), y), (size, x.shape[1], y.shape[1]))

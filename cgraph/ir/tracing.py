@@ -14,7 +14,7 @@ from cgraph import slots
 Called = TypeVar("Called", bound=Callable)
 
 TRACE: ContextVar[Any] = ContextVar("trace", default=None)
-"""The `cgraph.transforms.trace.Trace` of the function that is being traced in this context; None outside of one."""
+"""The `cgraph.transforms.trace.FunctionTrace` of the function that is traced in this context, or None."""
 
 
 def traceable(function: Called) -> Called:

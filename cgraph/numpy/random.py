@@ -24,7 +24,7 @@ MOST = 2**53
 """Width of the widest range of integers."""
 
 
-def default_rng(seed: int) -> "Generator":
+def default_rng(seed: int) -> "RandomStream":
     """Return a stream that starts at a seed in ``0 .. 2**64 - 1``.
 
     Pass it to a function of `cg.jit` as an argument, and it advances there, or create it inside the function, and each
@@ -34,10 +34,10 @@ def default_rng(seed: int) -> "Generator":
         rng.standard_normal((2, 3))
     """
     key = ops.random_key(seed)
-    return Generator(key if TRACE.get() is None else array(key))
+    return RandomStream(key if TRACE.get() is None else array(key))
 
 
-class Generator:
+class RandomStream:
     """A stream of random numbers. Mutable: each draw advances its key.
 
     Fields
@@ -50,7 +50,7 @@ class Generator:
         self.key = key
 
     def __repr__(self) -> str:
-        return f"<Generator {self.key}>"
+        return f"<RandomStream {self.key}>"
 
     def draw(self, traced: Callable[..., Any], values: Callable[..., np.ndarray], shape: Any, dtype: Any) -> Any:
         """Advance the key, and return numbers drawn with the part that is split off."""

@@ -15,7 +15,7 @@ from cgraph.ir.tracing import TRACE
 from cgraph.planning.options import options_of
 from cgraph.transforms.executable import EXECUTABLES, CacheInfo, Executable, node_or_constant, number_of
 from cgraph.transforms.leaves import READY, argument, descriptor, node_of, placeholder, tracer_of
-from cgraph.transforms.trace import Trace
+from cgraph.transforms.trace import FunctionTrace
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.trees import Static, flatten, map_leaves, paths, streams_in, unflatten, with_settings
 from cgraph.transforms.weak import SAMPLES
@@ -164,9 +164,9 @@ class CompiledFunction:
         return executable
 
     def _compile(self, leaves: list[Any], structure: Any) -> Executable:
-        """Trace the function and compile what it computes."""
+        """FunctionTrace the function and compile what it computes."""
         variables = [placeholder(x, name) for x, name in zip(leaves, self._names(structure))]
-        trace = Trace()
+        trace = FunctionTrace()
 
         def work() -> tuple[Any, list[Any], list[Node]]:
             tracers = iter([tracer_of(trace, x, variable) for x, variable in zip(leaves, variables)])
@@ -203,7 +203,7 @@ class CompiledFunction:
         """Call the function inside the trace in progress, or on nodes: its operations become part of their graph."""
         leaves, structure = self._leaves(args, kwargs)
         outer = TRACE.get()
-        trace = outer or Trace()
+        trace = outer or FunctionTrace()
 
         def work() -> Any:
             copies = iter([x if type(x) in SAMPLES else tracer_of(trace, x, node_of(x)) for x in leaves])

@@ -10,7 +10,7 @@ from cgraph.ir.graph import Node
 from cgraph.transforms.leaves import node_of, placeholder
 from cgraph.transforms.trace import suspended
 from cgraph.transforms.tracer import Tracer
-from cgraph.transforms.transformation import Call, Transformation, leaves_of, substitute
+from cgraph.transforms.transformation import InnerCall, Transformation, leaves_of, substitute
 from cgraph.transforms.trees import flatten, unflatten
 
 
@@ -53,7 +53,7 @@ class Differentiated(Transformation):
 
     def inside(self, /, *args: Any, **kwargs: Any) -> Any:
         """Build the gradient in the trace in progress."""
-        call = Call(self.f, args, kwargs)
+        call = InnerCall(self.f, args, kwargs)
         leaves, positions = leaves_of((args, kwargs)), self.positions(args)
         variables: dict[int, Node] = {i: variable_of(leaves[i], i) for i in positions}
         results, form, keys = call.run(variables, leaves)

@@ -10,7 +10,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.spec import DTYPES
 from cgraph.ops.leaf import Var, as_node
 from cgraph.storage.cell import foreign_array
-from cgraph.transforms.trace import Trace
+from cgraph.transforms.trace import FunctionTrace
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.trees import Static
 from cgraph.transforms.weak import SAMPLES
@@ -54,7 +54,7 @@ def placeholder(x: Any, name: str, shape: tuple[int, ...] | None = None) -> Var:
     return Var(x.shape if shape is None else shape, x.dtype, name)
 
 
-def tracer_of(trace: Trace, x: Any, node: Node) -> Tracer:
+def tracer_of(trace: FunctionTrace, x: Any, node: Node) -> Tracer:
     """Return a tracer with the value of a node for a leaf: a number where the leaf is one."""
     weak = x.weak if isinstance(x, Tracer) else type(x) if type(x) in SAMPLES else None
     is_array = isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x.is_scalar)

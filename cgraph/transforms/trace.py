@@ -1,4 +1,4 @@
-"""Trace: the call of a user's function with tracers, and the passage of every operation from tracers to nodes and back.
+"""The call of a user's function with tracers, and the passage of every operation from tracers to nodes and back.
 
 Inside the library no trace is active, so that library code sees nodes alone; a user's function that the library calls
 while it builds (the body of a loop) is traced in a trace of its own.
@@ -34,7 +34,7 @@ BODIES = frozenset("scan cond while_loop fori fori_loop".split())
 UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
 
 
-class Trace:
+class FunctionTrace:
     """The call of one function with tracers. Mutable: it is open until the function returns."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Trace:
 
     def body(self, function: Callable, *args: Any) -> Any:
         """Call a user's function that builds the body of a loop or a branch: nodes in, nodes out."""
-        inner = Trace()
+        inner = FunctionTrace()
         return inner.run(lambda: nodes_in(function(*map(inner.wrap, args)), []))
 
     def operator(self, name: str, args: tuple) -> Any:
@@ -175,12 +175,12 @@ class Trace:
         return self.call(apply, args, kwargs, function.__name__)
 
 
-def fill(trace: Trace, x: Tracer, value: Any) -> None:
+def fill(trace: FunctionTrace, x: Tracer, value: Any) -> None:
     """Set all elements of an array to a value."""
     trace.set_item(x, Ellipsis, value)
 
 
-def sort(trace: Trace, x: Tracer, axis: int = -1) -> None:
+def sort(trace: FunctionTrace, x: Tracer, axis: int = -1) -> None:
     """Sort an array in place."""
     x.assign(suspended(OPS["sort"], x.node, axis))
 

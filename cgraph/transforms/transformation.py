@@ -9,7 +9,7 @@ from cgraph.ir.roots import rebuild
 from cgraph.ir.tracing import TRACE
 from cgraph.transforms.compile_function import CompiledFunction, recipe_of
 from cgraph.transforms.leaves import node_of, tracer_of
-from cgraph.transforms.trace import Trace, nodes_in
+from cgraph.transforms.trace import FunctionTrace, nodes_in
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.trees import flatten, streams_in, unflatten
 
@@ -40,7 +40,7 @@ class Transformation:
         return self._compiled(*args, **kwargs)
 
 
-class Call:
+class InnerCall:
     """One call of a function in a trace of its own, with some leaves replaced by placeholders. Mutable: it runs once.
 
     Fields
@@ -49,7 +49,7 @@ class Call:
 
     def __init__(self, f: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.f, self.args, self.kwargs = f, tuple(args), kwargs
-        self.outer, self.trace = TRACE.get(), Trace()
+        self.outer, self.trace = TRACE.get(), FunctionTrace()
 
     def run(self, placeholders: dict[int, Node], at: Sequence[Any]) -> tuple[list[Any], Any, list[Node]]:
         """Return leaves and structure of the result, nodes in place of tracers, and the keys of random streams.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cgraph.numpy.random import Generator
+from cgraph.numpy.random import RandomStream
 
 LEAF = "*"
 """The structure of a leaf."""
@@ -75,7 +75,7 @@ def flatten(tree: Any, leaves: list[Any]) -> Any:
     if is_dataclass(tree) and not isinstance(tree, type):
         names = tuple(x.name for x in fields(tree))
         return Branch(kind, names, tuple([flatten(getattr(tree, x), leaves) for x in names]))
-    if isinstance(tree, Generator):
+    if isinstance(tree, RandomStream):
         leaves.append(tree.key)
         return Branch(kind, ("key",), (LEAF,))
     leaves.append(tree)
@@ -141,9 +141,9 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     return unflatten(structure, iter([function(x) for x in leaves]))
 
 
-def streams_in(tree: Any) -> list[Generator]:
+def streams_in(tree: Any) -> list[RandomStream]:
     """Return the random streams in a tree, in the order of its leaves."""
-    if isinstance(tree, Generator):
+    if isinstance(tree, RandomStream):
         return [tree]
     if isinstance(tree, dict):
         tree = tree.values()

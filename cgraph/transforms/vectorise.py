@@ -12,7 +12,7 @@ from cgraph.ops.leaf import Var
 from cgraph.ops.shape import axis_of, moveaxis
 from cgraph.transforms.leaves import node_of, placeholder
 from cgraph.transforms.trace import suspended
-from cgraph.transforms.transformation import Call, Transformation, leaves_of
+from cgraph.transforms.transformation import InnerCall, Transformation, leaves_of
 from cgraph.transforms.trees import Branch, flatten, unflatten
 
 
@@ -47,7 +47,7 @@ class Vectorised(Transformation):
 
     def inside(self, /, *args: Any, **kwargs: Any) -> Any:
         """Build the batched graph in the trace in progress."""
-        call, leaves = Call(self.f, args, kwargs), leaves_of((args, kwargs))
+        call, leaves = InnerCall(self.f, args, kwargs), leaves_of((args, kwargs))
         axes = self.axes(args, kwargs)
         size = examples(leaves, axes)
         variables: dict[int, Var] = {}
@@ -65,7 +65,7 @@ class Vectorised(Transformation):
         new = [self.placed(call, next(nodes), axis) if isinstance(x, Node) else x for x, axis in zip(results, places)]
         return unflatten(form, iter(new))
 
-    def placed(self, call: Call, node: Node, axis: int | None) -> Any:
+    def placed(self, call: InnerCall, node: Node, axis: int | None) -> Any:
         """Return a result with the examples along the axis that `out_axes` names."""
         if axis is None:
             raise ArgumentError("out_axes has None, and a result has examples along some axis; pass its number")
