@@ -1,1 +1,1 @@
-"""Fit plans into a number of bytes: `budget` is the record, `fit` the table of means, `refusal` what users are told."""
+"""Fitting of plans into a budget: `budget` is the record, `fit` the table of means, `refusal` the error messages."""

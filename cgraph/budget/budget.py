@@ -1,4 +1,4 @@
-"""The budget of a plan: bytes, and which means a user has asked for."""
+"""The budget of a plan: its bytes, and the means that the options request."""
 
 from cgraph.record import Record
 
@@ -8,7 +8,7 @@ class Budget(Record):
 
     Fields
         nbytes: bytes of the arena; None for any number
-        bands: least pixels of a band; bands are then used wherever they make the plan smaller. None: only where
+        bands: minimum pixels of a band; bands are then used wherever they make the plan smaller. None: only where
             `nbytes` requires them
         recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work;
             a share of the work, below 1, to rematerialise only what is cheap

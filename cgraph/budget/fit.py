@@ -21,8 +21,8 @@ def fit_plan(whole: Choice, budget: Budget, planner: Planner, search: Search | N
     """Return a plan that fits in the budget, or the smallest plan that any means gives.
 
     Parameters
-        whole: the plan of the graph as it is
-        search: a search for regions of `whole`, to be used again
+        whole: the plan of the unchanged graph
+        search: a search for regions of `whole`, to be continued
     """
     if is_by_rows(whole[0].layout):
         return fit_row_streams(whole, budget.nbytes, planner)
@@ -41,7 +41,7 @@ class Means:
     """The ways to save bytes in one graph. Changes: remembers the rematerialised plan.
 
     Fields
-        whole: the plan of the graph as it is
+        whole: the plan of the unchanged graph
     """
 
     def __init__(self, whole: Choice, budget: Budget, planner: Planner, search: Search | None) -> None:
@@ -49,7 +49,7 @@ class Means:
         self.with_reruns = whole
 
     def requested(self) -> Choice:
-        """The plan with what the options ask for, whether or not the budget needs it."""
+        """Return the plan with the means that the options request, whether or not the budget needs them."""
         best, budget = self.whole, self.budget
         if budget.share:
             best = Rematerialisation(best, self.planner).cheap(budget.share)
@@ -60,20 +60,20 @@ class Means:
         return best
 
     def bands(self, choice: Choice, nbytes: int) -> Choice:
-        """Regions of a plan in bands of rows, unless `bands=` has asked for them already."""
+        """Return a plan with regions in bands of rows, unless the option `bands` has requested them already."""
         if self.budget.bands is not None:
             return choice
         return fit_bands(choice, nbytes, None, self.planner, self.search)
 
     def rematerialise(self, choice: Choice, nbytes: int) -> Choice:
-        """Values of the forward part computed again, unless `recompute=` has asked for that already."""
+        """Return a plan that computes forward values again, unless the option `recompute` has requested it already."""
         if self.budget.recomputes_segments:
             return choice
         self.with_reruns = rematerialise(self.whole, nbytes, self.planner)
         return self.with_reruns
 
     def both(self, choice: Choice, nbytes: int) -> Choice:
-        """Regions of the rematerialised graph in bands of rows."""
+        """Return a plan with regions of the rematerialised graph in bands of rows."""
         if self.with_reruns is self.whole:
             return choice
         return fit_bands(self.with_reruns, nbytes, self.budget.bands, self.planner)

@@ -1,4 +1,4 @@
-"""Plans in which values of the forward part are computed again instead of kept."""
+"""Plans that compute values of the forward part again instead of storing them."""
 
 from cgraph.budget.planner import Planner
 from cgraph.memory.layout import in_order
@@ -13,16 +13,16 @@ from cgraph.rematerialise.segments import in_segments
 from cgraph.schedule.dag import least_peak
 from cgraph.schedule.eager import eager
 
-TRIES = 4  # orders that are planned before one fits
-WORTH = 0.95  # cheap values are rematerialised without need only for a plan of at most this share of the bytes
+TRIES = 4  # maximum number of orders planned before one fits
+WORTH = 0.95  # cheap values are rematerialised without need only if the plan has at most this share of the bytes
 PATIENCE = 4  # numbers of segments tried in a row without a smaller plan
 
 
 def rematerialise(whole: Choice, recompute: bool | float, planner: Planner) -> Choice:
-    """Return a plan in which values of the forward part are computed again.
+    """Return a plan that computes values of the forward part again.
 
     Parameters
-        whole: the plan without
+        whole: the plan without rematerialisation
         recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work
             that fits in them, else for the smallest plan
     """
@@ -40,7 +40,7 @@ class Rematerialisation:
     """Plans of one graph in which some steps run again.
 
     Fields
-        whole: the plan without
+        whole: the plan without rematerialisation
     """
 
     def __init__(self, whole: Choice, planner: Planner) -> None:
@@ -48,9 +48,9 @@ class Rematerialisation:
         self.problem = reruns_of(whole[0].layout, planner.alignment)
 
     def cheap(self, share: float) -> Choice:
-        """The plan in which cheap values are computed again, where it has clearly fewer bytes."""
+        """Return the plan that computes cheap values again, if it has clearly fewer bytes."""
         layout = self.whole[0].layout
-        nodes = in_order(layout, eager(self.problem.dag))  # gradients of weights at once, while what they read is there
+        nodes = in_order(layout, eager(self.problem.dag))  # all gradients of weights at once, while their operands live
         layout = self.planner.layout(nodes, layout.lasting, layout.always)
         plain = replace(self.whole[0], order="eager", layout=layout), self.whole[1]
         reruns = Rematerialisation(plain, self.planner)
@@ -61,7 +61,7 @@ class Rematerialisation:
         return choice if choice[1].nbytes <= WORTH * self.whole[1].nbytes else self.whole
 
     def segmented(self, nbytes: int) -> tuple[Choice, list[int]]:
-        """The plan with the fewest segments that fits, since each further one reruns more, or the smallest plan."""
+        """Return the plan with the fewest segments that fits (each further one reruns more), else the smallest plan."""
         layout, best, worse, segments = self.whole[0].layout, self.whole, 0, 2
         best_order = list(range(len(layout.steps)))
         while best[1].nbytes > nbytes and worse < PATIENCE and segments <= len(layout.steps):
@@ -72,11 +72,11 @@ class Rematerialisation:
         return smaller(best, self.planner.smallest([best[0]])), best_order
 
     def smallest(self, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
-        """The smallest plan, whatever the budget, and its order; `best` and `order` where none is smaller."""
+        """Return the smallest plan, whatever the budget, and its order; `best` and `order` if none is smaller."""
         shortest = least_bytes(self.problem, order, least_peak(self.problem.dag))
         plan = self.plan(shortest, best, self.planner.strategy)
         least, runs = plan, order if plan is best else shortest
-        for _ in range(TRIES):  # the least work within these bytes may have fewer bytes
+        for _ in range(TRIES):  # the order with the least work within these bytes may need fewer bytes
             lighter, reruns = self.lightest(least[1].nbytes, least, runs)
             if lighter[1].nbytes == least[1].nbytes:
                 break
@@ -84,7 +84,7 @@ class Rematerialisation:
         return least, runs
 
     def lightest(self, nbytes: int, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
-        """A plan that fits with less work than `best`, which fits, or `best`; with its order."""
+        """Return a plan that fits with less work than `best`, which fits, or `best`; with its order."""
         most, cost = nbytes, self.problem.extra(order)
         for _ in range(TRIES):
             runs = least_work(self.problem, most, [order, range(len(self.problem.cost))])
@@ -93,11 +93,11 @@ class Rematerialisation:
             plan = self.plan(runs, None, self.planner.strategy)
             if plan[1].nbytes <= nbytes:
                 return plan, runs
-            most -= max(plan[1].nbytes - nbytes, self.planner.alignment)  # what strategies lose between values
+            most -= max(plan[1].nbytes - nbytes, self.planner.alignment)  # bytes that strategies lose between values
         return best, order
 
     def plan(self, order: list[int], best: Choice | None, strategy: Strategy) -> Choice:
-        """The plan of an order; the smaller of it and `best`."""
+        """Return the smaller of the plan of an order and `best`."""
         candidate = self.whole[0]
         nodes, new = run_again(candidate.layout, order)
         always = {new[x] for x in candidate.layout.always}

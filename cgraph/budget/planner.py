@@ -41,13 +41,13 @@ class Planner(Record, eq=False):
         always: Iterable[Node],
         rows: Collection[Node] = frozenset(),
     ) -> Layout:
-        """The layout of nodes in running order: see `layout_of`."""
+        """Return the layout of nodes in running order; see `layout_of`."""
         return layout_of(order, lasting, always, self.facts, rows)
 
     def candidates(self, order: str, layout: Layout) -> list[Candidate]:
-        """The ways to share bytes in a layout."""
+        """Return the candidate ways to share bytes in a layout."""
         return candidates(order, layout, self.alignment)
 
     def smallest(self, ways: Sequence[Candidate]) -> Choice:
-        """The smallest plan of these ways."""
+        """Return the smallest plan of these ways."""
         return smallest(ways, self.strategy)

@@ -1,12 +1,12 @@
-"""Band buffers: where the rings and workspaces of a region lie, a planning problem of its own.
+"""Band buffers: the offsets of the rings and workspaces of a region. Placing them is a planning problem of its own.
 
-Idea: the rows of a ring lie one after the other, and the bytes of rows that are not written yet, or no longer read, can
-be used by other rings. Neighbouring rows in use for the same steps are a *slab*; a step is a slide or a band. Between
-two slides a ring does not move, and its slabs keep their distances; a slide may move it. A *group* (the slabs of a ring
-between two slides, or the workspace of a band) is therefore placed as one, at the lowest place where none of its slabs
-overlaps another one in use. Idle rows may be *parked*: they slide to a slot of their own size at once, and back
-when the next band needs them. Where bands repeat, rows slide home before the first repetition and after each, and the
-groups that begin there are one group.
+Idea: the rows of a ring are contiguous. Other rings can use the bytes of rows that are not written yet or no longer
+read. A *slab* is a run of neighbouring rows in use for the same steps; a step is a slide or a band. Between two slides
+a ring does not move, and its slabs keep their distances; a slide may move it. A *group* (the slabs of a ring between
+two slides, or the workspace of a band) is therefore placed as one, at the lowest address where none of its slabs
+overlaps another one in use. Idle rows may be *parked*: they slide to a slot of their own size at once, and back when
+the next band needs them. Where bands repeat, rows slide home before the first repetition and after each, and the groups
+that begin there are one group.
 
 Source: line buffers with slides; placement by `cgraph.memory.packing`.
 """
@@ -21,8 +21,8 @@ from cgraph.ir.bands import BandBuffer, BandLoop, Event, Move
 from cgraph.memory.packing import Group, Packing, Slab
 from cgraph.record import replace
 
-WORK = 10_000_000  # pairs of groups compared for a frame
-WORTH = 0.97  # of the bytes that a frame without rests needs
+WORK = 10_000_000  # maximum number of pairs of groups compared for one band buffer
+WORTH = 0.97  # share of the bytes of the band buffer without parked rows
 
 
 class Framing:
@@ -31,10 +31,10 @@ class Framing:
     Rows are parked where the saving is worth the copies.
 
     Parameters
-        values: of a region, the join last
-        events: its bands in running order
-        workspaces: the bytes that each band needs besides
-        alignment: rings and workspaces begin at multiples of it
+        values: the values of a region; the join is the last
+        events: the bands in running order
+        workspaces: the workspace of each band, in bytes
+        alignment: offsets of rings and workspaces are multiples of it
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Framing:
 
     @property
     def best(self) -> "Framed":
-        """The better of the plans tried."""
+        """Return the smaller of the plans tried so far."""
         resting = self.__dict__.get("resting", self.plain)
         return resting if resting.nbytes < self.plain.nbytes * WORTH else self.plain
 
@@ -65,7 +65,9 @@ class Framing:
 
 
 class Framed:
-    """The bands and slides of a region with their places in the buffer. Changes: the search improves them."""
+    """The bands and slides of a region with their offsets in the band buffer. Changes: the search improves the
+    offsets.
+    """
 
     def __init__(
         self, values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int], alignment: int
@@ -98,10 +100,10 @@ def loop_frame(
     alignment: int,
     period: Period,
 ) -> BandBuffer:
-    """Return a checked band buffer in which repeated bands find everything at the same places.
+    """Return a checked band buffer in which every repetition of the bands uses the same offsets.
 
     Parameters
-        values, events, workspaces, alignment: as for `Framing`, of the picture in which they run once
+        values, events, workspaces, alignment: as for `Framing`, for a picture in which the bands run once
     """
     steps = steps_of(values, events, False, (period.first, period.last))
     framed = Framed(values, steps, workspaces, alignment)
@@ -117,7 +119,9 @@ def loop_frame(
 def groups_of(
     values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int]
 ) -> tuple[list[Group], list[tuple[int, int]], list[int]]:
-    """All groups; for each step that of its ring, with the row at its front, and that of its workspace; -1: none."""
+    """Return all groups; for each step the group of its ring with the row at its front, and the group of its workspace
+    or -1.
+    """
     groups, rooms, join = _Groups(values), iter(workspaces), len(values) - 1
     for t, step in enumerate(steps):
         i, first, stop = step.event.value, step.event.first, step.event.stop
@@ -142,7 +146,7 @@ class _Groups:
     """Groups of slabs, built step by step. Changes.
 
     Fields
-        homes: which groups begin at home, by value
+        homes: the groups that begin at their home offset, by value
     """
 
     def __init__(self, values: Sequence[Rows]) -> None:
@@ -151,7 +155,7 @@ class _Groups:
         self.ring_of, self.room_of = list[tuple[int, int]](), list[int]()
 
     def ended(self, i: int) -> None:
-        """Close the ring of a value: a new group, or part of the group at its home."""
+        """Close the ring of a value: as a new group, or as a part of the group at its home."""
         ring = self.rings[i]
         if not ring.since:
             return
@@ -179,8 +183,8 @@ class _Ring:
 
     Fields
         first: the row in slot 0
-        home: its place is the ring's own
-        since, last: per row, the step from which it is there, and the last that reads it
+        home: True if its offset is the ring's home
+        since, last: for each row, the step that writes it and the last step that reads it
     """
 
     def __init__(self, row_nbytes: int) -> None:
@@ -199,7 +203,7 @@ class _Ring:
             self.last[row] = step
 
     def slabs(self) -> Iterator[Slab]:
-        """Yield neighbouring rows that are in use for the same steps."""
+        """Yield the runs of neighbouring rows that are in use for the same steps."""
         row = 0
         for (since, last), some in groupby(zip(self.since, self.last)):
             count = sum(1 for _ in some)

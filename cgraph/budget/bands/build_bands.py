@@ -1,4 +1,4 @@
-"""stream_rows: replace steps of a schedule by regions that are computed one band of rows at a time.
+"""stream_rows: replace steps of a schedule by regions that run one band of rows at a time.
 
 Each region is one op (`cgraph.ops.physical.stream`) in place of its steps, with the same bits: values inside it need a
 few rows instead of whole images. `cgraph.budget.bands.regions` chooses the steps and the pixels of a band.
@@ -26,7 +26,7 @@ from cgraph.memory.layout import Layout, owner_of, producers_of
 from cgraph.ops.physical.stream import Inner, Lines, Stream, band_nbytes, cut_of
 from cgraph.record import replace
 
-COLUMNS = 3  # the axis of columns, as rows are axis 2
+COLUMNS = 3  # the axis of columns; rows are axis 2
 
 
 @keeps_origin
@@ -35,7 +35,7 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
 
     Parameters
         layout: a schedule of a physical graph
-        regions: disjoint; nothing outside reads the values inside them
+        regions: disjoint; no step outside reads the values inside, except the joins
     """
     inside = {layout.steps[t] for region in regions for t in region.steps[:-1]}
     joins = {layout.steps[region.steps[-1]]: region for region in regions}
@@ -79,7 +79,7 @@ def check_stream(node: Node, target: Target) -> None:
 
 
 def values_of(node: Node) -> list[Rows]:
-    """Return the steps of a region as rows."""
+    """Return the steps of a region as `Rows`."""
     op, values = node.op, dict[int, Rows]()
     assert isinstance(op, Stream)
     specs = op.specs(tuple(x.spec for x in node.operands))
@@ -90,7 +90,7 @@ def values_of(node: Node) -> list[Rows]:
 
 
 def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:
-    """Return a step as rows. A step that reads row by row has the halo of its operand, so that bands fit."""
+    """Return a step as `Rows`. A step that reads row by row has the halo of its operand, so that bands fit."""
     count = spec.shape[ROWS]
     tables = [Read(i, *table) for i, table in zip(reads, cut.reads) if table is not None and i >= 0]
     like = next((x for r in tables if (x := before.get(r.source)) and x.rows == count), None)
@@ -101,13 +101,14 @@ def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: 
 
 
 def row_major_nodes(layout: Layout, regions: Sequence[Region], target: Target) -> set[Node]:
-    """Return the nodes that must lie row by row, so that joins lie over their forks."""
+    """Return the nodes that must be stored row by row, so that joins can overwrite their forks."""
     overlapping = {t for region in regions if region.over for t in (region.over.fork, region.steps[-1])}
     groups = row_groups(layout, stages_of(layout, target)) if overlapping else []
     return {layout.steps[t] for group in groups if group & overlapping for t in group}
 
 
-# -- what the search sees ----------------------------------------------------------------------------------------------
+# -- input of the search
+# ------------------------------------------------------------------------------------------------
 
 
 def stages_of(layout: Layout, target: Target) -> list[Stage]:
@@ -121,7 +122,7 @@ def stages_of(layout: Layout, target: Target) -> list[Stage]:
 
 
 def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
-    """Return groups of steps whose values may lie row by row in the arena; a group may share bytes.
+    """Return groups of steps whose values may be stored row by row in the arena; a group may share bytes.
 
     The step that writes such a value and all its readers are cut by rows, and no other node is a view of it.
     """
@@ -146,7 +147,8 @@ def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
 def stage_of(
     layout: Layout, t: int, producers: Mapping[Node, int], rows_by_step: dict[int, Rows], free: set[int], target: Target
 ) -> Stage:
-    """Return a step as a stage, and add it to `rows_by_step` (steps that can be cut) or `free` (that may run earlier).
+    """Return a step as a stage, and add it to `rows_by_step` (steps that can be cut) or `free` (steps that may run
+    earlier).
 
     With `changing` Vars nothing is cut: a region would mix steps that run again with others.
     """

@@ -1,4 +1,4 @@
-"""Plans in which regions of a graph run in bands of rows: the cheapest that fits, else the smallest."""
+"""Plans with regions in bands of rows: the cheapest plan that fits, else the smallest one."""
 
 from collections.abc import Sequence
 
@@ -23,15 +23,15 @@ def fit_bands(
 ) -> Choice:
     """Return the cheapest plan in bands that fits, else the smallest one.
 
-    The search does not model how a strategy packs: the excess of a plan is subtracted from what is searched for next.
-    The smallest plan comes from a search that is independent of other budgets; joins over their forks can be hard to
-    pack, so they are counted in more than one way.
+    The search does not model how a strategy packs values, so it subtracts the excess of a plan from its next goal. The
+    search for the smallest plan does not depend on the budget. In-place joins can be hard to pack, so it counts them in
+    more than one way.
 
     Parameters
         whole: the plan without bands
         nbytes: the budget; None for the smallest plan
-        pixels: least pixels of a band; None for any number
-        search: a search for regions of `whole`; what it has planned is not used
+        pixels: minimum number of pixels of a band; None for any number
+        search: a search for regions of `whole`; its plans are not used
     """
     first = search.fresh() if search else search_of(whole, pixels, planner)
     if nbytes is not None and nbytes >= first.least:
@@ -46,12 +46,12 @@ def fit_bands(
 
 
 def least_of(whole: Choice, search: Search, planner: Planner) -> Choice:
-    """The smallest plan that a search finds."""
+    """Return the smallest plan that a search finds."""
     return planner.smallest(regional(whole[0], search.fitting(search.least), planner))
 
 
 def cheapest(whole: Choice, nbytes: int, search: Search, planner: Planner) -> Choice:
-    """The cheapest plan in bands that fits, else the last one tried."""
+    """Return the cheapest plan in bands that fits, else the last one tried."""
     most = nbytes
     while True:
         best = planner.smallest(regional(whole[0], search.fitting(most), planner))
@@ -61,7 +61,7 @@ def cheapest(whole: Choice, nbytes: int, search: Search, planner: Planner) -> Ch
 
 
 def search_of(whole: Choice, pixels: int | None, planner: Planner) -> Search:
-    """The search for regions with bands of at least so many pixels. Only `auto` places a join over its fork."""
+    """Return the search for regions with bands of at least so many pixels. Only `auto` places in-place joins."""
     sizes = PIXELS if pixels is None else (*(n for n in PIXELS if n > pixels), pixels)
     stages = stages_of(whole[0].layout, planner.facts.target)
     if not planner.is_auto:
@@ -70,7 +70,7 @@ def search_of(whole: Choice, pixels: int | None, planner: Planner) -> Search:
 
 
 def regional(candidate: Candidate, regions: Sequence[Region], planner: Planner) -> list[Candidate]:
-    """The ways to arrange a graph with these regions."""
+    """Return the arrangements of a graph with these regions."""
     order, new = stream_rows(candidate.layout, regions)
     lasting, always = candidate.layout.lasting, candidate.layout.always
     rows = {new[x] for x in row_major_nodes(candidate.layout, regions, planner.facts.target) if x in new}

@@ -1,12 +1,11 @@
-"""In-place joins: how far before its fork the join of a region begins, so that no row is overwritten too early.
+"""In-place joins: how many bytes before its fork the join of a region begins, so that it overwrites no row too early.
 
-Idea: a region reads the rows of its *fork*, an image outside, in order, and writes the rows of its join in order. The
-join may therefore begin before the fork, in bytes of its own, and continue in the bytes of rows that are no longer
-read.
+Idea: a region reads the rows of its *fork*, an image outside the region, in order, and writes the rows of its join in
+order. The join may therefore begin before the fork, in bytes of its own, and continue in the bytes of rows that are no
+longer read.
 
 Source: the diagonal overlap of an operator's result and operand of Blacker, Bridges and Hadfield 2020,
-arXiv:2010.01668; here of a region, with the distance that its bands need.
-Time O(bands of the join) for each fork.
+arXiv:2010.01668; here for a region, with the distance that its bands need. Time O(bands of the join) for each fork.
 """
 
 from collections.abc import Sequence
@@ -19,11 +18,11 @@ Reading = tuple[int, Read]  # the position of a reader, and the rows that it rea
 
 
 class Bands:
-    """The bands of a region's join, and the progress of every value when they begin.
+    """The bands of a region's join, and the rows of every value that are computed when each begins.
 
     Parameters
-        join: the last value
-        done: rows of each value after each event, as `cgraph.budget.bands.row_rings.row_counts` says
+        join: the last value of the region
+        done: rows of each value after each event, as `cgraph.budget.bands.row_rings.row_counts` returns them
     """
 
     def __init__(self, join: Rows, done: np.ndarray) -> None:

@@ -1,10 +1,10 @@
 """The best set of regions of a schedule: a shortest path over its positions, from the last to the first.
 
-A join that lies over its fork begins *ahead* bytes before it. A fork that is itself such a join pushes its own fork to
+An in-place join begins *ahead* bytes before its fork. If the fork is itself an in-place join, its own fork moves to
 higher addresses: at each step of such a chain the bytes below count as lost.
 
-Source: the shortest path over cuts is that of Bellman 1957.
-Time O(regions) a path. Not exact with chains: only one way is stored for each position.
+Source: Bellman 1957 (the shortest path over cuts). Time O(regions) for each path. With chains the path is not always
+the best, since each position stores only one way.
 """
 
 from bisect import bisect_right
@@ -16,17 +16,17 @@ import numpy as np
 from cgraph.record import Record, replace
 
 Row = tuple[int, int, int, int, int, int, int, int, float]
-"""A region: the first fields of `Units`, in order."""
+"""The fields of `Units` that identify a region, in order."""
 
 
 class Overlap(Record):
-    """A fork that a join may lie over.
+    """A fork that a join may overwrite.
 
     Fields
-        fork: the step that makes it, -1 for none
-        reader: the first that reads it
-        ahead: bytes from where the join begins to where it begins
-        shared: bytes that both have in common
+        fork: the step that computes it, -1 for none
+        reader: the first region step that reads it
+        ahead: bytes from the beginning of the join to that of the fork
+        shared: bytes that the two have in common
     """
 
     fork: int = -1
@@ -36,7 +36,7 @@ class Overlap(Record):
 
 
 def closest(forks: Iterable[Overlap], steps: Sequence[int]) -> list[Overlap]:
-    """Return, for each step, the fork with most shared bytes of a region that begins with this step."""
+    """Return, for each step, the fork with the most shared bytes of a region that begins with this step."""
     nearest = [Overlap()] * len(steps)
     for x in forks:
         for i in range(bisect_right(steps, x.fork), bisect_right(steps, x.reader)):
@@ -46,16 +46,16 @@ def closest(forks: Iterable[Overlap], steps: Sequence[int]) -> list[Overlap]:
 
 
 class Units(Record, eq=False):
-    """Candidate regions as columns. Changes: bytes of planned band buffers.
+    """Candidate regions as columns. Changes: the bytes of band buffers, as they are planned.
 
     Fields
         first, join, pixels: of each region
-        around: bytes in use outside of its frame
-        fork, ahead, shared: what its join may lie over, as `Overlap` says
-        alive: bytes of rows and workspaces that are in use at one time, and a frame is hardly smaller
-        nanoseconds: what its bands cost beyond those of whole steps
-        is_planned: the frame was planned
-        frame: bytes of the frame, or about as many
+        around: bytes in use outside the band buffer
+        fork, ahead, shared: as in `Overlap`
+        alive: bytes of rows and workspaces in use at one time, which is close to the least size of the band buffer
+        nanoseconds: extra time of the bands compared with whole steps
+        is_planned: True if the band buffer was planned
+        frame: bytes of the band buffer, an estimate until it is planned
     """
 
     first: np.ndarray
@@ -76,7 +76,9 @@ class Units(Record, eq=False):
         return replace(self, shared=shared, is_planned=planned, frame=self.alive.copy())
 
     def expect(self, which: np.ndarray, gaps: float) -> None:
-        """Frames of these regions that were not planned have at least so many gaps, as a part of what is alive."""
+        """Raise the estimates of band buffers that are not planned: gaps take at least this share of the bytes
+        alive.
+        """
         about = np.where(which & ~self.is_planned, self.alive * (1 + gaps), 0).astype(int)
         np.maximum(self.frame, about, out=self.frame)
 
@@ -93,9 +95,9 @@ class Way(Record):
     """The best way to run the steps from a position on.
 
     Fields
-        nbytes: in use at most
+        nbytes: maximum bytes in use
         unit: the first region; -1 for a step that runs whole
-        is_over: its join lies over its fork
+        is_over: the join overwrites its fork
         lost: bytes below the join that a chain loses
     """
 
@@ -113,7 +115,7 @@ class RegionChoice(Record):
     lost: int
 
     def need(self, units: Units) -> int:
-        """Return the bytes in use with the region: exact if it is planned, else estimated."""
+        """Return the bytes in use with the region: exact if its band buffer is planned, else estimated."""
         shared = units.shared[self.unit] if self.is_over else 0
         return int(units.around[self.unit] + units.frame[self.unit] - shared + self.lost)
 
@@ -122,9 +124,9 @@ def ways_of(units: Units, whole: Sequence[int], most: int | None, chains_lose: b
     """Return the best way from each position on; the last entry has no steps.
 
     Parameters
-        whole: bytes in use while a step runs by itself
-        most: bytes within which a way is to be cheap; None for the fewest bytes
-        chains_lose: the bytes below a join over a fork that goes on further down; other values may lie there
+        whole: bytes in use while a step runs whole
+        most: return the cheapest way within these bytes; None for the way with the fewest bytes
+        chains_lose: True if the bytes below a chain of in-place joins are lost; other values may use them
     """
     count = len(whole)
     nbytes, ns, below = np.zeros((3, count + 1))

@@ -1,15 +1,15 @@
-"""Choice of the steps to compute in bands of rows, so that a schedule fits into a number of bytes.
+"""Choice of the steps that run in bands of rows, so that a schedule fits into a number of bytes.
 
-Idea: a region is a run of steps of which only the last value, its join, is read outside. To the rest of the schedule it
-is one step that needs what is alive around it, its join, and a frame: rings of a few rows in place of whole images.
-Steps between that read nothing which is computed, as the packing of a Var's filters, run before the region. So what a
-region needs does not depend on other regions, and the cheapest set of regions in which everything needs at most so many
-bytes is a shortest path over the positions of the schedule. What a ring holds depends on its readers alone, so bands
-are simulated once for each join and band size, over the longest region that ends there.
+Idea: a region is a run of steps whose last value, the join, is the only one read outside. The rest of the schedule sees
+one step that needs the values alive around it, its join and a band buffer: rings of a few rows instead of whole images.
+Steps in between that read nothing computed (the packing of a Var's filters) run before the region. So the bytes of a
+region do not depend on other regions, and the cheapest set of regions that fits is a shortest path over the positions
+of the schedule. The rows in a ring depend only on its readers, so bands are simulated once for each join and band size,
+over the longest region that ends there.
 
-Source: the shortest path over cuts is that of Bellman 1957; bands are those of `row_rings`.
-Time: the bands of the longest region of each join, for each band size; O(regions) a path.
-What it does not do: change the order of steps, or compute a row twice.
+Source: Bellman 1957 (the shortest path over cuts); bands are those of `row_rings`.
+Time: the bands of the longest region of each join, for each band size; O(regions) for each path.
+Not done: the search does not reorder steps and computes no row twice.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,28 +36,28 @@ from cgraph.ir.bands import BandBuffer, Event, InPlaceJoin
 from cgraph.record import Record, replace
 from cgraph.system.alignment import round_up
 
-PIXELS = (3136, 1568, 784, 448, 224, 112, 56, 1)  # of a band
-MOST_STEPS = 48  # in a region
-QUICK = 400_000  # pairs of groups compared for a frame that is looked at
-GAPS = 0.04  # of what is alive at one time: about what a frame of several values needs besides
-ALIKE = 0.75  # of the gaps in a frame are about those of one that has more values
-CALL_NS = 2500.0  # what a call costs beyond its work: handing out its tasks, waiting for the last
+PIXELS = (3136, 1568, 784, 448, 224, 112, 56, 1)  # minimum rows of a band
+MOST_STEPS = 48  # maximum number of steps in a region
+QUICK = 400_000  # maximum number of pairs of groups compared for a band buffer
+GAPS = 0.04  # gaps in a band buffer of several values, as a share of the bytes alive
+ALIKE = 0.75  # share of the gaps of a band buffer with more values
+CALL_NS = 2500.0  # fixed cost of a call: handing out its tasks and waiting for the last
 
 
 class Stage(Record, eq=False):
     """A step of a schedule.
 
     Fields
-        nbytes: of its value
-        last: the last step that reads it; as many as there are steps when it is kept
-        workspace: bytes besides while it runs whole
-        overwritten: bytes of operands that it may take for its value
-        rows: its value in bands, reading steps of the schedule; None when it must run whole
+        nbytes: bytes of its value
+        last: the last step that reads it; the number of steps if the value is an output
+        workspace: extra bytes while it runs whole
+        overwritten: bytes of operands that its value may overwrite
+        rows: its value in bands, with the numbers of the steps that it reads; None if it must run whole
         columns: pixels of a row
-        whole: the last step whose value each of its bands reads whole, or -1; steps that are free do not count
-        free: it reads nothing that is computed, but by steps that are free, so it may run earlier
-        by_rows: its value may lie row by row, since whoever makes or reads it does so by rows
-        band_nbytes: workspace of the band of these rows, the last excluded
+        whole: the last step whose value each band reads whole, or -1; free steps do not count
+        free: it reads nothing that is computed, except by free steps, so it may run earlier
+        by_rows: its value may be stored row by row, since the steps that write and read it work by rows
+        band_nbytes: workspace of the band of these rows, end excluded
     """
 
     nbytes: int
@@ -73,13 +73,13 @@ class Stage(Record, eq=False):
 
 
 class Region(Record):
-    """Steps of a schedule that are computed in bands.
+    """Steps of a schedule that run in bands.
 
     Fields
-        steps: rising; the last one is the join, and steps between that are not among them run before
-        pixels: of a band, about; it has a row at least
-        frame: of its bands
-        over: an earlier step whose value the join lies over
+        steps: in rising order; the last one is the join, and steps in between that are not listed run before
+        pixels: approximate pixels of a band, which has at least one row
+        frame: the band buffer
+        over: an earlier step whose value the join overwrites
     """
 
     steps: tuple[int, ...]
@@ -89,12 +89,12 @@ class Region(Record):
 
 
 class Search:
-    """The regions of one schedule. Changes: what was worked out is kept.
+    """Search for the regions of one schedule. Changes: caches intermediate results.
 
     Parameters
         stages: its steps
-        alignment: bytes that rings and values begin at multiples of
-        pixels: sizes of bands to be tried, falling
+        alignment: offsets of rings and values are multiples of it
+        pixels: band sizes to try, falling
     """
 
     def __init__(self, stages: Sequence[Stage], alignment: int, pixels: Sequence[int] = PIXELS) -> None:
@@ -108,7 +108,7 @@ class Search:
 
     @cached_property
     def across(self) -> list[int]:
-        """Before each step, the bytes of values that it or a later step reads, or that are kept."""
+        """Return, before each step, the bytes of values that it or a later step reads, or that are outputs."""
         change = [0] * (len(self.stages) + 2)
         for t, stage in enumerate(self.stages):
             change[t + 1] += self.rounded(stage.nbytes)
@@ -120,13 +120,13 @@ class Search:
         return totals
 
     def needed(self, t: int) -> int:
-        """Bytes in use while a step runs whole."""
+        """Return the bytes in use while each step runs whole."""
         stage = self.stages[t]
         own = self.rounded(stage.nbytes) + self.rounded(stage.workspace)
         return self.across[t] + own - min(stage.overwritten, self.rounded(stage.nbytes))
 
     def first_of(self, join: int) -> int:
-        """The first step of the longest region that ends at `join`; behind it when there is none."""
+        """Return the first step of the longest region that ends at `join`; ``join + 1`` if there is none."""
         least = join + 1
         whole = -1
         for t in range(join, max(join - MOST_STEPS, -1), -1):
@@ -143,18 +143,18 @@ class Search:
         return least
 
     def steps(self, first: int, join: int) -> tuple[int, ...]:
-        """The steps of a region."""
+        """Return the steps of a region."""
         return tuple(t for t in range(first, join) if not self.stages[t].free) + (join,) * (first <= join)
 
     def before(self, first: int, join: int) -> int:
-        """Bytes of the steps that run before a region, and of the largest workspace of one."""
+        """Return the bytes of the steps that run before a region, and of the largest workspace of one."""
         free = [stage for stage in self.stages[first:join] if stage.free]
         most = max((self.rounded(stage.workspace) for stage in free), default=0)
         return sum(self.rounded(stage.nbytes) for stage in free) + most
 
     @cached_property
     def readers(self) -> dict[int, list[tuple[int, Read]]]:
-        """Which steps read each one, and which rows of it."""
+        """Return the readers of each step, and the rows that they read."""
         readers: dict[int, list[tuple[int, Read]]] = {}
         for t, stage in enumerate(self.stages):
             for read in stage.rows.reads if stage.rows else ():
@@ -163,7 +163,7 @@ class Search:
 
     @cached_property
     def forks(self) -> list[list[int]]:
-        """Per step, the values that may lie by rows, and that it is the last to read."""
+        """Return, for each step, the values that it is the last to read and that may be stored row by row."""
         forks: list[list[int]] = [[] for _ in self.stages]
         for t, stage in enumerate(self.stages):
             if stage.by_rows and t in self.readers:
@@ -172,19 +172,19 @@ class Search:
 
     @cached_property
     def units(self) -> Units:
-        """All regions, with the gaps that frames of several values are expected to have."""
+        """Return all regions, with the expected gaps of their band buffers."""
         rows = [row for join in range(len(self.stages)) for row in self.units_of(join)]
         units = units_of(rows)
         units.expect(units.first < units.join, GAPS)
         return units
 
     def values(self, steps: Sequence[int]) -> list[Rows]:
-        """The steps of a region, which read one another by their positions in it."""
+        """Return the steps of a region; their reads count by positions in the region."""
         at = {t: i for i, t in enumerate(steps)}
         return [inside(self.stages[t].rows, at) for t in steps]  # type: ignore[arg-type]
 
     def bands(self, values: Sequence[Rows], steps: Sequence[int], pixels: int) -> tuple[int, ...]:
-        """Rows of a band of each value."""
+        """Return the rows of a band of each value."""
         return tuple(value.band(-(-pixels // self.stages[t].columns)) for value, t in zip(values, steps))
 
     def units_of(self, join: int) -> list[Row]:
@@ -199,7 +199,7 @@ class Search:
         return rows
 
     def regions(self, steps: Sequence[int], values: Sequence[Rows], bands: Sequence[int], pixels: int) -> Iterator[Row]:
-        """The regions with the last of these steps and the same join, in bands of this size."""
+        """Return the regions with the last of these steps and the same join, in bands of this size."""
         events, join = list(pull(values, bands)), steps[-1]
         done = row_counts(len(values), events)
         row_bytes, which = alive(values, done), np.array([event[0] for event in events])
@@ -226,7 +226,7 @@ class Search:
             )
 
     def overlaps(self, steps: Sequence[int], bands: Bands) -> list[Overlap]:
-        """The forks that the last of these steps may lie over, in regions of some of the last of them."""
+        """Return the forks that the last of these steps may overwrite, in regions of some of the last of them."""
         first, join = steps[0], steps[-1]
         if not self.stages[join].by_rows:
             return []
@@ -242,7 +242,7 @@ class Search:
         return overlaps
 
     def framing(self, unit: int) -> Framing:
-        """The frames of a region that was found."""
+        """Return the search for the band buffer of a region."""
         framing = self.framings.get(unit)
         if framing is None:
             steps = self.steps(int(self.units.first[unit]), int(self.units.join[unit]))
@@ -250,16 +250,17 @@ class Search:
         return framing
 
     def framed(self, steps: Sequence[int], pixels: int) -> Framing:
-        """The frames of a region."""
+        """Return the band buffer of a region."""
         values = self.values(steps)
         events = pull_events(values, self.bands(values, steps, pixels))
         workspaces = [self.workspace(steps[event.value], event) for event in events]
         return Framing(values, events, workspaces, self.alignment)
 
     def plan(self, choice: RegionChoice, work: int, most: int) -> None:
-        """Plan the frame of a region, so that no more than so many bytes are in use, if that takes no more work.
+        """Plan the band buffer of a region, unless it would exceed so many bytes in use or the search would take more
+        work.
 
-        Regions that contain it have much the same gaps.
+        Regions that contain it get much the same gaps.
         """
         units, unit, framing = self.units, choice.unit, self.framing(choice.unit)
         framing.improve(work, most - choice.need(units) + int(units.frame[unit]))
@@ -270,7 +271,7 @@ class Search:
             units.expect((units.join >= join) & (units.first <= first), ALIKE * gaps)
 
     def workspace(self, t: int, event: Event) -> int:
-        """Bytes of workspace of a band of a step, asked once."""
+        """Return the workspace of a band of a step in bytes; cached."""
         key = t, event.first, event.stop
         nbytes = self.workspaces.get(key)
         if nbytes is None:
@@ -278,7 +279,7 @@ class Search:
         return nbytes
 
     def most_workspace(self, t: int, band: int) -> int:
-        """Bytes of workspace for bands of so many rows of a step: of the first two, after which they are alike."""
+        """Return the largest workspace of the first two bands of a step; later bands are like the second."""
         rows = self.stages[t].rows
         assert rows is not None
         stop = rows.stop(0, band)
@@ -286,11 +287,13 @@ class Search:
         return max(self.workspace(t, event) for event in bands)
 
     def fitting(self, most: int) -> list[Region]:
-        """The cheapest regions with which every step needs at most so many bytes, which are not below `least`."""
+        """Return the cheapest regions with which every step needs at most so many bytes, which must be at least
+        `least`.
+        """
         return [self.region(choice) for choice in self.planned(most)]
 
     def region(self, choice: RegionChoice) -> Region:
-        """A region with its frame."""
+        """Return a region with its band buffer."""
         units, unit = self.units, choice.unit
         steps = self.steps(int(units.first[unit]), int(units.join[unit]))
         over = InPlaceJoin(int(units.fork[unit]), int(units.ahead[unit])) if choice.is_over else None
@@ -298,7 +301,7 @@ class Search:
 
     @cached_property
     def least(self) -> int:
-        """The fewest bytes for which `fitting` finds regions."""
+        """Return the fewest bytes for which `fitting` finds regions."""
         choices = self.planned(None)
         improved = set()
         while choices:
@@ -312,13 +315,13 @@ class Search:
         return self.ways(None)[0].nbytes
 
     def fresh(self) -> "Search":
-        """The same search, which has planned nothing."""
+        """Return the same search without planned band buffers."""
         other = self.another(self.units.shared)
         other.framings = {}
         return other
 
     def another(self, shared: np.ndarray, chains_lose: bool = True) -> "Search":
-        """A search among the same regions, which goes on with the frames that this one has planned."""
+        """Return a search among the same regions that continues with the band buffers planned here."""
         other = copy(self)
         other.__dict__.pop("least", None)
         other.units, other.chains_lose = self.units.unplanned(shared), chains_lose
@@ -326,7 +329,9 @@ class Search:
         return other
 
     def others(self, most: int) -> Iterator["Search"]:
-        """This search where chains lose no bytes, and without a join over its fork: as far as less may do then."""
+        """Return this search with chains that lose no bytes, and this search without in-place joins: each may fit where
+        this does not.
+        """
         shared, none = self.units.shared, np.zeros_like(self.units.shared)
         loose = self.another(shared, False)
         if shared.any() and loose.ways(None)[0].nbytes < most:
@@ -335,7 +340,9 @@ class Search:
             yield self.another(none)
 
     def planned(self, most: int | None) -> list[RegionChoice]:
-        """The regions on the best way. Their frames are planned; those of others are hardly smaller than is assumed."""
+        """Return the regions on the best way, with planned band buffers; estimates of other regions are at most
+        slightly too low.
+        """
         while True:
             ways = self.ways(most)
             choices = best_regions(self.units, ways)
@@ -351,16 +358,18 @@ class Search:
                     self.plan(x, QUICK, most)
 
     def ways(self, most: int | None) -> list[Way]:
-        """The best way from each position on: the fewest bytes, or the cheapest within so many bytes."""
+        """Return the best way from each position on: the one with the fewest bytes, or the cheapest within so many
+        bytes.
+        """
         return ways_of(self.units, self.needs, most, self.chains_lose)
 
     @cached_property
     def needs(self) -> list[int]:
-        """Bytes in use while each step runs whole."""
+        """Return the bytes in use while each step runs whole."""
         return [self.needed(t) for t in range(len(self.stages))]
 
 
 def inside(value: Rows, at: Mapping[int, int]) -> Rows:
-    """A value that counts its operands by these positions, without those that have none."""
+    """Return a value whose operands count by these positions; operands without a position are dropped."""
     reads = tuple(replace(r, source=at[r.source]) for r in value.reads if r.source in at)
     return replace(value, reads=reads)

@@ -1,11 +1,11 @@
-"""Bands that repeat: a region of a tall picture has a program of a few bands, the middle ones of which run many times.
+"""Repeated bands: the program of a region of a tall picture has a few bands, and its middle bands run many times.
 
-Idea: which band runs next follows from how many rows of each value are there. So when between two bands of the join all
-values have moved on, and what rows read has moved on with them, the bands between come again and again, each time the
-same number of rows further, until the picture's lower border is near. They are planned for a picture in which they run
-once, which is as short as that makes it.
+Idea: the rows of each value that are present determine which band runs next. If between two bands of the join all
+values advance, and the rows that they read advance by the same number, the bands in between repeat, each time that many
+rows further down, until the lower border of the picture is near. They are planned for the shortest picture in which
+they run once.
 
-Time O(bands before they repeat × reads × rows); nothing of what is found grows with the picture.
+Time O(bands before the repetition × reads × rows); the result does not grow with the picture.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,20 +17,20 @@ from cgraph.ir.bands import BandLoop
 from cgraph.ir.cut import index_array
 from cgraph.record import Record, replace
 
-MOST_BANDS = 160  # of the join, before no repetition is looked for any more
+MOST_BANDS = 160  # bands of the join after which the search for a repetition ends
 MOST_APART = 64  # bands of the join from one repetition to the next
 
-Done = tuple[int, ...]  # per value, the rows that are there
+Done = tuple[int, ...]  # for each value, the rows that are present
 
 
 class Period(Record):
-    """Bands that come again.
+    """Bands that repeat.
 
     Fields
-        first, last: of the events, the last one excluded
-        begin: per value, the rows that are there before them the first time
-        shift: per value, the rows from one time to the next
-        count: how often they run
+        first, last: positions among the events, the last excluded
+        begin: for each value, the rows that are present before the first repetition
+        shift: for each value, the rows by which it advances per repetition
+        count: number of repetitions
     """
 
     first: int
@@ -41,7 +41,7 @@ class Period(Record):
 
 
 def period_of(values: Sequence[Rows], bands: Sequence[int]) -> Period | None:
-    """The first bands that come at least twice more; None where none are found.
+    """Return the first bands that run at least twice more; None if there are none.
 
     Parameters
         values, bands: as for `cgraph.budget.bands.row_rings.pull_events`
@@ -59,7 +59,7 @@ def period_of(values: Sequence[Rows], bands: Sequence[int]) -> Period | None:
 
 
 def between(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int, Done]]:
-    """After each band of the join, how many events there were, and the rows that are there."""
+    """Return, after each band of the join, the number of events and the rows that are present."""
     done, joined = [0] * len(values), 0
     for t, (i, _, stop) in enumerate(pull(values, bands)):
         done[i] = stop
@@ -71,7 +71,9 @@ def between(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int,
 
 
 def times(values: Sequence[Rows], tables: Sequence[Sequence[tuple]], begin: Done, shift: Done) -> int:
-    """How often bands that move on by `shift` run before they would meet the lower border; one time is left for it."""
+    """Return how often bands that advance by `shift` run before they reach the lower border; one repetition is left for
+    it.
+    """
     count = min((value.rows - value.below - 1 - at) // far for value, at, far in zip(values, begin, shift))
     for reads, at, far in zip(tables, begin, shift):
         for source, *rows in reads:
@@ -83,7 +85,7 @@ def times(values: Sequence[Rows], tables: Sequence[Sequence[tuple]], begin: Done
 
 
 def shorten(values: Sequence[Rows], period: Period | BandLoop, count: int = 1) -> list[Rows]:
-    """The same values of a shorter picture, in which the bands run `count` times."""
+    """Return the same values of a shorter picture, in which the bands run `count` times."""
     left_out = [far * (period.count - count) for far in period.shift]
     ends = [at + far * count for at, far in zip(period.begin, period.shift)]
 

@@ -1,9 +1,9 @@
-"""Does every band find the rows that it reads? A replay of a region over the bytes of its frame, row by row.
+"""A check that every band finds the rows that it reads: a replay of a region over its band buffer, row by row.
 
-`memory.rows` works out bands, ring heights and slides. This check sees none of them: it is given what kernels get,
-views of rows at addresses, and the tables that say which rows a row reads. Every piece of the frame knows which row of
-which value was written there last, so a row is there as long as nothing else was written into any of its bytes.
-Time O(bytes touched / piece).
+`row_rings` computes bands, ring heights and slides. This check uses none of them. It gets the arguments of the kernels:
+views of rows at addresses, and the tables of the rows that a row reads. Every piece of the buffer stores which row of
+which value was written there last, so a row is present as long as no other row was written into any of its bytes. Time
+O(bytes touched / piece).
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,17 @@ MOST_ROWS = 1 << 32
 def check_rows(
     values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int, fork: Lines | None = None
 ) -> None:
-    """Return if every band reads exactly the rows that it should, and all rows of the join are made once.
+    """Raise PlanError unless every band reads exactly the rows that it should, and every row of the join is computed
+    once.
 
     Parameters
-        values: names, rows and tables; the last is the join
+        values: names, rows and tables; the join is the last
         acts: in running order
-        frame: the base of addresses in the frame
-        nbytes: bytes of the frame
-        fork: all rows of an operand, where the join may lie over it
+        frame: base of the addresses in the band buffer
+        nbytes: bytes of the band buffer
+        fork: all rows of the operand that the join overwrites, if any
     Raises
-        PlanError: the first thing that is wrong
+        PlanError: the first fault
     """
     replay = _Replay(values, acts, frame, nbytes, fork)
     for act in acts:
@@ -46,11 +47,11 @@ def check_rows(
 
 
 class _Replay:
-    """What is in every piece of the frame, and of the bytes that the join and its fork share. Changes as bands run.
+    """The content of every piece of the band buffer, and of the bytes that join and fork share. Changes as bands run.
 
     Fields
-        holds: by the base of addresses, per piece, value and row written last, or NOTHING
-        counts: rows of each value that are computed
+        holds: for each base of addresses and each piece, the value and the row written last, or NOTHING
+        counts: number of rows of each value that are computed
     """
 
     def __init__(
@@ -76,12 +77,12 @@ class _Replay:
         return id(lines.view.at.base) in self.sizes
 
     def write(self, lines: Lines) -> None:
-        """These rows are where they lie."""
+        """Record that these rows are stored at their addresses."""
         pieces, rows = self.pieces(lines)
         self.holds[id(lines.view.at.base)][pieces] = lines.value * MOST_ROWS + rows
 
     def run(self, act: Act) -> None:
-        """Look at what the band reads, then write."""
+        """Check what the band reads, then record what it writes."""
         for lines in act.reads:
             self.require(act, lines)
         if act.slides:
@@ -100,7 +101,7 @@ class _Replay:
             self.require(act, lines)
 
     def check_band(self, act: Act) -> None:
-        """The band is the next one of its value, and what it must read is read."""
+        """Check that the band is the next one of its value, and reads the rows that it must read."""
         value, first = act.out.value, act.out.first
         stop = first + act.out.view.shape[2]
         if first != self.counts[value] or not first < stop <= self.values[value].rows:
@@ -114,14 +115,14 @@ class _Replay:
                 raise PlanError(f"{self.name(act.out)} needs rows {rows[0]} to {rows[1]} of {source}, and reads others")
 
     def check_slide(self, act: Act) -> None:
-        """The rows stay what they are, and are moved inside the frame."""
+        """Check that the rows stay the same and move inside the buffer."""
         (source,) = act.reads
         same = (source.value, source.first, source.view.shape) == (act.out.value, act.out.first, act.out.view.shape)
         if not same or not self.is_inside(act.out) or not self.is_inside(source):
             raise PlanError(f"rows of {self.name(act.out)} do not slide inside the frame")
 
     def require(self, act: Act, lines: Lines) -> None:
-        """Refuse if some of the rows are not there."""
+        """Raise PlanError if some of the rows are not present."""
         if not self.is_known(lines):
             return
         pieces, rows = self.pieces(lines)
@@ -131,7 +132,7 @@ class _Replay:
             raise PlanError(f"{self.name(act.out)} reads row {row} of {self.name(lines)}, which is not there")
 
     def pieces(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
-        """The pieces of some rows, and which row each belongs to: int64 ``[n, planes, rows, pieces]``."""
+        """Return the pieces of some rows, and the row of each: int64 ``[n, planes, rows, pieces]``."""
         view = lines.view
         n, planes, count = view.shape[:3]
         row = row_nbytes(view)
@@ -148,15 +149,15 @@ class _Replay:
 
 
 def row_nbytes(view: View) -> int:
-    """Bytes of a row, from its first to its last element."""
+    """Return the bytes of a row, from its first to its last element."""
     return view.itemsize + sum((n - 1) * step for n, step in zip(view.shape[3:], view.strides[3:]))
 
 
 def end_of(view: View) -> int:
-    """The byte behind the last element."""
+    """Return the address after the last element."""
     return view.at.offset + view.itemsize + sum((n - 1) * step for n, step in zip(view.shape, view.strides))
 
 
 def measures(view: View) -> tuple[int, ...]:
-    """Everything that the pieces of a view are multiples of."""
+    """Return all sizes and strides of a view, whose common divisor is the size of a piece."""
     return view.at.offset, *(s for n, s in zip(view.shape[:3], view.strides) if n > 1), row_nbytes(view)

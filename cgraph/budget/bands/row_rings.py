@@ -1,12 +1,12 @@
-"""Values computed a band of rows at a time: which bands run when, and how many rows of each value are held at once.
+"""Values computed one band of rows at a time: the order of the bands, and the rows that each value stores.
 
-Idea: the last value of a region, its *join*, is made band by band. Before a band runs, it asks the values that it reads
-for the rows that are missing, they ask theirs, and so on: every row is computed once. A value inside holds the rows
-that somebody has yet to read, and the band that is being written, in a *ring*: when a band does not fit behind the
-rows that are there, those that are still wanted slide to its front.
+Idea: the last value of a region, its *join*, is computed band by band. Before a band runs, the bands with the missing
+rows that it reads run, and before them those that they read; every row is computed once. A value inside the region
+stores the rows that are yet to be read, and the band that is being written, in a *ring*: if a band does not fit after
+the stored rows, those that are still needed slide to the front of the ring.
 
-Rows count along one axis of an array, frame included: the first band has the frame above, the last the frame below.
-Nothing here knows an op: which rows a row of a value reads are tables.
+Rows count along one axis of an array, halo included: the first band includes the halo above, the last the halo below.
+This module knows no op: tables say which rows each row of a value reads.
 
 Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution); here with forks and joins.
 Time O(bands × reads).
@@ -28,7 +28,7 @@ class Read(Record):
 
     Fields
         source: position of the other value in the region
-        first, stop: per row, the first row that is read, and the one behind the last; neither falls
+        first, stop: for each row, the first row that it reads and the one after the last; neither decreases
     """
 
     source: int
@@ -40,14 +40,14 @@ class Rows(Record):
     """A value of a region.
 
     Fields
-        name: for messages
-        rows: all of them, frame included
-        row_nbytes: bytes of one in a ring
-        reads: what it reads of other values of the region
-        above, below: rows of the frame, which belong to the first and to the last band
-        step: rows of a band are a multiple of it
+        name: used in messages
+        rows: number of rows, halo included
+        row_nbytes: bytes of a row in a ring
+        reads: the rows that it reads of other values of the region
+        above, below: rows of the halo, which belong to the first and to the last band
+        step: the rows of a band are a multiple of it
     Raises
-        PlanError: a table has not an entry for each row, or falls; there is no row inside the frame
+        PlanError: a table does not have one entry for each row, or decreases; there is no row inside the halo
     """
 
     name: str
@@ -69,33 +69,33 @@ class Rows(Record):
 
     @cached_property
     def inside(self) -> int:
-        """Rows without the frame."""
+        """Rows without the halo."""
         return self.rows - self.above - self.below
 
     def band(self, rows: int) -> int:
-        """Rows of a band of at least so many, whole steps; all of them at most."""
+        """Return the rows of a band of at least so many rows: whole steps, at most all rows."""
         return min(round_up(max(rows, 1), self.step), self.inside)
 
     def stop(self, first: int, band: int) -> int:
-        """The row behind the band that begins at row `first`."""
+        """Return the row after the band that begins at row `first`."""
         stop = max(first, self.above) + band
         return self.rows if stop >= self.rows - self.below else stop
 
 
 def pull_events(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
-    """The bands of a region in running order; the join, whose rows are all wanted, is the last value.
+    """Return the bands of a region in running order. The join, whose rows are all computed, is the last value.
 
     Parameters
         values: operands before users
-        bands: rows of a band of each value, as `Rows.band` gives them
+        bands: rows of a band of each value, as `Rows.band` returns them
     Raises
-        PlanError: a row is read that there is not
+        PlanError: a value reads a row that does not exist
     """
     return [Event(*entry) for entry in pull(values, bands)]
 
 
 def pull(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Each band as value, first row, and the row behind the last."""
+    """Yield each band as value, first row, and the row after the last."""
     reads = [[(r.source, r.stop) for r in value.reads] for value in values]
     done, stops = [0] * len(values), [v.stop(0, band) for v, band in zip(values, bands)]
     join = len(values) - 1
@@ -117,7 +117,7 @@ def pull(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int, in
 
 
 def heights(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> list[int]:
-    """The rows that each ring must have; 0 for the join."""
+    """Return the number of rows that each ring must have; 0 for the join."""
     most = [0] * len(values)
     for i, _, stop, low in still_needed(values, events):
         if stop - low > most[i]:
@@ -127,7 +127,7 @@ def heights(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> l
 
 
 def still_needed(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
-    """Each band with the first row of its value that somebody reads from then on."""
+    """Yield each band with the first row of its value that is read from then on."""
     readers: list[list[tuple[int, Sequence[int]]]] = [[] for _ in values]
     for i, value in enumerate(values):
         for read in value.reads:
@@ -143,7 +143,7 @@ def still_needed(values: Sequence[Rows], events: Iterable[tuple[int, int, int]])
 
 
 def row_counts(count: int, events: Sequence[tuple[int, int, int]]) -> np.ndarray:
-    """The rows of each value that are there after each event, int64 ``[values, events]``."""
+    """Return the rows of each value that are computed after each event, int64 ``[values, events]``."""
     counts = np.zeros((count, len(events)), np.int64)
     for t, (i, _, stop) in enumerate(events):
         counts[i, t] = stop
@@ -151,10 +151,10 @@ def row_counts(count: int, events: Sequence[tuple[int, int, int]]) -> np.ndarray
 
 
 def alive(values: Sequence[Rows], done: np.ndarray) -> list[np.ndarray]:
-    """Per value the bytes of the rows that are there and that somebody has yet to read, during each event.
+    """Return, for each value, the bytes of rows that are present and yet to be read, during each event.
 
     Parameters
-        done: of the events, as `row_counts` says
+        done: as `row_counts` returns it
     """
     low = [rows.copy() for rows in done]
     for i, x in enumerate(values):
@@ -169,10 +169,10 @@ class BandStep(Record):
     """A band or a slide.
 
     Fields
-        event: the rows that are computed, or moved
-        slides: they are moved
-        anew: their ring begins with them at another place
-        home: that place is the ring's own, where it is each time that bands come again
+        event: the rows that are computed or moved
+        slides: True if they are moved
+        anew: True if the ring begins with them at another offset
+        home: True if that offset is the ring's home, where it is in every repetition of the bands
     """
 
     event: Event
@@ -182,12 +182,11 @@ class BandStep(Record):
 
 
 def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges: Sequence[int] = ()) -> list[BandStep]:
-    """The bands, and the slides between them: rows that are still wanted move where the next band fits behind them.
+    """Return the bands, with slides between them that move rows still needed to where the next band fits after them.
 
     Parameters
-        rests: rows that are still wanted also move as soon as others are not, to wait in a place of their own
-        edges: events before which all rows that are still wanted move home, by way of another place from there; without
-            rests
+        rests: rows still needed also move as soon as others are not, to be parked
+        edges: events before which all rows still needed move home, and then away again; requires `rests` to be False
     """
     spans = [(e.value, e.first, e.stop) for e in events]
     rows, runs = heights(values, spans), list(still_needed(values, spans))
@@ -219,7 +218,7 @@ def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges
 def homes_of(
     values: Sequence[Rows], events: Sequence[Event], edges: Sequence[int], value: int
 ) -> list[tuple[int, BandStep]]:
-    """The edges before which rows of a value are still wanted, each with their slide home."""
+    """Return the edges before which rows of a value are still needed, each with the slide home."""
     slides = []
     for edge in edges:
         done = [0] * len(values)
@@ -233,7 +232,7 @@ def homes_of(
 
 
 def bands_of(count: int, runs: Iterable[tuple[int, ...]]) -> list[list[int]]:
-    """Per value, which events are its bands."""
+    """Return, for each value, the events that are its bands."""
     bands: list[list[int]] = [[] for _ in range(count)]
     for t, run in enumerate(runs):
         bands[run[0]].append(t)
@@ -241,6 +240,6 @@ def bands_of(count: int, runs: Iterable[tuple[int, ...]]) -> list[list[int]]:
 
 
 def reads_of(values: Sequence[Rows], events: Sequence[Event], value: int) -> list[int]:
-    """The events that read a value."""
+    """Return the events that read a value."""
     readers = {i for i, x in enumerate(values) if any(read.source == value for read in x.reads)}
     return [t for t, event in enumerate(events) if event.value in readers]

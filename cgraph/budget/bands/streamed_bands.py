@@ -1,6 +1,6 @@
-"""The frame of a region whose images come by rows: bands of equal parts of all values, those in the middle as a loop.
+"""The band buffer of a region of streamed images: bands of equal parts of all values, the middle ones as a loop.
 
-A loop is used where kernels are given the very same calls in each of its turns; otherwise all bands are written out.
+The loop is used if the kernel calls of all its iterations are the same; otherwise all bands are written out.
 """
 
 from functools import cached_property
@@ -22,7 +22,7 @@ from cgraph.ops.physical.stream import Act, band_nbytes, cut_of
 
 
 class Fed:
-    """Steps ``first..last`` of a schedule, both included: the region that images come to by rows."""
+    """Steps ``first..last`` of a schedule, both included: the region of the streamed images."""
 
     def __init__(self, layout: Layout, first: int, last: int, target: Target, alignment: int) -> None:
         self.layout, self.target, self.alignment = layout, target, alignment
@@ -31,14 +31,14 @@ class Fed:
 
     @cached_property
     def values(self) -> list[Rows]:
-        """The steps as `memory.rows` sees them."""
+        """Return the steps as `Rows`."""
         at, values = {node: i for i, node in enumerate(self.steps)}, dict[int, Rows]()
         for i, (node, cut) in enumerate(zip(self.steps, self.cuts)):
             values[i] = rows_of_step(node.name, node.spec, cut, [at.get(x, -1) for x in node.operands], values)
         return list(values.values())
 
     def frame(self, rows: int) -> BandBuffer:
-        """A frame for bands of so many rows of the join, and the same part of other values."""
+        """Return a band buffer for bands of so many rows of the join, and the same part of other values."""
         bands = self.bands(rows)
         period = period_of(self.values, bands) if isinstance(self.steps[-1].op, RowSink) else None
         if period is not None:
@@ -51,12 +51,12 @@ class Fed:
         return framing.best.frame()
 
     def bands(self, rows: int) -> list[int]:
-        """Rows of a band of each value."""
+        """Return the rows of a band of each value."""
         whole = self.steps[-1].shape[ROWS]
         return [value.band(rows * x.shape[ROWS] // whole) for value, x in zip(self.values, self.steps)]
 
     def looped(self, bands: list[int], period: Period) -> BandBuffer:
-        """The frame of the picture in which the bands of a period run once."""
+        """Return the band buffer of the picture in which the bands of a period run once."""
         values = shorten(self.values, period)
         events = pull_events(values, bands)
         ahead = [(period.count - 1) * far for far in period.shift]
@@ -67,12 +67,12 @@ class Fed:
         return loop_frame(values, events, [self.nbytes(event) for event in there], self.alignment, period)
 
     def nbytes(self, event: Event) -> int:
-        """Bytes of workspace of a band."""
+        """Return the workspace of a band in bytes."""
         specs = tuple(x.spec for x in self.steps[event.value].operands)
         return band_nbytes(self.cuts[event.value], specs, self.target, event.first, event.stop)
 
     def comes_again(self, frame: BandBuffer) -> bool:
-        """Kernels are given the same in each turn of the loop: in the first, the second and the last."""
+        """Return True if the kernel calls of the first, the second and the last iteration are the same."""
         stream, outside = stream_of(self.steps, Region(self.numbers, 0, frame))
         out, *xs = (self.layout.views[x] for x in (self.steps[-1], *outside))
         room, specs, loop = contiguous(Pointer(frame), (frame.nbytes,), "u1"), [x.spec for x in outside], frame.loop
@@ -85,7 +85,7 @@ class Fed:
 
 
 def key_of(act: Act) -> list[tuple]:
-    """The calls of a band or a slide, equal where they do the same; arrays, of which each has its own, by value."""
+    """Return the calls of a band or a slide as a key: equal keys do the same. Private arrays compare by value."""
     calls = []
     for call in act.calls():
         args = [(value_of(x.base), x.offset) if isinstance(x, Pointer) else x for x in call.args]
@@ -95,5 +95,5 @@ def key_of(act: Act) -> list[tuple]:
 
 
 def value_of(base: object) -> object:
-    """What an address begins at; of an array its bytes."""
+    """Return what an address begins at; for an array its bytes."""
     return base.tobytes() if isinstance(base, np.ndarray) else base

@@ -1,7 +1,7 @@
-"""by_rows: inputs that are asked for by rows and outputs that are given away by rows, so that neither is ever whole.
+"""by_rows: inputs that are read by rows and outputs that are delivered by rows, so that neither is ever stored whole.
 
-What lies between is one region in bands (`cgraph.budget.bands.build_bands`): every step that depends on such an
-input, up to one value, its join: the output that is given away, or the last value that is read whole.
+The steps between them are one region in bands (`cgraph.budget.bands.build_bands`): every step that depends on such an
+input, up to one value, the join: the output that is delivered, or the last value that is read whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ IMAGE_AXES = 4
 
 @keeps_origin
 def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, RowPort], inputs: Sequence[Var]) -> tuple[Node, ...]:
-    """The same graph over rows.
+    """Return the same graph with streamed inputs and outputs.
 
     Parameters
-        roots: of a logical graph
-        pictures: which of the roots are given away
-        inputs: the Vars that are asked for
+        roots: roots of a logical graph
+        pictures: the roots that are delivered by rows
+        inputs: the Vars that are read by rows
     """
     asked = {x: apply(RowSource(x, x.spec)) for x in inputs}
     nodes = rebuild(roots, lambda node, new: asked.get(node))
@@ -33,15 +33,15 @@ def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, RowPort], inputs: Se
 
 
 def is_by_rows(layout: Layout) -> bool:
-    """Some step asks for rows."""
+    """Return True if a step reads rows from a source."""
     return any(isinstance(node.op, RowSource) for node in layout.steps)
 
 
 def region_of(layout: Layout, facts: NodeFacts) -> tuple[Layout, int, int]:
-    """The same steps in an order in which those of the region are neighbours, and its first and last step.
+    """Return the steps in an order in which those of the region are neighbours, and its first and last step.
 
     Raises
-        GraphError: what is given away is not made by rows; several values are read whole
+        GraphError: an output is not computed by rows; several values are read whole
     """
     nodes = list(layout.views)
     downstream = descendants(nodes, [node for node in layout.steps if isinstance(node.op, RowSource)])
@@ -57,7 +57,7 @@ def region_of(layout: Layout, facts: NodeFacts) -> tuple[Layout, int, int]:
 
 
 def is_cut(node: Node, downstream: set[Node], inside: set[Node]) -> bool:
-    """A step is computed in bands of rows that are there."""
+    """Return True if a step can run in bands of rows."""
     cut = node.op.cut(*(x.spec for x in node.operands))
     if cut is None:
         return False
@@ -65,15 +65,16 @@ def is_cut(node: Node, downstream: set[Node], inside: set[Node]) -> bool:
 
 
 def check_region(order: Sequence[Node], inside: set[Node], lasting: Sequence[Node]) -> None:
-    """GraphError unless one value of the region is read whole, or given away."""
+    """Raise GraphError unless exactly one value of the region is read whole or delivered."""
     for node in order:
         if isinstance(node.op, RowSink) and node not in inside:
             early = next(x for x in order if x not in inside and any(y in inside for y in x.operands))
             raise GraphError(
-                f"{node.op.port.name} cannot be given by rows: {early.name} at {early.where} reads images whole"
+                f"{node.op.port.name} cannot be streamed by rows: {early.name} at {early.where} reads whole images. "
+                "Remove it from rows="
             )
     outside = {x for node in order if node not in inside for x in node.operands} | set(lasting)
     joins = [node for node in order if node in inside and node in outside]
     if len(joins) > 1:
         named = ", ".join(f"{x.name} at {x.where}" for x in joins[:4])
-        raise GraphError(f"images by rows lead to one value that is read whole or given away, not to {named}")
+        raise GraphError(f"streamed rows must lead to one value, not to {named}. Name fewer inputs in rows=")

@@ -2,8 +2,8 @@
 
 Borders of patches are computed twice. Regions and patches are those of Cipolletta and Calimera 2021
 (`cgraph.budget.patches.tile_peak`). Each op of a region is applied to the part of its operands that a patch needs, with
-the remaining padding; the patches of a join are concatenated after it. Keeps the values, up to rounding where a patch
-is computed by other tiles. Worsens the number of operations. Runs before all other passes, which see ordinary
+the remaining padding; the patches of a join are concatenated. Keeps the values, up to rounding where a kernel computes
+a patch in other tiles. Increases the number of operations. Runs before all other passes, which see ordinary
 convolutions of small images.
 """
 
@@ -44,8 +44,8 @@ def cut_patches(
     """Return the graph with the regions around its peak in patches.
 
     Parameters
-        inputs: Vars that are given at each run, images among them
-        alpha: how far regions reach: to where this share of the peak is alive, 0 to 1
+        inputs: the Function's inputs, images among them
+        alpha: regions reach as far as this share of the peak is alive, 0 to 1
         slices: patches down and across; fewer where a join has fewer rows or columns
     Raises
         PlanError: alpha is not a share, or there are no patches
@@ -68,9 +68,9 @@ class _Patches:
     """The new nodes of a graph, whole and in patches. Changes: grows.
 
     Fields
-        chains: per step its nodes that are images, each of which reads the one before
-        new: what became of each node
-        made: per step and patch, what became of the last of its chain
+        chains: for each step its nodes that are images; each reads the one before
+        new: the new node of each node
+        made: for each step and patch, the new node of the last of its chain
     """
 
     def __init__(self, steps: Sequence[ImageStep], place: dict[Node, int]) -> None:
@@ -86,7 +86,7 @@ class _Patches:
         self.patches: dict[tuple[int, int], Node] = {}
 
     def joined(self, region: tuple[int, ...], join: int, slices: tuple[int, int]) -> Node:
-        """The result of a join, patch by patch."""
+        """Return the result of a join, concatenated from its patches."""
         _, columns = grid_of(self.steps, joins_of(self.steps, region), slices)
         steps = self.steps_of(region, join)
         pieces = []
@@ -99,7 +99,7 @@ class _Patches:
         return concat(rows, ROWS)
 
     def steps_of(self, region: tuple[int, ...], join: int) -> list[int]:
-        """The steps of a region that a join needs, operands before users."""
+        """Return the steps of a region that a join needs, operands before users."""
         needed = {join}
         for i in sorted(region, reverse=True):
             if i in needed:
@@ -107,7 +107,7 @@ class _Patches:
         return sorted(needed)
 
     def patch(self, i: int, patch: int, areas: dict[int, Area]) -> Node:
-        """The nodes of a step for the pixels of a patch."""
+        """Return the nodes of a step for the pixels of a patch."""
         step, area = self.steps[i], areas[i]
         nodes: dict[Node, Node] = {}
         for node in self.chains[i]:
@@ -116,7 +116,7 @@ class _Patches:
         return nodes[self.chains[i][-1]]
 
     def read(self, x: Node, node: Node, step: ImageStep, patch: int, areas: dict[int, Area]) -> Node:
-        """What a patch of `node` reads of an operand: its pixels of images, all of anything else."""
+        """Return what a patch of `node` reads of an operand: its pixels of images, all of other values."""
         own = areas[self.place[node]]
         if x not in self.place:
             return crop(self.new[x], own) if isinstance(node.op, Pointwise) else self.new[x]
@@ -129,7 +129,7 @@ class _Patches:
 
 
 def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ...]) -> Node:
-    """This part of a node's result, computed of the pixels that it reads."""
+    """Return this part of a node's result, computed from the pixels that it reads."""
     if not isinstance(node.op, Conv2d | Pool):
         return apply(node.op, *operands)
     shape = node.operands[0].shape
@@ -141,8 +141,8 @@ def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ..
 
 
 def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tuple[int, tuple[int, int]]:
-    """How many results are computed before these along an axis (0 down, 1 across) of so many pixels, and the padding
-    before and behind the pixels that they read, with what a pool's ``ceil`` adds.
+    """Return how many results are computed before these along an axis (0 down, 1 across) of so many pixels, and the
+    padding before and after the pixels that they read, including what a pool's ``ceil`` adds.
     """
     stride, extent, before = window.stride[axis], window.extent[axis], window.pad[axis]
     begin, end = touching(first, stop, stride, before, extent, length)
@@ -151,7 +151,7 @@ def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tu
 
 
 def crop(x: Node, area: Area) -> Node:
-    """Some pixels of images; of what is one number for all of them, as many."""
+    """Return some pixels of images; a value with one element per image is expanded to as many."""
     top, stop, left, end = area
     lengths = (*x.shape[:ROWS], stop - top, end - left)
     if lengths == x.shape:

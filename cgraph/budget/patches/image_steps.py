@@ -1,7 +1,8 @@
-"""A network as tables of tensors see it: a step per convolution, pooling, sum or concat, and the pixels that it reads.
+"""A graph as image steps: convolutions, poolings, sums and concats, with the pixels that each reads.
 
-Bias, batch norm and activation belong to the step whose result they alone read; a reshape shows the same elements.
-Weights, and what is computed of weights alone, take no step. Nothing here knows a layout: it is the graph as written.
+Bias, batch norm and activation belong to the step whose result only they read; a reshape refers to the same elements.
+Weights, and values computed from weights only, are not steps. The graph is the one that the user wrote, without
+layouts.
 """
 
 from collections.abc import Sequence
@@ -25,19 +26,19 @@ from cgraph.ops.shape import Reshape
 from cgraph.record import Record
 
 POINT = Window()
-SUM = 2  # operations of an element that is made of two or more images
+SUM = 2  # operations per element of a sum of two or more images
 
 
 class ImageStep(Record):
-    """One step: what it gives, what it reads, and what an element costs.
+    """One step: its result, its operands, and the work of an element.
 
     Fields
-        name: of its first op
+        name: name of its first op
         shape: the result's channels (times images), rows and columns; other values have one row and one column
         operands: positions of the steps that it reads, each once
-        window: which of their pixels one pixel of the result reads
-        work: operations an element: multiplications with additions, plus 1 for a bias; taps of a pooling; 2 a sum
-        splits: rows and columns of the result can be computed apart
+        window: the pixels of operands that one pixel of the result reads
+        work: operations per element: multiply-adds, plus 1 for a bias; taps of a pooling; 2 for a sum
+        splits: True if rows and columns of the result can be computed separately
     """
 
     name: str
@@ -49,17 +50,17 @@ class ImageStep(Record):
 
     @property
     def size(self) -> int:
-        """Elements of the result."""
+        """Number of elements of the result."""
         return prod(self.shape)
 
 
 def image_steps(outputs: Sequence[Node], inputs: Sequence[Var]) -> list[ImageStep]:
-    """The steps of a graph, operands before users, in the order in which their nodes were made."""
+    """Return the steps of a graph, operands before users, in the order in which their nodes were created."""
     return steps_and_places(outputs, inputs)[0]
 
 
 def steps_and_places(outputs: Sequence[Node], inputs: Sequence[Var]) -> tuple[list[ImageStep], dict[Node, int]]:
-    """The same, and to which step each node belongs that depends on an input; operands come before users."""
+    """Return the steps, operands before users, and the step of each node that depends on an input."""
     order = sorted(post_order(outputs), key=lambda x: x.serial)
     moving = descendants(order, inputs)
     users = users_of(order)
@@ -78,7 +79,7 @@ def steps_and_places(outputs: Sequence[Node], inputs: Sequence[Var]) -> tuple[li
 
 
 def goes_on(node: Node, read: list[Node], steps: list[ImageStep], place: dict[Node, int], users: dict) -> bool:
-    """Does `node` belong to the step that it reads?"""
+    """Return True if `node` belongs to the step that it reads."""
     if isinstance(node.op, Reshape):
         return True
     return (
@@ -90,7 +91,7 @@ def goes_on(node: Node, read: list[Node], steps: list[ImageStep], place: dict[No
 
 
 def step_of(node: Node, read: list[Node], steps: list[ImageStep], places: list[int]) -> ImageStep:
-    """A step that begins with this node; `places` has the step of each value that it reads."""
+    """Return the step that begins with this node; `places` has the step of each value that it reads."""
     op, shape, operands = node.op, image_shape(node), tuple(dict.fromkeys(places))
     if isinstance(op, Matmul):
         return ImageStep(node.name, shape, operands, work=node.operands[0].shape[-1] + 1, splits=False)
@@ -105,7 +106,7 @@ def step_of(node: Node, read: list[Node], steps: list[ImageStep], places: list[i
         return ImageStep(node.name, shape, operands, window, prod(f[1:]) + 1, len(read) == 1)
     if isinstance(op, MaxPool | AvgPool) and not isinstance(op, MaxPoolIndices):
         window = over_images(op.window, op)
-        splits = not (op.ceil and isinstance(op, AvgPool) and op.count_pad)  # what ceil adds is no padding that counts
+        splits = not (op.ceil and isinstance(op, AvgPool) and op.count_pad)  # padding that ceil adds does not count
         return ImageStep(node.name, shape, operands, window, window.taps, splits)
     if isinstance(op, Concat) and op.axis == 1:
         return ImageStep(node.name, shape, operands)
@@ -119,7 +120,7 @@ def over_images(kernel: Any, op: Any) -> Window:
 
 
 def image_shape(node: Node) -> tuple[int, int, int]:
-    """Channels times images, rows and columns; a value that is no image is channels alone."""
+    """Return channels times images, rows and columns; a value that is not an image has channels only."""
     if isinstance(node.spec, Bundle):
         return sum(spec.size for spec in node.spec.specs), 1, 1
     if node.ndim != 4:

@@ -1,18 +1,18 @@
 """restructure: cut the steps around the memory peak into patches of pixels that are computed one after another.
 
 Idea: a *region* of steps around the peak is computed patch by patch. A patch of the region's results needs a patch of
-each tensor inside, with a border that its neighbours compute again; so tensors inside exist a patch at a time, while
-what the region reads from outside (its forks) and what it gives (its joins) exist whole.
+each tensor inside, with a border that neighbouring patches compute again. So one patch of each inner tensor exists at a
+time, while the tensors that the region reads from outside (its forks) and its results (its joins) exist whole.
 
 Source: Cipolletta and Calimera, DATE 2021, doi:10.23919/DATE51398.2021.9473965, algorithm 1. The text leaves the
-following open; these rules give all 20 figures of its tables II and III at the printed digits:
-- steps run in reversed post-order of a walk from the input, which visits users in the order of their making;
+following open; these rules give all 20 figures of its tables II and III to the printed digits:
+- steps run in reversed post-order of a walk from the input, which visits users in the order of their creation;
 - the input counts, a concat copies, a value is alive from its own step to its last reader;
 - the region begins with the splittable steps at the peak. It grows to operands alive, then to users whose operands are
   all inside, at some step with at least `alpha` of the peak; it is closed so that no path leaves it and comes back;
 - joins are cut as `numpy.array_split` does; each patch is copied out of its forks, and one concat joins the patches.
 One figure depends on the network: MobileNetV2's 60.5 % comes with TensorFlow's padding; PyTorch's gives 61.1 %.
-Time O(patches × steps); nothing is simulated but who is alive when.
+Time O(patches × steps); only lifetimes are simulated.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ from cgraph.memory.bounds import breadths_at, lower_bound
 from cgraph.memory.problem import Problem, ProblemOperand, UsageInterval
 from cgraph.record import Record
 
-Area = tuple[int, int, int, int]  # rows first..stop, columns first..stop; stops excluded
+Area = tuple[int, int, int, int]  # rows first..stop, columns first..stop; ends excluded
 ALPHAS = tuple(i / 10 for i in range(1, 10))
 SLICES = tuple((h, w) for h in (2, 3, 4) for w in (2, 3, 4))
 
 
 class Restructured(Record):
-    """What became of a network.
+    """A network after restructuring.
 
     Fields
-        problem: usage records after it, in elements
-        work: operations
-        regions: the steps of each region, rising
+        problem: its usage records, in elements
+        work: number of operations
+        regions: the steps of each region, in rising order
     """
 
     problem: Problem
@@ -44,12 +44,12 @@ class Restructured(Record):
 
     @property
     def peak(self) -> int:
-        """The most elements alive at once."""
+        """Maximum number of elements alive at once."""
         return lower_bound(self.problem)
 
 
 def as_written(steps: Sequence[ImageStep]) -> Restructured:
-    """The network without regions."""
+    """Return the network without regions."""
     order = walk_order(steps)
     records = Records()
     for i in order:
@@ -58,14 +58,14 @@ def as_written(steps: Sequence[ImageStep]) -> Restructured:
 
 
 def restructure(steps: Sequence[ImageStep], alpha: float, slices: tuple[int, int]) -> Restructured:
-    """The network with the regions around its peak computed in ``rows × columns`` patches.
+    """Return the network with the regions around its peak computed in ``rows × columns`` patches.
 
     Parameters
         steps: operands before users
-        alpha: how far regions reach: to where this share of the peak is alive, 0 to 1
+        alpha: regions reach as far as this share of the peak is alive, 0 to 1
         slices: patches down and across; fewer where a join has fewer rows or columns
     Raises
-        PlanError: alpha is no share, or there are no patches
+        PlanError: alpha is not a share, or there are no patches
     """
     check_patches(alpha, slices)
     regions = critical_regions(steps, alpha)
@@ -81,13 +81,15 @@ def restructure(steps: Sequence[ImageStep], alpha: float, slices: tuple[int, int
 
 
 def check_patches(alpha: float, slices: tuple[int, int]) -> None:
-    """PlanError when alpha is no share, or there are no patches."""
+    """Raise PlanError if alpha is not a share or there are no patches."""
     if not 0 <= alpha <= 1 or min(slices) < 1:
-        raise PlanError(f"alpha is {alpha} and slices are {slices}: a share of the peak and two counts >= 1 are wanted")
+        raise PlanError(
+            f"alpha is {alpha} and slices are {slices}. Pass a share of the peak from 0 to 1 and two counts >= 1"
+        )
 
 
 class Records:
-    """Usage records as they are written. Changes: grows."""
+    """Usage records in running order. Changes: grows."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -95,7 +97,7 @@ class Records:
         self.of: dict[object, int] = {}
 
     def add(self, key: object, size: int, reads: Sequence[object]) -> None:
-        """One step that gives `size` elements, known from now on as `key`."""
+        """Add a step with a result of `size` elements, which later steps refer to by `key`."""
         now = len(self.sizes)
         for x in reads:
             self.last[self.of[x]] = now
@@ -108,11 +110,14 @@ class Records:
         return Problem(tuple(ProblemOperand(size, UsageInterval(i, last)) for i, (size, last) in enumerate(rows)), 1)
 
 
-# -- which steps -------------------------------------------------------------------------------------------------------
+# -- choice of the steps
+# -------------------------------------------------------------------------------------------------
 
 
 def critical_regions(steps: Sequence[ImageStep], alpha: float) -> list[tuple[int, ...]]:
-    """The connected sets of steps to be computed in patches; one with a step between that cannot be cut stays whole."""
+    """Return the connected sets of steps to compute in patches, except sets with a step in between that cannot be
+    cut.
+    """
     order = walk_order(steps)
     at = {x: t for t, x in enumerate(order)}
     problem = as_written(steps).problem
@@ -130,14 +135,14 @@ def critical_regions(steps: Sequence[ImageStep], alpha: float) -> list[tuple[int
             if grows(x, at[x], last[x]):
                 members.add(x)
                 waiting.append(x)
-    for i, step in enumerate(steps):  # operands come before users, so once is enough
+    for i, step in enumerate(steps):  # one pass is enough, since operands come before users
         if step.operands and members.issuperset(step.operands) and grows(i, min(at[x] for x in step.operands), at[i]):
             members.add(i)
     return [x for x in connected_sets(steps, members | between(steps, members)) if all(steps[i].splits for i in x)]
 
 
 def between(steps: Sequence[ImageStep], members: set[int]) -> set[int]:
-    """Steps that depend on one of these and that one of these depends on."""
+    """Return the steps that depend on one of these and that one of these depends on."""
     below: set[int] = set()
     for i, step in enumerate(steps):
         if any(x in members or x in below for x in step.operands):
@@ -150,7 +155,7 @@ def between(steps: Sequence[ImageStep], members: set[int]) -> set[int]:
 
 
 def connected_sets(steps: Sequence[ImageStep], members: set[int]) -> list[tuple[int, ...]]:
-    """The sets of steps that read one another, each rising, by their first step."""
+    """Return the sets of steps that read one another, each in rising order, by their first step."""
     users = users_of([step.operands for step in steps])
     left, regions = set(members), []
     while left:
@@ -167,21 +172,22 @@ def connected_sets(steps: Sequence[ImageStep], members: set[int]) -> list[tuple[
     return regions
 
 
-# -- in which order ----------------------------------------------------------------------------------------------------
+# -- running order
+# -------------------------------------------------------------------------------------------------------
 
 
 def walk_order(steps: Sequence[ImageStep]) -> list[int]:
-    """Reversed post-order of a walk along users: the last branch of a fork runs first."""
+    """Return the reversed post-order of a walk along users: the last branch of a fork runs first."""
     return walk([step.operands for step in steps])
 
 
 def walk(operands: Sequence[Sequence[int]]) -> list[int]:
-    """The same of positions alone."""
+    """Return such an order for any positions."""
     return list(post_order_of(users_of(operands), [i for i, reads in enumerate(operands) if not reads]))[::-1]
 
 
 def contract_regions(steps: Sequence[ImageStep], regions: Sequence[tuple[int, ...]]) -> list[int]:
-    """The order of the steps in which every region is one step, named by its first."""
+    """Return an order of the steps in which every region is one step, named by its first."""
     named = {i: region[0] for region in regions for i in region}
     names = sorted({named.get(i, i) for i in range(len(steps))})
     place = {x: k for k, x in enumerate(names)}
@@ -204,7 +210,7 @@ def users_of(operands: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def add_patches(records: Records, steps: Sequence[ImageStep], region: tuple[int, ...], slices: tuple[int, int]) -> int:
-    """Write down a region patch by patch; how many operations it takes."""
+    """Record the steps of a region patch by patch; return the number of operations."""
     order = [i for i in walk_order(steps) if i in set(region)]
     patches = patches_of(steps, region, slices)
     work = 0
@@ -222,7 +228,9 @@ def add_patches(records: Records, steps: Sequence[ImageStep], region: tuple[int,
 
 
 def patches_of(steps: Sequence[ImageStep], region: tuple[int, ...], slices: tuple[int, int]) -> list[dict[int, Area]]:
-    """Per patch, row by row, which pixels of every step of a region it computes, and which of its forks it reads."""
+    """Return, for each patch row by row, the pixels of every step of a region that it computes, and those of forks that
+    it reads.
+    """
     order = [i for i in walk_order(steps) if i in set(region)]
     joins = joins_of(steps, region)
     grid = grid_of(steps, joins, slices)
@@ -230,32 +238,32 @@ def patches_of(steps: Sequence[ImageStep], region: tuple[int, ...], slices: tupl
 
 
 def grid_of(steps: Sequence[ImageStep], joins: Sequence[int], slices: tuple[int, int]) -> tuple[int, int]:
-    """Patches down and across: as many as are asked for, where every join has as many rows and columns."""
+    """Return the patches down and across: the numbers requested, or as many as every join has rows and columns."""
     rows, columns = (min(n, *(steps[i].shape[axis] for i in joins)) for n, axis in zip(slices, (1, 2)))
     return rows, columns
 
 
 def joins_of(steps: Sequence[ImageStep], region: tuple[int, ...]) -> list[int]:
-    """Those whose results are read outside, or by nobody."""
+    """Return the steps whose results are read outside the region, or by no step."""
     users = users_of([step.operands for step in steps])
     return [i for i in region if not users[i] or not set(region).issuperset(users[i])]
 
 
 def patch_of(step: ImageStep, slices: tuple[int, int], patch: int) -> Area:
-    """The part of a result that is one patch, counted by rows of patches."""
+    """Return the part of a result that is one patch; patches count row by row."""
     row, column = divmod(patch, slices[1])
     return (*share(step.shape[1], slices[0], row), *share(step.shape[2], slices[1], column))
 
 
 def share(length: int, parts: int, i: int) -> tuple[int, int]:
-    """Part i of an axis as `numpy.array_split` cuts it."""
+    """Return part i of an axis as `numpy.array_split` cuts it."""
     each, more = divmod(length, parts)
     first = i * each + min(i, more)
     return first, first + each + (i < more)
 
 
 def needed(steps: Sequence[ImageStep], order: Sequence[int], areas: dict[int, Area]) -> dict[int, Area]:
-    """Which pixels of every tensor these of the joins need, forks included."""
+    """Return the pixels of every tensor that these pixels of the joins need, forks included."""
     reads: dict[int, Area] = dict(areas)
     for i in reversed(order):
         for x in steps[i].operands:
@@ -265,7 +273,7 @@ def needed(steps: Sequence[ImageStep], order: Sequence[int], areas: dict[int, Ar
 
 
 def read_area(step: ImageStep, area: Area, shape: tuple[int, int, int]) -> Area:
-    """The pixels that a step reads for these of its result, inside the operand."""
+    """Return the pixels, inside the operand, that a step reads for these pixels of its result."""
     window = step.window
     top, stop = read_range(area[0], area[1], window.stride[0], window.pad[0], window.extent[0], shape[1])
     left, end = read_range(area[2], area[3], window.stride[1], window.pad[1], window.extent[1], shape[2])
@@ -278,7 +286,7 @@ def read_range(first: int, stop: int, stride: int, before: int, extent: int, len
 
 
 def touching(first: int, stop: int, stride: int, before: int, extent: int, length: int) -> tuple[int, int]:
-    """These results, and up to the next that sees a pixel where they see padding alone."""
+    """Return these results, extended to the next one that sees a pixel where they see padding only."""
     highest, lowest = (length + before - 1) // stride, max((before - extent) // stride + 1, 0)
     return min(first, highest), max(stop, lowest + 1)
 
