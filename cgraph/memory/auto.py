@@ -1,12 +1,12 @@
-"""auto: the smallest of several strategies' plans, with no more work than it takes to be sure.
+"""auto: the smallest plan of several strategies, with no more work than is needed to be sure of it.
 
-Idea: the offset strategies one after the other, stopping at the lower bound, which most graphs reach at once; then, for
-problems small enough that it costs little, the block strategies; then `squeaky_wheel`, which often spares the process
-the compiled search and the 150 MB that loading it takes; then that exact search, whose limit is counted in nodes, not
-seconds, so that the same problem gets the same plan on every machine.
+Idea: try the offset strategies one after the other and stop at the lower bound, which most graphs reach at once. Then,
+for problems so small that it costs little, try the block strategies; then `squeaky_wheel`, which often saves the
+process the compiled search and the 150 MB that loading it takes; then that exact search. Its limit is counted in nodes,
+not seconds, so that the same problem gets the same plan on every machine.
 
-Source: taking the best of several strategies is the advice of Pisarchyk and Lee 2020, arXiv:2001.03288, section 7.
-Time: that of the strategies it runs; one, in the good case.
+Source: Pisarchyk and Lee 2020, arXiv:2001.03288, section 7, advise taking the best of several strategies.
+Time: that of the strategies it runs, in the best case a single one.
 """
 
 from collections.abc import Iterator
@@ -20,18 +20,20 @@ from cgraph.memory.strategies.exact import exact
 from cgraph.memory.strategies.squeaky_wheel import squeaky_wheel
 from cgraph.record import replace
 
-MOST_FOR_BLOCKS = 512  # operands; beyond it the block strategies take long and have never won
-LEAST_GAP = 1 << 20  # bytes that the exact search may gain, for it to begin on as many operands
+MOST_FOR_BLOCKS = 512  # operands; beyond this number the block strategies are slow and have never won
+LEAST_GAP = 1 << 20  # bytes that the exact search must be able to gain to start on as many operands
 SLOW = ("squeaky_wheel", "exact", "exact_blocks", "min_cost_flow")
-NODES = 100_000  # of the exact search; most problems that it solves at all take fewer
-WORK = 10**9  # of the exact search at most: about nanoseconds
+NODES = 100_000  # nodes of the exact search; most problems that it solves need fewer
+WORK = 10**9  # work of the exact search, in about nanoseconds
 
 
 def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
-    """The smallest plan found; of equal ones the first. Its `strategy` is the name of the strategy that made it.
+    """Return the smallest plan found; of equal ones the first. Its `strategy` is the name of the strategy that found
+    it.
 
-    Never worse than an offset strategy, nor, up to `MOST_FOR_BLOCKS` operands, than a block strategy of near-linear
-    time. `nodes` limits the exact search, by default to what takes about a second; 0 leaves it out.
+    The plan is never larger than that of an offset strategy, nor, up to `MOST_FOR_BLOCKS` operands, than that of a
+    block strategy of near-linear time. `nodes` limits the exact search, by default to what takes about a second; 0
+    omits it.
     """
     if problem.ties:
         return squeaky_wheel(problem)
@@ -51,14 +53,16 @@ def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
 
 
 def is_near(problem: Problem, gap: int) -> bool:
-    """Many operands, and so few bytes above the bound that the search is not worth its seconds and its own bytes."""
+    """Return True if there are many operands, and the plan is so near the bound that the search is not worth its time
+    and memory.
+    """
     return len(problem.operands) > MOST_FOR_BLOCKS and gap < LEAST_GAP
 
 
 def _affordable_nodes(problem: Problem) -> int:
-    """Nodes of the exact search within `WORK`; none where that is too little to place every operand once.
+    """Return the nodes of the exact search within `WORK`; 0 if they are too few to place every operand once.
 
-    A node takes longer the more others an operand meets: about ``300 m + m^2`` nanoseconds where it meets m.
+    A node takes longer the more operands an operand meets: about ``300 m + m^2`` nanoseconds for m of them.
     """
     count = max(len(problem.operands), 1)
     started = np.sort(problem.first).searchsorted(problem.last, "right")
@@ -68,7 +72,7 @@ def _affordable_nodes(problem: Problem) -> int:
 
 
 def _cheap_plans(problem: Problem) -> Iterator[Plan]:
-    """Each made only when asked for."""
+    """Yield plans of the cheap strategies, each computed when it is requested."""
     for name, strategy in OFFSET_STRATEGIES.items():
         if name not in SLOW:
             yield strategy(problem)

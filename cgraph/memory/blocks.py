@@ -1,4 +1,4 @@
-"""Buffers reused whole by several operands: shared by the block strategies."""
+"""Buffers that several operands reuse as a whole; shared by the block strategies."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -23,7 +23,7 @@ class BlockBuffers:
         self._lasts: list[list[int]] = []
 
     def open(self, i: int) -> int:
-        """A new block with operand `i` in it."""
+        """Open a new block with operand `i` in it, and return its number."""
         self.sizes.append(0)
         self._firsts.append([])
         self._lasts.append([])
@@ -31,7 +31,7 @@ class BlockBuffers:
         return len(self.sizes) - 1
 
     def put(self, i: int, block: int) -> None:
-        """Put operand `i` into a block where it fits; the block grows if it is too small."""
+        """Put operand `i` into a block that is free for it; the block grows if it is too small."""
         at = bisect_left(self._firsts[block], self._first[i])
         self._firsts[block].insert(at, self._first[i])
         self._lasts[block].insert(at, self._last[i])
@@ -39,7 +39,7 @@ class BlockBuffers:
         self.block_of[i] = block
 
     def idle(self, i: int, block: int) -> int:
-        """Steps from operand `i` to the nearest usage interval in the block; -1 if one meets its own."""
+        """Return the steps from operand `i` to the nearest usage interval in the block; -1 if one meets its own."""
         firsts, lasts = self._firsts[block], self._lasts[block]
         at = bisect_left(firsts, self._first[i])
         after = firsts[at] - self._last[i] if at < len(firsts) else None
@@ -49,11 +49,13 @@ class BlockBuffers:
         return min(x for x in (after, before) if x is not None)
 
     def fits(self, i: int, block: int) -> bool:
-        """Is the block free during the usage interval of operand `i`?"""
+        """Return True if the block is free during the usage interval of operand `i`."""
         return self.idle(i, block) > 0
 
     def closest(self, i: int) -> int:
-        """The block that is idle for the fewest steps around operand `i`, the lowest on a tie; -1 if none is free."""
+        """Return the block that is idle for the fewest steps around operand `i`, the lowest on a tie; -1 if none is
+        free.
+        """
         best, best_idle = -1, 0
         for block in range(len(self.sizes)):
             idle = self.idle(i, block)
@@ -62,12 +64,16 @@ class BlockBuffers:
         return best
 
     def plan(self, strategy: str) -> Plan:
-        """Blocks side by side, in the order of their opening; an operand without a block has no bytes."""
+        """Return the plan with blocks side by side in the order of their opening; an operand without a block has no
+        bytes.
+        """
         return blocks_plan(self.problem, self.block_of, strategy)
 
 
 def blocks_plan(problem: Problem, block_of: list[int], strategy: str) -> Plan:
-    """The plan of operands in numbered blocks (-1: an operand of no bytes), each as large as its largest operand."""
+    """Return the plan of operands in numbered blocks (-1: an operand of no bytes), each as large as its largest
+    operand.
+    """
     sizes = [0] * (max(block_of, default=-1) + 1)
     for nbytes, block in zip(problem.nbytes.tolist(), block_of):
         if nbytes:

@@ -1,9 +1,9 @@
 """Kernel calls of a plan's steps; steps that differ only in addresses share them.
 
-What an op's device facet may ask of addresses is which operands begin at one place, and where in the result an operand
-begins: so it leaves out what would copy a value onto itself. Calls are made over slots: the result's, and one for each
-place outside of it at which operands begin. Steps of the same work on views of equal shapes, strides and slots share
-them.
+An op's device facet may depend on addresses in two ways: which operands begin at one address, and where in the result
+an operand begins, to omit copies of a value onto itself. So calls are written for slots: one for the result, and one
+for each address outside it at which operands begin. Steps of the same work on views of equal shapes, strides and slots
+share them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,10 +16,10 @@ Where = tuple[int, int]  # the number of a slot, and bytes from its beginning
 
 
 class CallsOfSteps:
-    """Calls of one step after the other. Changes: remembers those over slots.
+    """Kernel calls of one step after the other. Changes: caches calls written for slots.
 
     Fields
-        poison: the calls that overwrite dead bytes; None where nothing does
+        poison: the calls that overwrite dead bytes; None if nothing does
     """
 
     def __init__(self, poison: Callable[[View], list[Call]] | None = None) -> None:
@@ -27,7 +27,7 @@ class CallsOfSteps:
         self.templates: dict[tuple, list[Part]] = {}
 
     def parts(self, step: PlacedStep) -> list[Part]:
-        """The step's kernel calls. A result of several values is the one thing that has no slot."""
+        """Return the step's kernel calls. Only a result of several values has no slot."""
         views = (step.out, *step.xs) if step.workspace is None else (step.out, *step.xs, step.workspace)
         if any(isinstance(view, tuple) for view in views):
             return self.poisoned(step.parts())
@@ -40,7 +40,7 @@ class CallsOfSteps:
         return located + self.poisoned([Part(step.label, [], step.dead())]) if self.poison else located
 
     def poisoned(self, parts: Iterable[Part]) -> list[Part]:
-        """The parts, each with what overwrites the bytes that are dead behind it."""
+        """Return the parts, each followed by calls that overwrite the bytes that are dead after it."""
         if self.poison is None:
             return list(parts)
         return [
@@ -49,7 +49,9 @@ class CallsOfSteps:
 
 
 def slots_of(views: Sequence[View], nbytes: int) -> tuple[list[Where], list[Pointer]]:
-    """Where each view begins, by slots, and where the slots are; the first view is the result, of `nbytes`."""
+    """Return the beginning of each view by slots, and the slots' addresses; the first view is the result, of
+    `nbytes`.
+    """
     first = views[0].at
     places, where = [first], []
     for view in views:
@@ -65,7 +67,7 @@ def slots_of(views: Sequence[View], nbytes: int) -> tuple[list[Where], list[Poin
 
 
 def over_slots(step: PlacedStep, views: Sequence[View], where: Sequence[Where]) -> Iterator[Part]:
-    """The step's calls, with slots for memory."""
+    """Return the step's calls with slots instead of addresses."""
     slots = [Slot(i) for i in range(len(views))]
     out, *rest = (replace(view, at=Pointer(slots[i], offset)) for view, (i, offset) in zip(views, where))
     workspace = None if step.workspace is None else rest.pop()

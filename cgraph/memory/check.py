@@ -1,7 +1,7 @@
 """Independent plan checker: it shares no code with the strategies.
 
 A sweep over the steps keeps the operands in use sorted by offset. They are disjoint until the first mistake, so a
-starting operand has to be compared with its two neighbours only. Time O(n log n).
+starting operand is compared only with its two neighbours. Time O(n log n).
 """
 
 from bisect import bisect_left
@@ -11,12 +11,11 @@ from cgraph.memory.problem import Plan, Problem, ProblemOperand
 
 
 def check_plan(problem: Problem, plan: Plan) -> None:
-    """Return if every operand has bytes of its own while it is in use; an operand of no bytes shares nothing.
+    """Raise PlanError unless every operand has bytes of its own while it is in use. Operands of no bytes share nothing.
 
     Raises
-        PlanError: two operands in use at one step share bytes; operands that are tied are not as far apart as they
-            should be; an offset is negative, not aligned, or leaves the arena; offsets are missing; the arena's size
-            is negative
+        PlanError: two operands in use at one step share bytes; the distance of tied operands is wrong; an offset is
+            negative, not aligned, or leaves the arena; offsets are missing; the arena's size is negative
     """
     if len(plan.offsets) != len(problem.operands):
         raise PlanError(f"the plan has {len(plan.offsets)} offsets for {len(problem.operands)} operands")
@@ -41,7 +40,7 @@ def _check_place(i: int, operand: ProblemOperand, at: int, arena: int, alignment
 
 
 def _check_sharing(operands: tuple[ProblemOperand, ...], offsets: tuple[int, ...]) -> None:
-    """Refuse two operands that are in use at one step and share a byte."""
+    """Raise PlanError if two operands in use at one step share a byte."""
     in_use: list[tuple[int, int]] = []  # (offset, position), sorted
     for step, starts, i in _events(operands):
         key = (offsets[i], i)
@@ -55,7 +54,9 @@ def _check_sharing(operands: tuple[ProblemOperand, ...], offsets: tuple[int, ...
 
 
 def _events(operands: tuple[ProblemOperand, ...]) -> list[tuple[int, int, int]]:
-    """(step, 1 if it starts or 0 if it has ended, position), sorted: what ended before a step makes room at it."""
+    """Return (step, 1 if it starts or 0 if it has ended, position), sorted: operands that end free their bytes
+    first.
+    """
     events = []
     for i, operand in enumerate(operands):
         if operand.nbytes:

@@ -1,7 +1,7 @@
-"""Planning problems from CSV files, plans to JSON.
+"""Planning problems from CSV files, and plans as JSON.
 
-Two headers are known: usage records ``id,first_op,last_op,size_bytes,name`` (both steps included, the name optional),
-and MiniMalloc's ``id,lower,upper,size`` (`upper` is the first step after the last use).
+Two headers are supported: usage records ``id,first_op,last_op,size_bytes,name`` (both steps included, the name
+optional), and MiniMalloc's ``id,lower,upper,size`` (`upper` is the first step after the last use).
 
 Source: the second is the input of https://github.com/google/minimalloc.
 """
@@ -18,13 +18,13 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import MOST_BYTES, Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.record import Record
 
-ROW = 400  # bytes in memory of an operand, while all are looked at
-FREE, TIMES = 64 << 20, 2  # bytes of memory that reading a file may take: so many, and so many for each of its bytes
-LONGEST_ROW = 1 << 16  # letters
+ROW = 400  # bytes in memory of an operand while all are checked
+FREE, TIMES = 64 << 20, 2  # limit of the memory that reading may use: constant, and per byte of the file
+LONGEST_ROW = 1 << 16  # maximum letters of a row
 
 
 class Columns(Record):
-    """Which columns of a file hold what; `after` is 1 if the last step is given as the step after it."""
+    """Names of a file's columns; `after` is 1 if a column has the step after the last instead of the last."""
 
     first: str
     last: str
@@ -36,7 +36,7 @@ LAYOUTS = (Columns("first_op", "last_op", "size_bytes", 0), Columns("lower", "up
 
 
 def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
-    """The operands of a CSV file, in its order; an operand without a name is called by its id.
+    """Return the operands of a CSV file, in its order; an operand without a name is called by its id.
 
     Raises
         FormatError: the file cannot be read, or a line of it is malformed; the message names file and line
@@ -44,7 +44,7 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     rows = _rows(Path(path))
     line, header = next(rows, (1, []))
     if len(set(header)) != len(header):
-        raise FormatError(f"{path}:{line}: two columns of {','.join(header)!r:.200} have one name")
+        raise FormatError(f"{path}:{line}: two columns of {','.join(header)!r:.200} have one name. Rename one")
     most = _most_rows(path)
     columns = next((x for x in LAYOUTS if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
     if columns is None:
@@ -66,7 +66,7 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
 
 
 def plan_text(problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = ()) -> str:
-    """Offsets, sizes and usage intervals as JSON, with the arena's size, its lower bound and its regions."""
+    """Return offsets, sizes and usage intervals as JSON, with the arena's size, its lower bound and its regions."""
     facts: dict[str, Any] = {
         "strategy": plan.strategy,
         "nbytes": plan.nbytes,
@@ -89,12 +89,12 @@ def write_plan(path: str | Path, problem: Problem, plan: Plan, regions: Sequence
 
 
 def _most_rows(path: str | Path) -> int:
-    """Rows that fit into the memory that reading a file may take."""
+    """Return the number of rows that fit into the memory that reading a file may use."""
     return (FREE + TIMES * os.stat(path).st_size) // ROW
 
 
 class _Lines:
-    """The lines of a file. Changes: `letters` grows with each line; whoever has a whole row sets it to 0."""
+    """The lines of a file. Changes: `letters` grows with each line; the reader of a whole row resets it to 0."""
 
     def __init__(self, file: TextIO) -> None:
         self.file, self.letters = file, 0
@@ -108,7 +108,7 @@ class _Lines:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each line that is not blank."""
+    """Yield line number and cells of each line that is not blank."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = _Lines(file)
@@ -130,16 +130,17 @@ def _operand(row: dict[str, str], columns: Columns, where: str) -> ProblemOperan
     last = _number(row, columns.last, where) - columns.after
     if last < first:
         raise FormatError(
-            f"{where}: {columns.last} {last + columns.after} leaves no step from {columns.first} {first} on"
+            f"{where}: {columns.last} {last + columns.after} leaves no step from {columns.first} {first} on. "
+            f"Write a larger {columns.last}"
         )
     return ProblemOperand(_number(row, columns.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
 
 
 def _number(row: dict[str, str], column: str, where: str) -> int:
-    """A whole number, at least 0 and small enough for offsets."""
+    """Return an integer of at least 0 that is small enough for offsets."""
     text = row[column]
     if not (text.isascii() and text.isdigit()):
-        raise FormatError(f"{where}: {column} is {text!r}, expected a whole number of at least 0")
+        raise FormatError(f"{where}: {column} is {text!r}. Write an integer of at least 0")
     if len(text) > 19 or int(text) > MOST_BYTES:
         raise FormatError(f"{where}: {column} is {text[:24]}, more than {MOST_BYTES}")
     return int(text)

@@ -1,8 +1,8 @@
-"""Do operands fit into blocks of given sizes? Exact, by a sweep over the operands in running order.
+"""Exact check whether operands fit into blocks of given sizes, by a sweep over the operands in running order.
 
-Blocks of equal size are alike, so a choice is one of a size, and it is possible as long as not all blocks of that size
-are held: usage intervals need no more blocks than meet at one step. A state is the choice of each operand in use; what
-was chosen for operands that are gone no longer matters, so where few operands live long there are few states.
+Blocks of equal size are interchangeable, so a choice is that of a size. It is possible if a block of that size is free:
+usage intervals need no more blocks than meet at one step. A state is the choice of each operand in use; the choices for
+operands that have ended do not matter, so there are few states where few operands live long.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ class OutOfNodesError(Exception):
 
 @dataclass
 class Limit:
-    """Nodes that a search may still make, and the time until which it may run; changes with `take`."""
+    """Number of nodes that a search may still visit, and its time limit; changes with `take`."""
 
     nodes: int
     deadline: float
@@ -29,7 +29,7 @@ class Limit:
         """Count nodes.
 
         Raises
-            OutOfNodesError: there are none left, or it is too late
+            OutOfNodesError: no nodes are left, or the time is up
         """
         self.nodes -= nodes
         if self.nodes < 0 or monotonic() > self.deadline:
@@ -37,10 +37,10 @@ class Limit:
 
 
 def choose_sizes(block_sizes: list[int], rows: Rows, limit: Limit) -> list[int] | None:
-    """The size of the block for each row ``(first, last, nbytes)``, rows by first step; None if they do not fit.
+    """Return the size of the block for each row ``(first, last, nbytes)``, by first step; None if the rows do not fit.
 
     Raises
-        OutOfNodesError: `limit` does not allow to say
+        OutOfNodesError: `limit` was reached before the answer
     """
     counts = Counter(block_sizes)
     sizes = sorted(counts, reverse=True)
@@ -60,7 +60,7 @@ def choose_sizes(block_sizes: list[int], rows: Rows, limit: Limit) -> list[int] 
 def _drop_ended(
     states: dict[tuple[int, ...], Choices], lasts: list[int], first: int
 ) -> tuple[dict[tuple[int, ...], Choices], list[int]]:
-    """Forget the choices of operands that ended before step `first`; states that differ in nothing else become one."""
+    """Drop the choices of operands that ended before step `first`; equal states become one."""
     alive = [k for k, last in enumerate(lasts) if last >= first]
     if len(alive) == len(lasts):
         return states, lasts
@@ -71,7 +71,7 @@ def _drop_ended(
 def _choose(
     states: dict[tuple[int, ...], Choices], room: list[int], large_enough: int, limit: Limit
 ) -> dict[tuple[int, ...], Choices]:
-    """Every state with every possible choice for one more operand, among the first `large_enough` sizes."""
+    """Return every state with every possible choice for one more operand, among the first `large_enough` sizes."""
     longer: dict[tuple[int, ...], Choices] = {}
     for state, choices in states.items():
         limit.take(large_enough)

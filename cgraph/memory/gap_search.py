@@ -1,8 +1,8 @@
-"""Placing operands one after the other, in gaps of one arena: shared by the offset strategies.
+"""Placement of operands one after the other, in gaps of one arena; shared by the offset strategies.
 
-`place_each` looks at the placed operands whose usage intervals meet the new one's. Where few intervals meet (an
-inference graph) each operand has a list of its neighbours; where many do (a training graph) all placed operands stand
-in one table sorted by offset, and compiled code looks through it. Both give the same offsets.
+`place_each` compares an operand with the placed operands whose usage intervals meet its own. If few intervals meet (an
+inference graph), each operand has a list of its neighbours. If many do (a training graph), one table sorted by offset
+has all placed operands, and compiled code scans it. Both give the same offsets.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import host_target
 from cgraph.memory.problem import Plan, Problem
 
-FEW_NEIGHBOURS = 24  # on average; beyond it the table is the faster one
-PIECE = 256  # operands placed between two looks for an interrupt: 20 ms among 100,000 others
+FEW_NEIGHBOURS = 24  # average number of neighbours beyond which the table is faster
+PIECE = 256  # operands placed between two checks for an interrupt: 20 ms among 100,000 others
 
 
 def place_each(problem: Problem, order: Sequence[int], strategy: str) -> Plan:
-    """Put each operand of `order` into the smallest gap where it fits, or on top of all that it meets.
+    """Put each operand of `order` into the smallest gap where it fits, or above all operands that it meets.
 
     `order` names every operand once. Of equal gaps the lowest is taken.
     Time O(n + p log p) for p pairs of operands that meet, or O(n^2) where p is large, half a nanosecond each.
@@ -33,12 +33,14 @@ def place_each(problem: Problem, order: Sequence[int], strategy: str) -> Plan:
 
 
 def plan_of(problem: Problem, offsets: np.ndarray, strategy: str) -> Plan:
-    """A plan whose arena ends with the topmost operand."""
+    """Return a plan whose arena ends with the topmost operand."""
     return Plan(tuple(offsets.tolist()), int((offsets + problem.nbytes).max(initial=0)), strategy)
 
 
 def smallest_gap(nbytes: int, occupied: list[tuple[int, int]]) -> int:
-    """The offset of the smallest gap of at least `nbytes` between `taken` (sorted ``(begin, end)``), else their end."""
+    """Return the offset of the smallest gap of at least `nbytes` between `taken` (sorted ``(begin, end)``), else their
+    end.
+    """
     best, best_gap, end = -1, 0, 0
     for begin, taken_end in occupied:
         gap = begin - end
@@ -50,7 +52,7 @@ def smallest_gap(nbytes: int, occupied: list[tuple[int, int]]) -> int:
 
 
 def _meeting_ranges(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Operands by first step, and for each one where in that list begin and end the later ones that it meets."""
+    """Return operands by first step, and for each one the range in that list of the later ones that it meets."""
     by_first = np.argsort(problem.first, kind="stable")
     begin = np.arange(1, len(by_first) + 1)
     end = np.searchsorted(problem.first[by_first], problem.last[by_first], "right")
@@ -60,7 +62,7 @@ def _meeting_ranges(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def _place_by_neighbours(
     problem: Problem, order: Sequence[int], ranges: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Each operand looks at which bytes those of its neighbours took that are placed already."""
+    """Place operands by lists of neighbours: each avoids the bytes of those that are placed already."""
     starts, others = _neighbours(*ranges)
     sizes = problem.nbytes.tolist()
     begins = [-1] * len(sizes)  # until they are placed
@@ -74,7 +76,7 @@ def _place_by_neighbours(
 
 
 def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[list[int], list[int]]:
-    """The operands whose usage intervals meet that of operand i: ``others[starts[i]:starts[i + 1]]``."""
+    """Return the operands whose usage intervals meet that of operand i: ``others[starts[i]:starts[i + 1]]``."""
     count = end - begin
     each = np.repeat(by_first, count)
     later = by_first[np.arange(len(each)) + np.repeat(begin - np.cumsum(count) + count, count)]
@@ -84,7 +86,7 @@ def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tup
 
 
 def _place_by_table(problem: Problem, order: Sequence[int]) -> np.ndarray:
-    """All placed operands in one table, sorted by begin, which compiled code searches and adds to."""
+    """Place operands by one table of all placed operands, sorted by begin, which compiled code searches and extends."""
     turns = np.array(order, np.int64)
     turns = turns[problem.nbytes[turns] > 0]
     count, room = len(turns), len(turns) + VECTOR
@@ -95,7 +97,7 @@ def _place_by_table(problem: Problem, order: Sequence[int]) -> np.ndarray:
 
 
 def run_pieces(family: Signature, count: int, **args: np.ndarray | int) -> None:
-    """Let compiled code place `count` operands, some at a time: interrupts are heard in between."""
+    """Place `count` operands in compiled code, some at a time, with checks for interrupts in between."""
     arguments = {name: Pointer(x) if isinstance(x, np.ndarray) else x for name, x in args.items()}
     for start in range(0, count, PIECE):
         call = family.call((), 1, **arguments, start=start, stop=min(start + PIECE, count))
@@ -103,7 +105,7 @@ def run_pieces(family: Signature, count: int, **args: np.ndarray | int) -> None:
 
 
 def scatter(x: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
-    """`count` zeros, and `x` at its places."""
+    """Return `count` zeros, with `x` at its indices."""
     out = np.zeros(count, np.int64)
     out[places] = x
     return out

@@ -1,12 +1,12 @@
-"""Which steps must run again when some Vars changed: computed from the plan, not guessed from flags.
+"""Incremental evaluation: the steps that must run again when some Vars changed, computed from the plan.
 
-The bytes of the arena hold, after a run, those values that nothing written later overlaps. A value that is held and
-does not depend on a changed Var need not be computed again. But computing others may overwrite it before it is read:
-then it must run too, and so on until nothing is added. States (which values are held) are few in a loop, so the answers
-for the latest states and sets of changed Vars are remembered: at most MOST_ENTRIES, and fewer of long programs.
+After a run, the arena contains the values whose bytes no later step overwrote. Such a value need not be computed again
+unless it depends on a changed Var. But computing other values may overwrite it before it is read: then its step must
+run too, and so on until nothing is added. A loop has few states (sets of values in the arena), so the answers for the
+latest states and sets of changed Vars are cached: at most MOST_ENTRIES, and fewer for long programs.
 
-Bytes are looked at in segments, between any two places where a value begins or ends: who wrote a segment last, and
-which step writes it first, are arrays over segments.
+Bytes are handled in segments, between any two addresses where a value begins or ends. Arrays over segments say which
+step wrote a segment last, and which step writes it first.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -18,27 +18,27 @@ from cgraph.memory.tables import Tables
 from cgraph.record import Record
 from cgraph.system.bounded_cache import Bounded, most_of
 
-MOST_STEPS = 20_000  # beyond it every run is a full one: the analysis may be quadratic
+MOST_STEPS = 20_000  # number of steps beyond which every run is a full one, because the analysis may be quadratic
 State = frozenset[int]
-"""Which values the arena holds."""
-FULL: State = frozenset((-1,))  # the state after a full run; worked out only when a later run is not full
+"""The values that the arena contains."""
+FULL: State = frozenset((-1,))  # the state after a full run; computed when a later run is not full
 
 
 class StepSelection(Record):
-    """The steps to run (None: all of them) and the state they leave (None: nothing is held)."""
+    """The steps to run (None: all of them) and the state after them (None: no value is valid)."""
 
     run: tuple[int, ...] | None
     after: State | None
 
 
 class IncrementalPlan:
-    """The answers for one Function. Changes: the latest answers are remembered, with the states and cones they need.
+    """The answers for one Function. Changes: caches the latest answers, with the states and cones that they need.
 
     Fields
-        count: steps
+        count: number of steps
         states: one object for equal states, so that answers are found by identity
         cones: the steps that depend on a set of Vars
-        tables: makes the plan's tables, when they are first asked for: large ones take a while
+        tables: function that returns the plan's tables; called at first use, since large tables take time
     """
 
     def __init__(self, count: int, variables: Sequence[Hashable], tables: Callable[[], Tables]) -> None:
@@ -50,7 +50,7 @@ class IncrementalPlan:
         self.cones: Bounded[frozenset, State] = Bounded(most)
 
     def steps(self, state: State | None, changed: frozenset) -> StepSelection:
-        """What to run in this state when these Vars changed."""
+        """Return the steps to run in this state when these Vars changed."""
         if state is None:
             return StepSelection(None, FULL if self.count <= MOST_STEPS else None)
         key = (state, changed)
@@ -70,13 +70,13 @@ class IncrementalPlan:
         return StepSelection(order, self.states.keep(after, after) if state_after is None else state_after)
 
     def valid_values(self, state: State | None) -> frozenset[int]:
-        """Values that are there in a state."""
+        """Return the values that are valid in a state."""
         if state is None:
             return frozenset()
         return self._survivors(range(self.count), ()) if state is FULL else state
 
     def _cone(self, changed: frozenset) -> frozenset[int]:
-        """Steps that depend on a changed Var or on an impure op."""
+        """Return the steps that depend on a changed Var or on an impure op."""
         cone = self.cones.get(changed)
         if cone is None:
             bits = 1 << len(self._number_of) | sum(1 << self._number_of[x] for x in changed)
@@ -85,7 +85,7 @@ class IncrementalPlan:
             self.cones.keep(changed, cone)
         return cone
 
-    # -- what the plan says ---------------------------------------------------------------------------------------
+    # -- tables of the plan ------------------------------------------------------------------------------------------
     @cached_property
     def tables(self) -> Tables:
         return self._make()
@@ -97,12 +97,12 @@ class IncrementalPlan:
 
     @cached_property
     def reads(self) -> list[list[int]]:
-        """Per step, the values it reads."""
+        """For each step, the values that it reads."""
         return self.tables.reads.tolist()
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """Per value and workspace its segments ``low..high`` (excluded)."""
+        """For each value and workspace, its segments ``low..high`` (high excluded)."""
         return [(low, high) for low, high in self.tables.segments.tolist()]
 
     @cached_property
@@ -111,24 +111,26 @@ class IncrementalPlan:
 
     @cached_property
     def own(self) -> list[list[tuple[int, int]]]:
-        """Per value its segments, less those of the parts made inside it."""
+        """For each value, its segments without those of the parts made inside it."""
         spans = self.spans
         return [cut_out(span, sorted(spans[i] for i in parts)) for span, parts in zip(spans, self.parts)]
 
     @cached_property
     def parts(self) -> list[list[int]]:
-        """Per value, those made inside it."""
+        """For each value, the parts made inside it."""
         return self.tables.parts.tolist()
 
     @cached_property
     def written(self) -> list[list[tuple[int, int]]]:
-        """Per step, the segments that it writes: its result, less the parts made in place, and its workspace."""
+        """For each step, the segments that it writes: its result, without the parts made in place, and its
+        workspace.
+        """
         workspaces = self.tables.workspace.tolist()
         return [own if w < 0 else [*own, self.spans[w]] for own, w in zip(self.own, workspaces)]
 
-    # -- the two questions ----------------------------------------------------------------------------------------
+    # -- closure and survivors ---------------------------------------------------------------------------------------
     def _close(self, run: set[int], valid: frozenset[int]) -> set[int]:
-        """Add steps until every value that is read, and every value kept, is there when it is wanted."""
+        """Add steps until every value is valid when it is read, and every lasting value at the end."""
         while True:
             first = np.full(self.segment_count, self.count, np.int64)
             for t in sorted(run, reverse=True):
@@ -149,7 +151,7 @@ class IncrementalPlan:
         return int(first[low:high].min()) if high > low else self.count
 
     def _survivors(self, order: Iterable[int], valid: Iterable[int]) -> frozenset[int]:
-        """Values held after these steps ran, when `held` were before."""
+        """Return the values that are valid after these steps ran, when `held` were before."""
         writer = np.full(self.segment_count, -1, np.int64)
         own = {t: self.own[t] for t in (*valid, *order)}
         for t in sorted(valid):
@@ -161,14 +163,14 @@ class IncrementalPlan:
             for low, high in own[t]:
                 writer[low:high] = t
         alive: set[int] = set()
-        for t in sorted(own):  # a part, which may have parts itself, comes before what it lies in
+        for t in sorted(own):  # a part, which may have parts itself, comes before the value that contains it
             if alive.issuperset(self.parts[t]) and all((writer[low:high] == t).all() for low, high in own[t]):
                 alive.add(t)
         return frozenset(alive)
 
 
 def cut_out(span: tuple[int, int], holes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is left of a span without these, which are sorted and lie inside it."""
+    """Return a span without these spans, which are sorted and inside it."""
     left, at = [], span[0]
     for low, high in holes:
         if low > at:

@@ -10,7 +10,7 @@ from cgraph.memory.tables import Lists, Tables
 
 
 def tables_of(compiled: Any, variables: Sequence[Any]) -> Tables:
-    """The tables of a plan, for changes of these Vars."""
+    """Return the tables of a plan, for changes of these Vars."""
     layout, usage = compiled.layout, compiled.usage
     values, value_of = layout.values, layout.value_of
     low = [usage.offset(compiled.plan, i) for i in range(len(values))]
@@ -35,7 +35,9 @@ def tables_of(compiled: Any, variables: Sequence[Any]) -> Tables:
 
 
 def depends_of(layout: Any, variables: Sequence[Any]) -> np.ndarray:
-    """Bits, uint8 ``[steps, bytes]``: which Vars a step depends on, and last, whether it does on an impure op."""
+    """Return bits, uint8 ``[steps, bytes]``: the Vars that a step depends on, and last, whether it depends on an impure
+    op.
+    """
     always = len(variables)
     bits: dict[Any, int] = {}
     number_of = {x: i for i, x in enumerate(variables)}

@@ -23,12 +23,12 @@ class Layout(Record):
     """A schedule with its views.
 
     Fields
-        steps: the nodes that compute, in running order; a step is a position here
-        views: per node, its view; the base of its address is the node that owns the bytes (a tuple for a Bundle)
-        values: what the planner sees; first the owners by step, then the workspaces
+        steps: the nodes that compute, in running order; a step is a position in this list
+        views: for each node, its view; the base of its address is the node that owns the bytes (a tuple for a Bundle)
+        values: the planner's values: first the owners by step, then the workspaces
         value_of: the index in `values` of each owner
         workspace_of: the index in `values` of each step's workspace
-        works: what the target does for each node
+        works: the target's work for each node
         lasting, always: the nodes given to `layout_of`
     """
 
@@ -42,11 +42,11 @@ class Layout(Record):
     always: frozenset[Node] = frozenset()
 
     def place(self, usage: Usage, plan: Plan) -> Places:
-        """The views with their addresses in the arena; those of Vars and Consts stay as they are."""
+        """Return the views with their addresses in the arena; views of Vars and Consts stay unchanged."""
         return Places(self.views, {owner: usage.offset(plan, i) for owner, i in self.value_of.items()})
 
     def workspace(self, node: Node, usage: Usage, plan: Plan) -> View | None:
-        """The workspace of a step, as bytes."""
+        """Return the workspace of a step, as bytes."""
         i = self.workspace_of.get(node)
         if i is None:
             return None
@@ -56,8 +56,7 @@ class Layout(Record):
 class NodeFacts:
     """Views and work of nodes on one target, independent of the running order. Changes: computed at first use.
 
-    One of these goes through the planning of a graph, so that each node is looked at once, however many orders and
-    rewritings are tried.
+    Planning a graph uses one of these throughout, so that each node is examined once for all orders and rewrites.
     """
 
     def __init__(self, target: Any) -> None:
@@ -69,7 +68,7 @@ class NodeFacts:
         self.steps: dict[Node, StepFacts] = {}
 
     def view(self, node: Node) -> View | tuple[View, ...]:
-        """Where the node's value lies; that of its operands is known."""
+        """Return the view of a node's value; those of its operands are stored already."""
         view = self.views.get(node)
         if view is None:
             view = self.views[node] = view_of(node, self.views)
@@ -77,12 +76,12 @@ class NodeFacts:
         return view
 
     def views_of(self, order: Iterable[Node]) -> dict[Node, View | tuple[View, ...]]:
-        """The views of all nodes, in their order; operands come before users."""
+        """Return the views of all nodes, in their order; operands come before users."""
         views = self.views
         return {node: views[node] if node in views else self.view(node) for node in order}
 
     def work(self, node: Node) -> Work:
-        """What the target does for a step: one record for all of an equal op on operands of equal specs."""
+        """Return the target's work for a step: one record for all steps of an equal op on operands of equal specs."""
         work = self.works.get(node)
         if work is None:
             specs = [x.spec for x in node.operands]
@@ -94,7 +93,7 @@ class NodeFacts:
         return work
 
     def step(self, node: Node) -> "StepFacts":
-        """What a step makes; the views of its operands are known."""
+        """Return the facts of a step; the views of its operands are stored already."""
         facts = self.steps.get(node)
         if facts is None:
             facts = self.steps[node] = step_facts(node, self.work(node), self.views)
@@ -102,14 +101,14 @@ class NodeFacts:
 
 
 class StepFacts(NamedTuple):
-    """What a step makes, in whatever order steps run.
+    """Facts of a step that do not depend on the running order.
 
     Fields
-        nbytes, name: of its value
-        workspace: bytes
-        overwritable: owners whose exact bytes it may take
-        parts: owners that may be made inside its result, with their byte offsets
-        over: an operand that it may lie over while it reads it
+        nbytes, name: bytes and name of its value
+        workspace: bytes of its workspace
+        overwritable: owners whose exact bytes its result may use
+        parts: owners that may be computed inside its result, with their byte offsets
+        over: an operand that its result may overlap while the step reads it
     """
 
     nbytes: int
@@ -121,7 +120,7 @@ class StepFacts(NamedTuple):
 
 
 def step_facts(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) -> StepFacts:
-    """What one step makes, given the views of its operands."""
+    """Return the facts of one step, from the views of its operands."""
     workspace = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
     inner = tuple(parts(node, views)) if isinstance(node.op, Concat) else ()
     targets = tuple(overwritable(node, work, views))
@@ -136,7 +135,7 @@ def is_leaf(node: Node) -> bool:
 
 
 def view_of(node: Node, views: dict[Node, View | tuple[View, ...]]) -> View | tuple[View, ...]:
-    """The view of one node, given those of its operands."""
+    """Return the view of one node, from those of its operands."""
     if node.operands and type(node.op).alias is not Op.alias:
         alias = node.op.alias(*[views[x] for x in node.operands])
         if alias is not None:
@@ -152,12 +151,12 @@ def own_view(spec: Spec, at: Pointer) -> View:
 
 
 def computes(node: Node, views: Mapping[Node, View | tuple[View, ...]]) -> bool:
-    """The node is a step: no leaf, and no view of what is there already."""
+    """Return True if the node is a step: neither a leaf nor a view of an existing value."""
     return not is_leaf(node) and (node.op.writes or owner_of(views[node]) is node)
 
 
 def producers_of(order: Iterable[Node], step_of: Mapping[Node, int]) -> dict[Node, int]:
-    """Per node, the step that makes the value it shows; -1 for leaves."""
+    """Return, for each node, the step that computes the value it refers to; -1 for leaves."""
     producers: dict[Node, int] = {}
     for node in order:
         producers[node] = step_of[node] if node in step_of else producers[node.operands[0]] if node.operands else -1
@@ -165,7 +164,7 @@ def producers_of(order: Iterable[Node], step_of: Mapping[Node, int]) -> dict[Nod
 
 
 def owner_of(view: View | tuple[View, ...]) -> Node:
-    """The node whose bytes a view shows."""
+    """Return the node whose bytes a view refers to."""
     first = view[0] if isinstance(view, tuple) else view
     return first.at.base  # type: ignore[return-value]
 
@@ -177,14 +176,14 @@ def layout_of(
     facts: NodeFacts,
     rows: Collection[Node] = frozenset(),
 ) -> Layout:
-    """The layout of a schedule.
+    """Return the layout of a schedule.
 
     Parameters
         order: nodes, operands before users
         kept: nodes whose bytes stay to the end: outputs and sources of update edges
-        always: nodes whose bytes are nobody else's at any step, so that later runs find them
-        facts: what is known of nodes already; what is not is added
-        rows: steps whose values lie row by row, all planes of one row before the next row
+        always: nodes that share their bytes with no other at any step, so that later runs can read them
+        facts: facts of nodes that are computed already; others are added
+        rows: steps whose values are stored row by row, all planes of one row before the next row
     """
     lasting, always = tuple(lasting), frozenset(always)
     views, owners = facts.views_of(order), facts.owners
@@ -222,7 +221,9 @@ def layout_of(
 
 
 def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:
-    """All nodes of a layout with its steps in another order: leaves first, views right behind what they show."""
+    """Return all nodes of a layout with its steps in another order: leaves first, views directly after what they refer
+    to.
+    """
     at = {layout.steps[i]: t for t, i in enumerate(order)}
     for node in layout.views:
         if node not in at:
@@ -231,7 +232,9 @@ def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:
 
 
 def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
-    """Owners whose exact bytes the node may take: whole, and read by it in no way but those that it may overwrite."""
+    """Return owners whose exact bytes the node may use: whole, and read by it only as operands that it may
+    overwrite.
+    """
     if isinstance(node.spec, Bundle) or node.op.writes:
         return []
     owners = []
@@ -250,7 +253,7 @@ def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
 
 
 def parts(node: Node, views: dict) -> list[tuple[Node, int]]:
-    """Owners that may be made inside a concat result, with their byte offsets."""
+    """Return owners that may be computed inside a concat result, with their byte offsets."""
     assert isinstance(node.op, Concat)
     out = views[node]
     inner: list[tuple[Node, int]] = []

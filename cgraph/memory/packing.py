@@ -1,12 +1,13 @@
-"""Groups of bytes in one arena: pieces that keep their distances, each in use for some steps.
+"""Placement of groups of slabs in one arena: slabs of a group keep their distances, and each is in use for some
+steps.
 
-Idea: each group in turn as low as none of its slabs meets one that is placed. Then, again and again, every group that
-ends no lower than the best arena moves to an earlier turn, by a random share of all turns; better or not, the search
-goes on from there. So what is hard to place comes first, in an order that is different each time.
+Idea: place each group in turn as low as possible without overlapping a placed slab. Then, repeatedly, move every group
+that ends above the top of the best arena to an earlier turn, by a random share of all turns, and continue from there,
+whether or not that was better. So groups that are hard to place come first, in an order that varies.
 
-Source: first fit by falling size, as in Pisarchyk and Lee 2020, long use counted more or less; the search is the
-squeaky wheel of Joslin and Clements 1999, JAIR 10, 353.
-Time O(pairs of groups that meet) a trial, in compiled code; no bound on the distance to the optimum.
+Source: first fit by falling size, as in Pisarchyk and Lee 2020, with several weights of the time in use; the search is
+the squeaky wheel of Joslin and Clements 1999, JAIR 10, 353.
+Time O(pairs of groups that meet) per trial, in compiled code; no bound on the distance to the optimum.
 """
 
 from collections.abc import Sequence
@@ -24,17 +25,17 @@ from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.record import Record
 from cgraph.system.alignment import round_up
 
-LONG = (0.0, 0.1, 0.3, 0.7, 1.0)  # powers of a group's steps that count beside its bytes
-MOST_TRIALS = 400  # of one search
-RISE = 0.1  # of all turns: how far what ends too high moves at most
+LONG = (0.0, 0.1, 0.3, 0.7, 1.0)  # exponents of a group's steps, which are weighed with its bytes
+MOST_TRIALS = 400  # trials of one search
+RISE = 0.1  # share of all turns by which a group that ends too high moves at most
 
 
 class Slab(Record):
     """Bytes that are in use for some steps.
 
     Fields
-        at: the first, counted from where the group begins
-        nbytes: how many
+        at: its first byte, counted from the beginning of the group
+        nbytes: number of bytes
         first, last: steps, both included
     """
 
@@ -48,8 +49,8 @@ class Group(Record):
     """Slabs that are placed as one.
 
     Fields
-        name: whose they are
-        first: of a ring, the row that lies at its front
+        name: whose bytes they are
+        first: for a ring, the row at its front
     """
 
     name: str
@@ -66,7 +67,7 @@ class Group(Record):
 
     @property
     def steps(self) -> int:
-        """From the first that it is in use to the last."""
+        """Steps from the first in which it is in use to the last."""
         return self.last_step - self.first_step + 1
 
     @cached_property
@@ -75,12 +76,12 @@ class Group(Record):
 
 
 class Packing:
-    """Places of groups, better ones the longer they are searched for. Changes.
+    """Offsets of groups, which improve as the search goes on. Changes.
 
     Fields
-        bases: where each group begins
-        nbytes: of the arena
-        bound: the most bytes in use at a step; an arena has at least so many
+        bases: offset of each group
+        nbytes: bytes of the arena
+        bound: the most bytes in use at a step; no arena is smaller
     """
 
     def __init__(self, groups: Sequence[Group], alignment: int) -> None:
@@ -94,30 +95,30 @@ class Packing:
         if groups:
             best = min((*(by_size(groups, long) for long in LONG), by_breadth(groups, breadths)), key=self.tried)
             self.nbytes, self.bases = self.tried(best), self.trial_bases.copy()
-            self.haste = np.empty(len(groups))  # of groups: the largest comes first
+            self.haste = np.empty(len(groups))  # of groups; the largest comes first
             self.haste[best] = np.arange(len(groups), 0.0, -1.0)
 
     @cached_property
     def trial(self) -> Bound:
-        """First fit in `order`; `trial_bases` becomes where groups begin."""
+        """First fit in `order`; `trial_bases` becomes the offsets of the groups."""
         names = ("order", "places", "others", "begins", "ends", "bases")
         arrays = dict(zip(names, map(Pointer, (self.order, *self.meetings, self.trial_bases))))
         call = FIRST_FIT.call((), 1, **arrays, alignment=self.alignment, count=len(self.groups))
         return Bound(call, host_target())
 
     def tried(self, order: np.ndarray) -> int:
-        """Bytes of the arena with groups placed in this order."""
+        """Return the bytes of the arena with groups placed in this order."""
         self.order[:], self.trial_bases[:] = order, -1
         self.trial(0, 1)
         return round_up(int((self.trial_bases + self.sizes).max()), self.alignment)
 
     @property
     def is_least(self) -> bool:
-        """No other places take fewer bytes."""
+        """True if no other offsets need fewer bytes."""
         return self.nbytes < self.bound + self.alignment
 
     def improve(self, work: int, enough: int = 0) -> None:
-        """Search until the arena has at most `enough` bytes, or about so many pairs of groups were looked at."""
+        """Search until the arena has at most `enough` bytes, or about so many pairs of groups were compared."""
         for _ in range(min(work // (len(self.meetings[1]) + 1), MOST_TRIALS)):
             if self.nbytes <= enough or self.is_least:
                 break
@@ -128,12 +129,12 @@ class Packing:
             self.haste[high] += [RISE * len(self.haste) * self.chance.random() for _ in high]
 
     def check(self) -> None:
-        """PlanError when two slabs in use at one step share bytes, or one leaves the arena."""
+        """Raise PlanError if two slabs in use at one step share bytes, or one leaves the arena."""
         check_groups(self.groups, self.bases.tolist(), self.nbytes)
 
 
 def check_groups(groups: Sequence[Group], bases: Sequence[int], nbytes: int) -> None:
-    """PlanError when two slabs in use at one step share bytes, or one leaves the arena."""
+    """Raise PlanError if two slabs in use at one step share bytes, or one leaves the arena."""
     operands = [
         ProblemOperand(x.nbytes, UsageInterval(x.first, x.last), group.name) for group in groups for x in group.slabs
     ]
@@ -142,18 +143,20 @@ def check_groups(groups: Sequence[Group], bases: Sequence[int], nbytes: int) -> 
 
 
 def by_size(groups: Sequence[Group], long: float) -> np.ndarray:
-    """The groups by falling size, those that are in use for long before others."""
+    """Return the groups by falling size; of equal ones those in use for longer first."""
     return np.argsort([-group.nbytes * group.steps**long for group in groups], kind="stable")
 
 
 def by_breadth(groups: Sequence[Group], breadths: np.ndarray) -> np.ndarray:
-    """The groups by the falling breadth of the broadest step that they are in use at, the largest of equals first."""
+    """Return the groups by the falling breadth of the broadest step in which they are in use, the largest of equals
+    first.
+    """
     most = [breadths[group.first_step : group.last_step + 1].max() for group in groups]
     return np.lexsort((np.array([-group.nbytes for group in groups]), -np.array(most)))
 
 
 def breadths_of(groups: Sequence[Group]) -> np.ndarray:
-    """Bytes in use at each step."""
+    """Return the bytes in use at each step."""
     slabs = [x for group in groups for x in group.slabs]
     change = np.zeros(max((x.last for x in slabs), default=0) + 2, np.int64)
     for x in slabs:
@@ -162,7 +165,7 @@ def breadths_of(groups: Sequence[Group]) -> np.ndarray:
     return change.cumsum()
 
 
-# -- who meets whom ----------------------------------------------------------------------------------------------------
+# -- pairs of groups that meet -----------------------------------------------------------------------------------------
 
 Meetings = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Per group the place of its neighbours in three lists: which group, and an open interval of bytes, counted from where
@@ -170,7 +173,7 @@ that one begins, in which the group may not begin."""
 
 
 def meetings(groups: Sequence[Group]) -> Meetings:
-    """What follows of every pair of slabs of different groups that are in use at one step."""
+    """Return the intervals of forbidden offsets for all pairs of groups with slabs in use at one step."""
     if all(len(group.slabs) == 1 for group in groups):
         return meetings_of_single([group.slabs[0] for group in groups])
     rows = [(i, x.at, x.nbytes, x.first, x.last) for i, group in enumerate(groups) for x in group.slabs]
@@ -187,7 +190,7 @@ def meetings(groups: Sequence[Group]) -> Meetings:
 
 
 def meetings_of_single(slabs: Sequence[Slab]) -> Meetings:
-    """The same where every group is one slab: no two intervals to unite, and a quarter of the bytes on the way."""
+    """Return the same if every group is one slab: no intervals to unite, and a quarter of the temporary memory."""
     nbytes, first, last = np.array([(x.nbytes, x.first, x.last) for x in slabs], np.int64).reshape(-1, 3).T
     meets = [np.flatnonzero((first <= x.last) & (last >= x.first)) for x in slabs]
     counts = [len(x) for x in meets]
@@ -198,9 +201,9 @@ def meetings_of_single(slabs: Sequence[Slab]) -> Meetings:
 
 
 def united(one: np.ndarray, other: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Meetings:
-    """Intervals of the same two groups that overlap become one; by rising first group.
+    """Merge overlapping intervals of the same two groups; sorted by the first group.
 
-    Places of numbers among all of them stand for the numbers, so that none becomes too large.
+    Ranks replace the numbers themselves, so that none becomes too large.
     """
     order = np.lexsort((begin, other, one))
     one, other, begin, end = one[order], other[order], begin[order], end[order]

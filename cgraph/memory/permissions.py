@@ -1,8 +1,8 @@
 """Lower bound of a schedule's plans for every use of the permissions to overwrite and to join in place.
 
 At a step, values in use have bytes of their own except for two kinds of pairs: the value being written and an operand
-that it may overwrite; and a concat result and a part of it, while both are in use. Counting of each pair only one
-gives a bound for every way to use the permissions, found without choosing any.
+that it may overwrite; and a concat result and a part of it, while both are in use. Counting only one of each pair gives
+a bound for every use of the permissions.
 
 Source: operator breadth of Pisarchyk and Lee 2020, arXiv:2001.03288; the two permissions are this project's.
 Time O(n log n) for n values.
@@ -17,10 +17,10 @@ from cgraph.system.alignment import round_up
 
 
 def permitted_lower_bound(values: Sequence[StepValue], alignment: int) -> int:
-    """Bytes that every plan of these values needs."""
+    """Return the bytes that every plan of these values needs."""
     nbytes = aligned_sizes(values, alignment)
     ends = max((v.last for v in values), default=-1) + 2
-    change = np.zeros(ends, np.int64)  # of the bytes in use, from each step on
+    change = np.zeros(ends, np.int64)  # change of the bytes in use, from each step on
     for value, size in zip(values, nbytes):
         change[value.step] += size
         change[value.last + 1] -= size
@@ -39,12 +39,12 @@ def permitted_lower_bound(values: Sequence[StepValue], alignment: int) -> int:
 
 
 def may_be_overwritten(operand: StepValue, by: StepValue) -> bool:
-    """Nobody reads the operand after the step that would overwrite it."""
+    """Return True if no step reads the operand after the step that would overwrite it."""
     return not operand.lasting and operand.last == by.step and operand.nbytes == by.nbytes
 
 
 def aligned_sizes(values: Sequence[StepValue], alignment: int) -> list[int]:
-    """Bytes of each value, rounded up; as they are where a value may lie inside another, at any byte of it."""
+    """Return the bytes of each value, rounded up, except values that may be inside another, at any byte of it."""
     inside = {x for value in values for x, _ in value.parts}
     sizes = []
     for i, value in enumerate(values):
@@ -55,7 +55,7 @@ def aligned_sizes(values: Sequence[StepValue], alignment: int) -> list[int]:
 
 
 def wholes_of(values: Sequence[StepValue]) -> dict[int, list[StepValue]]:
-    """Per part the concat results that it may be made inside of."""
+    """Return, for each part, the concat results that it may be computed inside."""
     wholes: dict[int, list[StepValue]] = {}
     for value in values:
         for x, _ in value.parts:
@@ -64,7 +64,7 @@ def wholes_of(values: Sequence[StepValue]) -> dict[int, list[StepValue]]:
 
 
 def merge_ranges(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of steps ``first..last`` without overlaps."""
+    """Return ranges of steps ``first..last`` without overlaps."""
     ranges: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if ranges and first <= ranges[-1][1]:

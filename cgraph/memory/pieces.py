@@ -1,7 +1,7 @@
 """Operands of values that overlap for one step: pieces with fixed distances.
 
-A value that lies over another has bytes in common with it at the step that makes it, and at no other. So both are cut
-there: what the other one needs before, what the two need at that step, what this one needs afterwards.
+A value that overlaps another has bytes in common with it only at the step that computes it. So both are cut there into
+the bytes that the other needs before, those that the two need at that step, and those that this one needs afterwards.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ class Span(Record):
 
 
 class Above(Record):
-    """What a span lies over at its first step, which is the last of the other one.
+    """The span that another overlaps at its first step, which is the last step of that span.
 
     Fields
-        other: which span
-        apart: bytes from where this one begins to where the other one begins
-        stop: bytes from where this one begins to the end of what is still read
+        other: number of that span
+        apart: bytes from the beginning of this span to that of the other
+        stop: bytes from the beginning of this span to the end of what is still read
     """
 
     other: int
@@ -36,15 +36,15 @@ class Above(Record):
 def pieces_of(
     spans: Mapping[int, Span], overs: Mapping[int, Above]
 ) -> tuple[list[ProblemOperand], dict[int, int], tuple[tuple[Tie, ...], ...]]:
-    """The operands, that of each span, and which of them keep their distances.
+    """Return the operands, the operand of each span, and the operands that keep their distances.
 
-    Spans come after those that they lie over. The operand of a span begins where the span begins; it is the piece that
-    no other span has a part in, if there is one.
+    Spans come after those that they overlap. The operand of a span begins where the span begins; it is the piece that
+    is part of no other span, if there is one.
     """
     covers = {above.other: i for i, above in overs.items()}
     operands, place = list[ProblemOperand](), dict[int, int]()
     ties: dict[int, list[Tie]] = {}  # by the first span of a chain
-    chain: dict[int, tuple[int, int]] = {}  # of each span the first one, and bytes from where that begins
+    chain: dict[int, tuple[int, int]] = {}  # for each span the first of its chain, and bytes from the beginning of that
     for i, span in spans.items():
         first, last = span.first + (i in overs), span.last - (i in covers)
         if i in overs:

@@ -1,7 +1,7 @@
 """Timing model of actors that wait for one another: a weight reader and the kernels that follow, pipeline stages.
 
-An actor does its acts in order, each as soon as it can. Counters only rise, so what an actor waits for does not depend
-on who is looked at first, and every script has one outcome. Time in proportion to the acts.
+An actor does its acts in order, each as soon as it can. Counters only rise, so the outcome of a script does not depend
+on the order in which actors are examined. Time in proportion to the acts.
 """
 
 from bisect import bisect_left
@@ -33,14 +33,14 @@ class Wait(Record):
 
 
 Act = Busy | Tell | Wait
-Told = dict[str, list[tuple[int, float]]]  # numbers that rise, and when each was reached
+Told = dict[str, list[tuple[int, float]]]  # rising numbers, and the time at which each was reached
 
 
 def ends_of(scripts: Sequence[Sequence[Act]]) -> list[list[float]]:
-    """When each act of each actor is over, in seconds from the beginning.
+    """Return when each act of each actor ends, in seconds from the beginning.
 
     Raises
-        GraphError: all that are left wait for one another
+        GraphError: all remaining actors wait for one another
     """
     told: Told = defaultdict(lambda: [(0, 0.0)])
     ends: list[list[float]] = [[] for _ in scripts]
@@ -61,7 +61,7 @@ def ends_of(scripts: Sequence[Sequence[Act]]) -> list[list[float]]:
 
 
 def end_of(act: Act, now: float, told: Told) -> float | None:
-    """When an act that begins now is over; None while what it waits for is not known."""
+    """Return when an act that begins now ends; None if it waits for something not computed yet."""
     if isinstance(act, Busy):
         return now + act.seconds
     times = told[act.counter]

@@ -1,4 +1,4 @@
-"""Blocks handed out and given back as a schedule runs: shared by the block strategies that go in running order."""
+"""Blocks taken and returned as a schedule runs; shared by the block strategies that follow the running order."""
 
 import heapq
 from bisect import insort
@@ -13,7 +13,7 @@ Choose = Callable[[list[tuple[int, int]], int], int]
 
 
 def run_in_order(problem: Problem, choose: Choose, strategy: str) -> Plan:
-    """Give each operand, by first step, a block that no operand holds; a block grows to its largest operand.
+    """Assign each operand, by first step, a block that is free; a block grows to its largest operand.
 
     `choose` gets the free blocks, sorted ``(size, block)`` and never empty, and the operand's bytes; it returns a
     position in them. Time O(n log n) and what `choose` takes.

@@ -1,4 +1,4 @@
-"""The planning problem and its answer: intervals and sizes in, offsets out; no node, no op, no device.
+"""The planning problem and its solution: intervals and sizes in, offsets out; independent of nodes, ops and devices.
 
 Terms and definitions: Pisarchyk and Lee 2020, arXiv:2001.03288.
 """
@@ -12,7 +12,7 @@ from cgraph.errors import PlanError
 from cgraph.record import Record
 from cgraph.system.alignment import ALIGNMENT, round_up
 
-MOST_BYTES = 2**62  # sums of two offsets still fit in 64 bits
+MOST_BYTES = 2**62  # the sum of two offsets still fits in 64 bits
 
 
 class UsageInterval(Record):
@@ -42,11 +42,11 @@ class ProblemOperand(Record):
 
 
 class Tie(Record):
-    """An operand of several that keep their distances.
+    """One of several operands that keep their distances.
 
     Fields
-        operand: which
-        at: bytes from a place that all of them have in common to where it begins; it may be before it
+        operand: number of the operand
+        at: bytes from a common origin to its beginning; may be negative
     """
 
     operand: int
@@ -56,8 +56,8 @@ class Tie(Record):
 class Problem(Record):
     """Operands to be placed in one arena, each at a multiple of `alignment` bytes.
 
-    Sizes in `operands` are as they are; `nbytes` has them rounded up to the alignment, which is what a plan pays.
-    Operands of one of the `ties` keep their distances: only `auto` and `squeaky_wheel` plan such a problem.
+    Sizes in `operands` are exact; `nbytes` has them rounded up to the alignment, which is what a plan needs. Operands
+    of one of the `ties` keep their distances: only `auto` and `squeaky_wheel` plan such a problem.
     """
 
     operands: tuple[ProblemOperand, ...]
@@ -66,7 +66,7 @@ class Problem(Record):
 
     def __post_init__(self) -> None:
         if self.alignment < 1:
-            raise PlanError(f"an alignment is at least 1 byte, got {self.alignment}")
+            raise PlanError(f"an alignment must be at least 1 byte, got {self.alignment}. Pass alignment=1 or more")
 
     @cached_property
     def nbytes(self) -> np.ndarray:
@@ -89,16 +89,16 @@ class Problem(Record):
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Steps at which an operand starts, rising, each once, int64 ``[m]``."""
+        """Steps at which an operand starts, in rising order without repetitions, int64 ``[m]``."""
         return distinct(self.first)
 
 
 class Spans(Record, eq=False):
-    """What bounds ask of a problem, without its operands.
+    """Sizes and intervals of a problem, from which bounds are computed.
 
     Fields
         nbytes: sizes rounded up to the alignment, int64 ``[n]``
-        first, last: first and last step of each, int64 ``[n]``
+        first, last: first and last step of each operand, int64 ``[n]``
     """
 
     nbytes: np.ndarray
@@ -107,15 +107,15 @@ class Spans(Record, eq=False):
 
     @property
     def starts(self) -> np.ndarray:
-        """Steps at which an operand starts, rising, each once, int64 ``[m]``."""
+        """Steps at which an operand starts, in rising order without repetitions, int64 ``[m]``."""
         return distinct(self.first)
 
 
 class Plan(Record):
-    """Where every operand lives: byte offsets in one arena of `nbytes` bytes.
+    """The byte offset of every operand in one arena of `nbytes` bytes.
 
-    `strategy` names what made it; `proved` is true when the plan is known to be the smallest possible
-    (for a strategy in blocks: the smallest in blocks).
+    `strategy` names the strategy that computed it; `proved` is True if the plan is proved to be the smallest possible
+    (for a block strategy: the smallest in blocks).
     """
 
     offsets: tuple[int, ...]
@@ -128,7 +128,7 @@ Strategy = Callable[[Problem], Plan]
 
 
 def round_sizes(nbytes: Sequence[int], alignment: int) -> np.ndarray:
-    """Sizes rounded up to the alignment, int64 ``[n]``. PlanError where an offset cannot count them together."""
+    """Return sizes rounded up to the alignment, int64 ``[n]``. PlanError if their sum does not fit in an offset."""
     sizes = [round_up(n, alignment) for n in nbytes]
     if sum(sizes) > MOST_BYTES:
         raise PlanError(f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}")
@@ -136,11 +136,11 @@ def round_sizes(nbytes: Sequence[int], alignment: int) -> np.ndarray:
 
 
 def distinct(steps: np.ndarray) -> np.ndarray:
-    """Rising, each once. Not by `np.unique`: it imports `numpy.ma`, 20 ms of a process that plans a graph."""
+    """Return the distinct values in rising order. `np.unique` would import `numpy.ma`, which takes 20 ms."""
     return np.array(sorted(set(steps.tolist())), np.int64)
 
 
 def problem_of(rows: Sequence[tuple[int, int, int]], alignment: int = 1) -> Problem:
-    """A Problem from ``(nbytes, first, last)`` rows, for tests and files."""
+    """Return a Problem of ``(nbytes, first, last)`` rows, for tests and files."""
     operands = tuple(ProblemOperand(size, UsageInterval(first, last)) for size, first, last in rows)
     return Problem(operands, alignment)

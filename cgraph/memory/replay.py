@@ -1,13 +1,13 @@
-"""Does every step find the values that it reads? A replay of a schedule over bytes, value by value.
+"""Check that every step finds the values that it reads: a replay of a schedule over bytes, value by value.
 
-`memory.check` looks at a plan as the planner sees it: operands and intervals. This check looks at what an engine gets:
-nodes in running order, and where each value lies. It knows no interval, no strategy and nothing of who was meant to
-share with whom, so that a mistake in working these out cannot hide in both.
+`memory.check` examines a plan as the planner sees it: operands and intervals. This check examines what an engine gets:
+nodes in running order, and the address of each value. It uses no intervals, no strategy, and nothing about which values
+should share bytes, so a mistake in computing these cannot be hidden from both.
 
-Bytes are cut into segments between any two places where something begins or ends, and each segment knows the step that
-wrote it last. A value is there as long as its segments have the writers that they had when its step was done. So a part
-that was made in place, inside a concat result, stays what it was and belongs to both.
-Time O(n log n) for n steps, and the segments of each value that is read.
+Bytes are cut into segments between any two addresses where something begins or ends, and each segment stores the step
+that wrote it last. A value is valid as long as its segments have the writers that they had when its step ended. So a
+part that was computed in place, inside a concat result, keeps its value and belongs to both. Time O(n log n) for n
+steps, and the segments of each value that is read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from cgraph.memory.incremental import cut_out
 from cgraph.memory.layout import is_leaf, own_view
 from cgraph.ops.join import Concat
 
-NOBODY, WORKSPACE = -2, -1  # writers that are no step
+NOBODY, WORKSPACE = -2, -1  # writers that are not steps
 Views = Mapping[Node, Any]
 Span = tuple[int, int]
 
@@ -39,18 +39,18 @@ def check_replay(
     lasting: Iterable[Node],
     always: Iterable[Node] = (),
 ) -> None:
-    """Return if every step reads what it should, and everything kept is there at the end.
+    """Raise PlanError unless every step reads the right values, and every lasting value is valid at the end.
 
     Parameters
         steps: nodes that compute, in running order
-        views: where every node's value is, operands before users
-        works: what the target does for each step
+        views: the view of every node, operands before users
+        works: the target's work for each step
         workspaces: the first byte of each workspace
-        nbytes: of the arena
-        kept: nodes whose values must be there at the end
-        always: nodes whose bytes nobody else may write at any step
+        nbytes: bytes of the arena
+        kept: nodes whose values must be valid at the end
+        always: nodes whose bytes no other node may write at any step
     Raises
-        PlanError: the first thing that is wrong, with the nodes' names and places
+        PlanError: the first mistake, with the nodes' names and addresses
     """
     replay = _PlanReplay(steps, views, works, workspaces, nbytes)
     own = {replay.owner[node] for node in always}
@@ -61,12 +61,12 @@ def check_replay(
 
 
 class _PlanReplay:
-    """Bytes and what is in them. Changes as steps run.
+    """Bytes and their content. Changes as steps run.
 
     Fields
-        owner: the step in whose result each node's value lies, or the leaf
-        writer: per segment, the step that wrote it last, int64 ``[segments]``
-        done: per step that has run, what `writer` was for its result: one number where all are alike
+        owner: the step whose result contains each node's value, or the leaf
+        writer: for each segment, the step that wrote it last, int64 ``[segments]``
+        done: for each step that has run, `writer` for its result: one number if all are equal
     """
 
     def __init__(
@@ -96,7 +96,9 @@ class _PlanReplay:
         self.done: dict[Node, int | np.ndarray] = dict.fromkeys(vars_at, NOBODY)
 
     def run(self, t: int, node: Node, alone: bool) -> None:
-        """Step t: look at what it reads, then write. With `alone`, nobody may have written its bytes before."""
+        """Check what step t reads, then record what it writes. With `alone`, no other step may have written its bytes
+        before.
+        """
         for x in dict.fromkeys(node.op.reads(node.operands)):
             self.require(x, node)
         low, high = self.segments[node]
@@ -116,7 +118,7 @@ class _PlanReplay:
         self.done[node] = self.writer[low:high].copy() if in_place else t
 
     def require(self, x: Node, reader: Node | None) -> None:
-        """Refuse if the value that `x` shows is not there when `reader`, or at the end the caller, reads it."""
+        """Raise PlanError if the value of `x` is not valid when `reader`, or at the end the caller, reads it."""
         owner = self.owner[x]
         if owner not in self.bytes_of:
             return
@@ -132,7 +134,7 @@ class _PlanReplay:
             raise PlanError(f"{who} reads {self.text(owner)}, but {writer} has written there")
 
     def made_in_place(self, node: Node) -> list[Node]:
-        """The values that a concat finds in its result already: whole, at their place, each once."""
+        """Return the values that are in a concat's result already: whole, at their offsets, each once."""
         if not isinstance(node.op, Concat):
             return []
         parts: dict[Node, None] = {}
@@ -145,7 +147,7 @@ class _PlanReplay:
         return list(parts)
 
     def check_reads(self, node: Node, written: list[Span]) -> None:
-        """Refuse if the step writes what it still reads, other than by permission, exactly in place."""
+        """Raise PlanError if the step writes bytes that it still reads, except by permission and exactly in place."""
         permitted, over = self.works[node].overwrites, self.works[node].over
         for i, x in enumerate(node.operands):
             owner = self.owner[x]
@@ -160,7 +162,9 @@ class _PlanReplay:
                 raise PlanError(f"{self.text(node)} overwrites {self.text(owner)}, but not its very bytes")
 
     def check_over(self, node: Node, fork: Node, ahead: int) -> None:
-        """Refuse if a result lies over an operand that begins too early, or if they do not lie row by row."""
+        """Raise PlanError if a result overlaps an operand that begins too early, or if they are not stored row by
+        row.
+        """
         for x in (node, fork):
             if not is_by_rows(self.views[x]):
                 raise PlanError(f"{self.text(node)} overwrites {self.text(fork)}, but {x!r} does not lie row by row")
@@ -169,7 +173,7 @@ class _PlanReplay:
             raise PlanError(f"{self.text(node)} begins {apart} bytes before {self.text(fork)}, {ahead} are needed")
 
     def check_workspace(self, node: Node) -> None:
-        """Refuse if the step's workspace is where its result or an operand lies."""
+        """Raise PlanError if the step's workspace overlaps its result or an operand."""
         if node not in self.workspace_of:
             return
         for x in (node, *node.operands):
@@ -183,10 +187,10 @@ class _PlanReplay:
 
 
 def owners(views: Views, computed: set[Node]) -> dict[Node, Node]:
-    """In whose bytes each node's value lies; every view must be the one that its op gives.
+    """Return the owner of each node's bytes; every view must be the one that its op declares.
 
     Raises
-        PlanError: a node has no bytes, or a view is not where its op puts it
+        PlanError: a node has no bytes, or a view differs from the one that its op declares
     """
     owners_by_node: dict[Node, Node] = {}
     for node, view in views.items():
@@ -207,7 +211,7 @@ def owners(views: Views, computed: set[Node]) -> dict[Node, Node]:
 
 
 def places_of_vars(steps: Sequence[Node], views: Views, nbytes: int) -> dict[Node, int]:
-    """Behind the arena, a place for every Var that a step writes into."""
+    """Return addresses after the arena for every Var that a step writes into."""
     places: dict[Node, int] = {}
     for node in steps:
         if node.op.writes and views[node].at.base not in places:
@@ -217,7 +221,7 @@ def places_of_vars(steps: Sequence[Node], views: Views, nbytes: int) -> dict[Nod
 
 
 def span_of(node: Node, view: Any, nbytes: int, vars_at: Mapping[Node, int]) -> Span:
-    """The bytes of a step's result, which must lie in C order inside the arena, or be a Var's."""
+    """Return the bytes of a step's result, which must be in C order inside the arena, or those of a Var."""
     first = view[0] if isinstance(view, tuple) else view
     if node.op.writes:
         return vars_at[first.at.base], vars_at[first.at.base] + node.spec.nbytes
@@ -229,21 +233,21 @@ def span_of(node: Node, view: Any, nbytes: int, vars_at: Mapping[Node, int]) -> 
 
 
 def within(span: Span, nbytes: int, node: Node) -> Span:
-    """The span of a node's result or workspace, which must lie inside the arena."""
+    """Return the span of a node's result or workspace, which must be inside the arena."""
     if span[0] < 0 or span[1] > nbytes:
         raise PlanError(f"{node!r} has bytes [{span[0]}, {span[1]}), which leave the arena of {nbytes} bytes")
     return span
 
 
 def contiguous_bytes(view: Any) -> Span | None:
-    """The bytes of a view in C order; None for another one."""
+    """Return the bytes of a view in C order; None for another view."""
     if isinstance(view, tuple) or not view.is_contiguous:
         return None
     return view.at.offset, view.at.offset + view.size * view.itemsize
 
 
 def same_bytes(x: Any, y: Any) -> bool:
-    """Both show the same bytes in C order, or row by row."""
+    """Return True if both refer to the same bytes in C order, or row by row."""
     if is_by_rows(x) and x == y:
         return True
     span = contiguous_bytes(x)
@@ -251,7 +255,7 @@ def same_bytes(x: Any, y: Any) -> bool:
 
 
 def is_by_rows(view: Any) -> bool:
-    """A view of images whose rows lie one behind the other, without gaps."""
+    """Return True for a view of images whose rows follow one another without gaps."""
     few = isinstance(view, tuple) or len(view.shape) <= ROWS
     return not few and view.shows_same(by_rows(view.at, view.shape, view.dtype))
 

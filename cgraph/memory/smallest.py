@@ -1,7 +1,7 @@
-"""The smallest plan over several ways to arrange the same values: orders of their steps, uses of the permissions.
+"""The smallest plan over several arrangements of the same values: orders of their steps, uses of the permissions.
 
-A permission can cost bytes: a concat result that its parts are made in occupies its bytes from the first part on. So
-each way is a planning problem of its own. Those whose lower bound is no smaller than a plan that is known are skipped.
+A permission can cost bytes: a concat result that its parts are computed in occupies its bytes from the first part on.
+So each arrangement is a planning problem of its own. Those whose lower bound is not below the best plan are skipped.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,9 @@ from cgraph.record import Record
 
 
 class Candidate(Record):
-    """One way to arrange the values: an order of the steps with its views, and who shares bytes by permission."""
+    """An arrangement of the values: an order of the steps with its views, and the values that share bytes by
+    permission.
+    """
 
     order: str
     layout: Layout
@@ -24,7 +26,7 @@ class Candidate(Record):
 
     @cached_property
     def bound(self) -> int:
-        """No plan of this usage is smaller."""
+        """Lower bound: no plan of this usage is smaller."""
         return lower_bound(self.usage.spans)
 
 
@@ -32,13 +34,17 @@ Choice = tuple[Candidate, Plan]
 
 
 def candidates(order: str, layout: Layout, alignment: int) -> list[Candidate]:
-    """All permissions used; and, if there are concats whose parts can be made in place, without those."""
+    """Return the usage with all permissions; and, if there are concats whose parts can be computed in place, without
+    those.
+    """
     joins = (True, False) if any(v.parts for v in layout.values) else (True,)
     return [Candidate(order, layout, usage_of(layout.values, alignment, True, join)) for join in joins]
 
 
 def smallest(ways: Sequence[Candidate], strategy: Strategy) -> Choice:
-    """The smallest plan of any of these, the first of equal ones; `auto` searches once, where most can be gained."""
+    """Return the smallest plan of these, the first of equal ones; `auto` runs its search once, where most can be
+    gained.
+    """
     cheap = partial(auto, nodes=0) if strategy is auto else strategy
     best = ways[0], cheap(ways[0].usage.problem)
     for way in ways[1:]:
@@ -52,9 +58,9 @@ def smallest(ways: Sequence[Candidate], strategy: Strategy) -> Choice:
 
 
 def join_where_free(choice: Choice, strategy: Strategy) -> Choice:
-    """The plan with as many parts made in place as make it no larger: each one saves a copy at run time.
+    """Return the plan with as many parts computed in place as make it no larger: each one saves a copy at run time.
 
-    Chains of concats are tried whole, then by halves, so that a few dozen trials do.
+    Chains of concats are tried whole, then by halves, so that a few dozen trials suffice.
     """
     candidate, plan = choice
     usage = candidate.usage
@@ -80,7 +86,7 @@ def join_where_free(choice: Choice, strategy: Strategy) -> Choice:
 
 
 def chains_of(values: Sequence[StepValue]) -> list[list[int]]:
-    """The values with parts, in order, each in the chain of the first earlier one that it shares bytes with."""
+    """Return the values with parts, in order, each in the chain of the first earlier one that it shares bytes with."""
     chain_of: dict[int, list[int]] = {}
     chains = []
     for i, value in enumerate(values):

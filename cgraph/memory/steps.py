@@ -12,11 +12,11 @@ from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.usage import Usage
 
-Span = tuple[int, int]  # in the arena: the first byte, and how many or the one behind the last
+Span = tuple[int, int]  # in the arena: the first byte, and the number of bytes or the end
 
 
 def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]) -> Iterator[PlacedStep]:
-    """All steps in running order."""
+    """Return all steps in running order."""
     dead: dict[int, list[Span]] = {}
     lasting = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.lasting}
     goes_on = continuations(usage.problem, plan)
@@ -31,7 +31,7 @@ def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]
 
 
 def continuations(problem: Problem, plan: Plan) -> dict[int, list[Span]]:
-    """Of an operand that is tied, the bytes ``low, high`` that those have which begin when it ends."""
+    """Return, for a tied operand, the bytes ``low, high`` of the operands that begin when it ends."""
     spans_of: dict[int, list[Span]] = {}
     for tied in problem.ties:
         operands = [(x.operand, problem.operands[x.operand]) for x in tied]
@@ -44,5 +44,5 @@ def continuations(problem: Problem, plan: Plan) -> dict[int, list[Span]]:
 
 
 def bytes_at(spans: Sequence[Span]) -> list[View]:
-    """Spans of the arena as bytes."""
+    """Return spans of the arena as bytes."""
     return [contiguous(Pointer(ARENA, at), (nbytes,), "u1") for at, nbytes in spans]

@@ -1,4 +1,4 @@
-"""Tables of a plan for incremental evaluation: where values lie, and which steps read them."""
+"""Tables of a plan for incremental evaluation: the bytes of values, and the steps that read them."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,7 +8,7 @@ from cgraph.record import Record
 
 
 class Lists(Record, eq=False):
-    """Lists of numbers, one behind another: list i is ``items[starts[i]:starts[i + 1]]``; both int64."""
+    """Concatenated lists of numbers: list i is ``items[starts[i]:starts[i + 1]]``; both int64."""
 
     starts: np.ndarray
     items: np.ndarray
@@ -24,17 +24,17 @@ class Lists(Record, eq=False):
 
 
 class Tables(Record, eq=False):
-    """A plan's bytes, in segments between any two places where a value begins or ends.
+    """A plan's bytes, in segments between any two addresses where a value begins or ends.
 
     Values are numbered as in `cgraph.memory.layout.Layout`: the results of the steps, then the workspaces.
 
     Fields
-        segments: per value and workspace ``low, high`` (excluded), int64 ``[values, 2]``
-        reads: per step the values that it reads
-        parts: per value those that are made inside it
-        workspace: per step the number of its workspace, -1 where it has none
+        segments: for each value and workspace ``low, high`` (excluded), int64 ``[values, 2]``
+        reads: for each step, the values that it reads
+        parts: for each value, the values computed inside it
+        workspace: for each step, the number of its workspace, -1 if it has none
         lasting: values that callers read after a run
-        depends: bits, uint8 ``[steps, bytes]``: which Vars a step depends on; the bit behind them: on an impure op
+        depends: bits, uint8 ``[steps, bytes]``: the Vars that a step depends on; the next bit: an impure op
     """
 
     segments: np.ndarray

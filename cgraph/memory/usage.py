@@ -1,11 +1,12 @@
 """From a schedule to a planning problem: owners of bytes, usage intervals, and sharing by permission.
 
-Values are plain records here (no node, no op): what a step writes, what it reads, and how a value's bytes relate to
-another's. Three relations save bytes:
+Values are plain records here, without nodes or ops: what a step writes and reads, and how a value's bytes relate to
+those of another. Three relations save bytes:
 - an *alias* is a view into its owner's bytes and needs none of its own;
 - an *overwriting* value takes the exact bytes of an operand that is read for the last time by the op that makes it;
-- a *part* is made straight inside the result of the concat that reads it.
-The last two are permissions of the op; `merge` applies them where they are legal, and `memory.check` looks again.
+- a *part* is computed inside the result of the concat that reads it.
+The last two are permissions of the op; `usage_of` applies them where they are legal, and `memory.check` checks the
+result.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,17 +23,17 @@ from cgraph.system.alignment import round_up
 
 @dataclass
 class StepValue:
-    """Bytes that one step writes. Changes while usage is worked out.
+    """Bytes that one step writes. Changes while usage is computed.
 
     Fields
         nbytes: bytes of the value
         step: the step that writes it
-        name: for pictures and messages
-        last: the last step that reads it, or any view of it
+        name: used in pictures and messages
+        last: the last step that reads it or a view of it
         lasting: alive to the end: an output, or the source of an update edge
-        overwritable: values whose exact bytes this one may take
-        parts: values that may be made inside this one, each with its byte offset
-        over: a value that this one may lie over while it is read
+        overwritable: values whose exact bytes this one may use
+        parts: values that may be computed inside this one, each with its byte offset
+        over: a value that this one may overlap while it is read
     """
 
     nbytes: int
@@ -47,18 +48,18 @@ class StepValue:
 
 @dataclass
 class Usage:
-    """Which operand of the problem holds each value, and where inside it.
+    """The operand of the problem that holds each value, and the value's offset inside it.
 
     Fields
-        values: as given
-        alignment: of the problem
-        roots: per operand, the value whose bytes hold all of it
-        first, last: per value that is a root, when the operand is in use
-        operand_of: per value, the operand's index in `problem`
-        delta: per value, its first byte inside the operand
-        shared: per value, the value whose bytes it took over, or -1
-        inside: per value, the concat result it is made inside of, or -1
-        pieces: the problem where values lie over others, so that some have several operands
+        values: the values, as passed to `usage_of`
+        alignment: alignment of the problem
+        roots: for each operand, the value whose bytes contain all of it
+        first, last: for each value that is a root, the steps in which the operand is in use
+        operand_of: for each value, the operand's index in `problem`
+        delta: for each value, its first byte inside the operand
+        shared: for each value, the value whose bytes it took over, or -1
+        inside: for each value, the concat result it is computed inside, or -1
+        pieces: the problem if values overlap others, so that some have several operands
     """
 
     values: Sequence[StepValue]
@@ -74,7 +75,7 @@ class Usage:
 
     @cached_property
     def problem(self) -> Problem:
-        """What a strategy is asked: most ways to share are dropped before, by their bound."""
+        """The problem that a strategy gets: most arrangements are dropped earlier, by their bound."""
         if self.pieces is not None:
             return self.pieces
         return Problem(
@@ -99,17 +100,17 @@ class Usage:
         return Spans(nbytes, first, last)
 
     def offset(self, plan: Plan, value: int) -> int:
-        """First byte of a value in the arena."""
+        """Return the first byte of a value in the arena."""
         return plan.offsets[self.operand_of[value]] + self.delta[value]
 
 
 def usage_of(
     values: Sequence[StepValue], alignment: int, overwrite: bool = True, join: bool | Collection[int] = True
 ) -> Usage:
-    """The planning problem of these values, in the order they are written.
+    """Return the planning problem of these values, in the order in which they are written.
 
-    `overwrite` and `join` say whether to use the permissions to overwrite and to make parts in place; `join` may name
-    the values whose parts are made in place.
+    `overwrite` and `join` say whether to use the permissions to overwrite and to compute parts in place; `join` may
+    name the values whose parts are computed in place.
     """
     joined = range(len(values) if join is True else 0) if isinstance(join, bool) else join
     groups = _SharedBytes(values)
@@ -122,9 +123,9 @@ def usage_of(
 
 
 class _SharedBytes:
-    """Values that share bytes, as they are found; every group has a root whose bytes hold all members.
+    """Groups of values that share bytes. Changes: grows. Every group has a root whose bytes contain all members.
 
-    `active` lists, per root, the members that a later step may still read: others cannot stand in the way. A value
+    `active` lists, for each root, the members that a later step may still read: only they can prevent sharing. A value
     that is alone in its group is in neither list.
     """
 
@@ -166,7 +167,7 @@ class _SharedBytes:
         return True
 
     def join(self, i: int) -> None:
-        """Make the parts of a concat result inside it, as far as nothing else claims their bytes."""
+        """Place the parts of a concat result inside it, as far as no other value claims their bytes."""
         for x, at in self.values[i].parts:
             if self.root[x] != x or x == i or self.values[x].nbytes == 0:
                 continue
@@ -174,7 +175,7 @@ class _SharedBytes:
             self._move(self.members.get(x, [x]), i, at)
 
     def _move(self, members: list[int], root: int, by: int) -> None:
-        """All members of one group into another, `by` bytes further on."""
+        """Move all members of one group into another, `by` bytes further on."""
         old = self.root[members[0]]
         for m in members:
             self.root[m] = root
@@ -185,7 +186,9 @@ class _SharedBytes:
         self.last[root] = max(self.last[root], self.last[old])
 
     def usage(self, alignment: int, overwrite: bool) -> Usage:
-        """One operand of the planning problem per root; more of those that lie over others for a step."""
+        """Return one operand of the planning problem for each root, or several for roots that overlap others for a
+        step.
+        """
         roots = [i for i, root in enumerate(self.root) if root == i]
         place, pieces = dict(zip(roots, range(len(roots)))), None
         overs = self.overs(alignment) if overwrite and any(value.over for value in self.values) else {}
@@ -199,7 +202,7 @@ class _SharedBytes:
         )
 
     def overs(self, alignment: int) -> dict[int, Above]:
-        """What roots lie over; both begin at multiples of the alignment."""
+        """Return the roots that each root overlaps; both begin at multiples of the alignment."""
         overs = {}
         for i, value in enumerate(self.values):
             if value.over and self.is_over(i):
@@ -210,7 +213,7 @@ class _SharedBytes:
         return overs
 
     def is_over(self, i: int) -> bool:
-        """A value may lie over another that is read by its step for the last time; both may be members of others."""
+        """Return True if a value may overlap another that its step reads last; both may be members of others."""
         over, step = self.values[i].over, self.values[i].step
         if over is None or self.values[over.fork].lasting:
             return False

@@ -10,8 +10,8 @@ class Places(Mapping[Node, View | tuple[View, ...]]):
     """Views with their addresses in the arena, each built at its first use: in a large graph most are used once.
 
     Parameters
-        views: as of a layout
-        starts: the first byte of each owner that lies in the arena
+        views: those of a layout
+        starts: the first byte of each owner in the arena
     """
 
     def __init__(self, views: Mapping[Node, View | tuple[View, ...]], starts: Mapping[Node, int]) -> None:

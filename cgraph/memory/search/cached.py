@@ -1,4 +1,4 @@
-"""Numba's cache of compiled functions, in a folder of the user's alone: it is read as a pickle, which runs code."""
+"""Numba's cache of compiled functions, in a folder that only this user can write: loading a pickle runs code."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from cgraph.kernels.cache import cache_folder
 
 
 def compile_cached(function: Callable[..., Any]) -> Any:
-    """Compile a function when it is first called, and keep its code on disk.
+    """Compile a function at its first call, and store its code on disk.
 
-    The code lies in a cache folder of the user's, under a hash of the sources beside the function: Numba compares the
-    function's own file alone, and its pickles name classes of the others. Without such a folder nothing is kept.
+    The code is stored in a cache folder of the user's, under a hash of all sources beside the function: Numba compares
+    only the function's own file, and its pickles name classes of the others. Without such a folder nothing is stored.
 
-    Without reference counting: nothing compiled here allocates and the caller holds every array. Counting them took
-    four fifths of the time.
+    Reference counting is disabled: compiled functions allocate nothing, and the caller keeps every array alive.
+    Counting took four fifths of the time.
     """
     njit: Any = partial(numba.njit, nogil=True, _nrt=False)
     folder = cache_folder("numba")

@@ -1,7 +1,7 @@
 """A planning problem as the compiled search reads it: arrays in units, time cut into sections.
 
-A section is a stretch of steps at which a largest set of operands is in use together (a maximal clique of the interval
-graph); every other step uses a subset of one of them, so the sections say all that capacity can demand. There are at
+A section is a range of steps at which a largest set of operands is in use together (a maximal clique of the interval
+graph); every other step uses a subset of one of them, so sections alone determine the capacity needed. There are at
 most as many sections as operands. Sizes are divided by their greatest common divisor, which is at least the alignment:
 offsets of a plan in which every operand rests on another are sums of sizes, so nothing is lost.
 """
@@ -31,7 +31,7 @@ class SearchInstance(NamedTuple):
 
 
 def instance_of(problem: Problem, positions: np.ndarray, unit: int) -> SearchInstance:
-    """The operands at positions `kept` (int64 ``[n]``, each larger than zero), sizes in `unit` bytes.
+    """Return the operands at positions `kept` (int64 ``[n]``, each larger than zero), with sizes in `unit` bytes.
 
     A Problem's sizes add up to less than 2^62 bytes, so sums of an offset and a size stay inside int64.
     """
@@ -44,30 +44,30 @@ def instance_of(problem: Problem, positions: np.ndarray, unit: int) -> SearchIns
 
 
 def unit_of(sizes: np.ndarray) -> int:
-    """The greatest common divisor of sizes, of which there is at least one, all larger than zero."""
+    """Return the greatest common divisor of sizes, of which there is at least one, all larger than zero."""
     return int(np.gcd.reduce(sizes))
 
 
 def sections(first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """First section and section after the last of each half-open interval, and the number of sections.
+    """Return the first section and the section after the last of each half-open interval, and the number of sections.
 
     A section starts at a step where an interval starts, if one stops before the next such step.
     """
     starts, stops = distinct(first), distinct(stop)
-    stopped = np.searchsorted(stops, starts, side="right")  # how many stop at or before each start
+    stopped = np.searchsorted(stops, starts, side="right")  # number that stop at or before each start
     stopped = np.append(stopped, len(stops))
     marks = starts[stopped[1:] > stopped[:-1]]
     return np.searchsorted(marks, first), np.searchsorted(marks, stop), len(marks)
 
 
 def concatenate(lists: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Where each list starts in the joined one, with the end, and the joined one."""
+    """Return where each list starts in the concatenated one, with the end, and the concatenated list."""
     starts = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(x) for x in lists], out=starts[1:])
     return starts, np.concatenate(lists)
 
 
 def section_totals(instance: SearchInstance) -> np.ndarray:
-    """Units in use at each section ``[m]``; the largest is the lower bound."""
+    """Return the units in use at each section ``[m]``; the largest is the lower bound."""
     running = np.concatenate([[0], np.cumsum(instance.size[instance.member])])
     return running[instance.member_start[1:]] - running[instance.member_start[:-1]]

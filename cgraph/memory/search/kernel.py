@@ -1,6 +1,7 @@
 """The compiled depth-first search: can these operands be placed within a capacity?
 
-Look only for a plan whose sum of offsets is smallest. In it every operand rests at 0 or on top of a neighbour (one
+The search looks only for plans with the smallest sum of offsets. In such a plan every operand rests at 0 or on top of a
+neighbour (one
 that meets it in time), and none could be moved alone to a free place further down. Each operand waiting for its place
 has a `base`, the highest top among its placed neighbours, and a `lowest` offset that it can have, never below its
 base. A node takes an operand `b` such that no waiting neighbour can still be placed below it, and branches:
@@ -8,7 +9,7 @@ base. A node takes an operand `b` such that no waiting neighbour can still be pl
 * `b` lies at its lowest offset: its neighbours lie above it;
 * it does not.
 
-What follows is drawn to the end after each step:
+After each step these rules are applied until nothing changes:
 
 * **support**: an operand that cannot lie at its base rests on a neighbour still waiting: its lowest offset is at
   least the smallest ``lowest + size`` of those;
@@ -21,12 +22,12 @@ What follows is drawn to the end after each step:
 Parts of the graph with no waiting operand across their borders are independent: when one is refuted, the search
 returns to the last choice made in a range of sections that contains it.
 
-Sources: floors, plans in which all is pushed down, and independent parts: Moffitt 2023, "MiniMalloc: A Lightweight
+Sources: floors, plans with all operands pushed down, and independent parts: Moffitt 2023, "MiniMalloc: A Lightweight
 Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. It places operands by rising offset;
 branching in two, with support, blocker and firsts, is this project's. Worst case exponential; a node costs O(n +
 neighbours).
 
-One file on purpose: Numba's cache of a function does not see changes of what it calls in other files.
+This is one file because Numba's cache does not detect changes of functions in other files.
 """
 
 import numba
@@ -44,7 +45,7 @@ KEY, OLD, OLD_STAMP = range(3)
 NONE = np.int64(-1)
 HIGHEST = np.int64(1 << 62)  # above every sum of offsets and sizes
 
-# What Python does not call needs no wrapper for it.
+# functions that only compiled code calls need no wrapper
 inner = numba.njit(  # type: ignore[call-overload]
     nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
@@ -77,10 +78,10 @@ def advance(instance, state, capacity, method, node_limit):
 
 @inner
 def choose(instance, state, capacity, method):
-    """The next operand, within the unfinished range of the last choice; no waiting neighbour fits below it.
+    """Return the next operand, within the unfinished range of the last choice; no waiting neighbour fits below it.
 
-    Where only one operand can be the lowest of a section, that one; else with LOWEST the lowest of all; else the lowest
-    of the section with the least room (TIGHTEST) or the fewest firsts (FEWEST), by weight. Ties by rank.
+    If only one operand can be the lowest of a section, take that one; else with LOWEST the lowest of all; else the
+    lowest of the section with the least room (TIGHTEST) or the fewest firsts (FEWEST), by weight. Ties go by rank.
     """
     set_range(state)
     section = only_section(state)
@@ -100,7 +101,7 @@ def choose(instance, state, capacity, method):
 
 @inner
 def only_section(state):
-    """A section that only one waiting operand can be the lowest of, or NONE."""
+    """Return a section in which only one waiting operand can be the lowest, or NONE."""
     total, firsts = state.total, state.firsts
     for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):
         if total[s] > 0 and firsts[s] == 1:
@@ -110,7 +111,7 @@ def only_section(state):
 
 @inner
 def heaviest_section(state, capacity, method):
-    """The unfinished section that refuted the most branches, in proportion to its room or to its firsts."""
+    """Return the unfinished section that refuted the most branches, in proportion to its room or to its firsts."""
     total, floor, firsts, weight = state.total, state.floor, state.firsts, state.weight
     best, most = NONE, -1.0
     for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):
@@ -136,7 +137,7 @@ def lowest_in_range(instance, state):
 
 @inner
 def lowest_of(instance, state, operands, start, stop, top):
-    """The lowest waiting one of ``operands[start:stop]`` that can end at `top` or below, or NONE."""
+    """Return the lowest waiting operand of ``operands[start:stop]`` that can end at `top` or below, or NONE."""
     size, waiting, lowest, rank = instance.size, state.waiting, state.lowest, state.rank
     best, offset = NONE, HIGHEST
     for k in range(start, stop):
@@ -150,7 +151,7 @@ def lowest_of(instance, state, operands, start, stop, top):
 
 @inner
 def set_range(state):
-    """Stay in the range of the last choice; when all in it is placed, go back to the last unfinished range."""
+    """Stay in the range of the last choice; when all its operands are placed, return to the last unfinished range."""
     counters = state.counters
     depth = counters[DEPTH]
     while not is_unfinished(state, counters[RANGE_BEGIN], counters[RANGE_END]):
@@ -189,7 +190,7 @@ def push(instance, state, b):
 
 @inner
 def pop_to_parent(instance, state):
-    """Undo up to the last choice whose range meets the current one, that one included; its operand, or NONE.
+    """Undo up to and including the last choice whose range meets the current one; return its operand, or NONE.
 
     Choices in between concern other parts and cannot have caused the failure.
     """
@@ -234,7 +235,7 @@ def count(instance, state, b, sign):
 
 @inner
 def save(state, key, new):
-    """Set a value, once per frame after noting the old one."""
+    """Set a value; save the old one, once per frame."""
     counters, value, stamp = state.counters, state.value, state.stamp
     if counters[DEPTH] > 0:
         serial = state.frames[counters[DEPTH] - 1, STAMP]
@@ -298,7 +299,7 @@ def mark_dirty(instance, state, i):
 
 @inner
 def settle(instance, state, capacity, queued):
-    """Draw all conclusions; false when no plan can follow. Empties the queue and the dirty sections either way."""
+    """Apply all rules; return False if no plan is possible. Empties the queue and the dirty sections either way."""
     good = True
     dirty_count = state.dirty_count
     while queued > 0 or dirty_count[0] > 0:
@@ -319,7 +320,7 @@ def settle(instance, state, capacity, queued):
 
 @inner
 def check_support(instance, state, i, capacity, queued):
-    """Apply support and blocker to `i`: whether it can still be placed, and the length of the queue."""
+    """Apply support and blocker to `i`; return whether it can still be placed, and the length of the queue."""
     if state.lowest[i] == state.base[i]:
         return True, queued
     support = lowest_support(instance, state, i)
@@ -333,7 +334,7 @@ def check_support(instance, state, i, capacity, queued):
 
 @inner
 def blame(instance, state, i):
-    """Share the weight of one refuted branch among the sections of `i`."""
+    """Share the weight of a refuted branch among the sections of `i`."""
     begin, end = instance.begin[i], instance.end[i]
     for s in range(begin, end):
         state.weight[s] += 1.0 / (end - begin)
@@ -356,7 +357,7 @@ def raise_lowest(instance, state, i, offset, queued):
 
 @inner
 def lowest_support(instance, state, i):
-    """The lowest top that a waiting neighbour can have; HIGHEST without a support or without a blocker."""
+    """Return the lowest top that a waiting neighbour can have; HIGHEST without a support or without a blocker."""
     neighbour, size, waiting, lowest = instance.neighbour, instance.size, state.waiting, state.lowest
     support = HIGHEST
     blocked = False
@@ -371,7 +372,9 @@ def lowest_support(instance, state, i):
 
 @inner
 def check_section(instance, state, s, capacity, queued):
-    """Apply floor and firsts to section `s`: whether all that waits can still fit, and the length of the queue."""
+    """Apply floor and firsts to section `s`; return whether all waiting operands can fit, and the length of the
+    queue.
+    """
     if state.total[s] == 0:
         return True, queued
     highest_first = capacity - state.total[s]

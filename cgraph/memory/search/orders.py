@@ -1,8 +1,7 @@
-"""Which operand goes first among those at the same lowest offset: the orders the search tries in turn.
+"""Orders of operands at the same lowest offset: the search tries them in turn.
 
-The time a search takes depends on its order by factors of thousands, and no order is good for every problem; a wrong
-one shows soon, by not ending. So many different ones are tried for a short time each: a few rules, then random
-mixtures.
+The time of a search varies with its order by factors of thousands, and no order is good for every problem; a bad one
+soon shows by not ending. So many different orders are tried for a short time each: a few rules, then random mixtures.
 """
 
 from collections.abc import Iterator
@@ -20,12 +19,12 @@ RULES = (
     ("length", "area", "total"),
     ("total", "area", "length"),
 )
-# what to take next, and whether with the weights learned so far: some problems need the one, some the other
+# the operand to take next, and whether weights of earlier searches are used: problems differ in which is better
 METHODS = ((LOWEST, False), (FEWEST, False), (TIGHTEST, False), (FEWEST, True), (TIGHTEST, True))
 
 
 class Order(Record):
-    """How a search goes: `rank` ``[n]``, smaller first; which operand is taken next; whether old weights are used."""
+    """Settings of one search: `rank` ``[n]``, smaller first; the operand to take next; whether old weights are used."""
 
     rank: np.ndarray
     method: int
@@ -33,7 +32,7 @@ class Order(Record):
 
 
 def orders(instance: SearchInstance, count: int, turn: int) -> Iterator[Order]:
-    """`count` orders for round `turn`: the fixed rules, then mixtures; methods rotate, one further in each round."""
+    """Return `count` orders for round `turn`: the fixed rules, then mixtures; methods rotate by one in each round."""
     rng = np.random.default_rng(turn)
     measures = measures_of(instance)
     for k in range(count):
@@ -43,7 +42,9 @@ def orders(instance: SearchInstance, count: int, turn: int) -> Iterator[Order]:
 
 
 def measures_of(instance: SearchInstance) -> dict[str, np.ndarray]:
-    """What the rules go by: length in sections, size, area, and the largest total in use at one of the sections."""
+    """Return the measures of the rules: length in sections, size, area, and the largest total in use at one of the
+    sections.
+    """
     length = instance.end - instance.begin
     totals = section_totals(instance)
     greatest = np.array([totals[b:e].max() for b, e in zip(instance.begin, instance.end)], np.int64)
@@ -52,13 +53,15 @@ def measures_of(instance: SearchInstance) -> dict[str, np.ndarray]:
 
 
 def mixture(measures: dict[str, np.ndarray], rng: "np.random.Generator") -> np.ndarray:
-    """Product of random powers, as a logarithm; the total varies least from one operand to the next."""
+    """Return the product of random powers, as a logarithm; the total varies least from one operand to the next."""
     length, size, total = rng.uniform(-0.3, 1.7, 3)
     return length * np.log(measures["length"]) + size * np.log(measures["size"]) + 3 * total * np.log(measures["total"])
 
 
 def falling(*measures: np.ndarray) -> np.ndarray:
-    """Rank of each operand when sorted by falling measures, the first the most important; ties by position."""
+    """Return the rank of each operand when sorted by falling measures, the first the most important; ties by
+    position.
+    """
     order = np.lexsort([-x for x in reversed(measures)])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

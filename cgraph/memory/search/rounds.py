@@ -11,16 +11,16 @@ from cgraph.memory.search.orders import Order, orders
 from cgraph.memory.search.state import FULL, REFUTED, SOLVED, new_state, with_longer_trail
 from cgraph.record import Record
 
-CHUNK = 4_000  # nodes between two looks at the clock at most, tens of milliseconds
-CHUNK_WORK = 40_000_000  # nodes times meetings of operands between two looks
-SPARE = 400  # nodes per order in the first round, beyond one for each operand
-ORDERS = 10  # per round
-GROWTH = 1.3  # of the nodes per order; 2 would spend most of the time on the last, unlucky orders
+CHUNK = 4_000  # maximum nodes between two checks of the clock, tens of milliseconds
+CHUNK_WORK = 40_000_000  # nodes times meetings of operands between two checks
+SPARE = 400  # nodes per order in the first round, besides one for each operand
+ORDERS = 10  # growth per round
+GROWTH = 1.3  # growth of the nodes per order; 2 would spend most of the time on the last, unlucky orders
 
 
 @dataclass
 class Effort:
-    """How much a search may do, and what it has done; changes as it goes. `tell` is called some times a second."""
+    """Limits of a search and what it has used of them; changes as it runs. `tell` is called some times a second."""
 
     seconds: float | None
     nodes: int | None
@@ -34,13 +34,15 @@ class Effort:
         return late or (self.nodes is not None and self.used >= self.nodes)
 
     def chunk(self, most: int, instance: SearchInstance) -> int:
-        """Nodes to do before the next look: `wanted` at most, fewer where many operands meet and a node takes long."""
+        """Return the nodes until the next check: at most `wanted`, fewer if many operands meet and a node takes
+        long.
+        """
         left = most if self.nodes is None else min(most, self.nodes - self.used)
         return min(left, CHUNK, 64 + CHUNK_WORK // (1 + len(instance.neighbour)))
 
 
 class Answer(Record):
-    """`offsets` in units if a plan was found; `refuted` if there is none; neither when the effort was not enough."""
+    """The result: `offsets` in units if a plan was found; `refuted` if none exists; neither if the effort ran out."""
 
     offsets: np.ndarray | None = None
     refuted: bool = False
@@ -53,7 +55,7 @@ class Answer(Record):
 def try_round(instance: SearchInstance, capacity: int, turn: int, effort: Effort, weight: np.ndarray) -> Answer:
     """Try several orders, each for a number of nodes that grows from turn to turn.
 
-    `weight` ``[m]`` carries what was learned about the sections from one to the next.
+    `weight` ``[m]`` carries what was learned about the sections from one search to the next.
     """
     limit = int((len(instance.size) + SPARE) * GROWTH**turn)
     for order in orders(instance, ORDERS, turn):
@@ -66,7 +68,7 @@ def try_round(instance: SearchInstance, capacity: int, turn: int, effort: Effort
 def try_order(
     instance: SearchInstance, capacity: int, order: Order, limit: int, effort: Effort, weight: np.ndarray
 ) -> Answer:
-    """Search with one order until decided, `limit` nodes are done or the effort is spent; adds to `weight`."""
+    """Search with one order until it is decided, `limit` nodes are visited or the effort is spent; adds to `weight`."""
     from cgraph.memory.search import kernel  # imports Numba; needed only when a search runs
 
     state = new_state(instance, order.rank, weight)

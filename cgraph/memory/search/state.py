@@ -1,4 +1,4 @@
-"""Where a search over offsets stands: arrays that the compiled kernel changes in place, and the words for them."""
+"""State of a search over offsets: arrays that the compiled kernel changes in place, and its constants."""
 
 from typing import NamedTuple
 
@@ -6,27 +6,27 @@ import numpy as np
 
 from cgraph.memory.search.instance import SearchInstance, section_totals
 
-# what a search reports: a plan, no plan possible, node limit reached, trail too short
+# results of a search: a plan, no plan possible, node limit reached, trail too short
 SOLVED, REFUTED, PAUSED, FULL = 1, 2, 3, 4
 
-# which waiting operand is taken next: see `choose` in the kernel
+# the waiting operand that is taken next: see `choose` in the kernel
 LOWEST, TIGHTEST, FEWEST = 0, 1, 2
 
 
 class State(NamedTuple):
     """n operands, m sections, units. `lowest`, `base`, `floor` and `firsts` are views of `value`, in that order."""
 
-    value: np.ndarray  # [2 n + 2 m] what the trail brings back
+    value: np.ndarray  # [2 n + 2 m] values that the trail restores
     lowest: np.ndarray  # [n] lower bound of the offset; the offset itself once placed
     base: np.ndarray  # [n] highest top among placed neighbours
     floor: np.ndarray  # [m] smallest `lowest` of the waiting operands
-    firsts: np.ndarray  # [m] how many waiting operands may be the lowest of them
+    firsts: np.ndarray  # [m] number of waiting operands that may be the lowest
     stamp: np.ndarray  # [2 n + 2 m] serial of the frame that last saved the value
     waiting: np.ndarray  # bool [n]
     total: np.ndarray  # [m] units waiting
     crossing: np.ndarray  # [m + 1] waiting operands in use on both sides of a border
     frames: np.ndarray  # [n, 5] open choices: operand, trail before it, serial, range of sections
-    trail: np.ndarray  # [entries, 3] saved values: position, what it was, stamp before
+    trail: np.ndarray  # [entries, 3] saved values: position, old value, old stamp
     queue: np.ndarray  # [n] operands whose support must be looked at
     queued: np.ndarray  # bool [n]
     dirty: np.ndarray  # [m] sections that must be looked at
@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 def new_state(instance: SearchInstance, rank: np.ndarray, weight: np.ndarray) -> State:
-    """A search that has placed nothing. `weight` is shared, not copied: later searches learn from it."""
+    """Return a search that has placed nothing. `weight` is shared, not copied: later searches learn from it."""
     n, m = len(instance.size), len(weight)
     value = np.zeros(2 * n + 2 * m, np.int64)
     lowest, base, floor, firsts = np.split(value, [n, 2 * n, 2 * n + m])
@@ -66,11 +66,11 @@ def new_state(instance: SearchInstance, rank: np.ndarray, weight: np.ndarray) ->
 
 
 def with_longer_trail(state: State) -> State:
-    """The same search with room for twice as many saved values."""
+    """Return the same search with capacity for twice as many saved values."""
     return state._replace(trail=np.concatenate([state.trail, np.zeros_like(state.trail)]))
 
 
 def crossings(instance: SearchInstance, m: int) -> np.ndarray:
-    """How many operands are in use in both section ``s - 1`` and section `s`, ``[m + 1]``."""
+    """Return the number of operands in use in both section ``s - 1`` and section `s`, ``[m + 1]``."""
     change = np.bincount(instance.begin + 1, minlength=m + 2) - np.bincount(instance.end, minlength=m + 2)
     return np.cumsum(change)[: m + 1]

@@ -1,4 +1,4 @@
-"""All strategies by name: each is one file, one function, one key."""
+"""All strategies by name: each is one file, one function and one key."""
 
 from cgraph.memory.problem import Strategy
 from cgraph.memory.strategies.exact import exact

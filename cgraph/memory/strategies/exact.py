@@ -1,11 +1,11 @@
-"""exact: the smallest plan, by search over offsets; or whether there is a plan of a given size.
+"""exact: the smallest plan, by search over offsets, or a decision whether a plan of a given size exists.
 
 A capacity is decided by depth-first search (`cgraph/memory/search/kernel.py`), with many orders in turn and a node
-limit that grows from round to round. The smallest plan is bracketed: below are capacities without a plan, above is
-the best plan found; each round tries the lowest capacity that may do, then the middle one.
+limit that grows from round to round. The search brackets the smallest plan: below are capacities without a plan, above
+is the best plan found; each round tries the lowest capacity not yet refuted, then the middle one.
 
-Source: Moffitt 2023, "MiniMalloc", ASPLOS 2023, for the frame of the search; the kernel says what differs.
-Time: exponential at worst; a millisecond or two for the networks in use, where hardly a choice is ever undone.
+Source: Moffitt 2023, "MiniMalloc", ASPLOS 2023, for the structure of the search; the kernel lists the differences.
+Time: exponential at worst; a millisecond or two for networks in use, where few choices are undone.
 """
 
 from collections.abc import Callable
@@ -28,18 +28,18 @@ def exact(
     start: Plan | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """The smallest plan found within `seconds` and `nodes`; `proved` when no plan is smaller.
+    """Return the smallest plan found within `seconds` and `nodes`; `proved` if no plan is smaller.
 
-    Without `seconds` the result depends on the problem and `nodes` alone. KeyboardInterrupt is raised between chunks of
+    Without `seconds` the result depends only on the problem and `nodes`. KeyboardInterrupt is raised between chunks of
     nodes, some tens of milliseconds apart.
 
     Parameters
         seconds: time limit, None for none
         nodes: limit on search nodes, None for none
-        capacity: bytes; look no further than a plan of at most so many. If the limits are reached first, the plan
-            returned is larger, and not proved
-        start: a sound plan to improve on; otherwise greedy ones are made
-        tell: called some times a second with what is known: no plan has fewer bytes, and there is one with so many
+        capacity: bytes; stop at a plan of at most so many. If the limits are reached first, the plan returned is
+            larger, and not proved
+        start: a valid plan to improve on; greedy plans by default
+        tell: called some times a second with the current lower bound and the bytes of the best plan
     Raises
         BudgetError: no plan fits in `capacity`
     """
@@ -56,14 +56,14 @@ def exact(
     else:
         search.decide(capacity // unit, effort)
         if search.lower * unit > capacity:
-            raise BudgetError(f"exact: no plan fits in {bytes_text(capacity)} ({capacity} bytes)")
+            raise BudgetError(f"exact: no plan fits in {bytes_text(capacity)} ({capacity} bytes). Raise the capacity")
     offsets = np.zeros(len(problem.operands), np.int64)
     offsets[positions] = search.best * unit
     return Plan(tuple(offsets.tolist()), search.upper * unit, "exact", proved=search.lower == search.upper)
 
 
 class Bracket:
-    """What is known of the smallest plan, in units; narrows as the search goes.
+    """Bounds of the smallest plan, in units; they narrow as the search goes on.
 
     `best` is a plan of height `upper`; no plan is lower than `lower`.
     """
@@ -76,7 +76,9 @@ class Bracket:
         self.weight = np.ones(len(instance.member_start) - 1)  # see `heaviest_section` in the kernel
 
     def minimise(self, effort: Effort) -> None:
-        """Each round tries the lowest capacity that may do, then the middle; its limit grows when that stays open."""
+        """Narrow the bracket: each round tries the lowest capacity, then the middle; its limit grows when that stays
+        open.
+        """
         turn = 0
         while self.lower < self.upper and not effort.is_spent:
             decided = self.try_capacity(self.lower, turn, effort)
@@ -86,14 +88,14 @@ class Bracket:
             turn += not decided
 
     def decide(self, capacity: int, effort: Effort) -> None:
-        """Look for a plan of at most `capacity`, or a proof that there is none."""
+        """Search for a plan of at most `capacity`, or a proof that none exists."""
         turn = 0
         while self.lower <= capacity < self.upper and not effort.is_spent:
             self.try_capacity(capacity, turn, effort)
             turn += 1
 
     def try_capacity(self, capacity: int, turn: int, effort: Effort) -> bool:
-        """One round at one capacity, between `lower` and `upper`; true when it was decided."""
+        """Try one round at one capacity between `lower` and `upper`; return True if it was decided."""
         answer = try_round(self.instance, capacity, turn, effort, self.weight)
         if answer.offsets is not None:
             self.best, self.upper = answer.offsets, height(self.instance, answer.offsets)
@@ -107,7 +109,7 @@ def height(instance: SearchInstance, offsets: np.ndarray) -> int:
 
 
 def greedy(instance: SearchInstance) -> np.ndarray:
-    """The best of the plans that the search makes by each rule when nothing is too high; units ``[n]``."""
+    """Return the best of the plans that the search finds by each rule without a limit of height; units ``[n]``."""
     enough, n = int(instance.size.sum()), len(instance.size)
     weight = np.ones(len(instance.member_start) - 1)
     plans = []
@@ -119,7 +121,9 @@ def greedy(instance: SearchInstance) -> np.ndarray:
 
 
 def push_down(instance: SearchInstance, offsets: np.ndarray) -> np.ndarray:
-    """The plan with bytes `offsets`, in units: from the lowest up, each operand down onto the neighbours below it."""
+    """Return a plan from byte offsets, in units: from the lowest up, each operand drops onto the neighbours below
+    it.
+    """
     down = np.zeros(len(offsets), np.int64)
     done = np.zeros(len(offsets), bool)
     for i in np.argsort(offsets, kind="stable"):

@@ -1,9 +1,9 @@
 """exact_blocks: the smallest plan in blocks, by branch and bound over the sizes of the blocks.
 
-Idea: sizes are chosen in falling order. When some are chosen, the next size must be large enough that all larger
-operands fit into the blocks there are, and not below its positional maximum; what is chosen plus the positional
-maximums still to come is a lower bound. Whether operands fit into blocks of given sizes is decided exactly
-(`memory/fit.py`). The cheapest next size is tried first, so a good plan comes early.
+Idea: sizes are chosen in falling order. The next size must be so large that all larger operands fit into the blocks
+chosen so far, and at least its positional maximum. The sizes chosen plus the positional maximums still to come are a
+lower bound. `memory/fit.py` decides exactly whether operands fit into blocks of given sizes. The cheapest next size is
+tried first, so a good plan comes early.
 
 Source: bounds from Pisarchyk and Lee 2020, arXiv:2001.03288, section 4.1; the search is this project's own. Choosing
 blocks for intervals at least cost is known as weighted (max-)colouring of interval graphs and is NP-hard.
@@ -30,9 +30,9 @@ NODES = 1_000_000
 
 
 def exact_blocks(problem: Problem, *, seconds: float = inf, nodes: int = NODES) -> Plan:
-    """The smallest plan found within the limits; `proved` if no plan in blocks is smaller.
+    """Return the smallest plan found within the limits; `proved` if no plan in blocks is smaller.
 
-    Without a time limit the answer is the same every time.
+    Without a time limit the result is the same every time.
     """
     greedy = (greedy_by_size_blocks, greedy_by_breadth_blocks, greedy_in_order_blocks)
     start = min((strategy(problem) for strategy in greedy), key=lambda plan: plan.nbytes)
@@ -59,10 +59,10 @@ class _Search:
         self.best_sizes: list[int] = []
 
     def run(self) -> None:
-        """Try all falling sequences of sizes that could be cheaper than the best known.
+        """Try all falling sequences of sizes that could be cheaper than the best one.
 
         Raises
-            OutOfNodesError: there are too many
+            OutOfNodesError: the limit was reached
         """
         stack: list[list[int]] = [[self.sizes[-1]]] if self.rows else []
         while stack:
@@ -81,7 +81,7 @@ class _Search:
         return self.to_come[count] if count < len(self.to_come) else 0
 
     def _least_next(self, blocks: list[int]) -> int:
-        """The smallest size such that all larger operands fit into `blocks`; 0 if all operands do."""
+        """Return the smallest size such that all larger operands fit into `blocks`; 0 if all operands do."""
         floor = self.maximums[len(blocks)] if len(blocks) < len(self.maximums) else 0
         low, high = self.sizes.index(floor), self.sizes.index(blocks[-1])
         while low < high:
@@ -100,7 +100,7 @@ class _Search:
 
 
 def _order(problem: Problem) -> list[int]:
-    """Operands that have bytes, in running order."""
+    """Return the operands that have bytes, in running order."""
     order = np.argsort(problem.first, kind="stable")
     return order[problem.nbytes[order] > 0].tolist()
 
@@ -111,7 +111,7 @@ def _rows(problem: Problem) -> Rows:
 
 
 def _plan(problem: Problem, rows: Rows, sizes: list[int]) -> Plan:
-    """Give each operand the first free block of its chosen size."""
+    """Return the plan that gives each operand the first free block of its chosen size."""
     block_of = [-1] * len(problem.operands)
     blocks: dict[int, list[int]] = defaultdict(list)  # by size
     held_until: list[int] = []  # by block

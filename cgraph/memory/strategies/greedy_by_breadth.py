@@ -3,8 +3,8 @@
 Source: Pisarchyk and Lee 2020, arXiv:2001.03288, section 5.3.
 Time O(n log n) and the pairs of operands that meet; no bound on the distance to the optimum.
 
-The paper does not say how ties are broken, and its figures depend on it. Here operators come from a priority queue that
-knows their breadth only, and of equal operands the later one goes first: that gives the published figures of MobileNet
+The paper does not say how ties are broken, and its figures depend on it. Here operators come from a priority queue
+ordered by breadth only, and of equal operands the later one goes first: this gives the published figures of MobileNet
 v1, v2, DeepLab and PoseNet, in blocks and in offsets. It is a fit, not a rule of the paper.
 """
 
@@ -23,7 +23,9 @@ def greedy_by_breadth(problem: Problem) -> Plan:
 
 
 def breadth_order(problem: Problem) -> list[int]:
-    """Positions of the operands: those of the broadest operator, then the rest of the next one's, and so on."""
+    """Return the positions of the operands: those of the broadest operator, then the rest of the next one's, and so
+    on.
+    """
     if not problem.operands:
         return []
     steps = distinct(np.concatenate((problem.first, problem.last)))
@@ -36,7 +38,7 @@ def breadth_order(problem: Problem) -> list[int]:
 
 
 class _Operator(int):
-    """An entry of the priority queue: a number that is less for a broader one, and nothing that tells equals apart."""
+    """An entry of the priority queue, ordered by falling breadth only; equal breadths stay equal."""
 
     rank: int
 
@@ -51,7 +53,9 @@ def _by_falling_breadth(breadths: list[int]) -> list[int]:
 
 
 def _least_in_ranges(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """The smallest of ``values[first..last]`` for each pair: two overlapping runs of a power of two cover the range."""
+    """Return the smallest of ``values[first..last]`` for each pair, from two overlapping runs whose length is a power
+    of two.
+    """
     power = np.log2(last - first + 1).astype(np.int64)  # exact: ranges are far shorter than 2**53
     least = np.empty(len(first), np.int64)
     runs = values

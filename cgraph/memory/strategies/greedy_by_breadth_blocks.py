@@ -25,7 +25,7 @@ def greedy_by_breadth_blocks(problem: Problem) -> Plan:
 
 
 def _least_waste(blocks: BlockBuffers, i: int, nbytes: int) -> int:
-    """The best free block by (large enough, nearest in size, lowest); -1 if none is free."""
+    """Return the best free block by (large enough, nearest in size, lowest); -1 if none is free."""
     best, best_key = -1, (False, 0)
     for block, size in enumerate(blocks.sizes):
         key = (size >= nbytes, -abs(size - nbytes))

@@ -4,7 +4,8 @@ Source: Pisarchyk and Lee 2020, arXiv:2001.03288, section 4.3.
 Time O(k n log n) for k blocks; no bound on the distance to the optimum.
 
 The paper's pseudo-code takes the smallest free block; its figures for MobileNet v1, v2, DeepLab and PoseNet come from
-the rule here, found by trial: of operands of equal size those that fit a block go first, each into the block closest in
+this rule, which was found by trial: of operands of equal size those that fit a block go first, each into the block
+closest in
 time, and only when none fits the earliest opens a new block.
 """
 
@@ -28,7 +29,9 @@ def greedy_by_size_blocks(problem: Problem) -> Plan:
 
 
 def _fill(blocks: BlockBuffers, group: list[int]) -> None:
-    """Place operands of one size. Filling never frees a block, so after a new one only that one can fit the rest."""
+    """Place operands of one size. Filling never frees a block, so after a new block only that one can fit the
+    others.
+    """
     waiting = []
     for i in group:
         block = blocks.closest(i)

@@ -1,8 +1,8 @@
 """greedy_by_size_improved: by size in stages; inside a stage the operand that leaves a block idle for the fewest steps.
 
 Sizes between two positional maximums count as equal, since a block that large is needed anyway: they form a stage. In a
-stage an operand that fits no block opens one at once (the largest such, then the earliest); else, of all pairs of an
-operand and a block where it fits, the pair closest in time comes next.
+stage, an operand that fits no block opens one at once (the largest such, then the earliest); otherwise the operand and
+the block closest in time come next.
 
 Source: Pisarchyk and Lee 2020, arXiv:2001.03288, section 4.4. A size equal to a positional maximum shares a stage with
 the sizes below it, as in TensorFlow Lite; the paper separates them. Ties go to the larger operand, then the earlier,
@@ -44,7 +44,7 @@ class _Stage:
         self.waiting = np.ones(len(operands), bool)
         rows = [[blocks.idle(i, block) for i in operands] for block in range(len(blocks.sizes))]
         self.idle = [np.where((row := np.array(steps)) > 0, row, NEVER) for steps in rows]
-        self.choices = np.zeros(len(operands), np.int64)  # blocks that each operand fits
+        self.choices = np.zeros(len(operands), np.int64)  # the blocks that each operand fits
         self.queue: list[tuple[int, int, int]] = []  # (idle steps, operand, block), some of them out of date
         for block, row in enumerate(self.idle):
             self.choices += row < NEVER
@@ -67,7 +67,7 @@ class _Stage:
         self._offer(block)
 
     def _put_closest(self) -> None:
-        """Take the closest pair that is still true. An out-of-date one is replaced by its block's next."""
+        """Place the closest pair that is not out of date. An out-of-date pair is replaced by its block's next one."""
         while True:
             steps, at, block = heapq.heappop(self.queue)
             if self.waiting[at] and self.idle[block][at] == steps:
@@ -89,7 +89,7 @@ class _Stage:
             heapq.heappush(self.queue, (int(steps[at]), at, block))
 
     def _idle_around(self, at: int) -> np.ndarray:
-        """Steps between the usage interval of one operand and each other's; NEVER where they meet."""
+        """Return the steps between the usage interval of one operand and those of others; NEVER if they meet."""
         before, after = self.first[at] - self.last, self.first - self.last[at]
         apart = np.maximum(before, after)
         return np.where(apart > 0, apart, NEVER)

@@ -11,12 +11,12 @@ from cgraph.memory.problem import Plan, Problem
 
 
 def greedy_in_order_blocks(problem: Problem) -> Plan:
-    """A free block of nearest size is reused (of two equally near the larger) and grows if it is too small."""
+    """Reuse a free block of nearest size (of two equally near the larger); it grows if it is too small."""
     return run_in_order(problem, nearest_in_size, "greedy_in_order_blocks")
 
 
 def nearest_in_size(free: list[tuple[int, int]], nbytes: int) -> int:
-    """Position in `free`, sorted ``(size, block)``, of the block nearest to `nbytes`."""
+    """Return the position in `free`, sorted ``(size, block)``, of the block nearest to `nbytes`."""
     at = bisect_left(free, (nbytes, 0))
     if at == 0:
         return 0

@@ -1,9 +1,9 @@
-"""min_cost_flow: which operand hands its block on to which later one, so that blocks grow least in total.
+"""min_cost_flow: assign each operand's block to a later operand, so that blocks grow least in total.
 
 A flow sends each operand a block: a new one at the cost of its bytes, or that of an operand whose usage interval has
-ended, at the cost of the bytes by which it is too small. Each operand hands its block on once. The cheapest flow is the
-assignment of predecessors that saves most, where handing on from one operand to another saves the smaller of their
-sizes. Growth is counted from the last operand, not from the block, so the cheapest flow need not be the smallest plan.
+ended, at the cost of the bytes by which it is too small. Each operand passes its block on once. The cheapest flow is
+the assignment of predecessors that saves most; passing on saves the smaller of the two sizes. Growth is counted from
+the last operand, not from the block, so the cheapest flow need not be the smallest plan.
 
 Source: Lee et al. 2019, arXiv:1907.01989, section 4.2; Pisarchyk and Lee 2020, arXiv:2001.03288, table 1. Many flows
 are equally cheap and differ in bytes; the one that SciPy's solver finds gives the published figures of MobileNet v1,
@@ -18,7 +18,7 @@ from cgraph.memory.problem import Plan, Problem
 
 
 def min_cost_flow(problem: Problem) -> Plan:
-    """Follow the blocks from hand to hand, in running order."""
+    """Follow the blocks from operand to operand, in running order."""
     sizes = problem.nbytes.tolist()
     giver = _givers(problem)
     block_of = [-1] * len(sizes)
@@ -33,7 +33,7 @@ def min_cost_flow(problem: Problem) -> Plan:
 
 
 def _givers(problem: Problem) -> list[int]:
-    """For each operand the one that hands it its block, or -1 if the block is new."""
+    """Return, for each operand, the one that passes it its block, or -1 if the block is new."""
     from scipy.optimize import linear_sum_assignment
 
     if not problem.operands:

@@ -1,4 +1,4 @@
-"""one_each: every operand has bytes of its own, nothing is shared. The first thing to try when a value is wrong.
+"""one_each: every operand has bytes of its own; nothing is shared. Try it first if a value is wrong.
 
 Pisarchyk and Lee call it naive (2020, arXiv:2001.03288, table 1). Time O(n).
 """

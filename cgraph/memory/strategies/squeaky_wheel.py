@@ -1,6 +1,6 @@
-"""squeaky_wheel: first fit again and again, each time with what ended highest at an earlier turn.
+"""squeaky_wheel: repeated first fit, each time with the operands that ended highest at an earlier turn.
 
-Idea, source and time: see `cgraph.memory.packing`, which does the same for groups of several pieces.
+Idea, source and time: see `cgraph.memory.packing`, which does this for groups of several slabs.
 """
 
 from cgraph.memory.bounds import start_ranks
@@ -8,11 +8,11 @@ from cgraph.memory.packing import Group, Packing, Slab
 from cgraph.memory.problem import Plan, Problem, Tie
 
 WORK = 4_000_000  # pairs of operands compared
-TIED_ROUNDS = 3  # of the search where operands are tied: no other strategy is tried
+TIED_ROUNDS = 3  # pairs compared if operands are tied: no other strategy is tried
 
 
 def squeaky_wheel(problem: Problem) -> Plan:
-    """The smallest arena of some hundred orders. A step is one at which something starts."""
+    """Return the plan with the smallest arena of some hundred orders. Steps are those at which an operand starts."""
     rows = list(zip(problem.nbytes.tolist(), *start_ranks(problem)))
     tied = {tie.operand for ties in problem.ties for tie in ties}
     alone = ((Tie(i, 0),) for i in range(len(rows)) if i not in tied)

@@ -35,5 +35,5 @@ def strip_packing(problem: Problem) -> Plan:
 
 
 def pad(x: np.ndarray) -> np.ndarray:
-    """Numbers, and a vector behind them."""
+    """Return an array with a vector appended."""
     return np.concatenate((x, np.full(VECTOR, FAR)))

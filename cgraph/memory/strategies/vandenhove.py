@@ -13,10 +13,12 @@ from cgraph.memory.problem import Plan, Problem
 
 
 def vandenhove(problem: Problem) -> Plan:
-    """A new block is opened only when none is free."""
+    """Open a new block only if none is free."""
     return run_in_order(problem, smallest_that_holds, "vandenhove")
 
 
 def smallest_that_holds(free: list[tuple[int, int]], nbytes: int) -> int:
-    """Position in `free`, sorted ``(size, block)``, of the smallest of at least `nbytes`, else of the largest."""
+    """Return the position in `free`, sorted ``(size, block)``, of the smallest of at least `nbytes`, else of the
+    largest.
+    """
     return min(bisect_left(free, (nbytes, 0)), len(free) - 1)
