@@ -18,7 +18,7 @@ class ImageBuilder:
 
     Fields
         forms: the form of each channel-blocked logical node
-        target: for which kernels
+        target: the target of the kernels
     """
 
     def __init__(self, forms: dict[Node, Form], target: Target, options: LoweringOptions) -> None:
@@ -54,7 +54,7 @@ class ImageBuilder:
         """Return a packed constant, shared by all layers that read the same filters in the same order.
 
         Parameters
-            key: all that the constant depends on
+            key: everything that determines the constant
         """
         if key not in self._packed:
             self._packed[key] = Const(self.options.keep(pack()), copy=False)

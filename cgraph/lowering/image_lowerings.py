@@ -76,13 +76,14 @@ PIXELS = ((2, 3), (0, 2, 3))
 
 
 class LoweringContext(Record, eq=False):
-    """The graph, and which of its nodes are channel-blocked so far.
+    """The graph, and the nodes that are channel-blocked so far.
 
     Fields
         laned: nodes whose values are channel-blocked; grows
-        graph: what is lowered
-        target: for which kernels
-        by_rows: images come by rows, so that windows over plain ones are computed in lanes, too, where they are cut
+        graph: the graph to lower
+        target: the target of the kernels
+        by_rows: images are streamed by rows, so windows over plain images are channel-blocked, too, if they run in
+            bands
     """
 
     laned: set[Node]
@@ -95,13 +96,13 @@ class Lowering(Record, eq=False):
     """Lowering of the nodes of one op.
 
     Fields
-        takes: whether a node is lowered at all
-        build: its physical node
-        laned: the result lies in lanes; else it is a plain value
-        plain: how its plain value is built without one in lanes, when nobody reads that
-        halo: the frame that it reads around its first operand; None reads none
-        alike: the operands that have the frame of the result, if they lie in lanes
-        fill: what the frame around its first operand holds, of bytes
+        takes: predicate of the nodes that are lowered
+        build: builds the physical node
+        laned: True if the result is channel-blocked, False for a plain value
+        plain: builds the plain value directly, if no node reads the blocked one
+        halo: the halo that it reads around its first operand; None reads none
+        alike: the operands that have the halo of the result, if they are channel-blocked
+        fill: the value of the halo around its first operand, for bytes
     """
 
     takes: Callable[[Node, LoweringContext], bool]
@@ -120,7 +121,7 @@ def lowering_of(node: Node, context: LoweringContext) -> Lowering | None:
     return row if row and row.takes(node, context) else None
 
 
-# -- which nodes are taken ---------------------------------------------------------------------------------------------
+# -- predicates of nodes -----------------------------------------------------------------------------------------------
 
 
 def always(node: Node, context: LoweringContext) -> bool:
@@ -152,7 +153,7 @@ def is_served(node: Node, context: LoweringContext) -> bool:
 
 
 def is_for_gradient(node: Node, context: LoweringContext) -> bool:
-    """Places of largest elements, which none but pooling's gradient reads."""
+    """Return True for indices of largest elements that only a pooling's gradient reads."""
     graph = context.graph
     inner = node not in graph.ends and all(isinstance(u.op, ScatterToIndices) for u in graph.users[node])
     return inner and pools_images(node, context)
@@ -163,17 +164,17 @@ def joins_channels(node: Node, context: LoweringContext) -> bool:
 
 
 def sees_lanes(node: Node, context: LoweringContext) -> bool:
-    """Boxes are given first, then images of one or several sizes."""
+    """Return True if one of the images, which follow the boxes, is channel-blocked."""
     return all(x in context.laned for x in node.operands[BOXES:])
 
 
 def sums_pixels(node: Node, context: LoweringContext) -> bool:
-    """The sum over all pixels, perhaps of all images."""
+    """Return True for a sum over all pixels, and perhaps over all images."""
     return reads_lanes(node, context) and node.op.axes in PIXELS  # type: ignore[attr-defined]
 
 
 def is_filled(node: Node, context: LoweringContext) -> bool:
-    """A pointwise op on images in lanes, whose result is 0 in lanes without a channel."""
+    """Return True for a pointwise op on blocked images whose result is 0 in unused channels."""
     if node.ndim != 4 or all(x not in context.laned for x in node.operands):
         return False
     if node.dtype == np.uint8:
@@ -184,14 +185,14 @@ def is_filled(node: Node, context: LoweringContext) -> bool:
 
 
 def fits(x: Node) -> bool:
-    """An operand of a pointwise op that is as large as the result, or spread over pixels."""
+    """Return True if an operand of a pointwise op is as large as the result, or broadcast over pixels."""
     if not isinstance(x.op, BroadcastTo):
         return True
     source = x.operands[0]
     return ((1,) * (4 - source.ndim) + source.shape)[2:] == (1, 1)
 
 
-# -- who has one frame -------------------------------------------------------------------------------------------------
+# -- operands with the halo of the result ------------------------------------------------------------------------------
 
 
 def every_operand(node: Node, context: LoweringContext) -> Sequence[Node]:
@@ -203,13 +204,14 @@ def first_operand(node: Node, context: LoweringContext) -> Sequence[Node]:
 
 
 def residuals(node: Node, context: LoweringContext) -> Sequence[Node]:
-    """The residual, when it may be overwritten: nobody else reads it."""
+    """Return the residual if it may be overwritten: no other node reads it."""
     op = node.op
     residual = op.operands(node.operands)[2] if isinstance(op, ConvEpilogue) else next(iter(node.operands[4:]), None)
     return () if residual is None or not context.graph.is_inner(residual) else (residual,)
 
 
-# -- how they are built ------------------------------------------------------------------------------------------------
+# -- builders
+# -----------------------------------------------------------------------------------------------------------
 
 
 def convolution(b: ImageBuilder, node: Node) -> Node:
@@ -281,7 +283,7 @@ def resize(b: ImageBuilder, node: Node) -> Node:
 
 
 def of_images(b: ImageBuilder, node: Node, kind: type[BlockedOp]) -> Node:
-    """The op on images in the form that they have, or in one without a frame."""
+    """Return the op on images in their present form, or in one without a halo."""
     (x,) = node.operands
     source = b.form_of(x, NO_HALO)
     return apply(kind(node.op, (source,), b.forms[node]), b.in_form(x, source))
@@ -303,7 +305,7 @@ def regions_grad(b: ImageBuilder, node: Node) -> Node:
 
 
 def blocked_op(b: ImageBuilder, node: Node, kind: type[BlockedOp]) -> Node:
-    """The op on operands as they are: in lanes, each in its own form, or plain."""
+    """Return the op on operands in their present forms: each blocked in its own form, or plain."""
     forms = tuple(b.forms.get(x) for x in node.operands)
     operands = (b.plain(x) if form is None else b.laned(x) for x, form in zip(node.operands, forms))
     return apply(kind(node.op, forms, b.forms[node]), *operands)
@@ -324,7 +326,7 @@ def concat(b: ImageBuilder, node: Node) -> Node:
 
 
 def pixel_sum(b: ImageBuilder, node: Node) -> Node:
-    """The frame is summed too: it is 0. The pixels of each image are added up by columns, then by rows."""
+    """Return the sum over pixels, by columns, then by rows. The halo is included, since it is 0."""
     form, x = b.forms[node.operands[0]], b.laned(node.operands[0])
     by_image = node.op.axes == PIXELS[0]  # type: ignore[attr-defined]
     total = apply(Sum((ROWS,)), apply(ColumnSum(form), x)) if by_image else apply(node.op, x)
@@ -341,7 +343,7 @@ def pointwise(b: ImageBuilder, node: Node) -> Node:
 
 
 def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
-    """An operand of a pointwise op in lanes: whole, or spread over pixels."""
+    """Return an operand of a blocked pointwise op: whole, or broadcast over pixels."""
     if not isinstance(x.op, BroadcastTo):
         return b.in_form(x, replace(form, fill=b.forms[x].fill) if x in b.forms else form)
     source = x.operands[0]
@@ -359,7 +361,7 @@ def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
 
 
 def array_of(node: Node | None) -> np.ndarray | None:
-    """The value of a constant, None for no node."""
+    """Return the value of a constant; None for None."""
     return None if node is None else node.op.array  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""How ops on bytes are lowered that work on images in lanes."""
+"""Lowering of int8 ops on channel-blocked images."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ from cgraph.record import replace
 
 
 def byte_layer_of(node: Node, target: Target, is_plain: bool = False) -> ByteShape:
-    """The geometry of an IntegerConv."""
+    """Return the geometry of an IntegerConv."""
     assert isinstance(node.op, IntegerConv)
     conv, (x, filters) = node.op.conv, node.operands[:2]
     window = Window(filters.shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
@@ -31,13 +31,13 @@ def byte_layer_of(node: Node, target: Target, is_plain: bool = False) -> ByteSha
 
 
 def byte_halo(node: Node, target: Target) -> Halo:
-    """The frame that an IntegerConv reads around its images."""
+    """Return the halo that an IntegerConv reads around its images."""
     shape = byte_layer_of(node, target)
     return halo8(shape, shape.window)
 
 
 def byte_fill(node: Node) -> int:
-    """What the frame of an IntegerConv's images holds."""
+    """Return the value of the halo of an IntegerConv's images."""
     return node.op.zero  # type: ignore[attr-defined]
 
 
@@ -62,7 +62,7 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
 
 
 def byte_sum(b: ImageBuilder, node: Node) -> Node:
-    """The sums over pixels, without the lanes that have no channel."""
+    """Return the sums over pixels, without unused channels."""
     form = b.forms[node.operands[0]]
     total = apply(BlockedPixelSum(form), b.laned(node.operands[0]))
     flat = reshape(total, (form.n, -1))
@@ -70,7 +70,7 @@ def byte_sum(b: ImageBuilder, node: Node) -> Node:
 
 
 def byte_table(b: ImageBuilder, node: Node) -> Node:
-    """A table's bytes in lanes; where it makes other bytes of the frame, that is filled again."""
+    """Return the result of a byte table on blocked images; the halo is filled again if the table changes its value."""
     x, table = node.operands
     form, before = b.forms[node], b.forms[x].fill
     out = apply(node.op, b.in_form(x, replace(form, fill=before)), b.plain(table))
@@ -79,12 +79,12 @@ def byte_table(b: ImageBuilder, node: Node) -> Node:
 
 
 def is_of_bytes(node: Node) -> bool:
-    """A pointwise op of bytes and of numbers that are the same everywhere."""
+    """Return True for a pointwise op of bytes and of values that are equal everywhere."""
     return all(x.operands[0].size == 1 if isinstance(x.op, BroadcastTo) else x.dtype == np.uint8 for x in node.operands)
 
 
 def keeps_fill(node: Node, b: ImageBuilder) -> bool:
-    """What a pointwise op of bytes makes of its operands' frames is what its own frame holds."""
+    """Return True if a pointwise op of bytes maps the halos of its operands to the halo of its result."""
     frames = [frame_of(x, b) for x in node.operands]
     fills = [x for x in frames if x is not None]
     if len(fills) < len(frames):
@@ -94,7 +94,7 @@ def keeps_fill(node: Node, b: ImageBuilder) -> bool:
 
 
 def frame_of(x: Node, b: ImageBuilder) -> np.ndarray | None:
-    """The one number that an operand holds around an image; None where that is not known."""
+    """Return the one number in an operand's halo; None if it is unknown."""
     if not isinstance(x.op, BroadcastTo):
         return np.full(1, b.forms[x].fill if x in b.forms else 0, "uint8")
     source = x.operands[0]

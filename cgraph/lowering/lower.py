@@ -30,7 +30,7 @@ Rows = dict[Node, Lowering]
 def lower_images(outputs: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Replace ops by those on faster layouts: same values up to rounding, more nodes, constants packed.
 
-    May worsen: bytes, by unused lanes of odd channel counts, halos and workspaces; the plan contains all of them.
+    May increase bytes by unused lanes of odd channel counts, halos and workspaces; the plan contains all of them.
     Depthwise convolutions and those of few channels ignore `options.pairs`.
     """
     graph = Roots.of(outputs)
@@ -91,7 +91,9 @@ def forms_of(order: list[Node], rows: Rows, context: LoweringContext) -> dict[No
 
 
 def fills_of(laned: list[Node], rows: Rows) -> dict[Node, int]:
-    """What frames of bytes hold: the zero point with which the first convolution reads them, or of what is joined."""
+    """Return the halo's value of each image of bytes: the zero point with which the first convolution reads it or a
+    concat of it.
+    """
     fills: dict[Node, int] = {}
     for node, row in rows.items():
         if row.fill:
@@ -104,7 +106,7 @@ def fills_of(laned: list[Node], rows: Rows) -> dict[Node, int]:
 
 
 def lanes_of(x: Node, target: Target) -> int:
-    """Channels side by side; places of elements lie as the elements do."""
+    """Return the number of channels in a block; indices of elements have the layout of the elements."""
     return target.channels_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolIndices) else x).dtype))
 
 

@@ -7,14 +7,14 @@ from cgraph.record import Record
 
 
 class LoweringOptions(Record, eq=False):
-    """How a graph is lowered.
+    """Settings of lowering.
 
     Fields
         passes: rewrite the graph first; False only decomposes int8 ops and aligns constants
-        winograd: allow it where it is faster; False computes every convolution directly, which is more exact
-        keep: where packed constants go
+        winograd: use it where it is faster; False computes every convolution directly, which is more exact
+        keep: stores packed constants
         storage_dtype: the dtype to which large weights are rounded; None stores them unchanged
-        pairs: convolutions and products round what they multiply to bfloat16
+        pairs: convolutions and products round their factors to bfloat16
     """
 
     passes: bool = True

@@ -1,4 +1,4 @@
-"""Constants of products of bytes, packed once and for all."""
+"""Constants of products of bytes, packed once."""
 
 from math import prod
 
@@ -12,7 +12,7 @@ from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack
 
 
 def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
-    """The product as tiles of a convolution of points."""
+    """Return the product as tiles of a 1×1 convolution."""
     op, (x, *constants) = node.op, operands
     assert isinstance(op, IntegerMatmul)
     y, bias, scale = (c.op.array for c in constants)  # type: ignore[attr-defined]
@@ -25,6 +25,8 @@ def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node
 def starts(
     shape: ByteShape, filters: np.ndarray, bias: np.ndarray, zero: int, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where sums start, the bias less what the zero point of the images adds, and scales: to the last panel's end."""
+    """Return the initial sums (the bias minus the contribution of the images' zero point) and the scales, up to the
+    last panel.
+    """
     start = bias - zero * filters.sum((1, 2, 3), dtype="int32")
     return pack_numbers(shape, start), pack_numbers(shape, scale)

@@ -1,4 +1,4 @@
-"""Pack the constant right sides of matrix products, once and for all."""
+"""Packing of the constant right sides of matrix products."""
 
 from math import prod
 
@@ -27,7 +27,7 @@ def pack_matmul(
     target: Target,
     options: LoweringOptions = LoweringOptions(),  # noqa: B008 - frozen
 ) -> tuple[Node, ...]:
-    """Products with a constant right side read it in panels: same values, no packing in every run.
+    """Pack the constant right sides of products into panels: same values, no packing in every run.
 
     Constants of a storage dtype keep it. May worsen: bytes kept for good, when the constant has other users. Not
     packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
@@ -76,7 +76,7 @@ def is_streamed(y: np.ndarray, rows: int) -> bool:
 
 
 def constant_matrix(node: Node) -> np.ndarray | None:
-    """The matrix that is constant and the same for every batch, or None."""
+    """Return the matrix if it is constant and the same for every batch, else None."""
     source = unbroadcast(node)
     matrix = held_matrix(source)
     if matrix is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
@@ -85,7 +85,7 @@ def constant_matrix(node: Node) -> np.ndarray | None:
 
 
 def held_matrix(node: Node) -> np.ndarray | None:
-    """A constant as it is held, transposed or as it is; None for anything else."""
+    """Return a constant as it is stored, perhaps transposed; None for other nodes."""
     if isinstance(node.op, Transpose):
         matrix = held_matrix(node.operands[0])
         return None if matrix is None else node.op.meaning(matrix)

@@ -1,4 +1,4 @@
-"""All passes from a graph as written to the graph that kernels compute, in order."""
+"""All passes from the user's graph to the graph that kernels compute, in order."""
 
 from cgraph.ir.graph import Node
 from cgraph.kernels.target import Target

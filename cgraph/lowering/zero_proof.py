@@ -1,9 +1,9 @@
-"""Does a pointwise op give 0 where images hold 0: a proof by its scalar program.
+"""Proof by its scalar program that a pointwise op maps zeros of images to zeros.
 
-Idea: carry through the program what is known of every instruction's value: some exact numbers, or nothing. Images hold
-0, constants their numbers; what else an operand may hold, NaN and infinities included, is not known, and neither is
-what is computed of it, but for a choice whose condition is known. Functions that kernels round are known at `POINTS`
-only, where their values are such points too, and kernels give NumPy's.
+Idea: propagate through the program what is known of every instruction's value: some exact numbers, or nothing. Images
+are 0 and constants have their numbers; other contents of operands, NaN and infinities included, are unknown, and so are
+results computed from them, except a choice whose condition is known. Functions that kernels round are known only at
+`POINTS`, if their values are such points too, where kernels return NumPy's values.
 """
 
 import math
@@ -20,7 +20,7 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo
 
 Exact = np.ndarray | None
-"""Exact numbers, ``[n, c, 1, 1]`` or one; None where nothing is known."""
+"""Exact numbers, ``[n, c, 1, 1]`` or one; None if nothing is known."""
 
 CORRECT: dict[str, Any] = {
     "neg": np.negative, "abs": np.abs, "not": np.invert, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
@@ -41,17 +41,17 @@ POINTS = (0.0, 0.5, 1.0, math.inf, -math.inf)
 
 
 def keeps_frame(node: Node) -> bool:
-    """The result's frame is 0 where the frames of the operands in lanes are, whatever is spread over pixels."""
+    """Return True if the result's halo is 0 wherever the halos of blocked operands are, for any broadcast operands."""
     return is_zero(node, [in_frame(x) for x in node.operands])
 
 
 def keeps_rest(node: Node) -> bool:
-    """The result is 0 in the lanes that have no channel, where the operands are."""
+    """Return True if the result is 0 in unused channels wherever the operands are."""
     return is_zero(node, [without_channel(x) for x in node.operands])
 
 
 def in_frame(x: Node) -> Exact:
-    """What an operand holds around an image: 0, or what is spread over all pixels."""
+    """Return the value of an operand in the halo: 0, or its values if it is broadcast over all pixels."""
     if not isinstance(x.op, BroadcastTo):
         return np.zeros((), x.dtype)
     source = x.operands[0]
@@ -59,12 +59,12 @@ def in_frame(x: Node) -> Exact:
 
 
 def pixel_of(x: np.ndarray) -> np.ndarray:
-    """What is spread over pixels, ``[n, c, 1, 1]``: one number for each channel, or for all."""
+    """Return a value that is broadcast over pixels as ``[n, c, 1, 1]``: one number for each channel, or for all."""
     return x.reshape((1,) * (4 - x.ndim) + x.shape)
 
 
 def without_channel(x: Node) -> Exact:
-    """What an operand holds in a lane without a channel: 0, or the one number that is spread over everything."""
+    """Return the value of an operand in an unused channel: 0, or its one number if it is broadcast over everything."""
     if not isinstance(x.op, BroadcastTo) or x.operands[0].size > 1:
         return np.zeros((), x.dtype)
     return in_frame(x)
@@ -77,7 +77,7 @@ def is_zero(node: Node, operands: Sequence[Exact]) -> bool:
 
 
 def exact_result(program: Program, operands: Sequence[Exact]) -> Exact:
-    """What a program gives, if that is known, for operands of which some are."""
+    """Return the result of a program if it is known, for operands of which some are known."""
     values: list[Exact] = []
     for instruction in program:
         name, dtype = instruction[0], dtype_of_code(instruction[1])
@@ -91,7 +91,7 @@ def exact_result(program: Program, operands: Sequence[Exact]) -> Exact:
 
 
 def exact_step(name: str, dtype: np.dtype, xs: list[Exact]) -> Exact:
-    """One instruction: a choice, a conversion, or a primitive of known numbers."""
+    """Evaluate one instruction: a choice, a conversion, or a primitive of known numbers."""
     if name == "select":
         return select(*xs)
     if any(x is None for x in xs):
@@ -100,7 +100,7 @@ def exact_step(name: str, dtype: np.dtype, xs: list[Exact]) -> Exact:
         if name in ROUNDED:
             value = ROUNDED[name](*xs).astype(dtype)
             return value if all(np.isin(x, POINTS).all() for x in (*xs, value)) else None
-        if name in ("div", "cast") and dtype.kind != "f":  # of floats out of range, by 0: not NumPy's
+        if name in ("div", "cast") and dtype.kind != "f":  # floats out of range, or division by 0: not as in NumPy
             return None
         return CORRECT[name](*xs).astype(dtype) if name in CORRECT else None
 

@@ -18,7 +18,7 @@ PASSES = (
 
 
 def rewrite_graph(roots: tuple[Node, ...]) -> tuple[Node, ...]:
-    """All passes."""
+    """Run all passes."""
     for rewrite in PASSES:
         roots = rewrite(roots)
     return roots

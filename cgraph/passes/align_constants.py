@@ -1,4 +1,4 @@
-"""Alignment of constants that lie in a mapped file at unaligned offsets."""
+"""Alignment of constants that are at unaligned offsets of a mapped file."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from cgraph.passes.loop_bodies import in_bodies
 def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[Node, ...]:
     """Copy constants whose elements are not aligned to their size: same values, as many nodes.
 
-    The last pass: packed constants need no copy. `keep`: where copies go.
+    It runs last, because packed constants need no copy. `keep` stores the copies.
     """
     graph = in_bodies(outputs, partial(align_constants, keep=keep))
     if not graph.has(ConstOp) or not any(map(is_unaligned, graph.order)):

@@ -14,14 +14,14 @@ from cgraph.ops.physical.integer import PIXELS, IntegerConv, IntegerMatmul, Pixe
 from cgraph.ops.reduce import sum as sum_along
 from cgraph.ops.shape import reshape
 
-LARGEST_PRODUCT = 255 * 128  # of a byte less its zero point, and a filter's
-EXACT_FLOAT32 = 1 << 24  # every integer up to here is exact in float32
+LARGEST_PRODUCT = 255 * 128  # factors of a byte minus its zero point, and of a filter's element
+EXACT_FLOAT32 = 1 << 24  # float32 represents every integer up to this one exactly
 
 
 def decompose_int8(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Decompose int8 convolutions into float ones that are exact, and products into int32: same values, more nodes.
 
-    Unchanged: results in float32, which only the pass `compute_integers` makes.
+    Unchanged: results in float32, which only the pass `compute_integers` creates.
     """
     return rewrite(outputs, RULES)
 
@@ -54,12 +54,12 @@ def decompose_sum(node: Node) -> Node:
 
 
 def is_whole(result: Result) -> bool:
-    """No floats on the way."""
+    """Return True if the op uses no floats in between."""
     return result.dtype == "i4" or bool(result.fixed)
 
 
 def as_bytes(total: Node, result: Result, scale: Node) -> Node:
-    """Sums times factors and shifts, between bounds."""
+    """Return the sums times factors, shifted and clipped."""
     scaled = fixed_product(total, scale[0], scale[1], result.fixed == "once") + np.int32(result.zero)
     return clip(scaled, result.low, result.high).astype("uint8")
 

@@ -51,7 +51,7 @@ def add_slice(node: Node) -> Node | None:
 
 
 def is_zeros(node: Node) -> bool:
-    """Zeros of any size."""
+    """Return True for zeros of any size."""
     return isinstance(node.op, Full) and node.op.value == 0 or is_all(node, 0)
 
 

@@ -63,7 +63,9 @@ def is_constant(node: Node) -> bool:
 
 
 def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
-    """Those who read it take it as it is: a broadcast; a large matrix transposed for products of floats, or widened."""
+    """Return True if readers take the node without a copy: a broadcast; a large matrix transposed for products, or
+    widened.
+    """
     if isinstance(node.op, BroadcastTo):
         return not are_filters(node, users)
     if is_widened(node):
@@ -72,12 +74,12 @@ def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
 
 
 def are_filters(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
-    """A convolution reads the node as its filters, which are packed once when they are known."""
+    """Return True if a convolution reads the node as its filters, which are packed once if they are constant."""
     return any(isinstance(u.op, Conv | ConvTranspose) and u.operands[1] is node for u in users[node])
 
 
 def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
-    """Only products of floats read the node, perhaps broadcast."""
+    """Return True if only products of floats read the node, perhaps broadcast."""
     return node.dtype.kind == "f" and all(
         isinstance(u.op, Matmul) or (isinstance(u.op, BroadcastTo) and is_for_products(u, users)) for u in users[node]
     )

@@ -11,8 +11,8 @@ from cgraph.ops.shape import broadcast_to
 
 
 def fold_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """By constant statistics: one factor and one term for each channel, which a convolution takes in; by others:
-    pointwise ops, which are fused with what follows. Values change in the last places.
+    """Decompose batch norms with constant statistics into one factor and one term per channel, which a convolution
+    absorbs; others into pointwise ops, which are fused with what follows. Values change in the last places.
     """
     return rewrite(outputs, RULES)
 

@@ -1,4 +1,4 @@
-"""Take the present values of Vars as constants."""
+"""Conversion of the present values of Vars to constants."""
 
 from collections.abc import Iterable
 
@@ -9,13 +9,15 @@ from cgraph.ops.leaf import Const, Var
 
 
 def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, ...]:
-    """Replace these Vars by Consts of what they hold now, so that passes may compute with them and pack them.
+    """Replace these Vars by Consts of their present values, so that passes may fold and pack them.
 
-    Nothing is copied: a Var that is assigned later takes new bytes. UnassignedError names a Var that holds nothing.
+    Nothing is copied: a Var that is assigned later gets new bytes. UnassignedError names a Var without a value.
     """
     constants: dict[Node, Node] = {}
     for x in variables:
         if x.cell.array is None:
-            raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value")
+            raise UnassignedError(
+                f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value. Assign one first"
+            )
         constants[x] = Const(x.cell.share(), name=x.name, copy=False)
     return rebuild(outputs, lambda node, new: constants.get(node)) if constants else outputs

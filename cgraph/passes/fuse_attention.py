@@ -1,4 +1,6 @@
-"""Find attention that is written out: products of queries and keys, masked, their softmax, its product with values."""
+"""Detection of attention written with plain ops: products of queries and keys, masked, their softmax, its product with
+values.
+"""
 
 from collections.abc import Callable
 from math import inf
@@ -18,20 +20,20 @@ from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes, un
 from cgraph.ops.softmax import Softmax
 from cgraph.record import Record, replace
 
-HIDDEN = -1e30  # a score with this added, or in its place, has no weight beside one that is seen
+HIDDEN = -1e30  # a score with this added, or replaced by it, has no weight beside a visible one
 
 
 class Scores(Record, eq=False):
-    """What a softmax reads, as far as it has been looked at, from there down.
+    """The operand of a softmax, as far as the ops above it have been recognised.
 
     Fields
-        at: the node that comes next
+        at: the next node to examine
         scale: factor of the products
-        causal: a query sees no later key
+        causal: no query sees a later key
         later: the largest number that hides a later key
-        mask: what else hides keys, added or bool; None where there is nothing
-        negated: the mask is true where a key is hidden
-        softcap: what follows the products and their factor is ``softcap * tanh(product / softcap)``; 0 for nothing
+        mask: another mask, added or bool; None if there is none
+        negated: the mask is True where a key is hidden
+        softcap: products times their factor become ``softcap * tanh(product / softcap)``; 0 for no cap
     """
 
     at: Node
@@ -44,12 +46,13 @@ class Scores(Record, eq=False):
 
 
 def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """softmax(q @ k * scale, capped, masked) @ v -> one op, where nobody else reads what lies between: fewer bytes.
+    """softmax(q @ k * scale, capped, masked) @ v -> one op, if no other node reads the values in between: fewer
+    bytes.
 
-    Values change in the last places. A constant mask that hides all later keys becomes `causal`, heads of keys that are
-    repeated become shared ones. Not found: several masks beside the causal one; a bool mask beside a causal one of
-    finite numbers, where a query whose earlier keys are all hidden sees the later ones; attention whose weights
-    somebody reads, as the backward part of a graph that was written out does.
+    Values change in the last places. A constant mask that hides all later keys becomes `causal`; repeated heads of keys
+    become shared ones. Not detected: several masks beside the causal one; a bool mask beside a causal one of finite
+    numbers, where a query whose earlier keys are all hidden sees the later ones; attention whose weights another node
+    reads, as in a backward part written with plain ops.
     """
     graph = Roots.of(outputs)
     if Softmax not in graph.kinds or not graph.has(Matmul):
@@ -64,7 +67,7 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def fuse(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) -> Node:
-    """The op that computes these scores, their softmax and its product with `values`."""
+    """Return the op that computes these scores, their softmax and its product with `values`."""
     (q, left), (k, right) = (without_factor(x, own) for x in scores.at.operands)
     mask = None if scores.mask is None else new[scores.mask]
     if mask is not None and scores.negated:
@@ -78,7 +81,7 @@ def fuse(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) ->
 
 
 def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
-    """The scores whose softmax a product reads on its left side, down to the products of queries and keys."""
+    """Return the scores whose softmax is the left side of a product, down to the products of queries and keys."""
     weights = product.operands[0]
     if type(weights.op) is not Softmax or weights.op.axis != weights.ndim - 1 or not own(weights):
         return None
@@ -89,7 +92,8 @@ def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
     return scores if scores is not None and own(scores.at) and scores.at.operands[0].shape[-1] else None
 
 
-# -- what stands between products and softmax --------------------------------------------------------------------------
+# -- ops between products and softmax
+# -----------------------------------------------------------------------------------
 def take_factor(s: Scores) -> Scores | None:
     """scores * c, scores / c, by a number; tanh(scores) * c"""
     divides = isinstance(s.at.op, TrueDivide)
@@ -105,7 +109,7 @@ def take_factor(s: Scores) -> Scores | None:
 
 def take_added(s: Scores) -> Scores | None:
     """scores + mask"""
-    if s.scale != 1.0 or s.softcap:  # the mask is scaled, or capped, as well
+    if s.scale != 1.0 or s.softcap:  # the mask is scaled, or capped, too
         return None
     for x, mask in (s.at.operands, s.at.operands[::-1]):
         if type(x.op) in RULES or isinstance(x.op, Matmul):
@@ -134,14 +138,14 @@ def take_choice(s: Scores) -> Scores | None:
 
 
 def causal(s: Scores, at: Node, later: float) -> Scores | None:
-    """Scores whose later keys are hidden by a number; None beside a bool mask if that number is finite."""
+    """Return scores whose later keys are hidden by a number; None beside a bool mask if that number is finite."""
     if later > -inf and s.mask is not None and s.mask.dtype == bool:
         return None
     return replace(s, at=at, causal=True, later=max(s.later, later))
 
 
 def take_cap(s: Scores) -> Scores | None:
-    """tanh(scores), where a factor has followed"""
+    """tanh(scores), if a factor has followed"""
     return replace(s, at=s.at.operands[0]) if s.softcap else None
 
 
@@ -155,7 +159,7 @@ RULES: dict[type, Callable[[Scores], Scores | None]] = {
 
 
 def without_factor(x: Node, own: Callable[[Node], bool]) -> tuple[Node, float]:
-    """Queries or keys, and the number that they were multiplied by."""
+    """Return queries or keys, and the number that they are multiplied by."""
     if isinstance(x.op, Multiply) and own(x):
         for y, c in (x.operands, x.operands[::-1]):
             value = number_of(c)
@@ -165,7 +169,7 @@ def without_factor(x: Node, own: Callable[[Node], bool]) -> tuple[Node, float]:
 
 
 def with_turned_axes(x: Node) -> Node:
-    """The last two axes exchanged, without turning them twice."""
+    """Return the node with its last two axes exchanged, without transposing twice."""
     if isinstance(x.op, Transpose):
         *rest, a, b = x.op.axes
         if (*rest, b, a) == tuple(range(x.ndim)):
@@ -174,7 +178,7 @@ def with_turned_axes(x: Node) -> Node:
 
 
 def shared_heads(x: Node) -> Node:
-    """``[b, g, n, d]`` for ``[b, g * repeats, n, d]`` where each head is there so many times in a row."""
+    """Return ``[b, g, n, d]`` for ``[b, g * repeats, n, d]`` if each head occurs so many times in a row."""
     wide = x.operands[0] if isinstance(x.op, Reshape) else x
     if x.ndim != 4 or wide.ndim != 5 or not isinstance(wide.op, BroadcastTo):
         return x
@@ -188,7 +192,7 @@ def shared_heads(x: Node) -> Node:
 
 # -- constants ---------------------------------------------------------------------------------------------------------
 def number_of(x: Node) -> float | None:
-    """The number that a node is everywhere, if it is known."""
+    """Return the number that fills a node, if it is known."""
     x = unbroadcast(x)
     if isinstance(x.op, Full):
         return float(x.op.value)
@@ -196,7 +200,7 @@ def number_of(x: Node) -> float | None:
 
 
 def is_lower_triangle(x: Node) -> bool:
-    """A known bool ``[..., m, n]``, true on the main diagonal and below it."""
+    """Return True for a known bool ``[..., m, n]`` that is True on the main diagonal and below it."""
     x = unbroadcast(x)
     while isinstance(x.op, Cast):
         x = x.operands[0]
@@ -206,9 +210,10 @@ def is_lower_triangle(x: Node) -> bool:
 
 
 def number_of_later_keys(x: Node) -> float | None:
-    """The largest number that hides a later key, where `x` is ``[..., m, n]``, 0 on the main diagonal and below it.
+    """Return the largest number that hides a later key in `x` ``[..., m, n]``, which is 0 on the main diagonal and
+    below it.
 
-    None where `x` is anything else, or does not hide every later key.
+    None if `x` is another matrix, or does not hide every later key.
     """
     x = unbroadcast(x)
     if isinstance(x.op, Where):
@@ -223,7 +228,7 @@ def number_of_later_keys(x: Node) -> float | None:
 
 
 def is_triangle(visible: np.ndarray) -> bool:
-    """``[..., m, n]`` of one matrix, which is true on the main diagonal and below it, and has a diagonal."""
+    """Return True for ``[..., m, n]`` of one matrix with a diagonal, True on the diagonal and below it."""
     if visible.ndim < 2 or visible.size != visible.shape[-1] * visible.shape[-2]:
         return False
     return bool((visible.reshape(visible.shape[-2:]) == (np.tri(*visible.shape[-2:]) > 0)).all())

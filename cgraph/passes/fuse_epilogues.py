@@ -1,4 +1,4 @@
-"""Take into a convolution what follows it: per-channel factors and sums, a residual, an activation."""
+"""Fusion of a convolution with the ops after it: per-channel factors and sums, a residual, an activation."""
 
 from collections.abc import Callable
 
@@ -18,16 +18,16 @@ from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.fold_constants import is_widened
 from cgraph.record import Record, replace
 
-LEAST_CHANNELS = 4  # in or out; fewer gain nothing from blocks, but with images by rows are cut there into bands
-PACKED_CHANNELS = 8  # with fewer, packing filters and converting images at each run costs more than it saves
+LEAST_CHANNELS = 4  # in or out; fewer gain nothing from blocks, except that images streamed by rows run in bands
+PACKED_CHANNELS = 8  # with fewer, packing filters and converting images in each run costs more than it saves
 
 
 class Chain(Record):
-    """A convolution with what it has taken in so far.
+    """A convolution with the ops that it absorbs.
 
     Fields
-        conv: the convolution's node; last: the node whose value the chain computes
-        scale, shift: per channel, None while there is none
+        conv: the convolution's node; last: the last absorbed node
+        scale, shift: per channel, None if there is none
         residual: the node that is added
         activation: bounds
     """
@@ -41,15 +41,15 @@ class Chain(Record):
 
     @property
     def is_open(self) -> bool:
-        """Nothing has been taken in that a further factor or sum would have to pass."""
+        """Return True if a further factor or sum may be absorbed: none of the absorbed ops comes before it."""
         return self.residual is None and self.activation == NONE
 
 
 def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Convolutions of images take in what follows them, as far as nobody else reads what lies between.
+    """Fuse convolutions of images with the ops after them, if no other node reads the values in between.
 
-    Values change in the last places: a factor is multiplied into constant filters. Not taken in: activations other than
-    relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
+    Values change in the last places: a factor is multiplied into constant filters. Not fused: activations other than
+    relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels cannot add one.
     """
     graph = Roots.of(outputs)
     least = 1 if graph.has(RowSource) else LEAST_CHANNELS
@@ -78,7 +78,9 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def is_fusible(node: Node, least: int) -> bool:
-    """A convolution of images with channels enough for blocks; filters that are no constants are packed at each run."""
+    """Return True for a convolution of images with enough channels for blocks; filters that are not constant are packed
+    in each run.
+    """
     op = node.op
     if not isinstance(op, Conv2d | ConvTranspose) or len(op.stride) != 2 or node.size == 0:
         return False
@@ -94,7 +96,7 @@ def has_constant_filters(node: Node) -> bool:
 
 
 def extend(chain: Chain, user: Node) -> Chain | None:
-    """The chain with its only user, or None when that is nothing an epilogue does."""
+    """Return the chain with its only user, or None if that op is not part of an epilogue."""
     rule = RULES.get(type(user.op))
     longer = rule(chain, user) if rule else None
     return None if longer is None else replace(longer, last=user)
@@ -138,12 +140,12 @@ def take_sum(chain: Chain, user: Node) -> Chain | None:
 
 
 def take_relu(chain: Chain, user: Node) -> Chain | None:
-    """relu(conv) -> conv held above 0"""
+    """relu(conv) -> conv with the lower bound 0"""
     return replace(chain, activation=replace(chain.activation, low=max(0.0, chain.activation.low)))
 
 
 def take_bound(chain: Chain, user: Node) -> Chain | None:
-    """max(conv, low), min(conv, high) -> conv held between bounds around 0"""
+    """max(conv, low), min(conv, high) -> conv with bounds around 0"""
     other = user.operands[1] if user.operands[0] is chain.last else user.operands[0]
     values = channel_values(other, 1)
     if values is None:
@@ -168,7 +170,7 @@ RULES: dict[type, Callable[[Chain, Node], Chain | None]] = {
 
 
 def channel_values(node: Node, channels: int) -> np.ndarray | None:
-    """A constant ``[channels]`` that is broadcast over ``[n, channels, h, w]``, or None for anything else."""
+    """Return a constant ``[channels]`` that is broadcast over ``[n, channels, h, w]``; None for other nodes."""
     shape = node.shape
     while isinstance(node.op, BroadcastTo):
         node = node.operands[0]
@@ -182,7 +184,7 @@ def channel_values(node: Node, channels: int) -> np.ndarray | None:
 
 
 def build_epilogue(chain: Chain, new: New) -> Node:
-    """The chain as one node."""
+    """Return the chain as one node."""
     x, f = chain.conv.operands
     operands = [new[x], new[f]]
     operands += [Const(v.astype(chain.conv.dtype)) for v in (chain.scale, chain.shift) if v is not None]

@@ -15,10 +15,10 @@ from cgraph.record import replace
 
 
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Fuse float products with the ops that follow, where nothing else reads the value between: fewer bytes.
+    """Fuse float products with the ops that follow, if no other node reads the value in between: fewer bytes.
 
-    Values change in the last places: the sum begins with what is added, and a sum of products has one order. Not taken
-    in: activations other than relu.
+    Values change in the last places: the sum begins with the addend, and a sum of products has one order. Not fused:
+    activations other than relu.
     """
     graph = Roots.of(outputs)
     if not graph.has(Matmul, MatmulEpilogue):
@@ -34,7 +34,7 @@ def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def is_product(x: Node, own: bool) -> bool:
-    """A product of floats, with something to add up, that nobody else reads."""
+    """Return True for a product of floats with a nonempty sum that no other node reads."""
     return own and isinstance(x.op, Matmul) and x.dtype.kind == "f" and x.operands[0].shape[-1] > 0
 
 
@@ -72,7 +72,7 @@ def join_batches(op: Op, operands: tuple[Node, ...], own: tuple[bool, ...]) -> N
 
 
 def is_moved(x: Node) -> bool:
-    """A view of other bytes, which one tall matrix would have to copy."""
+    """Return True for a view of other bytes that one tall matrix would have to copy."""
     return isinstance(x.op, ViewOp) and not isinstance(x.op, Reshape)
 
 

@@ -7,15 +7,15 @@ from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedPointwise
 
-MOST_OPS = 64  # one kernel's code stays small, and long chains become equal pieces that share one kernel
+MOST_OPS = 64  # limits the code of one kernel; long chains become equal pieces that share one kernel
 MOST_OPERANDS = 12
 
 
 def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Add a pointwise node to the group of its users when they are one group: same values, fewer nodes and bytes.
+    """Add a pointwise node to the group of its users if all belong to one group: same values, fewer nodes and bytes.
 
-    May worsen: nothing that is read twice is computed twice, since a node with users in two groups stays alone. Not
-    joined: across a reshape or a broadcast, and beyond `MOST_OPS` ops or `MOST_OPERANDS` operands.
+    No node is computed twice, since a node with users in two groups stays alone. Not joined: across a reshape or a
+    broadcast, and beyond `MOST_OPS` ops or `MOST_OPERANDS` operands.
     """
     graph = Roots.of(outputs)
     if not graph.has(Pointwise):
@@ -32,10 +32,10 @@ def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _groups(graph: Roots) -> dict[Node, list[Node]]:
-    """The groups of several nodes, each from its last node, by which it is known, to its first."""
+    """Return the groups of several nodes, each from its last node, which is its key, to its first."""
     groups: dict[Node, list[Node]] = {}
     reads: dict[Node, set[Node]] = {}
-    group_of_users: dict[Node, Node | None] = {}  # None where they are in no group, or in several
+    group_of_users: dict[Node, Node | None] = {}  # None if they are in no group, or in several
     for node in reversed(graph.order):
         head = None
         if isinstance(node.op, Pointwise):
@@ -66,7 +66,7 @@ def _count(nodes: list[Node]) -> int:
 
 
 def _fuse(inside: list[Node], new: New) -> Node:
-    """One node for these, which come operands first."""
+    """Return one node for these, which come operands first."""
     own = set(inside)
     reads = list(dict.fromkeys(x for n in inside for x in n.operands if x not in own))
     place = {x: i for i, x in enumerate(reads)}
@@ -78,7 +78,7 @@ def _fuse(inside: list[Node], new: New) -> Node:
 
 
 def _body_of(node: Node, place: dict[Node, int], start: int) -> list:
-    """The node's op, or its ops when it is a fused one already, with positions in the new list."""
+    """Return the node's op, or its ops if it is already fused, with positions in the new list."""
     places = [place[x] for x in node.operands]
     if not isinstance(node.op, FusedPointwise):
         return [(node.op, tuple(places))]

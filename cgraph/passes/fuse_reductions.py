@@ -10,8 +10,8 @@ from cgraph.ops.reduce import Reduction
 def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Move a pointwise op that only a reduction reads into it: no bytes for the value between.
 
-    Values change in the last places, since the order of a sum follows the layout of what is read. May worsen: one more
-    kernel to compile, once. Not fused: a value with another reader, which would be computed twice.
+    Values change in the last places, since the order of a sum follows the layout of its operand. One more kernel is
+    compiled, once. Not fused: a value with another reader, which would be computed twice.
     """
     graph = Roots.of(outputs)
     if not graph.has(Reduction):

@@ -22,7 +22,7 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
     """Move a pointwise op that only a pad or set slice reads into it: same bits, one pass over memory instead of two.
 
     Slices of arrays like the result become windows of the op, which may overwrite the array that it reads around each
-    element. No more bytes, but for a page. Not joined: a set slice with steps; an op that reads the bytes of such an
+    element. Needs at most a page more bytes. Not joined: a set slice with steps; an op that reads the bytes of such an
     array in another way too, so that it could not overwrite them.
     """
     graph = in_bodies(outputs, partial(fuse_stencils, target=target))
@@ -35,7 +35,7 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
     readers, shown = readers_of(graph.order, views), {owners[x] for x in graph}
 
     def pays(node: Node) -> bool:
-        """The op needs no more bytes than the pad or set slice that read the inner op's result, or a page more."""
+        """Return True if the op needs at most a page more bytes than the pad or set slice after the inner op."""
         inner, (_, sources, work) = node.operands[-1], stencils[node]
         overwritten = {owners[sources[i]] for i in work.overwrites}
         read = {x for x in (owners[s] for s in sources) if x not in shown and not is_leaf(x)}
@@ -53,7 +53,7 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
 
 
 def has_inner(node: Node, graph: Roots) -> bool:
-    """The node puts a pointwise result that nobody else reads into a larger array."""
+    """Return True if the node puts a pointwise result that no other node reads into a larger array."""
     if isinstance(node.op, SetSlice) and set(node.op.steps) != {1}:
         return False
     inner = node.operands[-1]
@@ -61,7 +61,7 @@ def has_inner(node: Node, graph: Roots) -> bool:
 
 
 def join_stencil(node: Node, target: Target) -> StencilJoin:
-    """The op that computes both, what it reads, and what the target does for it."""
+    """Return the op that computes both, its operands, and the target's work for it."""
     inner, op = node.operands[-1], node.op
     assert isinstance(inner.op, Pointwise) and isinstance(op, Pad | SetSlice)
     sources = {x: i for i, x in enumerate(node.operands[:-1])}
@@ -77,7 +77,7 @@ def join_stencil(node: Node, target: Target) -> StencilJoin:
 
 
 def may_overwrite(node: Node, stencil: StencilJoin, owners: dict[Node, Node]) -> bool:
-    """The op has permission to overwrite what the pad or the set slice might have: every array like the result."""
+    """Return True if the op may overwrite every array like the result, as the pad or set slice could."""
     op, sources, work = stencil
     alike = range(1) if op.border is None else [i for i, x in enumerate(sources) if x.spec == node.spec]
     reads = Counter(owners[x] for x in sources)

@@ -45,7 +45,7 @@ def hold_weights(outputs: tuple[Node, ...], dtype: np.dtype) -> tuple[Node, ...]
     return widen_late(rebuild(outputs, change))
 
 
-Weights = Callable[..., Node]  # of a constant, and of a factor for each filter or None
+Weights = Callable[..., Node]  # keys: a constant, and a factor for each filter or None
 
 
 def is_large(node: Node) -> bool:
@@ -53,8 +53,8 @@ def is_large(node: Node) -> bool:
 
 
 def of_filters(node: Node, operands: tuple[Node, ...], weights: Weights) -> Node | None:
-    """A convolution by constant filters, which take in the factors behind them; depthwise and transposed ones have few
-    or are packed as floats.
+    """A convolution by constant filters, which absorb the factors after them. Depthwise and transposed ones have few
+    filters or pack them as floats.
     """
     op, x, filters, *rest = node.op, *operands
     assert isinstance(op, ConvEpilogue)
@@ -80,7 +80,7 @@ def of_matrix(node: Node, operands: tuple[Node, ...], weights: Weights) -> Node 
 
 
 def of_table(node: Node, operands: tuple[Node, ...], weights: Weights) -> Node | None:
-    """Rows that are taken of a constant."""
+    """Rows taken from a constant."""
     return apply(node.op, weights(operands[0]), operands[1]) if is_large(operands[0]) else None
 
 

@@ -9,8 +9,8 @@ from cgraph.ops.shape import Contiguous
 def make_contiguous(outputs: tuple[Node, ...], facts: NodeFacts) -> Roots:
     """Insert a copy before every op that needs C order and would get a strided view: same values, more nodes.
 
-    The views that tell are added to `facts`. Not done: choosing, among several users, one copy for all; equal copies
-    are shared as nodes anyway.
+    The new views are added to `facts`. Not done: choosing one copy for several users; equal copies are shared as nodes
+    anyway.
     """
 
     def is_strided(x: Node) -> bool:

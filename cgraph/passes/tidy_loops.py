@@ -16,12 +16,12 @@ INSIDE = (fold_constants, drop_identities, fuse_pointwise)
 
 
 class Tidy(Record):
-    """What a loop becomes.
+    """A loop after the pass.
 
     Fields
         op: the new loop
-        operands: positions of those that it still reads
-        places: the new position of each result that is asked for
+        operands: positions of the operands that it still reads
+        places: the new position of each result that is read
     """
 
     op: Loop
@@ -58,13 +58,13 @@ def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def key_of(loop: Node) -> tuple:
-    """Equal for loops that differ at most in giving their states."""
+    """Return a key that is equal for loops that differ at most in returning their states."""
     op: Any = loop.op
     return (replace(op, states=False), *map(id, loop.operands))
 
 
 def tidy(op: Loop, indices: set[int]) -> Tidy:
-    """The loop with those results alone, numbered as if it gave its states."""
+    """Return the loop with only those results, numbered as if it returned its states."""
     body, ends = op.body, len(op.body.carry)
     behind = ends + len(body.ys)
     ys = [i for i in range(len(body.ys)) if ends + i in indices]
@@ -86,7 +86,7 @@ def tidy(op: Loop, indices: set[int]) -> Tidy:
 
 
 def body_of(body: Body, carry: list[int], ys: list[int], read: set[Node]) -> Body:
-    """The body with these results, rewritten; itself when nothing changes."""
+    """Return the body with these results, rewritten; the same body if nothing changes."""
     roots = tuple(body.next[i] for i in carry) + tuple(body.ys[i] for i in ys)
     for rewrite in (*INSIDE, tidy_loops):
         roots = rewrite(roots)

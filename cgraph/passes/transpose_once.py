@@ -17,9 +17,9 @@ PRODUCTS = (Matmul, MatmulEpilogue)
 def transpose_once(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     """Copy a transposed right side of several products once, where each product then reads the copy directly.
 
-    Without, each packs the whole right side, as in the gradients of a recurrent layer's states. Values change in the
-    last places where the sums are so long that packed ones are cut. May worsen: the copy waits from the first product
-    to the last, in place of room for panels at each.
+    Otherwise each product packs the whole right side, as in the gradients of a recurrent layer's states. Values change
+    in the last places if the sums are so long that packed ones are cut. May increase bytes: the copy waits from the
+    first product to the last, instead of panels at each product.
     """
     graph = Roots.of(outputs)
     if target.has_blocks or not graph.has(Transpose) or not graph.has(*PRODUCTS):
@@ -40,7 +40,9 @@ def transpose_once(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...
 
 
 def is_read_as_it_lies(node: Node) -> bool:
-    """A product of few rows of floats, whose right side is a transposed matrix, and would be read as a copy lies."""
+    """Return True for a product of few rows of floats whose right side is a transposed matrix, and whose kernel would
+    read a copy directly.
+    """
     y = node.operands[1]
     if not isinstance(y.op, Transpose) or y.dtype.kind != "f" or prod(y.shape[:-2]) != 1 or not node.size:
         return False

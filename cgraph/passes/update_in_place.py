@@ -13,7 +13,7 @@ from cgraph.memory.layout import NodeFacts, computes, owner_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.in_place import InPlace
 
-MOST_WORK = 20_000_000  # nodes times update edges; beyond it the pass is left out
+MOST_WORK = 20_000_000  # nodes times update edges; beyond it the pass is skipped
 
 Extra = dict[Node, list[Node]]
 
@@ -23,11 +23,11 @@ def update_in_place(
 ) -> tuple[tuple[Node, ...], dict[Var, Node]]:
     """Write sources of update edges into their Vars' bytes, where the old value is not read afterwards.
 
-    Every reader of the old value either runs before the source anyway or is made to; a Var whose source would have to
-    run both before and after a reader keeps its copy. Not done: Vars that an output shows; Vars outside `allowed`,
-    since an input's bytes are the caller's; and sources that some op that may fail need not run before, since a failed
-    run must leave all Vars as they were; a gradient of rows that are taken looks at the same positions once more.
-    `facts` may know the views of nodes already.
+    Every reader of the old value must run before the source; if it does not already, an edge is added. A Var whose
+    source would have to run both before and after a reader keeps its copy. Not done: Vars that are outputs; Vars
+    outside `allowed`, since an input's bytes are the caller's; sources that could run before an op that may fail, since
+    a failed run must leave all Vars unchanged; gradients of taken rows check the same indices once more. `facts` may
+    contain the views of nodes already.
     """
     if not updates:
         return outputs, {}
@@ -53,7 +53,7 @@ def update_in_place(
 
 
 def alike_in_failing(order: list[Node]) -> list[list[Node]]:
-    """The nodes in which a run may end, together where all of them fail or none: when one has passed, all will."""
+    """Return the nodes in which a run may fail, in groups that fail together: when one has passed, all will."""
     groups: dict[Any, list[Node]] = {}
     for node in order:
         if node.op.can_fail:
@@ -62,7 +62,7 @@ def alike_in_failing(order: list[Node]) -> list[list[Node]]:
 
 
 def readers_of(order: list[Node], views: Mapping[Node, View | tuple[View, ...]]) -> dict[Node, list[Node]]:
-    """The nodes that compute from a leaf's bytes, whole or through views."""
+    """Return the nodes that compute from a leaf's bytes, whole or through views."""
     readers: dict[Node, list[Node]] = {}
     for node in order:
         if computes(node, views):
@@ -72,7 +72,9 @@ def readers_of(order: list[Node], views: Mapping[Node, View | tuple[View, ...]])
 
 
 def may_write(source: Node, x: Var, facts: NodeFacts) -> bool:
-    """The source computes bytes of its own, and reads the Var only as an operand that it may overwrite."""
+    """Return True if the source computes bytes of its own, and reads the Var only as an operand that it may
+    overwrite.
+    """
     if isinstance(source.spec, Bundle) or source.op.writes or not computes(source, facts.views):
         return False
     permitted = facts.work(source).overwrites
@@ -83,14 +85,14 @@ def may_write(source: Node, x: Var, facts: NodeFacts) -> bool:
 
 
 def must_run_before(source: Node, readers: list[Node], extra: Extra) -> list[Node] | None:
-    """The readers that nothing makes run before the source, or None when one of them needs the source."""
+    """Return the readers that are not yet forced to run before the source; None if one of them needs the source."""
     before = ancestors(source, extra)
     late = [r for r in readers if r is not source and r not in before]
     return None if any(source in ancestors(r, extra) for r in late) else late
 
 
 def ancestors(node: Node, extra: Extra) -> set[Node]:
-    """Every node that runs before this one."""
+    """Return every node that runs before this one."""
     earlier: set[Node] = set()
     todo = [node]
     while todo:
@@ -104,7 +106,7 @@ def ancestors(node: Node, extra: Extra) -> set[Node]:
 
 @keeps_origin
 def rebuilt(roots: tuple[Node, ...], targets: Mapping[Node, Var], extra: Extra) -> dict[Node, Node]:
-    """Every node on new operands, the chosen ones in place."""
+    """Return every node on new operands, with the selected ones in place."""
     new: dict[Node, Node] = {}
     for node in at_origins(post_order(roots, extra)):
         operands = tuple(new[x] for x in node.operands)

@@ -1,4 +1,4 @@
-"""Large constants move to a file, for runs that read them from there, in pieces that a small ring holds."""
+"""Large constants stored in a file: runs read them from there, piece by piece, into a small ring."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -23,23 +23,23 @@ from cgraph.ops.shape import Transpose
 from cgraph.storage.weight_file import StreamedWeights, arrays_on_disk
 from cgraph.system.alignment import ALIGNMENT
 
-SLICE = 4 << 20  # bytes of filters at most: time to compute while the next ones are read
-SLICES = 3  # that a ring should hold at least
+SLICE = 4 << 20  # maximum bytes of filters: time to compute while the next ones are read
+SLICES = 3  # number of pieces that a ring should hold at least
 
 
 def slice_nbytes(weights: StreamedWeights, ring: int) -> int:
-    """Bytes of a slice at most, of a ring of so many."""
+    """Return the maximum bytes of a slice, for a ring of so many bytes."""
     return weights.slice or max(min(ring // SLICES, SLICE), 2 * HASHED_NBYTES)
 
 
 def large_constants(roots: tuple[Node, ...]) -> list[Node]:
-    """Those of a graph that go to the file, in order: all large ones that are no outputs."""
+    """Return the constants of a graph that are stored in the file, in order: all large ones that are not outputs."""
     order, shown = post_order(roots), set(roots)
     return [x for x in order if isinstance(x.op, ConstOp) and x.nbytes > HASHED_NBYTES and x not in shown]
 
 
 def weights_on_disk(large: Sequence[Node], weights: StreamedWeights) -> dict[Node, Node]:
-    """Constants in a file in the place of those in memory. They have the form that kernels read."""
+    """Replace constants in memory by constants in a file. They have the layout that kernels read."""
     arrays = arrays_on_disk(weights, [x.op.array for x in large])  # type: ignore[attr-defined]
     return {
         x: Const(array, name=x.op.label, copy=False)  # type: ignore[attr-defined]
@@ -48,9 +48,9 @@ def weights_on_disk(large: Sequence[Node], weights: StreamedWeights) -> dict[Nod
 
 
 def slice_constants(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
-    """Convolutions and products with even pieces of their constants of at most so many bytes, or one panel of them.
+    """Cut the constants of convolutions and products into even pieces of at most so many bytes, or of one panel.
 
-    The same bits: slices are of results, and every sum is whole. `keep`: where pieces go that do not lie together.
+    The same bits: slices are of results, and every sum is whole. `keep` stores pieces that are not contiguous.
     """
 
     def change(node: Node, new: New) -> Node | None:
@@ -63,7 +63,7 @@ def slice_constants(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Nod
 
 
 def slice_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
-    """Some panels of channels after others; a slice has at least one."""
+    """Cut a convolution by panels of channels; a slice has at least one."""
     op, filters = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
     axis = panel_axis(op)  # type: ignore[arg-type]
     count = filters.shape[axis]
@@ -77,7 +77,7 @@ def slice_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) ->
 
 
 def slice_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
-    """A product of several rows: some panels of columns after others; a slice has at least one."""
+    """Cut a product of several rows by panels of columns; a slice has at least one."""
     op, packed = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
     assert isinstance(op, PackedMatmul)
     count = packed.size // op.k // op.tile.width
@@ -94,7 +94,7 @@ def slice_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) 
 
 
 def slice_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
-    """A product of one row: some columns after others, joined in place; a slice has whole cache lines of them."""
+    """Cut a product of one row by columns, joined in place; a slice has whole cache lines of them."""
     matrix, columns = operands[1], node.shape[-1]
     constant, turn = (matrix, None) if isinstance(matrix.op, ConstOp) else (matrix.operands[0], matrix.op)
     array = constant.op.array  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def slice_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> 
 
 
 def is_laned(node: Node) -> bool:
-    """A convolution of images in lanes by constant filters, panel after panel."""
+    """Return True for a convolution of channel-blocked images by constant filters, panel after panel."""
     op = node.op
     return (
         isinstance(op, BlockedConv)
@@ -123,12 +123,12 @@ def is_laned(node: Node) -> bool:
 
 
 def is_packed(node: Node) -> bool:
-    """A product of several rows with a constant matrix."""
+    """Return True for a product of several rows with a constant matrix."""
     return isinstance(node.op, PackedMatmul) and isinstance(node.operands[1].op, ConstOp)
 
 
 def is_row(node: Node) -> bool:
-    """A product of one row of floats with a constant matrix, as it lies or turned."""
+    """Return True for a product of one row of floats with a constant matrix, transposed or not."""
     if not isinstance(node.op, Matmul | MatmulEpilogue) or node.dtype.kind != "f" or prod(node.shape[:-1]) != 1:
         return False
     matrix = node.operands[1]

@@ -13,7 +13,7 @@ from cgraph.ops.take import Take
 def widen_late(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Take elements in their storage dtype and widen them afterwards: the same values, as many nodes, fewer bytes.
 
-    Transposes and broadcasts stay behind the widening, where products look for them.
+    Transposes and broadcasts stay after the widening, where products look for them.
     """
     graph = Roots.of(outputs)
     if not graph.has(Cast) or not any(map(is_widening, graph.order)):

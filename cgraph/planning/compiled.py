@@ -1,4 +1,4 @@
-"""A planned graph: what engines make programs from, and what pictures and reports read."""
+"""A planned graph: engines make programs from it, pictures and reports show it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,14 +18,14 @@ from cgraph.record import Record, replace
 
 
 class Compiled(Record):
-    """A graph on its way to a program: what pictures and reports read.
+    """A planned graph, before it becomes a program.
 
     Fields
         outputs, sources: physical nodes of the outputs and of the update edges
         updated: the Vars of those edges, in their order
         layout, usage, plan: schedule, planning problem and offsets
-        views: where every node's value is
-        order: what made the schedule
+        views: the address of every node's value
+        order: name of the running order
     """
 
     outputs: tuple[Node, ...]
@@ -39,7 +39,7 @@ class Compiled(Record):
 
     @property
     def steps(self) -> Iterator[PlacedStep]:
-        """The steps in running order, each with its places."""
+        """The steps in running order, each with its addresses."""
         return steps_of(self.layout, self.usage, self.plan, self.views)
 
     @property
@@ -55,34 +55,34 @@ class Compiled(Record):
 
     @property
     def peak_nbytes(self) -> int:
-        """The most bytes in use at any step, with what was overwritten and made in place."""
+        """The most bytes in use at any step, with values overwritten or computed in place."""
         return lower_bound(self.usage.problem)
 
     @property
     def lower_bound(self) -> int:
-        """No plan of this schedule is smaller, whatever overwrites or is made in place."""
+        """Lower bound of the plans of this schedule, with any use of overwriting and in-place joins."""
         return permitted_lower_bound(self.usage.values, self.usage.problem.alignment)
 
     @property
     def plain_lower_bound(self) -> int:
-        """No plan of this schedule is smaller if nothing overwrites an operand or is made in place."""
+        """Lower bound of the plans of this schedule in which nothing is overwritten or computed in place."""
         return lower_bound(usage_of(self.usage.values, self.usage.problem.alignment, False, False).problem)
 
     @property
     def unshared_nbytes(self) -> int:
-        """Bytes if nothing shared: every value has its own."""
+        """Bytes if every value has its own."""
         return sum(v.nbytes for v in self.layout.values)
 
 
 def with_constants(compiled: Compiled, moved: Mapping[Node, Node]) -> Compiled:
-    """The same plan of a graph with other constants of the same specs in the place of some."""
+    """Return the same plan for a graph with other constants of the same specs instead of some."""
     layout, new = compiled.layout, dict(moved)
     for node in layout.views:  # operands before users
         if node not in new:
             new[node] = with_new_operands(node, tuple(new[x] for x in node.operands))
 
     def renamed(table: Mapping[Node, Any]) -> dict[Node, Any]:
-        return {new[node]: entry for node, entry in table.items() if node in new}  # works are known of other nodes too
+        return {new[node]: entry for node, entry in table.items() if node in new}  # works are also known of other nodes
 
     def based(view: View) -> View:
         base = view.at.base

@@ -100,7 +100,7 @@ class CompileOptions(Record):
 
 
 class PlanSettings(Record):
-    """How graphs of one compile are planned.
+    """Settings of planning the graphs of one compile.
 
     Fields
         target: the target whose kernels run
@@ -108,7 +108,7 @@ class PlanSettings(Record):
         strategy: the memory strategy
         order: one of `cgraph.planning.orders.ORDERS`
         changing: Vars that change from run to run
-        budget: what the plan must fit into
+        budget: the budget of the plan
     """
 
     target: Any
@@ -170,7 +170,7 @@ def options_of(arguments: dict[str, Any]) -> CompileOptions:
     """Return options by name. GraphError for an unknown name, and for a value that an option does not accept."""
     for name, value in arguments.items():
         if name not in CHECKS:
-            raise GraphError(f"compile has no option {name!r}; there are {', '.join(CompileOptions._fields)}")
+            raise GraphError(f"compile has no option {name!r}. Use one of {', '.join(CompileOptions._fields)}")
         argument = members(value) if name in SEVERAL else value
         words, is_accepted = CHECKS[name]
         if argument is None and name in SEVERAL or not is_accepted(argument):

@@ -18,11 +18,11 @@ from cgraph.schedule.least_memory import least_memory
 
 SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
 ORDERS = ("auto", "depth_first", *SCHEDULES)
-STATES = 1_000  # of a search for an order that nobody asked for
+STATES = 1_000  # limit of a search for an order that the user did not request
 
 
 def layouts_of(layout: Layout, order: str, planner: Planner) -> list[tuple[str, Layout]]:
-    """The layouts to plan, each with the name of its order; `layout` is depth first.
+    """Return the layouts to plan, each with the name of its order; `layout` is depth first.
 
     Raises
         GraphError: an order of this name does not exist
@@ -53,5 +53,5 @@ def check_order(order: str) -> None:
 
 
 def written_order(dag: Dag) -> range:
-    """The order in which the nodes stand."""
+    """Return the order in which the nodes were written."""
     return range(len(dag.nbytes))

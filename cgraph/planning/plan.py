@@ -38,7 +38,7 @@ def plan_request(
     """Plan a physical graph for one target.
 
     Parameters
-        best_effort: where no plan fits in the budget, return the smallest one
+        best_effort: if no plan fits in the budget, return the smallest one
     Raises
         GraphError: a strategy or order of this name does not exist
         BudgetError: no plan fits in the budget
@@ -75,17 +75,17 @@ def plan_graph(request: Request, settings: PlanSettings) -> Compiled:
 
 
 def check_budget(choice: Choice, budget: Budget) -> None:
-    """Raise BudgetError if the plan exceeds the budget, unless the smallest plan will do."""
+    """Raise BudgetError if the plan exceeds the budget, unless the smallest plan is accepted."""
     best, plan = choice
     if budget.limit is not None and plan.nbytes > budget.limit and not budget.best_effort:
         raise plan_refusal(best.layout, best.usage.problem, plan, budget.limit)
 
 
 def check_and_place(choice: Choice, target: Any, ends: Iterable[Node], always: Iterable[Node]) -> Mapping[Node, Any]:
-    """Check a plan, and return where every value of it lies; `ends` and `always` as the layout was asked for.
+    """Check a plan, and return the address of every value; `ends` and `always` are those of the layout.
 
     Raises
-        PlanError: the plan is unsound
+        PlanError: the plan is wrong
     """
     (best, plan), layout = choice, choice[0].layout
     check_plan(best.usage.problem, plan)
@@ -110,12 +110,12 @@ def round_of(settings: PlanSettings, body: Body) -> PlannedBody:
 
 
 def detach(source: Node, views: Mapping[Node, Any]) -> Node:
-    """The source of an update edge with bytes in the arena: a Var's own bytes change while edges are written."""
+    """Copy the source of an update edge into the arena if it is a Var, whose bytes change while edges are written."""
     return apply(Contiguous(), source) if is_leaf(owner_of(views[source])) else source
 
 
 def cached_nodes(changing: Iterable[Var], order: Iterable[Node]) -> set[Node]:
-    """Nodes that do not depend on a changing Var and are read by a node that does."""
+    """Return the nodes that do not depend on a changing Var and are read by a node that does."""
     cone: set[Node] = set(changing)
     border: set[Node] = set()
     if not cone:

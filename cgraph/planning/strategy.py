@@ -25,6 +25,6 @@ def strategy_named(memory: str | Strategy) -> Strategy:
 
 
 def exact_with_progress(problem: Problem, capacity: int | None = None) -> Plan:
-    """`exact`, which may take a minute, with a line of progress on a terminal."""
+    """Run `exact`, which may take a minute, with a line of progress on a terminal."""
     with bounds_progress("exact search") as tell:
         return exact(problem, capacity=capacity, tell=tell)

@@ -1,10 +1,11 @@
-"""cheap_again: values that wait for the backward part are computed again, where a pass over what waits anyway does it.
+"""cheap_again: values that wait for the backward part are computed again if that is one pass over values that wait
+anyway.
 
-An activation's result waits for the gradient of the weights behind it, and its operand for its own gradient, from which
-the result follows in the time of a copy. The same of what a norm gives, and of a copy in another order. A chain of them
-that waits in several places waits in one.
+An activation's result waits for the gradient of the weights of the next layer, and its operand for its own gradient.
+The result follows from the operand in the time of a copy. The same holds for the result of a norm, and for a copy in
+another order. Of a chain of such steps, only one value waits.
 
-What it does not do: keep what would not wait otherwise; compute products again.
+Not done: the pass stores no value that would not wait otherwise, and computes no product again.
 """
 
 from cgraph.ir.graph import Node
@@ -17,20 +18,22 @@ from cgraph.rematerialise.reruns import Order, Reruns
 from cgraph.rematerialise.segments import Forward
 
 ONE_PASS = (Pointwise, LayerNorm, BatchNorm, GroupNorm, ViewOp)
-LEAST = 1 << 16  # bytes of a value; below, a run is mostly its beginning
-FUNCTION = 32  # multiplications with additions in the time of an exponential function
+LEAST = 1 << 16  # bytes of a value; for smaller ones the start of a run dominates
+FUNCTION = 32  # multiply-adds in the time of an exponential function
 FUNCTIONS = UNARY - {"neg", "abs", "not", "floor", "ceil", "rint", "trunc", "sqrt"} | {"pow", "atan2", "hypot", "fmod"}
-LONGEST = 3  # steps that run again for one value
+LONGEST = 3  # maximum number of steps that run again for one value
 
 
 def cheap_again(layout: Layout, problem: Reruns, share: float) -> Order:
-    """The steps of a layout by position, cheap ones of the forward part a second time before they are read again.
+    """Return the steps of a layout by position, with cheap forward steps a second time before their values are read
+    again.
 
-    `share`: of the work of all steps, the most that is done again; values with most bytes for their work come first.
+    `share`: limit of the work done again, as a share of the work of all steps; values with the most bytes for their
+    work come first.
     """
     search = CheapSearch(layout, problem)
     before: dict[int, set[int]] = {}
-    for t in sorted(search.cheap_steps(share), reverse=True):  # users before what they read
+    for t in sorted(search.cheap_steps(share), reverse=True):  # users before their operands
         at = search.first[t]
         runs = search.runs(t, at)
         if runs:
@@ -43,10 +46,10 @@ def cheap_again(layout: Layout, problem: Reruns, share: float) -> Order:
 
 
 class CheapSearch:
-    """What waits, and how it is made again. Changes: what is made again reads values earlier.
+    """Search for values that wait and are cheap to compute again. Changes: rematerialised steps read values earlier.
 
     Fields
-        first: per step up to the turn that is read behind it, before which step it must be there again
+        first: for each step up to the turn whose value is read after the turn, the step before which it must run again
     """
 
     def __init__(self, layout: Layout, problem: Reruns) -> None:
@@ -56,13 +59,15 @@ class CheapSearch:
             self.read([t], t)
 
     def read(self, steps: list[int], at: int) -> None:
-        """These steps run before step `at`, or are it."""
+        """Record that these steps run before step `at`, or are it."""
         for x in {x for t in steps for x in self.forward.reads[t]}:
             if x <= self.forward.turn:
                 self.first[x] = min(at, self.first.get(x, at))
 
     def cheap_steps(self, share: float) -> list[int]:
-        """Steps whose values wait and are cheap to have again: as many as the share of the work allows."""
+        """Return the steps whose values wait and are cheap to compute again, as many as the share of the work
+        allows.
+        """
         room, picks = share * self.problem.own, []
         work = {t: self.work(t) for t in self.forward.waiting if self.forward.values[t].nbytes >= LEAST}
         per_byte = {t: cost / self.forward.values[t].nbytes for t, cost in work.items() if cost}
@@ -73,12 +78,12 @@ class CheapSearch:
         return picks
 
     def work(self, t: int) -> int:
-        """What it costs to have the value of a step again, 0 where it is not cheap."""
+        """Return the work of computing a step's value again; 0 if it is not cheap."""
         steps = self.layout.steps
         return sum(self.problem.cost[i] + functions_of(steps[i]) for i in self.runs(t, self.first[t]))
 
     def runs(self, t: int, at: int) -> list[int]:
-        """The steps that run again for the value of one of them, before step `at`; none where that is not cheap."""
+        """Return the steps that run again for the value of one of them, before step `at`; none if that is not cheap."""
         steps, waiting = [t], [t]
         while waiting and len(steps) <= LONGEST:
             i = waiting.pop()
@@ -90,7 +95,9 @@ class CheapSearch:
         return [] if waiting else steps
 
     def waits(self, x: int) -> bool:
-        """The value is kept for the backward part anyway; perhaps a little longer now, in place of what it gives."""
+        """Return True if the value waits for the backward part anyway, perhaps until slightly later if its user's value
+        does not.
+        """
         value = self.forward.values[x]
         return value.lasting or value.last > self.forward.turn
 
@@ -100,7 +107,7 @@ def is_cheap(node: Node) -> bool:
 
 
 def functions_of(node: Node) -> int:
-    """What the functions in a step cost beside reading and writing, in multiplications with additions."""
+    """Return the work of the functions in a step, besides reading and writing, in multiply-adds."""
     if not isinstance(node.op, Pointwise):
         return 0
     program = scalar_program(node.op, tuple(code_of(x.dtype) for x in node.operands))

@@ -1,10 +1,10 @@
-"""least_work: an order within some bytes, with as little computed again as is found.
+"""least_work: an order within some bytes that computes as little as possible again.
 
-Idea: at the place with most bytes in use, each value that waits there is tried: it is computed again before its next
-read, with those that would wait for it in its stead, as far back as one of several depths. What lowers the bytes that
-are too many by most for its work is taken, until all fits. Then reruns that are not needed are left out, the dearest
-first. Then some are left out by chance and the others looked for anew, as long as looks are left (large neighbourhood
-search: Shaw 1998, doi:10.1007/3-540-49481-2_30). The same seed each time: a graph has one order.
+Idea: at the place with the most bytes in use, try each value that waits there: compute it again before its next read,
+together with the values that would wait for it instead, as far back as one of several depths. Take the choice that
+lowers the excess most for its work, until everything fits. Then omit reruns that are not needed, the most expensive
+first. Then omit some at random and search again, while looks remain (large neighbourhood search: Shaw 1998,
+doi:10.1007/3-540-49481-2_30). The seed is fixed, so a graph has one order.
 
 Time: counted in looks at orders, each linear in the order. No bound on the distance to the optimum; measured against
 a mixed-integer program in docs/recompute.md.
@@ -16,25 +16,25 @@ from random import Random
 
 from cgraph.rematerialise.reruns import Order, OrderIndex, Reruns, rerun_positions
 
-DEPTHS = (0, 1, 2, 4, -1)  # of what is computed again for a value; -1: all that would wait
-CHANCES = (0.0, 1.0, 1.0, 3.0, 3.0)  # of the tries to get under a number of bytes
-PATIENCE = 6  # choices in a row that lower nothing, before an order is given up
-MOST_TRIED = 24  # values that wait at a place, those with most bytes for their work
-SHARES = (0.15, 0.3, 0.5, 1.0)  # of reruns that are left out at a time
-WORK = 400_000  # nodes that a search looks at: about half a second
+DEPTHS = (0, 1, 2, 4, -1)  # depth of what is computed again for a value; -1: all that would wait
+CHANCES = (0.0, 1.0, 1.0, 3.0, 3.0)  # tries to get below a number of bytes
+PATIENCE = 6  # choices in a row that save nothing, before an order is abandoned
+MOST_TRIED = 24  # values tried at a place: those with the most bytes for their work
+SHARES = (0.15, 0.3, 0.5, 1.0)  # share of the reruns that are omitted at a time
+WORK = 400_000  # nodes that a search may look at: about half a second
 MOST_LOOKS = 8_000
-ROUNDS = 100  # of leaving out and looking anew that find nothing, before a search ends
+ROUNDS = 100  # rounds without an improvement before a search ends
 
 
 def looks_for(problem: Reruns) -> int:
-    """Orders that a search may look at."""
+    """Return the number of orders that a search may look at."""
     return min(WORK // max(len(problem.cost), 1), MOST_LOOKS)
 
 
 def least_work(problem: Reruns, most: int, starts: Sequence[Sequence[int]]) -> Order | None:
-    """An order that has at most so many bytes in use, of little extra work; None where none is found.
+    """Return an order with at most so many bytes in use and little extra work; None if none is found.
 
-    Never more extra work than the cheapest of `starts` that fits. `starts`: orders to begin with.
+    Its extra work is at most that of the cheapest of `starts` that fits. `starts`: orders to begin with.
     """
     search = LeastWorkSearch(problem, most, looks_for(problem))
     orders = []
@@ -46,7 +46,9 @@ def least_work(problem: Reruns, most: int, starts: Sequence[Sequence[int]]) -> O
 
 
 def least_bytes(problem: Reruns, start: Sequence[int], low: int) -> Order:
-    """The order with the fewest bytes in use that is found, of at least `low` and no more than `start`, by halving."""
+    """Return the order with the fewest bytes in use that is found, at least `low` and at most those of `start`, by
+    bisection.
+    """
     best, plain = problem.living(start), list(range(len(problem.cost)))
     high, looks = problem.peak(best), looks_for(problem)
     while low < high and looks > 0:
@@ -65,7 +67,7 @@ class LeastWorkSearch:
     """Orders within some bytes. Changes: counts the orders that it looks at.
 
     Fields
-        most: bytes that may be in use
+        most: limit of the bytes in use
         looks: orders that may still be looked at
     """
 
@@ -73,7 +75,7 @@ class LeastWorkSearch:
         self.problem, self.most, self.looks, self.random = problem, most, looks, Random(0)
 
     def over(self, order: Sequence[int]) -> tuple[int, int]:
-        """Bytes in use beyond `most`, of all places together, and the place with most bytes."""
+        """Return the bytes in use beyond `most`, summed over all places, and the place with the most bytes."""
         self.looks -= 1
         breadths = self.problem.breadths(order)
         top = max(breadths, default=0)
@@ -81,7 +83,9 @@ class LeastWorkSearch:
         return over, breadths.index(top) if breadths else 0
 
     def fitted(self, order: Order, chance: float = 0.0) -> Order | None:
-        """An order that fits, made of one that need not; None where none is found. `chance`: of other choices."""
+        """Return an order that fits, made from one that may not; None if none is found. `chance`: probability of other
+        choices.
+        """
         over, place = self.over(order)
         least, patience = over, PATIENCE
         while over:
@@ -99,7 +103,7 @@ class LeastWorkSearch:
         return order
 
     def relieved(self, order: Order, place: int) -> Iterator[Order]:
-        """Orders in which one of the values that wait at a place is computed again behind it."""
+        """Yield orders in which one of the values that wait at a place is computed again after it."""
         places, cost, nbytes = OrderIndex(self.problem, order), self.problem.cost, self.problem.dag.nbytes
         waiting = [(i, read) for i, read in places.waiting(place) if places.may_run(i, read)]
         for i, read in sorted(waiting, key=lambda x: cost[x[0]] / max(nbytes[x[0]], 1))[:MOST_TRIED]:
@@ -109,7 +113,7 @@ class LeastWorkSearch:
                 yield self.problem.living([*order[:read], *runs, *order[read:]])
 
     def pruned(self, order: Order) -> Order:
-        """An order that fits without the reruns that it fits without, the dearest first."""
+        """Return an order that fits without the reruns that it does not need, the most expensive omitted first."""
         cost = self.problem.cost
         at = 0
         while self.looks > 0:
@@ -125,7 +129,7 @@ class LeastWorkSearch:
         return order
 
     def improved(self, order: Order) -> Order:
-        """An order that fits, of less extra work where that is found before the looks are used up."""
+        """Return an order that fits, with less extra work if the looks suffice to find one."""
         best = order
         least = cost = self.problem.extra(best)
         rounds = ROUNDS

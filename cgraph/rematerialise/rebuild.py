@@ -1,8 +1,8 @@
 """run_again: a physical graph in an order in which some steps run more than once.
 
-Same values, bit for bit: the same kernels on the same operands. What may run again: pure ops whose values are no
-outputs, before a Var that they read is written. The first run of an op that can fail stays where it is, since what is
-written in place relies on it.
+The values are the same bit for bit: the same kernels on the same operands. A step may run again if its op is pure, its
+value is not an output, and no Var that it reads has been written. The first run of an op that can fail stays in place,
+since in-place updates rely on it.
 """
 
 from collections import defaultdict
@@ -19,11 +19,11 @@ from cgraph.rematerialise.reruns import Reruns
 from cgraph.schedule.dag import Dag
 from cgraph.system.alignment import round_up
 
-MOVED = 8  # multiplications with additions in the time of an element that is read or written
+MOVED = 8  # multiply-adds in the time of reading or writing an element
 
 
 def dag_of(layout: Layout, alignment: int = 1) -> Dag:
-    """The steps of a layout, as a schedule sees them; sizes are rounded up to multiples of the alignment."""
+    """Return the steps of a layout as a `Dag`; sizes are rounded up to multiples of the alignment."""
     values, views, count = layout.values, layout.views, len(layout.steps)
     producers = producers_of(views, layout.value_of)
     scratch = [0] * count
@@ -39,7 +39,7 @@ def dag_of(layout: Layout, alignment: int = 1) -> Dag:
 
 
 def reruns_of(layout: Layout, alignment: int) -> Reruns:
-    """What may run again, and what that costs in multiplications with additions."""
+    """Return the steps that may run again, and their costs in multiply-adds."""
     steps, views, values = layout.steps, layout.views, layout.values
     writers: dict[Node, list[int]] = {}
     for t, node in enumerate(steps):
@@ -58,7 +58,7 @@ def reruns_of(layout: Layout, alignment: int) -> Reruns:
 
 
 def cost_of(node: Node) -> int:
-    """About the time of a step, in multiplications with additions."""
+    """Return the approximate time of a step, in multiply-adds."""
     specs = [x.spec for x in (node, *node.operands)]
     elements = sum(s.size for spec in specs for s in (spec.specs if isinstance(spec, Bundle) else (spec,)))
     return node.op.multiply_adds(*specs[1:]) + MOVED * elements
@@ -66,13 +66,13 @@ def cost_of(node: Node) -> int:
 
 @keeps_origin
 def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[Node, Node]]:
-    """All nodes in running order, and what became of each node: of one that runs more than once, what ran last.
+    """Return all nodes in running order, and the new node of each node; for several runs that of the last.
 
     Parameters
-        order: steps by position, some of them more than once; operands before what reads them
+        order: steps by position, some of them more than once; operands before their users
     """
     steps_of: dict[Node, tuple[int, ...]] = {node: (t,) for t, node in enumerate(layout.steps)}
-    shown: dict[int, list[Node]] = defaultdict(list)  # per step what is a view of its value or is made beside it
+    shown: dict[int, list[Node]] = defaultdict(list)  # for each step the views of its value and parts beside it
     latest: dict[Node, Node] = {}
     for node in layout.views:
         if node not in steps_of:
@@ -83,7 +83,7 @@ def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[No
     nodes = dict.fromkeys(latest)
     for t in order:
         for node in at_origins((layout.steps[t], *shown[t])):
-            if all(x in latest for x in node.operands):  # a view may wait for something behind what it shows
+            if all(x in latest for x in node.operands):  # a view may wait for a step after the one it refers to
                 operands = tuple([latest[x] for x in node.operands])
                 new = with_new_operands(node, operands)
                 while node is layout.steps[t] and new in nodes:  # equal nodes are one

@@ -1,10 +1,10 @@
 """Orders in which nodes may run more than once, so that fewer values wait.
 
-An order is a list of positions with repeats. A read means the last run before it, so what is kept and what is computed
-again follow from the list alone: a value is in use from a run to the last read before its next run.
+An order is a list of positions with repeats. A read refers to the last run before it, so the list alone determines
+which values are stored and which are computed again: a value is in use from a run to the last read before its next run.
 
-Source: the problem is that of Jain et al. 2020, Checkmate, arXiv:1910.02653. Here a
-node's first run may be put off, too.
+Source: the problem is that of Jain et al. 2020, Checkmate, arXiv:1910.02653. Here a node's first run may be delayed,
+too.
 """
 
 from bisect import bisect_left
@@ -21,11 +21,11 @@ class Reruns(Record, eq=False):
     """The nodes that may run again, and the cost.
 
     Fields
-        dag: the nodes in the order in which they run without
-        cost: of one run of each node
-        until: per node, the one before whose run it may run again, the number of nodes for anywhere; its own position
-            where it may not
-        firm: nodes whose first run is not put off
+        dag: the nodes in their order without reruns
+        cost: cost of one run of each node
+        until: for each node, the position before which it may run again: the number of nodes for anywhere, its own
+            position for nowhere
+        firm: nodes whose first run may not be delayed
     """
 
     dag: Dag
@@ -35,15 +35,15 @@ class Reruns(Record, eq=False):
 
     @cached_property
     def own(self) -> int:
-        """The cost of running every node once."""
+        """Cost of running every node once."""
         return sum(self.cost)
 
     def extra(self, order: Iterable[int]) -> int:
-        """The cost of an order beyond running everything once."""
+        """Return the cost of an order beyond running every node once."""
         return sum([self.cost[i] for i in order]) - self.own
 
     def breadths(self, order: Sequence[int]) -> list[int]:
-        """Bytes in use at each place of an order. Time O(order and its reads)."""
+        """Return the bytes in use at each place of an order. Time O(order and its reads)."""
         dag = self.dag
         nbytes, distinct, takes, scratch = dag.nbytes, dag.distinct, dag.overwritable, dag.workspaces
         sizes = [0] * len(order)
@@ -65,11 +65,11 @@ class Reruns(Record, eq=False):
         return sizes
 
     def peak(self, order: Sequence[int]) -> int:
-        """The most bytes in use at any place."""
+        """Return the most bytes in use at any place."""
         return max(self.breadths(order), default=0)
 
     def living(self, order: Sequence[int]) -> Order:
-        """An order without the runs whose value nobody reads, where the graph has readers of it."""
+        """Return an order without runs whose value no node reads, if the graph has readers of it."""
         dag = self.dag
         is_read = [not users or i in dag.lasting for i, users in enumerate(dag.users)]
         again = set(rerun_positions(order)) if self.firm else set()
@@ -86,7 +86,7 @@ class Reruns(Record, eq=False):
 
 
 def rerun_positions(order: Sequence[int]) -> list[int]:
-    """Places of an order at which a node does not run for the first time."""
+    """Return the places of an order at which a node runs, but not for the first time."""
     earlier: set[int] = set()
     places = []
     for place, i in enumerate(order):
@@ -97,7 +97,7 @@ def rerun_positions(order: Sequence[int]) -> list[int]:
 
 
 class OrderIndex:
-    """Index of an order: where each node runs, and where its value is read."""
+    """Index of an order: the runs of each node, and the reads of its value."""
 
     def __init__(self, problem: Reruns, order: Sequence[int]) -> None:
         self.problem, self.order = problem, order
@@ -110,12 +110,12 @@ class OrderIndex:
                 self.reads[x].append(place)
 
     def may_run(self, i: int, place: int) -> bool:
-        """The node may run again right before what is at this place."""
+        """Return True if the node may run again directly before this place."""
         until = self.problem.until[i]
         return until > i and (until == len(self.runs) or place <= self.runs[until][0])
 
     def waiting(self, place: int) -> Iterator[tuple[int, int]]:
-        """The values that are in use at a place and not read there, with the places of their next reads."""
+        """Return the values that are in use at a place but not read there, with the places of their next reads."""
         for i, (runs, reads) in enumerate(zip(self.runs, self.reads)):
             at = bisect_left(reads, place)
             if at == len(reads) or reads[at] == place or not runs or runs[0] >= place:
@@ -125,7 +125,7 @@ class OrderIndex:
                 yield i, reads[at]
 
     def waits(self, i: int, place: int, over: int) -> bool:
-        """A value that is read at a place beside its other reads would be in use at `over` for this read alone."""
+        """Return True if a value that is also read elsewhere would be in use at `over` for this read only."""
         if i in self.problem.dag.lasting:
             return False
         runs, reads = self.runs[i], self.reads[i]
@@ -135,7 +135,9 @@ class OrderIndex:
         return at == len(reads) or (later < len(runs) and runs[later] < reads[at])
 
     def beside(self, place: int, over: int) -> list[int]:
-        """What is read at a place, was there before `over`, may run again, and is read by nobody between."""
+        """Return values read at a place that existed before `over`, may run again, and have no other reader in
+        between.
+        """
         reads, runs = self.reads, self.runs
         return [
             x
@@ -146,9 +148,10 @@ class OrderIndex:
         ]
 
     def again(self, targets: Sequence[int], place: int, over: int, depth: int) -> list[int]:
-        """What runs before a place to make values there: their nodes, and those that would wait at `over` to be read.
+        """Return the nodes that run before a place to compute values there: theirs, and those that would wait at
+        `over`.
 
-        `depth`: over how many reads that is followed; what is read by the last of them waits.
+        `depth`: number of reads that are followed; what the last of them reads waits.
         """
         nodes, waiting = set(targets), [(i, 0) for i in targets]
         while waiting:

@@ -1,12 +1,13 @@
 """Rematerialisation by segments: values that are read again much later are computed again.
 
-Idea: in a training graph the values of the forward part wait for the backward part, last made, first read. The forward
-part is cut into segments. What a later segment reads is kept; everything else in a segment is dropped, and computed
-again from what is kept right before the backward part first asks for it. With segments of about sqrt(n) of n equal
-values, about 2 sqrt(n) are in use at once in place of n, and every value is computed at most twice.
+Idea: in a training graph the values of the forward part wait for the backward part, which reads the last one first. The
+forward part is cut into segments. Values that a later segment reads are stored; all others in a segment are dropped,
+and computed again from the stored ones directly before the backward part first needs them. With segments of about
+sqrt(n) of n equal values, about 2 sqrt(n) are in use at once instead of n, and every value is computed at most twice.
 
 Source: Chen, Xu, Zhang and Guestrin 2016, arXiv:1604.06174.
-Time: O(n log n) for n nodes. What it does not do: look for the cheapest values to compute again; nest segments.
+Time: O(n log n) for n nodes. Not done: the pass does not search for the cheapest values to compute again, and does not
+nest segments.
 """
 
 from collections.abc import Sequence
@@ -19,21 +20,21 @@ from cgraph.memory.layout import Layout, owner_of, producers_of
 def in_segments(layout: Layout, segments: int) -> list[int]:
     """Return the steps of a layout by position, with forward steps a second time where they are read again.
 
-    Never fewer steps. Not computed again: what is an output, what is impure, what reads a Var that the forward part has
-    written already, and the last segment, which is read at once.
+    Never fewer steps. Not computed again: outputs, impure ops, steps that read a Var which the forward part has written
+    already, and the last segment, which is read at once.
 
     Parameters
-        segments: of about equal bytes that wait, at least 2
+        segments: number of segments of about equal waiting bytes, at least 2
     """
     return Forward(layout).order(segments)
 
 
 class Forward:
-    """The forward part of a schedule, up to the turn: the step with most bytes waiting after it.
+    """The forward part of a schedule, up to the turn: the step after which the most bytes wait.
 
     Fields
-        producer: per node, the step whose bytes it shows, -1 for leaves
-        reads: per step, the steps that it reads
+        producer: for each node, the step whose bytes it refers to, -1 for leaves
+        reads: for each step, the steps that it reads
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -49,7 +50,7 @@ class Forward:
 
     @cached_property
     def last(self) -> list[int]:
-        """Per step, the last one up to the turn that reads it."""
+        """For each step, the last reader up to the turn."""
         last = list(range(len(self.values)))
         for t in range(self.turn + 1):
             for x in self.reads[t]:
@@ -58,7 +59,7 @@ class Forward:
 
     @cached_property
     def waiting(self) -> set[int]:
-        """Steps up to the turn whose values are read behind it."""
+        """Steps up to the turn whose values are read after it."""
         return {t for t in range(self.turn + 1) if self.values[t].last > self.turn and not self.values[t].lasting}
 
     @cached_property
@@ -76,7 +77,7 @@ class Forward:
         }
 
     def bytes_across(self, spans: Sequence[tuple[int, int]]) -> list[int]:
-        """Behind each step, the bytes of values that are not kept, made at or before it and read later."""
+        """Return, after each step, the bytes of waiting values computed so far and read later, without stored ones."""
         change = [0] * (len(spans) + 1)
         for t, (first, last) in enumerate(spans):
             if not self.values[t].lasting and last > first:
@@ -85,7 +86,9 @@ class Forward:
         return list(accumulate(change))[: len(spans)]
 
     def cuts(self, segments: int) -> list[int]:
-        """The last step of each segment but the last: where fewest bytes must be kept, once half a segment is full."""
+        """Return the last step of each segment except the last: where the fewest bytes wait, once half a segment is
+        full.
+        """
         limit = max(sum(self.values[t].nbytes for t in self.waiting) / segments, 1)
         across = self.bytes_across(list(enumerate(self.last)))
         cuts: list[int] = []
@@ -102,7 +105,7 @@ class Forward:
         return cuts
 
     def dropped(self, segments: int) -> list[list[int]]:
-        """Per segment, the steps to run again, rising."""
+        """Return, for each segment, the steps to run again, in rising order."""
         cuts = self.cuts(segments)
         segments_again: list[list[int]] = []
         for first, last in zip([0, *(c + 1 for c in cuts)], cuts):
@@ -117,7 +120,7 @@ class Forward:
         return segments_again
 
     def order(self, segments: int) -> list[int]:
-        """All steps, and each segment once more right before the first step behind the turn that asks for it."""
+        """Return all steps, with each segment again directly before the first step after the turn that needs it."""
         dropped = self.dropped(segments)
         segment_of = {t: s for s, steps in enumerate(dropped) for t in steps}
         views, steps = self.layout.views, self.layout.steps
@@ -125,7 +128,7 @@ class Forward:
         waiting = dict.fromkeys(s for s, again in enumerate(dropped) if again)
         for t in range(self.turn + 1, len(steps)):
             needed = [segment_of[x] for x in self.reads[t] if x in segment_of]
-            if steps[t].op.writes:  # what reads a Var runs again before the Var is written
+            if steps[t].op.writes:  # steps that read a Var run again before the Var is written
                 var = owner_of(views[steps[t]])
                 needed += [
                     s for s in waiting if any(owner_of(views[x]) is var for i in dropped[s] for x in steps[i].operands)

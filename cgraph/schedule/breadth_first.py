@@ -1,7 +1,8 @@
 """breadth_first: nodes in the order in which they become ready, first come first served.
 
-Source: Kahn 1962, Topological sorting of large networks. Time O(n) and the edges. The order behind the published tables
-of memory strategies; it keeps the branches of a graph in use side by side, so it often needs more than `depth_first`.
+Source: Kahn 1962, Topological sorting of large networks. Time O(n) and the edges. The published tables of memory
+strategies use this order. It keeps the branches of a graph in use side by side, so it often needs more than
+`depth_first`.
 """
 
 from collections import deque
@@ -10,7 +11,7 @@ from cgraph.schedule.dag import Dag
 
 
 def breadth_first(dag: Dag) -> tuple[int, ...]:
-    """Ready nodes in a queue; nodes that become ready together, in order of position."""
+    """Run ready nodes from a queue; nodes that become ready together run in order of position."""
     missing = [len(operands) for operands in dag.distinct]
     queue = deque(i for i, count in enumerate(missing) if not count)
     order: list[int] = []

@@ -1,7 +1,7 @@
-"""costly_first: depth first, of a node's operands the one first that needs most beyond what it leaves.
+"""costly_first: depth first; of a node's operands, the one first that needs most bytes beyond those of its value.
 
-While an operand is computed, the results of those before it wait. So the operand that needs many bytes and leaves few
-should be computed while nothing waits yet. Exact for trees of which each subtree is computed without a break; in other
+While an operand is computed, the results of those before it wait. So an operand that needs many bytes and leaves few
+should be computed while nothing waits yet. Exact for trees whose subtrees are each computed without a break; in other
 graphs a shared operand is counted once for each reader, so the estimate is high.
 
 Source: the order of evaluation of Sethi and Ullman 1970, The generation of optimal code for arithmetic expressions,
@@ -13,9 +13,11 @@ from cgraph.schedule.dag import Dag
 
 
 def costly_first(dag: Dag) -> tuple[int, ...]:
-    """Post-order; operands, and last nodes, by falling difference of bytes needed and bytes left; ties as given."""
+    """Return a post-order; operands, and last nodes, by falling difference of bytes needed and bytes left; ties in
+    input order.
+    """
     operands: list[tuple[int, ...]] = []
-    excess: list[int] = []  # bytes that computing a node needs, less those of its value
+    excess: list[int] = []  # bytes that computing a node needs, minus those of its value
     for i, reads in enumerate(dag.distinct):
         in_order = tuple(sorted(reads, key=lambda x: -excess[x]))
         operands.append(in_order)
@@ -26,7 +28,9 @@ def costly_first(dag: Dag) -> tuple[int, ...]:
 
 
 def _bytes_needed(dag: Dag, operands: tuple[int, ...], excess: list[int], own: int) -> int:
-    """Most bytes in use while `operands` are computed one after the other, then what needs `own` bytes besides."""
+    """Return the most bytes in use while `operands` are computed one after the other, followed by a node of `own`
+    bytes.
+    """
     waiting, most = 0, 0
     for operand in operands:
         most = max(most, waiting + dag.nbytes[operand] + excess[operand])

@@ -1,8 +1,8 @@
-"""What a schedule needs to know of a graph: bytes and operands of its nodes; no node, no op.
+"""The graph as a schedule sees it: bytes and operands of numbered nodes.
 
-A schedule is a tuple of positions. Executing a node needs the bytes of everything in use plus its own; a value is in
-use from its own step to the last step that reads it, both included, or to the end if it is kept. While it runs, a node
-may need a workspace besides; and it needs fewer bytes of its own where it takes those of operands that it reads last.
+A schedule is a tuple of positions. Executing a node needs the bytes of everything in use plus its own. A value is in
+use from its own step to the last step that reads it, both included, or to the end if it is an output. While a node runs
+it may also need a workspace; it needs fewer bytes of its own if it overwrites operands that it reads last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ from cgraph.record import Record
 
 
 class Dag(Record):
-    """Nodes ``0..n-1``: their bytes, their operands, and which values are kept.
+    """Nodes ``0..n-1``: their bytes, their operands, and the values that stay to the end.
 
     Fields
-        operands: per node, earlier positions; repeats are allowed
-        scratch: per node, bytes of workspace while it runs; empty when no node needs any
-        takes: per node, the operands whose bytes it may make its own; empty when no node may
+        operands: for each node, earlier positions; repeats are allowed
+        scratch: for each node, bytes of workspace while it runs; empty if no node needs any
+        takes: for each node, the operands that it may overwrite; empty if no node may
     Raises
         GraphError: the lists differ in length, an operand is not an earlier node, a size is negative
     """
@@ -42,12 +42,12 @@ class Dag(Record):
 
     @cached_property
     def distinct(self) -> tuple[tuple[int, ...], ...]:
-        """Operands of each node without repeats, in their order."""
+        """Return the operands of each node without repeats, in their order."""
         return tuple([tuple(dict.fromkeys(operands)) for operands in self.operands])
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
-        """For each node those that read it, rising."""
+        """Return the readers of each node, rising."""
         users: list[list[int]] = [[] for _ in self.nbytes]
         for i, operands in enumerate(self.distinct):
             for operand in operands:
@@ -56,34 +56,34 @@ class Dag(Record):
 
     @cached_property
     def workspaces(self) -> tuple[int, ...]:
-        """Bytes of workspace of each node."""
+        """Return the bytes of workspace of each node."""
         return self.scratch or (0,) * len(self.nbytes)
 
     @cached_property
     def overwritable(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the operands whose bytes it takes when it is the last to read them."""
+        """Return, for each node, the operands that it overwrites if it is the last to read them."""
         if not self.takes:
             return ((),) * len(self.nbytes)
         return tuple([tuple([x for x in dict.fromkeys(takes) if x not in self.lasting]) for takes in self.takes])
 
     def needed(self, node: int, overwritten: int) -> int:
-        """Bytes that a node needs besides those in use when it takes `taken` bytes of its operands."""
+        """Return the bytes that a node needs besides those in use when it takes `taken` bytes of its operands."""
         own = self.nbytes[node]
         return self.workspaces[node] + (own - overwritten if overwritten < own else 0)
 
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
-    """The most bytes in use at any step of a schedule. Time O(n) and the edges."""
+    """Return the most bytes in use at any step of a schedule. Time O(n) and the edges."""
     return max((before + needed for before, needed in steps_of(dag, order)), default=0)
 
 
 def breadths(dag: Dag, order: Sequence[int]) -> list[int]:
-    """Bytes in use at each step of a schedule, with workspaces."""
+    """Return the bytes in use at each step of a schedule, with workspaces."""
     return [before + needed for before, needed in steps_of(dag, order)]
 
 
 def steps_of(dag: Dag, order: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """At each step of a schedule the bytes in use before it, and those it needs besides."""
+    """Return, for each step of a schedule, the bytes in use before it and the additional bytes that it needs."""
     nbytes, distinct, lasting, takes = dag.nbytes, dag.distinct, dag.lasting, dag.overwritable
     waiting = [len(users) for users in dag.users]
     in_use = 0
@@ -100,9 +100,9 @@ def steps_of(dag: Dag, order: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def least_peak(dag: Dag) -> int:
-    """Bytes that every schedule needs: for one node with its operands, or for all kept values together.
+    """Return the bytes that every schedule needs: for one node with its operands, or for all outputs together.
 
-    Often less than any schedule can do; when a schedule needs no more, there is nothing to look for.
+    Often less than any schedule can reach; if a schedule reaches it, no search is needed.
     """
     nbytes, takes = dag.nbytes, dag.overwritable
     most = sum(nbytes[x] for x in dag.lasting)

@@ -1,4 +1,4 @@
-"""depth_first: each node right after its operands, in post-order from the nodes that nobody reads.
+"""depth_first: each node directly after its operands, in post-order from the nodes that no other node reads.
 
 Source: the usual post-order; Owl's evaluation order in Vandenhove's internship report. Time O(n) and the edges.
 """
@@ -8,5 +8,5 @@ from cgraph.schedule.dag import Dag
 
 
 def depth_first(dag: Dag) -> tuple[int, ...]:
-    """Post-order, operands in their order, last nodes in order of position."""
+    """Return the post-order, operands in their order, last nodes in order of position."""
     return post_order_of(dag.distinct, [i for i, users in enumerate(dag.users) if not users])

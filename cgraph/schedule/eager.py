@@ -1,8 +1,8 @@
-"""eager: the order in which nodes stand, but what needs no more bytes than it frees runs as soon as it can.
+"""eager: the given order, except that nodes that need no more bytes than they free run as soon as they can.
 
-Idea: in a training graph the gradient of a weight is wanted last, yet computing it ends the usage of a forward value
-and of a gradient. After each node, those that have become ready are looked at, with a few of those that they make
-ready in turn; if together they free at least what they make, they run at once.
+Idea: in a training graph the gradient of a weight is needed last, but computing it ends the usage of a forward value
+and of a gradient. After each node, the nodes that have become ready are examined, with a few of those that they make
+ready in turn; if together they free at least as many bytes as they need, they run at once.
 
 Time O(n + edges) times `AHEAD`; no bound on the distance to the optimum.
 """
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 
 from cgraph.schedule.dag import Dag
 
-AHEAD = 8  # nodes that are looked at together
+AHEAD = 8  # nodes examined together
 
 
 def eager(dag: Dag) -> tuple[int, ...]:
-    """The order; positions as they are where nothing can be gained."""
+    """Return the order; nodes keep their positions where nothing can be gained."""
     run = _EagerRun(dag)
     for node in range(len(dag.nbytes)):
         if not run.done[node]:
@@ -25,11 +25,11 @@ def eager(dag: Dag) -> tuple[int, ...]:
 
 
 class _EagerRun:
-    """A schedule under way. Changes: with every node that runs.
+    """A schedule under construction. Changes: with every node that runs.
 
     Fields
-        missing: per node, operands that have not run
-        waiting: per node, users that have not run
+        missing: for each node, the operands that have not run
+        waiting: for each node, the users that have not run
     """
 
     def __init__(self, dag: Dag) -> None:
@@ -40,7 +40,7 @@ class _EagerRun:
         self.order: list[int] = []
 
     def execute(self, nodes: Iterable[int]) -> None:
-        """Run these, and whatever can run at no cost because of them."""
+        """Run these nodes, and whatever can then run at no cost."""
         todo = deque(nodes)
         while todo:
             node = todo.popleft()
@@ -60,7 +60,7 @@ class _EagerRun:
             self.waiting[x] -= 1
 
     def touched(self, node: int) -> list[int]:
-        """Nodes whose cost may have fallen: users of the node, and the last users of its operands."""
+        """Return the nodes whose cost may have fallen: users of the node, and the last users of its operands."""
         nodes = list(self.dag.users[node])
         for x in self.dag.distinct[node]:
             if self.waiting[x] == 1:
@@ -68,7 +68,9 @@ class _EagerRun:
         return [user for user in nodes if not self.missing[user]]
 
     def worth_running(self, node: int) -> Sequence[int]:
-        """The node with those that it makes ready, up to where they free what they make; none if they never do."""
+        """Return the node and those that it makes ready, up to where they free the bytes that they need; none if they
+        never do.
+        """
         dag, group, inside = self.dag, [node], {node}
         missing: dict[int, int] = {}
         waiting: dict[int, int] = {}

@@ -1,11 +1,11 @@
-"""least_memory: an order of small peak; exact where the graph allows it, never worse than the simple ones.
+"""least_memory: an order of small peak; exact where the graph allows it, never worse than the simple orders.
 
-Idea: a node that every other node comes before or after cuts the graph in two, and no order can mix what lies on both
-sides. So each stretch between such cuts is searched alone, the one with the highest peak first, until that one cannot
-be improved. A stretch is searched over sets of executed nodes, best first; beyond a limit on their number, by beam.
+Idea: a node that every other node comes before or after cuts the graph in two, and no order can mix the two sides. So
+each stretch between such cuts is searched separately, the one with the highest peak first, until that one cannot be
+improved. A stretch is searched over sets of executed nodes, best first; beyond a limit on their number, by beam search.
 
 Source: exact search over sets of executed operators for peak memory: Liberis and Lane 2019, arXiv:1910.05110.
-Time: near-linear for a chain of short stretches; else bounded by `states`, which each kind of search may make in all. A
+Time: near-linear for a chain of short stretches; else bounded by `states`, the limit of each kind of search. A
 stretch of more than `MOST_NODES` keeps the best of its simple orders.
 """
 
@@ -29,7 +29,7 @@ MOST_NODES = 4_000
 
 
 class Stretch(NamedTuple):
-    """Nodes of one schedule that run one after the other: bytes in use when it begins, most bytes inside it."""
+    """Nodes of one schedule that run one after the other: bytes in use when it begins, and most bytes inside it."""
 
     nodes: tuple[int, ...]
     start: int
@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
 
 
 def least_memory(dag: Dag, *, states: int = STATES, starts: Sequence[Schedule] = SIMPLE) -> tuple[int, ...]:
-    """The order with the least peak that was found, the same every time, no worse than any of `starts`.
+    """Return the order with the least peak found: deterministic, and no worse than any of `starts`.
 
     `states` limits the search.
     """
@@ -50,10 +50,11 @@ def least_memory(dag: Dag, *, states: int = STATES, starts: Sequence[Schedule] =
 
 
 def _cuts(dag: Dag, free: list[bool]) -> list[int]:
-    """Where stretches end: positions right after a node that is comparable with every other, and the end.
+    """Return the ends of stretches: positions directly after a node that is comparable with every other, and the
+    end.
 
     Positions are topological, so a node is such a cut if every earlier one is read at it or before it, and every later
-    one reads it or something later. Leaves without bytes are left out: they can run at any time at no cost.
+    one reads it or something later. Leaves without bytes are ignored: they can run at any time at no cost.
     """
     count = len(dag.nbytes)
     nearest_user = [0 if free[i] else min(dag.users[i], default=count) for i in range(count)]
@@ -66,7 +67,7 @@ def _cuts(dag: Dag, free: list[bool]) -> list[int]:
 
 
 def _stretches(dag: Dag, order: Sequence[int], ends: list[int], free: list[bool]) -> list[Stretch]:
-    """A schedule cut at `ends`, without the leaves that have no bytes."""
+    """Return a schedule cut at `ends`, without the leaves that have no bytes."""
     steps = [(node, *at) for node, at in zip(order, steps_of(dag, order)) if not free[node]]
     edges = [0, *accumulate(not leaf for leaf in free)]
     stretches, begin = [], 0
@@ -94,7 +95,9 @@ def _improve(dag: Dag, stretches: list[Stretch], states: int) -> None:
 
 
 def _search(dag: Dag, stretch: Stretch, allowances: list[SearchAllowance]) -> Stretch:
-    """A better order of one stretch, or the same: best first, and where that takes too many states, by beam."""
+    """Return a better order of one stretch, or the same: best first, and if that takes too many states, by beam
+    search.
+    """
     for search, allowance in zip(SEARCHES, allowances):
         part = SchedulePart(dag, stretch.nodes, stretch.start, allowance)
         try:

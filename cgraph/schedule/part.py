@@ -1,4 +1,4 @@
-"""Part of a graph, made ready for a search over sets of executed nodes: sets are bits of an int.
+"""Part of a graph, prepared for a search over sets of executed nodes: sets are bits of an int.
 
 Nodes of the part are numbered 0, 1, … in an order in which they can run.
 """
@@ -10,7 +10,9 @@ from cgraph.schedule.dag import Dag
 
 
 class ScheduleState(Record):
-    """A set of executed nodes: bits, what can run next, bytes in use, highest bytes on the way, and the way itself."""
+    """A set of executed nodes: bits, nodes that can run next, bytes in use, peak so far, and the nodes in their
+    order.
+    """
 
     done: int
     ready: tuple[int, ...]
@@ -20,7 +22,7 @@ class ScheduleState(Record):
     ran: tuple[int, ...] = ()
 
     def path(self) -> list[int]:
-        """The nodes in the order they ran."""
+        """Return the nodes in the order in which they ran."""
         runs = []
         state: ScheduleState | None = self
         while state:
@@ -34,16 +36,16 @@ class OutOfStatesError(Exception):
 
 
 class SearchAllowance:
-    """States that searches may still make; changes with `take`."""
+    """Number of states that searches may still visit; changes with `take`."""
 
     def __init__(self, states: int) -> None:
         self.left = states
 
     def take(self, state: ScheduleState) -> None:
-        """Count a state: more than once if many nodes are ready, since all of them are looked at.
+        """Count a state, or several if many nodes are ready, since all of them are examined.
 
         Raises
-            OutOfStatesError: there are none left
+            OutOfStatesError: no states are left
         """
         self.left -= 1 + len(state.ready) // 32
         if self.left < 0:
@@ -83,7 +85,7 @@ class SchedulePart:
         return self._settle(ScheduleState(0, ready, self.start, 0))
 
     def next_states(self, state: ScheduleState) -> Iterator[ScheduleState]:
-        """Run each ready node, and after it whatever can run at once."""
+        """Yield the state after each ready node and whatever can then run at once."""
         for node in state.ready:
             yield self._settle(self._run(state, node))
 
@@ -96,7 +98,7 @@ class SchedulePart:
         return ScheduleState(done, tuple(ready), in_use, peak, state, (node,))
 
     def _needed(self, node: int, done: int) -> int:
-        """Bytes that a node needs besides what is in use, when it is the last of `done`."""
+        """Return the bytes that a node needs besides those in use, when it is the last of `done`."""
         overwritten = sum(nbytes for users, nbytes in self.takes[node] if users & done == users)
         return self.scratch[node] + max(self.nbytes[node] - overwritten, 0)
 
@@ -104,7 +106,7 @@ class SchedulePart:
         return sum(nbytes for users, nbytes in self.frees[node] if users & done == users)
 
     def _settle(self, state: ScheduleState) -> ScheduleState:
-        """Run nodes that cannot hurt: they raise no peak and leave no more bytes in use than before."""
+        """Run nodes that cannot hurt: they do not raise the peak and leave no more bytes in use than before."""
         while True:
             self.allowance.take(state)
             node = next((node for node in state.ready if self._cannot_hurt(state, node)), None)
@@ -123,7 +125,7 @@ class SchedulePart:
 
 
 def bits(positions: Iterator[int]) -> int:
-    """The set of `positions` as bits of an int."""
+    """Return the set of `positions` as bits of an int."""
     together = 0
     for position in positions:
         together |= 1 << position

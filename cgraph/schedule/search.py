@@ -1,7 +1,7 @@
 """Search for an order of a part's nodes with a smaller peak, over sets of executed nodes: best first, or by beam.
 
-What was executed matters, not in which order, except for the peak on the way: of all orders of one set the best is
-enough. Both searches give the same answer every time; what they may do is counted in states, not in seconds.
+The state depends on the set of executed nodes, not on their order, except for the peak so far: of all orders of one set
+the best is enough. Both searches are deterministic; their limits are counted in states, not in seconds.
 
 Source: Liberis and Lane 2019, arXiv:1910.05110.
 """
@@ -14,7 +14,7 @@ WIDE, NARROW = 16, 2  # states that a beam keeps at each step
 
 
 def best_first(part: SchedulePart, below: int) -> ScheduleState | None:
-    """An order with the least peak of all, if that is less than `below`; None if no order has less.
+    """Return an order with the least peak of all, if that is less than `below`; None if no order has less.
 
     Raises
         OutOfStatesError: the limit of states is exceeded before the search ends
@@ -34,25 +34,26 @@ def best_first(part: SchedulePart, below: int) -> ScheduleState | None:
             if then.peak < min(below, least.get(then.done, below)):
                 least[then.done] = then.peak
                 count += 1
-                heapq.heappush(queue, (then.peak, -count, then))  # of equal peaks the newest: straight to the end
+                heapq.heappush(queue, (then.peak, -count, then))  # of equal peaks the newest, straight to the end
     return None
 
 
 def wide_beam(part: SchedulePart, below: int) -> ScheduleState | None:
-    """An order with a peak less than `below`, by `beam`."""
+    """Return an order with a peak less than `below`, by `beam`."""
     return beam(part, below, WIDE)
 
 
 def narrow_beam(part: SchedulePart, below: int) -> ScheduleState | None:
-    """An order with a peak less than `below`, by `beam`: less often found, in less time."""
+    """Return an order with a peak less than `below`, by a narrower `beam`: faster, but less often successful."""
     return beam(part, below, NARROW)
 
 
 def beam(part: SchedulePart, below: int, width: int) -> ScheduleState | None:
-    """An order with a peak less than `below`, keeping the `width` best sets of each step; None if none was found.
+    """Return an order with a peak less than `below`, keeping the `width` best sets of each step; None if none was
+    found.
 
     Raises
-        OutOfStatesError: there were too many states to say
+        OutOfStatesError: the limit was reached before the answer
     """
     everything = (1 << len(part.nodes)) - 1
     states = [part.begin()]

@@ -1,4 +1,4 @@
-"""Chains of pointwise ops from one value of bytes to another, as tables of 256 bytes. Makes no nodes."""
+"""Chains of pointwise ops from one uint8 or int8 value to another, as tables of 256 bytes. Creates no nodes."""
 
 from collections.abc import Mapping
 
@@ -12,13 +12,14 @@ from cgraph.ops.quantise import Dequantize, Quantize
 from cgraph.ops.take import Take
 from cgraph.passes.integers.patterns import SIGN, scale_of, single
 
-MOST_NODES = 64  # of a chain
+MOST_NODES = 64  # maximum length of a chain
 
 
 def table_of(node: Node, place: Mapping[Node, int]) -> tuple[Node, np.ndarray] | None:
-    """The value of bytes and the table whose ``table[x]`` a Quantize is, all as bytes; None where there is none.
+    """Return the value and the table with ``table[x]`` equal to a Quantize, as bytes; None if there is none.
 
-    `place`: of each node in running order. What is between may have other readers, and be bytes on the way.
+    `place`: position of each node in running order. Values in between may have other readers, and be 8-bit values
+    themselves.
     """
     chain = chain_of(node)
     while chain is not None and len(chain[1]) > 1:
@@ -35,7 +36,7 @@ def table_of(node: Node, place: Mapping[Node, int]) -> tuple[Node, np.ndarray] |
 
 
 def table_taken(node: Node) -> tuple[Node, np.ndarray] | None:
-    """The same of bytes that are taken of 256 at places that are bytes, as TFLite's reader writes it."""
+    """Return the same for 256 bytes indexed by bytes, as TFLite's reader writes it."""
     if not isinstance(node.op, Take) or node.dtype != np.uint8:
         return None
     table, places = node.operands
@@ -46,8 +47,8 @@ def table_taken(node: Node) -> tuple[Node, np.ndarray] | None:
 
 
 def chain_of(node: Node) -> tuple[frozenset[Node], frozenset[Node]] | None:
-    """The pointwise ops whose last one is a Quantize, and the values of bytes that they begin with; None where they
-    begin with something else, or have another shape.
+    """Return the pointwise ops that end with a Quantize, and the 8-bit values that they begin with; None if they begin
+    with something else, or have another shape.
     """
     inner, leaves, waiting = {node}, set[Node](), list(node.operands) if scale_of(node) else [node]
     while waiting:
@@ -65,7 +66,7 @@ def chain_of(node: Node) -> tuple[frozenset[Node], frozenset[Node]] | None:
 
 
 def tabulate(node: Node, x: Node, inner: list[Node]) -> np.ndarray:
-    """The bytes of a node for all bytes of `x`, by the ops between them in running order."""
+    """Return the bytes of a node for all bytes of `x`, by the ops between them in running order."""
     every = np.arange(2 * SIGN, dtype="uint8")
     values = {x: every if x.dtype == np.uint8 else (every ^ SIGN).view("int8")}
 

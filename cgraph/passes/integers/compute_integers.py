@@ -1,12 +1,12 @@
-"""Networks of quantized values computed with whole numbers, from one byte to the next.
+"""Networks of quantised values computed with integers, from one 8-bit value to the next.
 
-A file says ``dequantize -> operator -> quantize`` (QDQ). Here such a group becomes one op on bytes: convolutions and
-products with their bias and bounds, the sum with a residual behind them, pools, moves, concats, means over pixels. What
-no rule takes stays as it is written, floats between bytes, and is fused as any pointwise op.
+A file contains ``dequantize -> operator -> quantize`` (QDQ). Here such a group becomes one op on bytes: convolutions
+and products with their bias and bounds, the sum with a following residual, pools, shape ops, concats, means over
+pixels. Groups without a rule stay unchanged, with floats between bytes, and are fused like any pointwise op.
 
-Bytes are unsigned: what a file holds as int8 is kept 128 larger, its zero point too, which is the same number. Sums
-are exact where floats round, and become bytes as onnxruntime makes them, by one product with
-``float32(sx * sw / sy)``; all else is what ONNX says.
+Bytes are unsigned: int8 values of a file are stored 128 larger, their zero points too, so they represent the same
+numbers. Sums are exact where floats would round, and become bytes as in onnxruntime, by one product with ``float32(sx *
+sw / sy)``; everything else follows the ONNX specification.
 
 Source: ONNX operators QuantizeLinear and DequantizeLinear; Jacob and others 2018, arXiv:1712.05877.
 """
@@ -57,16 +57,16 @@ from cgraph.passes.integers.patterns import (
 )
 from cgraph.record import Record
 
-MOST_SCALE = 2.0**50  # of bytes that are made a second time: no quotient of theirs overflows
-MOVES = (Reshape, Transpose, Slice, MaxPool)  # the same on bytes as on the floats that they stand for
+MOST_SCALE = 2.0**50  # scales of values that are requantised: no quotient of theirs overflows
+MOVES = (Reshape, Transpose, Slice, MaxPool)  # ops whose result on bytes represents their result on floats
 
 
 @keeps_origin
 def compute_integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Groups between bytes as ops on bytes: fewer bytes, the same values but for single quanta.
+    """Replace groups between 8-bit values by ops on bytes: fewer bytes, the same values except for single quanta.
 
-    Runs before constants are folded, which would make floats of filters. Not taken: scales or zero points that are no
-    constants, one for each channel of an image; filters with a zero point; a bias with a scale of its own; sums
+    Runs before constants are folded, which would turn filters into floats. Not replaced: scales or zero points that are
+    not constant, or one for each channel of an image; filters with a zero point; a bias with a scale of its own; sums
     of int32 whose two sides are computed.
     """
     graph = Roots.of(outputs)
@@ -79,24 +79,24 @@ def compute_integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def may_be_taken(node: Node) -> bool:
-    """Where no node is such a one, there is nothing to do."""
+    """Return True if the graph has a node to which a rule could apply."""
     is_product = isinstance(node.op, Matmul) and node.dtype == np.int32
     return isinstance(node.op, Dequantize) or is_product or table_taken(node) is not None
 
 
 class IntegerContext(Record, eq=False):
-    """What is known of the graph.
+    """The original graph, indexed.
 
     Fields
-        graph: as it is written
-        place: of each node in running order
+        graph: the original graph
+        place: position of each node in running order
     """
 
     graph: Roots
     place: dict[Node, int]
 
     def is_inner(self, node: Node) -> bool:
-        """One node reads it, and nobody else sees it."""
+        """Return True if only one node reads it and it is not an output."""
         return self.graph.is_inner(node)
 
 
@@ -112,14 +112,14 @@ class RewrittenGraph:
         self._bytes: dict[Node, Node] = {}
 
     def add(self, node: Node, new: Node) -> None:
-        """The new node of an old one; bytes for int8 become those numbers for who reads them as such."""
-        if isinstance(node.spec, Spec) and new.dtype != node.dtype:  # several results stay what they are
+        """Return the new node of an old one; an int8 result stored as uint8 is converted back for int8 readers."""
+        if isinstance(node.spec, Spec) and new.dtype != node.dtype:  # several results stay unchanged
             self._bytes[node] = new
             new = bitcast(flip_sign(new), node.dtype)
         self.nodes[node] = new
 
     def bytes(self, node: Node) -> Node:
-        """The new node of an old one of 8 bits, as bytes."""
+        """Return the new node of an old 8-bit one, as bytes."""
         if node not in self._bytes:
             new = self.nodes[node]
             self._bytes[node] = new if new.dtype == np.uint8 else flip_sign(bitcast(new, "uint8"))
@@ -127,12 +127,12 @@ class RewrittenGraph:
 
 
 def flip_sign(x: Node) -> Node:
-    """Bytes with another sign: 128 more or less."""
+    """Return bytes with another sign: 128 more or less."""
     return bitwise_xor(x, Const(np.asarray(SIGN, "uint8")))
 
 
 def rewrite_node(node: Node, context: IntegerContext, rewritten: RewrittenGraph) -> Node:
-    """The new node of an old one."""
+    """Return the new node of an old one."""
     if isinstance(node.op, Quantize) and (scale := scale_of(node)):
         return quantize_node(node, scale, context, rewritten)
     if lookup := table_taken(node):
@@ -153,7 +153,7 @@ def rewrite_node(node: Node, context: IntegerContext, rewritten: RewrittenGraph)
 
 
 def quantize_node(node: Node, scale: Scale, context: IntegerContext, rewritten: RewrittenGraph) -> Node:
-    """Bytes of what a rule takes, or of floats."""
+    """Return the bytes of a Quantize, by a rule, or from floats."""
     inside, bounds = bounds_of(node, scale, context.is_inner)
     for rule in RULES:
         out = rule(inside, scale, bounds, context, rewritten)
@@ -165,7 +165,8 @@ def quantize_node(node: Node, scale: Scale, context: IntegerContext, rewritten: 
     return quantize(rewritten.nodes[node.operands[0]], np.float32(scale.scale), np.uint8(scale.zero))
 
 
-# -- rules: what a Quantize reads, as bytes ----------------------------------------------------------------------------
+# -- rules: the operand of a Quantize, as bytes
+# --------------------------------------------------------------------------
 
 
 def from_product(
@@ -193,7 +194,7 @@ def from_pair(
 def from_sum(
     node: Node, scale: Scale, bounds: Bounds, context: IntegerContext, rewritten: RewrittenGraph
 ) -> Node | None:
-    """q(bounds(dq(q(conv)) + dq)): the later one of two convolutions adds what the other has made"""
+    """q(bounds(dq(q(conv)) + dq)): the later one of two convolutions adds the result of the other"""
     if not isinstance(node.op, Add) or not context.is_inner(node):
         return None
     parts = sorted(node.operands, key=lambda x: context.place[x], reverse=True)
@@ -219,7 +220,7 @@ def from_concat(
 def from_move(
     node: Node, scale: Scale, bounds: Bounds, context: IntegerContext, rewritten: RewrittenGraph
 ) -> Node | None:
-    """q(move(dq)), of a move that keeps order, or q(pad(dq)) with zeros: as large, and perhaps with another scale"""
+    """q(move(dq)), of a shape op that keeps order, or q(pad(dq)) with zeros, perhaps with another scale"""
     op = node.op
     x = (
         dequantized_bytes(node.operands[0])
@@ -235,7 +236,7 @@ def from_move(
 def from_mean(
     node: Node, scale: Scale, bounds: Bounds, context: IntegerContext, rewritten: RewrittenGraph
 ) -> Node | None:
-    """q(mean over pixels(dq)): sums of bytes times one factor, as onnxruntime has it"""
+    """q(mean over pixels(dq)): sums of bytes times one factor, as in onnxruntime"""
     x = mean_of(node)
     if x is None or bounds != (0, 255):
         return None
@@ -249,13 +250,14 @@ Rule = Callable[[Node, Scale, Bounds, IntegerContext, RewrittenGraph], Node | No
 RULES: Sequence[Rule] = (from_product, from_pair, from_sum, from_concat, from_move, from_mean)
 
 
-# -- what they are made of ---------------------------------------------------------------------------------------------
+# -- ops on bytes
+# --------------------------------------------------------------------------------------------------------
 
 
 def integer_product(
     product: Product, result: Result, factor: np.ndarray, rewritten: RewrittenGraph, *residual: Node
 ) -> Node:
-    """A product as one op on bytes."""
+    """Return a product as one op on bytes."""
     numbers = Const(product.bias, copy=False), Const(factor, copy=False)
     x, filters = rewritten.bytes(product.x.node), Const(product.filters, copy=False)
     zero, op = product.x.scale.zero, product.op
@@ -270,13 +272,15 @@ def integer_product(
 
 
 def integer_matmul(pair: ValueProduct, result: Result, factor: np.floating, rewritten: RewrittenGraph) -> Node:
-    """A product of two values as one op on bytes."""
+    """Return a product of two computed values as one op on bytes."""
     zeros = pair.x.scale.zero, pair.y.scale.zero
     return apply(ByteMatmul(zeros, float(factor), result), rewritten.bytes(pair.x.node), rewritten.bytes(pair.y.node))
 
 
 def integer_sums(sums: Sums, rewritten: RewrittenGraph) -> Node:
-    """``(x - zero) @ y`` as int32, of a zero point that the run computes: a product of bytes, less what it adds."""
+    """Return ``(x - zero) @ y`` as int32, with a computed zero point: a product of bytes, minus the zero point's
+    contribution.
+    """
     count = sums.y.shape[1]
     nothing, ones = Const(np.zeros(count, "int32")), Const(np.ones(count, "float32"))
     total = apply(IntegerMatmul(0, Result("i4")), rewritten.bytes(sums.x), Const(sums.y, copy=False), nothing, ones)
@@ -293,7 +297,9 @@ def join_residual(
     rewritten: RewrittenGraph,
     *residual: Node,
 ) -> Node | None:
-    """A convolution's dequantized bytes, that nobody else reads, with another scale and perhaps a residual."""
+    """Return a convolution's dequantised bytes, which no other node reads, with another scale and perhaps a
+    residual.
+    """
     first = dequantized_bytes(part)
     if (
         first is None
@@ -314,7 +320,7 @@ def join_residual(
 
 
 def rescale(part: Node, scale: Scale, context: IntegerContext, rewritten: RewrittenGraph) -> Node:
-    """Dequantized bytes as bytes of another scale, by the convolution that makes them where it can."""
+    """Return dequantised bytes as bytes of another scale, by the convolution that computes them if possible."""
     x = dequantized_bytes(part)
     assert x is not None
     if x.scale == scale:
@@ -324,12 +330,12 @@ def rescale(part: Node, scale: Scale, context: IntegerContext, rewritten: Rewrit
 
 
 def requantize(x: Node, before: Scale, after: Scale) -> Node:
-    """Bytes with another scale."""
+    """Return bytes with another scale."""
     every = np.arange(2 * SIGN, dtype="uint8")
     floats = Dequantize().meaning(every, np.float32(before.scale), np.uint8(before.zero))
     return look_up(x, Quantize(every.dtype).meaning(floats, np.float32(after.scale), np.uint8(after.zero)))
 
 
 def look_up(x: Node, table: np.ndarray) -> Node:
-    """Bytes for bytes; those that stay are `x` itself."""
+    """Return the bytes of a table; `x` itself if the table changes none."""
     return x if (table == np.arange(len(table))).all() else apply(ByteTable(), x, Const(table, copy=False))

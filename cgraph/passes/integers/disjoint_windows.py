@@ -1,4 +1,4 @@
-"""Transposed convolutions whose windows do not overlap: a product for each pixel, whose results are moved apart."""
+"""Transposed convolutions whose windows do not overlap: a product for each pixel, whose results are rearranged."""
 
 import numpy as np
 
@@ -10,7 +10,9 @@ EACH_PIXEL = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), 1)
 
 
 def is_disjoint(node: Node) -> bool:
-    """A transposed convolution over two axes, each element of whose result one pixel gives."""
+    """Return True for a transposed convolution over two axes in which one pixel determines each element of the
+    result.
+    """
     op = node.op
     if not isinstance(op, ConvTranspose) or node.ndim != 4:
         return False
@@ -20,12 +22,12 @@ def is_disjoint(node: Node) -> bool:
 
 
 def pixel_filters(filters: np.ndarray) -> np.ndarray:
-    """Filters ``[k, c, r, s]`` as those of a product for each pixel, ``[r * s * c, k, 1, 1]``."""
+    """Return filters ``[k, c, r, s]`` as those of a product for each pixel, ``[r * s * c, k, 1, 1]``."""
     return np.ascontiguousarray(filters.transpose(2, 3, 1, 0)).reshape(-1, len(filters), 1, 1)
 
 
 def depth_to_space(x: Node, window: tuple[int, int]) -> Node:
-    """Images ``[n, r * s * c, h, w]`` as images ``[n, c, h * r, w * s]``."""
+    """Return images ``[n, r * s * c, h, w]`` as images ``[n, c, h * r, w * s]``."""
     (n, channels, h, w), (r, s) = x.shape, window
     parts = reshape(x, (n, r, s, channels // (r * s), h, w))
     return reshape(transpose(parts, (0, 3, 4, 1, 5, 2)), (n, channels // (r * s), h * r, w * s))

@@ -1,4 +1,4 @@
-"""What a graph says of quantized values: scales, bounds, products with their constants. Makes no nodes."""
+"""Patterns of quantised values in a graph: scales, bounds, products with their constants. Creates no nodes."""
 
 from collections.abc import Callable
 
@@ -16,23 +16,23 @@ from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, unbroadcast
 from cgraph.passes.integers.disjoint_windows import is_disjoint
 from cgraph.record import Record
 
-SIGN = 128  # what a number of int8 is larger by as a byte
+SIGN = 128  # difference between an int8 number and its byte
 EIGHT_BITS = ("int8", "uint8")
 PIXELS = (2, 3)
-MOST_STEPS = 16  # from a constant as it lies in a file to one as an operator takes it
+MOST_STEPS = 16  # ops from a constant in a file to the one that an operator reads
 Bounds = tuple[int, int]
 IsInner = Callable[[Node], bool]
 
 
 class Scale(Record):
-    """How bytes stand for float32 numbers: ``(byte - zero) * scale``."""
+    """Relation of bytes to float32 numbers: ``(byte - zero) * scale``."""
 
     scale: float
     zero: int
 
 
 class Bytes(Record, eq=False):
-    """A value of 8 bits, and how it stands for floats, taken as bytes."""
+    """An 8-bit value, and the scale of its floats, taken as bytes."""
 
     node: Node
     scale: Scale
@@ -45,7 +45,7 @@ class Product(Record, eq=False):
         op: Conv2d, Matmul, or a ConvTranspose whose windows do not overlap
         x: its left side
         filters: int8, as the op reads them; bias: int32 for each channel of the result
-        factor: float32 for each channel of the result: a sum times it is a float
+        factor: float32 for each channel of the result: the factor from sums to floats
     """
 
     op: Op
@@ -63,12 +63,12 @@ class ValueProduct(Record, eq=False):
 
     @property
     def scale(self) -> np.float32:
-        """A sum times it is a float."""
+        """The factor from sums to floats."""
         return np.float32(self.x.scale.scale) * np.float32(self.y.scale.scale)
 
 
 class Sums(Record, eq=False):
-    """A product of whole numbers ``(x - zero) @ y``.
+    """A product of integers ``(x - zero) @ y``.
 
     Fields
         x: of 8 bits; zero: one number of any dtype
@@ -81,7 +81,7 @@ class Sums(Record, eq=False):
 
 
 def constant(node: Node) -> np.ndarray | None:
-    """The value of what a few steps make of constants, as files write it down; None for anything else."""
+    """Return the value of a constant after a few steps, as files contain them; None for other nodes."""
     order, leaves = [], [node]
     while leaves:
         x = leaves.pop()
@@ -98,13 +98,15 @@ def constant(node: Node) -> np.ndarray | None:
 
 
 def single(node: Node) -> float | None:
-    """The one number that a constant holds everywhere; None for anything else."""
+    """Return the one number that fills a constant; None for other nodes."""
     value = constant(unbroadcast(node))
     return value.item() if value is not None and value.size == 1 else None
 
 
 def scale_of(node: Node) -> Scale | None:
-    """How the bytes stand for floats that a Quantize makes or a Dequantize reads; None where they are no such bytes."""
+    """Return the scale of the bytes that a Quantize returns or a Dequantize reads; None if they are not 8-bit values of
+    one scale.
+    """
     x = node if isinstance(node.op, Quantize) else node.operands[0]
     floats = node.operands[0] if isinstance(node.op, Quantize) else node
     scale, zero = map(single, node.operands[1:])
@@ -116,20 +118,22 @@ def scale_of(node: Node) -> Scale | None:
 
 
 def dequantized_bytes(node: Node) -> Bytes | None:
-    """The bytes that a float stands for, if it is made of such."""
+    """Return the bytes that a float represents, if it is dequantised from some."""
     scale = scale_of(node) if isinstance(node.op, Dequantize) else None
     return Bytes(node.operands[0], scale) if scale else None
 
 
 def byte_of(x: float, scale: Scale) -> int:
-    """The byte of a float, in float32; of infinities the first and the last one."""
+    """Return the byte of a float, in float32; for infinities the first and the last one."""
     with np.errstate(over="ignore"):
         level = np.rint(np.float32(x) / np.float32(scale.scale)) + np.float32(scale.zero)
     return int(np.clip(level, 0, 255))
 
 
 def bounds_of(node: Node, scale: Scale, is_inner: IsInner) -> tuple[Node, Bounds]:
-    """What a Quantize reads behind bounds that nobody else reads, and these as bytes: rounding keeps order."""
+    """Return the operand of a Quantize before bounds that no other node reads, and the bounds as bytes: rounding keeps
+    order.
+    """
     inside, low, high = node.operands[0], -np.inf, np.inf
     while is_inner(inside) and (limits := bound(inside)):
         x, least, most = limits
@@ -139,7 +143,7 @@ def bounds_of(node: Node, scale: Scale, is_inner: IsInner) -> tuple[Node, Bounds
 
 
 def bound(node: Node) -> tuple[Node, float, float] | None:
-    """The operand of a Relu, a Maximum or a Minimum with a constant, and its bounds."""
+    """Return the operand of a Relu, a Maximum or a Minimum with a constant, and its bounds."""
     if isinstance(node.op, Relu):
         return node.operands[0], 0.0, np.inf
     if isinstance(node.op, Maximum | Minimum):
@@ -151,7 +155,7 @@ def bound(node: Node) -> tuple[Node, float, float] | None:
 
 
 def product_of(node: Node, is_inner: IsInner) -> Product | None:
-    """The product of bytes, perhaps with a bias, whose float32 value a node is."""
+    """Return the product of bytes, perhaps with a bias, whose float32 value is a node; else None."""
     if is_product(node):
         return product_with_bias(node, None)
     if isinstance(node.op, Add):
@@ -166,7 +170,7 @@ def is_product(node: Node) -> bool:
 
 
 def product_with_bias(node: Node, bias: Node | None) -> Product | None:
-    """A product and what is added to it."""
+    """Return a product and its addend."""
     axis = 0 if isinstance(node.op, Conv2d) else 1
     behind = 0 if isinstance(node.op, Matmul) else node.ndim - 2
     right = unbroadcast(node.operands[1]) if isinstance(node.op, Matmul) else node.operands[1]
@@ -182,7 +186,7 @@ def product_with_bias(node: Node, bias: Node | None) -> Product | None:
 
 
 def pair_of(node: Node) -> ValueProduct | None:
-    """The product of bytes of two values, each with one scale, whose float32 value a node is."""
+    """Return the product of bytes of two values, each with one scale, whose float32 value is a node; else None."""
     if not isinstance(node.op, Matmul) or node.dtype != np.float32 or node.size == 0 or node.operands[0].size == 0:
         return None
     x, y = map(dequantized_bytes, node.operands)
@@ -191,7 +195,7 @@ def pair_of(node: Node) -> ValueProduct | None:
 
 
 def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Filters as int8 and the scale of each along an axis; None where they are no constants around 0."""
+    """Return filters as int8 and the scale of each along an axis; None if they are not constants around 0."""
     perm = node.op.axes if isinstance(node.op, Transpose) else tuple(range(node.ndim))
     inner = node.operands[0] if isinstance(node.op, Transpose) else node
     if not isinstance(inner.op, Dequantize) or node.ndim not in (2, 4):
@@ -208,7 +212,7 @@ def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def vector_of(node: Node, axis: int) -> np.ndarray | None:
-    """A constant that is broadcast along all axes but one, as a vector of as many elements as it has."""
+    """Return a constant that is broadcast along all axes except one, as a vector of its elements."""
     value = constant(unbroadcast(node))
     if value is None or value.dtype != np.float32:
         return None
@@ -217,7 +221,9 @@ def vector_of(node: Node, axis: int) -> np.ndarray | None:
 
 
 def bias_of(node: Node, factor: np.ndarray, behind: int) -> np.ndarray | None:
-    """A bias in the unit of the sums, one for each channel, which `behind` axes follow; None for any other addend."""
+    """Return a bias in the unit of the sums, one for each channel, followed by `behind` axes; None for any other
+    addend.
+    """
     shape = node.shape
     while isinstance(node.op, BroadcastTo | Reshape):
         shape = node.operands[0].shape if isinstance(node.op, BroadcastTo) else shape
@@ -235,7 +241,7 @@ def bias_of(node: Node, factor: np.ndarray, behind: int) -> np.ndarray | None:
 
 
 def mean_of(node: Node) -> Bytes | None:
-    """The bytes ``[n, c, h, w]`` whose mean over pixels a node is."""
+    """Return the bytes ``[n, c, h, w]`` whose mean over pixels is a node; else None."""
     if not isinstance(node.op, TrueDivide):
         return None
     total, count = node.operands[0], single(node.operands[1])
@@ -246,7 +252,9 @@ def mean_of(node: Node) -> Bytes | None:
 
 
 def sums_of(node: Node) -> Sums | None:
-    """The product of whole numbers that a node is, as ``MatMulInteger`` is read: casts, and zero points subtracted."""
+    """Return the product of integers that a node is, as ``MatMulInteger`` is read: casts, and zero points
+    subtracted.
+    """
     if not isinstance(node.op, Matmul) or node.dtype != np.int32 or node.size == 0:
         return None
     x, zero = node.operands[0], None
