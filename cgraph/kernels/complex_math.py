@@ -50,7 +50,7 @@ def absolute(m: Any, z: Any) -> Any:
 
 
 def sign(m: Any, z: Any) -> Any:
-    """``z / abs(z)``: on the axes for an infinite part beside a finite one, NaN for two of them, 0 for 0."""
+    """``z / abs(z)``: on the axes if one part is infinite, NaN if both are, 0 for 0."""
     size = absolute(m, z)
     none, far = m.eq(size, 0.0), m.eq(size, inf)
     safe = m.where(none, 1.0, size)
@@ -158,7 +158,7 @@ def tanh(m: Any, z: Any) -> Any:
 
 
 def rotate(f: Formula) -> Formula:
-    """Return ``-i f(i z)``: it turns sinh into sin, tanh into tan, arsinh into arcsin, and the other way round."""
+    """Return ``-i f(i z)``: it turns sinh into sin, tanh into tan, arsinh into arcsin, and vice versa."""
 
     def formula(m: Any, z: Any) -> Any:
         value = f(m, m.pair(-z.im, z.re))

@@ -27,7 +27,7 @@ def release(x: np.ndarray) -> None:
 
 
 def release_rows(rows: np.ndarray) -> None:
-    """Release the pages of rows of images ``[n, c, rows, w]`` in a mapped file; the file keeps what was written.
+    """Release the pages of rows of images ``[n, c, rows, w]`` in a mapped file; the file keeps its contents.
 
     Any other array is left unchanged, including a copy-on-write mapping.
     """

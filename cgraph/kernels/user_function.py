@@ -57,7 +57,7 @@ def user_function(function: Callable[..., Any]) -> UserFunction:
     Raises
         TypeError: any other callable
     """
-    from importlib.metadata import version  # a process without such functions does without it
+    from importlib.metadata import version  # processes without such functions need not import it
 
     python = getattr(function, "py_func", function)
     if not isinstance(python, FunctionType):

@@ -14,7 +14,7 @@ MOST_TASKS = 32  # on a CPU: enough to balance bands of unequal lengths over the
 MOST_VECTORS = 4
 GPU_ROWS = 4
 FEW = 4  # queries at most that share a head of keys, for the kernel with keys in the lanes
-STATE = 4  # rows of the scratch beside queries, weights and result: maximum, sum, factor, position
+STATE = 4  # rows of the scratch besides queries, weights and result: maximum, sum, factor, position
 WIDEST_WINDOW = 1 << 30  # keys; no query attends farther back
 
 

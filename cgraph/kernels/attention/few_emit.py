@@ -1,11 +1,12 @@
-"""Attention of few queries, such as the single one of a decoder step, which is bound by reading keys and values once.
+"""Attention of few queries, such as the single one of a decoder step, whose time is that of reading keys and values
+once.
 
-Keys lie across the lanes: squares of them are turned in registers, and a query's scores are sums over its numbers in
-order. Of the values the columns lie across the lanes. All sums have the order of those of bands, so a query has the
-same bits by both kernels.
+Vectors hold several keys: squares of them are transposed in registers, and a query's scores are sums over its numbers
+in order. For values, vectors hold several columns. All sums have the order of those of bands, so a query has the same
+bits by both kernels.
 
-Keys are read across their rows, which the processor does not foresee, so both are asked for some rows ahead, a few
-lines between any two of its sums: asked for in bursts they wait for one another, and so does what is computed.
+Keys are read across their rows, which the processor's prefetcher does not predict. So keys and values are prefetched
+some rows ahead, a few lines between any two sums: a burst of prefetches would delay both itself and the sums.
 """
 
 from math import inf
@@ -19,8 +20,8 @@ from cgraph.kernels.llvm.flow import divmod_of, fold, prefetch, shuffle, transpo
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vexp import exp
 
-VECTORS = 4  # of a value's columns at a time
-AHEAD = 8 << 10  # bytes of keys, and of values, from what is read to what is asked for
+VECTORS = 4  # columns of a value at a time
+AHEAD = 8 << 10  # bytes of keys, and of values, between the read position and its prefetches
 
 
 @final
@@ -44,7 +45,7 @@ class Few(Unit):
         self.keys_ahead, self.values_ahead = self.rows_ahead(self.a.d), self.rows_ahead(self.a.e)
 
     def place(self, scratch: Ptr) -> None:
-        """Where everything lies in the scratch of a task."""
+        """Compute the addresses of all parts of a task's scratch."""
         count = len(self.rows)
         self.weights, rest = scratch, scratch + self.span * count
         self.most, self.total, self.factor, rest = (rest + i * count for i in range(4))

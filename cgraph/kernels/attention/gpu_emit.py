@@ -63,8 +63,8 @@ class Query(Unit):
 
     Fields
         batch, group, row: the block's heads of keys, and its first query among those that share it
-        head, query: of this thread; those of the last query where `is_there` is false
-        lane: of this thread among those of its query
+        head, query: those of this thread; those of the last query if `is_there` is False
+        lane: position of this thread among those of its query
     """
 
     def __init__(self, k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped: bool) -> None:

@@ -58,7 +58,7 @@ def to_plain(k: Builder, dtype: str, lanes: int) -> None:
 
 
 def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
-    """Emit squares of `lanes` pixels; the last one overlaps its neighbour. A narrower row goes pixel by pixel."""
+    """Emit squares of `lanes` pixels; the last one overlaps its neighbour. Narrower rows are copied pixel by pixel."""
     with k.if_else(count >= lanes) as (wide, narrow):
         with wide, k.loop(0, count, lanes) as column:
             square(k.smaller(column, count - lanes))
@@ -112,7 +112,7 @@ def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> 
 
 
 def copy_shifted(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
-    """Copy one row: `near` lies in the first block that a vector touches, `far` in the next."""
+    """Copy one row: `near` is in the first block that a vector overlaps, `far` in the next."""
     lanes = k.target.channels_of(x.dtype)
     lane = k.iota("i4", lanes)
     readable = first_lanes(k, a.c - block * lanes, lanes)

@@ -9,7 +9,7 @@ from cgraph.record import Record
 
 
 class Grid(Record):
-    """Rows and columns of a result as tiles cover them."""
+    """Rows and columns of a result, as tiles cover them."""
 
     rows: int
     columns: int
@@ -51,7 +51,7 @@ class Direct(Record):
     """A convolution with its addresses: ``out = activation(conv(source, weights) + bias + residual)``.
 
     Fields
-        weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
+        weights: in the layout of `pack_conv`; bias: in that of `pack_bias`, or None
         residual: it may be `out`
     """
 

@@ -19,10 +19,10 @@ from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import Record, replace
 from cgraph.system.alignment import aligned
 
-NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
+NEAR_BYTES = 300_000  # weights up to this size stay in L2 together with the tiles that read them
 NEAR_INPUT = 448 << 10  # input of a block of tiles: it stays in L2 while all panels pass over it
-EARLY = 4  # steps before a filter of one tap reads a pixel, which no step has read before
-SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misses of the result
+EARLY = 4  # prefetch distance, in steps, of a filter of one tap, whose pixels no step has read before
+SHORT_REDUCTION = 600  # below this the reduction is too short to hide cache misses of the result
 
 
 def conv_calls(
@@ -39,12 +39,12 @@ def conv_calls(
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
-        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
-            ``[n, c, h, w]`` with pixels side by side
-        weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
-        residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, if ``shape.is_plain``, a view ``[n, c,
+            h, w]`` with contiguous pixels
+        weights: in the layout of `pack_conv`; bias: in that of `pack_bias`, or None
+        residual: of the result's shape; it may be `out` itself if `conv_overwrites_residual`
         workspace: at least `conv_nbytes` bytes
-        weights_dtype: of the weights in memory, by default that of the images; pairs need images in bfloat16
+        weights_dtype: dtype of the weights in memory, by default that of the images; pairs need images in bfloat16
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
@@ -69,19 +69,19 @@ def conv_calls(
 
 
 def grid_of(shape: ConvShape, source: PixelSource, *laned: BlockedView | None) -> Grid:
-    """The pixels of the result: one row where the window is a point and no image has a halo."""
+    """Return the pixels of the result: a single row if the window is 1×1 and no image has a halo."""
     grid = Grid(*shape.result)
     flat = source.is_flat and shape.window.is_point and all(x is None or x.is_flat for x in laned)
     return Grid(1, grid.rows * grid.columns) if flat else grid
 
 
 def conv_nbytes(shape: ConvShape, n: int) -> int:
-    """Bytes of workspace for `n` images."""
+    """Return the bytes of workspace for `n` images."""
     return sum(map(aligned, conv_rooms(shape, n)))
 
 
 def conv_rooms(shape: ConvShape, n: int) -> tuple[int, int]:
-    """Bytes of a padded copy of plain images, and of the parts of sums on a GPU."""
+    """Return the bytes of a padded copy of plain images, and of the parts of sums on a GPU."""
     padded, (top, left, bottom, right) = 0, shape.window.pad
     if shape.is_plain and shape.window.pad != (0, 0, 0, 0):
         padded = n * shape.c * (shape.h + top + bottom) * (shape.w + left + right) * int(shape.dtype[1:])
@@ -89,7 +89,9 @@ def conv_rooms(shape: ConvShape, n: int) -> tuple[int, int]:
 
 
 def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
-    """Every pixel is written once, so `residual` may be `out`; `has_halo`: of input, residual or result."""
+    """Return True if `residual` may be `out`, since each pixel is written once; `has_halo`: of input, residual or
+    result.
+    """
     rows, columns = shape.result
     if shape.window.is_point and not has_halo and not shape.is_plain:
         columns *= rows
@@ -97,12 +99,12 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
 
 
 def blocked_place(x: BlockedView) -> PixelPlace:
-    """All pixels of a value in lanes."""
+    """Return the place of all pixels of a blocked value."""
     return PixelPlace(x.origin, x.image, x.plane, x.row, x.lanes)
 
 
 def blocked_source(shape: ConvShape, x: BlockedView) -> PixelSource:
-    """A value in lanes as operand of `shape`."""
+    """Return a blocked value as operand of `shape`."""
     require_first_lane(x)
     window = shape.window
     if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.source_lanes:
@@ -119,13 +121,13 @@ def blocked_source(shape: ConvShape, x: BlockedView) -> PixelSource:
 
 
 def in_channel_pairs(x: PixelSource) -> PixelSource:
-    """Images counted in pairs of channels."""
+    """Return images counted in pairs of channels."""
     steps = {name: getattr(x, name) // 2 for name in ("image", "row", "step", "offsets", "panel_offsets")}
     return replace(x, **steps)
 
 
 def plain_source(shape: ConvShape, x: View) -> PixelSource:
-    """A plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
+    """Return a plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
     image, plane, row, pixel = (s // x.itemsize for s in x.strides)
     if pixel != 1 and x.shape[3] > 1:
         raise ValueError(f"pixels are {pixel} elements apart; plain images need adjacent pixels. Copy x first")
@@ -139,11 +141,11 @@ def plain_source(shape: ConvShape, x: View) -> PixelSource:
 def tile_calls(
     conv: Direct, weights_step: int = 0, weights_dtype: str | None = None, workspace: View | None = None
 ) -> KernelCalls:
-    """One call of the register-tiled kernel over all tiles, panels and images.
+    """Return one call of the register-tiled kernel over all tiles, panels and images.
 
     Parameters
         weights_step: elements from the weights of one image to those of the next
-        workspace: for parts of sums on a GPU; without one there are none
+        workspace: for parts of sums on a GPU; without one, sums are not cut
     """
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
@@ -183,13 +185,13 @@ def tile_calls(
 
 
 class Tiling(Record):
-    """How the pixels of a grid are cut.
+    """The division of the pixels of a grid into tiles.
 
     Fields
-        pixels: of a tile
+        pixels: pixels of a tile
         across, tiles: tiles in a row, and in an image
-        block: tiles over which all panels pass before the next ones
-        is_banded: blocks are bands of rows, since filters are smaller than the images they pass over
+        block: tiles over which all panels pass before the next block
+        is_banded: blocks are bands of rows, since the filters are smaller than the images
     """
 
     pixels: int
@@ -200,10 +202,10 @@ class Tiling(Record):
 
 
 def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tiling:
-    """The tiles of `n` images with `weights_nbytes` of filters in all.
+    """Return the tiles of `n` images with `weights_nbytes` of filters in all.
 
-    A block is a band, or the whole image, where its input stays in L2 from panel to panel; else it is as many tiles as
-    do: up to 1.4 times as fast on images of 64 x 64 pixels and 1024 channels.
+    A block is a band, or the whole image, if its input stays in L2 from panel to panel; else as many tiles as do: up to
+    1.4 times as fast on images of 64 x 64 pixels and 1024 channels.
     """
     pixels = pixels_for(grid.columns, shape.vectors, shape.target)
     across = -(-grid.columns // pixels)
@@ -218,18 +220,20 @@ def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tili
 
 
 def extend_offsets(offsets: np.ndarray, steps: int, tile: int) -> np.ndarray:
-    """A table of offsets, and so many steps of the tiles behind it, `tile` elements further each."""
+    """Return a table of offsets, extended by so many steps of the following tiles, `tile` elements further each."""
     step = np.arange(len(offsets) + steps)
     return table(offsets[step % len(offsets)] + step // len(offsets) * tile)
 
 
 def lines_ahead(tiles: int) -> int:
-    """Cache lines of the next panel to ask for in a step, so that all tiles together ask for all of them."""
+    """Return the cache lines of the next panel to prefetch in a step, so that all tiles together prefetch all of
+    them.
+    """
     return 0 if tiles >= 200 else 2 if tiles >= 7 else 4 if tiles >= 4 else 8
 
 
 def check_result(shape: ConvShape, out: BlockedView, residual: BlockedView | None) -> None:
-    """ValueError when a value is not the result of `shape`, or shares a block of channels with another."""
+    """Raise ValueError if a value is not the result of `shape`, or shares a block of channels with another."""
     require_whole_blocks(out, residual)
     for y in (out, residual or out):
         if (y.n, y.c, y.h, y.w, y.lanes, y.dtype) != (out.n, shape.k, *shape.result, shape.lanes, shape.dtype):

@@ -1,7 +1,8 @@
-"""Direct convolution on channel-blocked activations, and every GEMM that has its layout (Winograd's, fully connected).
+"""Direct convolution on channel-blocked activations, and all matrix products with its layout (Winograd's, fully
+connected).
 
 The reduction runs over a table of offsets, one entry per `unroll` input channels of one filter tap: an implicit im2col
-that serves any filter size, stride, dilation and group with one code path. Weights stream in sequence.
+that handles any filter size, stride, dilation and groups with one code path. Weights are read in sequence.
 """
 
 from collections.abc import Iterator
@@ -24,13 +25,13 @@ class Tile(Record):
 
     Fields
         dtype: of all values
-        pixels, vectors: neighbouring pixels and blocks of channels whose sums are held in registers
+        pixels, vectors: neighbouring pixels and blocks of channels whose sums are in registers
         unroll: input channels of one step
         x_step, out_step: elements from one pixel of the tile to the next
-        ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
-        touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
-        early: steps before a pixel is read that its line is asked for, 0 when it lies in L1
-        weights_dtype: of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
+        ahead: cache lines of the next panel of weights prefetched in each step, 0 if they are cached
+        touch: prefetch the lines of `out` and `residual` before the reduction, which is too short to hide their misses
+        early: steps between the prefetch of a pixel's line and its read, 0 if it is in L1
+        weights_dtype: dtype of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
     """
 
     dtype: str
@@ -76,7 +77,9 @@ def tile(k: Builder, *params) -> None:
 
 @contextmanager
 def each_tile(k: Builder, a: SimpleNamespace, pixels: int) -> Iterator[SimpleNamespace]:
-    """Where the tile of each task lies: image, panel, number `t` in its block, row, and column of its first pixel."""
+    """Yield the position of each task's tile: image, panel, number `t` in its block, row, and column of its first
+    pixel.
+    """
     with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
         by_block = a.by_block != 0
         image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
@@ -87,7 +90,7 @@ def each_tile(k: Builder, a: SimpleNamespace, pixels: int) -> Iterator[SimpleNam
 
 
 def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
-    """The sums of the tile `at`, residual and activation, stored."""
+    """Emit the sums of the tile `at`, with residual and activation, and store them."""
     x = a.x + (at.image * a.x_image + a.panel_offsets.load(at.panel) + at.row * a.x_row + at.column * p.x_step)
     w = a.w + (at.image * a.w_image + at.panel * a.w_panel)
     pixel = at.column * p.out_step
@@ -111,7 +114,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
 
 
 def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
-    """The sums of one tile over all steps of the offset table."""
+    """Return the sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes_of(p.dtype)
     bias = a.bias + panel * (p.vectors * lanes)
     add = add_pairs if p.weights_dtype == PAIRS else multiply_add
@@ -131,7 +134,7 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
 
 
 def prefetch_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
-    """Ask for the lines of a later step's pixels: steps that read one block of channels share them out."""
+    """Prefetch the lines of a later step's pixels: steps that read one block of channels share them."""
     apart = max(p.line // p.x_step, 1)  # pixels from one line to the next
     turns = max(k.target.lanes_of(p.dtype) // p.unroll, 1)
     share = -(-p.pixels // (apart * turns))
@@ -141,6 +144,6 @@ def prefetch_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
 
 
 def next_panel_share(k: Builder, a: SimpleNamespace, t: Val, elements: int) -> Val:
-    """Where tile `t` begins to ask for its share of the next panel; the present panel when there is none left."""
+    """Return the beginning of tile `t`'s share of the next panel to prefetch; the present panel if it is the last."""
     share = t * a.steps * elements
     return k.select(share < a.w_panel, a.w_panel + share, 0)

@@ -1,4 +1,4 @@
-"""Calls of convolution in blocks of threads, on images whose channels do not lie side by side."""
+"""Calls of convolution in blocks of threads, on plain images."""
 
 import numpy as np
 
@@ -16,9 +16,9 @@ FARTHEST = np.iinfo(np.int32).max  # elements from a pixel to a tap; also pixels
 
 
 def conv_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:
-    """As `cgraph.kernels.conv.calls.tile_calls`; None for more pixels, or taps further apart, than 32 bits can count.
+    """Return calls as `cgraph.kernels.conv.calls.tile_calls` does; None if pixels or tap distances exceed 32 bits.
 
-    `workspace`: of `parts_nbytes`; without one sums are not cut.
+    `workspace`: of `parts_nbytes`; without one, sums are not cut.
     """
     source, pixels = conv.source, pixels_of(conv.source.n, conv.grid)
     if max(np.abs(source.offsets).max(), pixels) > FARTHEST:
@@ -37,7 +37,7 @@ def conv_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:
 
 
 def parts_nbytes(shape: ConvShape, n: int) -> int:
-    """Bytes of workspace: the partial sums of `n` images."""
+    """Return the bytes of workspace: the partial sums of `n` images."""
     pixels = pixels_of(n, Grid(*shape.result))
     parts = cut_of(shape, pixels).parts if pixels else 1
     return parts * shape.k * pixels * int(shape.dtype[1:]) if parts > 1 else 0
@@ -48,7 +48,7 @@ def pixels_of(n: int, grid: Grid) -> int:
 
 
 def cut_of(shape: ConvShape, pixels: int) -> Blocks:
-    """Tiles of all panels; long sums in parts where they are few."""
+    """Return the tiles of all panels, with long sums cut into parts if there are few tiles."""
     return blocks_of(shape.dtype, shape.panels, shape.panel_channels, pixels, len(shape.steps))
 
 
@@ -67,7 +67,7 @@ def tile_call(conv: Direct, offsets: np.ndarray, cut: Blocks, o_part: int) -> Ca
 
 
 def join_call(conv: Direct, parts: Pointer, count: int, size: int, pixels: int) -> Call:
-    """`count` parts, `size` elements each, added up in order."""
+    """Return a call that adds up `count` parts of `size` elements each, in order."""
     return JOIN.call(
         (conv.shape.dtype, conv.bias is not None, conv.residual is not None), -(-size // THREADS),
         size=size, parts=count, x=parts, pixels=pixels, rows=conv.grid.rows, columns=conv.grid.columns, **result(conv),
@@ -75,7 +75,7 @@ def join_call(conv: Direct, parts: Pointer, count: int, size: int, pixels: int) 
 
 
 def result(conv: Direct) -> dict[str, int | float | Pointer]:
-    """The arguments that say where pixels go and what is done to them."""
+    """Return the arguments for the pixels' addresses and the epilogue."""
     out, r = conv.out, conv.residual or conv.out
     return {
         "bias": conv.bias or conv.weights,

@@ -1,7 +1,7 @@
-"""Convolution in blocks of threads: an implicit product of matrices, filters by pixels.
+"""Convolution in blocks of threads: an implicit matrix product, filters by pixels.
 
-Pixels of all images are the columns of the result; a table says where the taps of a pixel lie. Neighbouring threads
-read neighbouring pixels, so images need not lie with their channels side by side.
+Pixels of all images are the columns of the result; a table has the offsets of a pixel's taps. Neighbouring threads read
+neighbouring pixels, so images need not be channel-blocked.
 """
 
 from collections.abc import Callable
@@ -38,12 +38,12 @@ def tile(k: GpuBuilder, dtype: str, lines: int, biased: bool, added: bool, cut: 
 
 
 def tiles_of(a: SimpleNamespace, cut: bool) -> list[Val]:
-    """By what a block's number is divided."""
+    """Return the divisors of a block's number."""
     return [a.pixel_tiles, a.channel_tiles, *([a.parts] if cut else [])]
 
 
 def store(k: GpuBuilder, a: SimpleNamespace, t: ProductTile, biased: bool, added: bool, cut: bool) -> None:
-    """A thread's results, with bias, residual and activation."""
+    """Store a thread's results, with bias, residual and activation."""
     panel, pixel, channel, *part = k.block_digits(*tiles_of(a, cut), anew=True)
     pixel, channel, activated = pixel * t.lines, channel * t.lines, activation(k, t.dtype)
     totals, rows, columns = t.results()
@@ -58,7 +58,9 @@ def store(k: GpuBuilder, a: SimpleNamespace, t: ProductTile, biased: bool, added
 def result_at(
     k: GpuBuilder, a: SimpleNamespace, pixel: Val, moved: Val | int, biased: bool, added: bool
 ) -> Callable[[Val, Val, Callable[[Val], Val]], None]:
-    """How a channel's sum at a pixel is finished and stored, `moved` elements on: ``put(channel, sum, activated)``."""
+    """Return a function that finishes a channel's sum at a pixel and stores it, `moved` elements on: ``put(channel,
+    sum, activated)``.
+    """
     image, row, column = k.digits(pixel, a.rows, a.columns)
     out = a.out + (image * a.o_image + row * a.o_row + column * a.o_step + moved)
     beside = a.residual + (image * a.r_image + row * a.r_row + column * a.r_step) if added else None

@@ -2,7 +2,7 @@
 
 The result is cut into ``stride * stride`` phases: the pixels of one phase meet the same taps of the filter, so each
 phase is a direct convolution of stride 1 with some of the taps, which writes every stride-th pixel. No product is
-wasted and no workspace is needed. A phase without taps is bias alone, by way of one tap of zeros.
+wasted and no workspace is needed. A phase without taps is computed with one tap of zeros, so its result is the bias.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class TransposedShape(Record):
     ``out[n, k, i*stride + r*dilation - top, ...] += x[n, c, i, ...] * f[c, k, r, s]``
 
     Fields
-        window: of the convolution that this one is the transpose of; its padding crops the result
+        window: window of the convolution whose transpose this is; its padding crops the result
         more: rows and columns added at the end of the result
         others: as in `ConvShape`
     Source
@@ -60,13 +60,13 @@ class TransposedShape(Record):
         return max(rows, 0), max(columns, 0)
 
     def taps(self, axis: int, phase: int) -> Taps:
-        """The taps that meet the pixels ``phase, phase + stride, ...`` of the result along one axis."""
+        """Return the taps that meet the pixels ``phase, phase + stride, ...`` of the result along one axis."""
         stride, dilation = self.window.stride[axis], self.window.dilation[axis]
         positions = [(tap, phase + self.window.pad[axis] - tap * dilation) for tap in range(self.window.kernel[axis])]
         return tuple((tap, at // stride) for tap, at in positions if at % stride == 0)
 
     def halo(self) -> tuple[int, int, int, int]:
-        """Rows and columns read beyond the image: ``(top, left, bottom, right)``."""
+        """Return the rows and columns read beyond the image: ``(top, left, bottom, right)``."""
         sides = []
         for axis, size in ((0, self.h), (1, self.w)):
             before = after = 0
@@ -79,15 +79,17 @@ class TransposedShape(Record):
 
     @property
     def reach(self) -> tuple[int, int]:
-        """The first and last row of the images that a row of the result reads, counted from ``row // stride``."""
+        """Return the first and last row of the images that a row of the result reads, counted from ``row //
+        stride``.
+        """
         stride = self.window.stride[0]
         shifts = [shift for phase in range(stride) for _, shift in self.taps(0, phase)]
         low = min(*shifts, self.window.pad[0] // stride)
         return low, max(*shifts, low)
 
     def strip(self, first: int, count: int, begin: int, size: int) -> "TransposedShape":
-        """What makes `count` rows of the result from row `first` on, a multiple of the stride, of `size` rows of the
-        images from row `begin` on: phases and filters are those of the whole.
+        """Return the shape that computes `count` rows of the result from row `first` on, a multiple of the stride, from
+        `size` rows of the images from row `begin` on, with the same phases and filters.
         """
         (stride, _), (_, left, _, right) = self.window.stride, self.window.pad
         top = first + self.window.pad[0] - stride * begin
@@ -96,7 +98,7 @@ class TransposedShape(Record):
         return replace(self, h=size, window=window, more=(max(-beyond, 0), self.more[1]))
 
     def phases(self) -> Iterator["Phase"]:
-        """The phases that have pixels, in order; their packed weights follow one another."""
+        """Return the phases that have pixels, in order; their packed weights follow one another."""
         start = 0
         for row in range(min(self.window.stride[0], self.result[0])):
             for column in range(min(self.window.stride[1], self.result[1])):
@@ -124,7 +126,7 @@ class Phase(Record):
 
     @property
     def taps(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """(row tap, column tap); one that reads the pixel itself when there is none."""
+        """(row tap, column tap); one that reads the pixel itself if there are none."""
         return [(r, s) for r in self.row_taps for s in self.column_taps] or [((0, 0), (0, 0))]
 
     @property
@@ -133,7 +135,7 @@ class Phase(Record):
 
     @property
     def shape(self) -> ConvShape:
-        """A convolution with as many taps, side by side."""
+        """Return a convolution with as many taps, next to one another."""
         x, count = self.whole, len(self.taps)
         window = Window((1, count))
         return ConvShape(x.c, 1, x.w + count - 1, x.k, x.target, window, x.groups, False, x.dtype)
@@ -156,7 +158,7 @@ def conv_transpose_calls(
 
     Operands
         x: blocked images whose halo is at least ``shape.halo()``
-        weights: as `pack_transposed` writes them; bias: ``[k]`` with zeros up to whole blocks, or None
+        weights: in the layout of `pack_transposed`; bias: ``[k]`` with zeros up to whole blocks, or None
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
@@ -187,7 +189,7 @@ def phase_source(phase: Phase, x: BlockedView) -> PixelSource:
 
 
 def pack_transposed(shape: TransposedShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-    """Filters ``[c, k / groups, r, s]``, times `scale` ``[k]``, as the phases read them, one after the other."""
+    """Return filters ``[c, k / groups, r, s]``, times `scale` ``[k]``, in the order in which the phases read them."""
     g, r, s = shape.groups, *shape.window.kernel
     turned = filters.reshape(g, shape.c // g, shape.k // g, r, s).swapaxes(1, 2).reshape(shape.k, shape.c // g, r, s)
     packed = []

@@ -15,7 +15,7 @@ from cgraph.kernels.views.pack import spread_groups
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import Record
 
-MANY_TILES = 64  # whose first ones cannot ask for all of the next panel without waiting
+MANY_TILES = 64  # with as many tiles, the first ones cannot prefetch all of the next panel without waiting
 GROUP = 4  # channels whose products are added up in one lane
 
 
@@ -23,7 +23,7 @@ class ByteShape(ConvShape):
     """A convolution of bytes.
 
     Fields
-        is_plain: an image has four channels side by side, those that are there and empty ones: first layers
+        is_plain: an image has four adjacent channels, some of which may be unused: first layers
     """
 
     dtype: str = "u1"
@@ -42,7 +42,7 @@ class ByteShape(ConvShape):
 
     @cached_property
     def steps(self) -> tuple[tuple[int, int, int], ...]:  # type: ignore[override]
-        """The reduction in order, as of a ConvShape; of plain images a step is a tap."""
+        """The steps of the reduction in order, as in a ConvShape; for plain images a step is a tap."""
         if not self.is_plain:
             return super().steps
         r, s = self.window.kernel
@@ -50,11 +50,11 @@ class ByteShape(ConvShape):
 
 
 class Join(Record):
-    """How a sum that is a byte becomes another one: ``((q - zero) * first + (r - r_zero) * beside) / last``.
+    """Conversion of a byte sum to another byte: ``((q - zero) * first + (r - r_zero) * beside) / last``.
 
     Fields
-        first: the scale of the byte that a sum is first
-        low, high: its bounds, less its zero point
+        first: scale of the first byte
+        low, high: bounds of the first byte, minus its zero point
         beside, r_zero: scale and zero point of a residual
         last: the scale of the result
     """
@@ -71,11 +71,11 @@ class Result(Record):
     """The conversion of int32 sums to results.
 
     Fields
-        dtype: ``u1``, ``f4`` (times a scale) or ``i4`` (as they are)
+        dtype: ``u1``, ``f4`` (times a scale) or ``i4`` (unchanged)
         zero, low, high: zero point and bounds of bytes
-        join: how a byte is made of the first one, or None
-        fixed: a sum times its scale is rounded to integers, ``once`` or ``twice`` (`cgraph.ops.fixed`); scales
-            are factors and shifts then; empty where they are floats
+        join: conversion of the byte to another one, or None
+        fixed: rounding of a sum times its scale to integers, ``once`` or ``twice`` (`cgraph.ops.fixed`), with factors
+            and shifts as scales; empty for float scales
     """
 
     dtype: str = "u1"
@@ -87,7 +87,9 @@ class Result(Record):
 
 
 class MatrixRows(Record):
-    """Pixels as rows of a matrix: its address, and elements from image and row to the next."""
+    """Pixels as rows of a matrix: its address, and the steps in elements from one image and from one row to the
+    next.
+    """
 
     at: Pointer
     image: int
@@ -95,10 +97,10 @@ class MatrixRows(Record):
 
 
 class Sides(Record):
-    """What images have of their own, as the right sides of products of two computed matrices.
+    """Values that differ between images, which are the right sides of products of two computed matrices.
 
     Fields
-        weights, starts: elements from those of an image to the next
+        weights, starts: elements from those of one image to those of the next
         terms: int32 for each pixel of each image, added to its sums, or None
     """
 
@@ -125,10 +127,10 @@ def conv8_calls(
 
     Operands
         x: channel-blocked images in a halo of their zero point at least ``shape.window.halo(h, w)`` wide
-        weights: as `pack_conv8` writes them; bias: int32, scale: float32, up to the last panel's end; scales of a
+        weights: in the layout of `pack_conv8`; bias: int32, scale: float32, up to the last panel's end; scales of a
             `fixed` result are two rows of int32
-        residual: of the result's form; it may be `out` where `conv_overwrites_residual`
-        sides: what differs from image to image; terms are those of pixels in one row
+        residual: of the result's form; it may be `out` if `conv_overwrites_residual`
+        sides: values that differ between images; terms are those of pixels in one row
     Raises
         ValueError: shapes disagree, or the halo is too narrow
     """
@@ -163,23 +165,25 @@ def conv8_calls(
 
 
 def lines_ahead(shape: ByteShape, tiles: int) -> int:
-    """Cache lines of the next panel to ask for in a step, so that all tiles together ask for all of them."""
+    """Return the cache lines of the next panel to prefetch in a step, so that all tiles together prefetch all of
+    them.
+    """
     lines = shape.unroll * shape.panel_channels // LINE
     return 0 if tiles >= MANY_TILES else -(-lines // tiles)
 
 
 def out_args(out: BlockedView) -> dict[str, Any]:
-    """Where pixels in lanes are written."""
+    """Return the arguments for the addresses of blocked results."""
     return {"out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row, "o_step": out.lanes}
 
 
 def row_args(shape: ByteShape, out: MatrixRows) -> dict[str, Any]:
-    """Where pixels are written that are rows of a matrix."""
+    """Return the arguments for the addresses of results that are rows of a matrix."""
     return {"out": out.at, "o_image": out.image, "o_plane": shape.lanes, "o_row": 0, "o_step": out.step}
 
 
 def join_args(result: Result) -> dict[str, Any]:
-    """How sums become bytes."""
+    """Return the arguments that convert sums to bytes."""
     join = result.join or Join(1.0, 0, 0, 1.0)
     bounds = {"first_low": float(join.low), "first_high": float(join.high)}
     inverse = float(np.float32(1) / np.float32(join.last))
@@ -194,15 +198,15 @@ def join_args(result: Result) -> dict[str, Any]:
 
 
 def residual_args(x: BlockedView | None) -> dict[str, Any]:
-    """Where a residual is read."""
+    """Return the arguments for the addresses of a residual."""
     if x is None:
         return {"residual": None, "r_image": 0, "r_plane": 0, "r_row": 0}
     return {"residual": x.origin, "r_image": x.image, "r_plane": x.plane, "r_row": x.row}
 
 
 def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
-    """Filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``; zero
-    beyond the channels.
+    """Return filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``;
+    zero for unused channels.
     """
     width, groups = shape.panel_channels, shape.unroll // GROUP
     out = np.zeros((shape.panels, len(shape.steps), groups, width, GROUP), filters.dtype)
@@ -220,7 +224,7 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:
-    """Numbers ``[..., k]`` with zeros up to the last panel's end."""
+    """Return numbers ``[..., k]`` with zeros up to the last panel's end."""
     out = np.zeros((*x.shape[:-1], shape.panels * shape.panel_channels), x.dtype)
     out[..., : shape.k] = x
     return out

@@ -1,7 +1,7 @@
-"""Convolution of 8-bit images in lanes, and products of 8-bit matrices, by register tiles.
+"""Convolution of channel-blocked 8-bit images, and products of 8-bit matrices, by register tiles.
 
-As `cgraph.kernels.conv.emit`: a table of offsets walks the reduction, `pixels` x `vectors` sums stay in registers. A
-step spreads four bytes of a pixel, four channels side by side, where that spreads one float.
+As in `cgraph.kernels.conv.emit`, a table of offsets drives the reduction and `pixels` x `vectors` sums stay in
+registers. A step broadcasts four bytes of a pixel, which are four channels, instead of one float.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ class Tile(Record):
     """The params of `tile`.
 
     Fields
-        pixels, vectors: neighbouring pixels and blocks of channels whose sums are held in registers
+        pixels, vectors: neighbouring pixels and blocks of channels whose sums are in registers
         unroll: input channels of one step, a multiple of four
         x_step: bytes from one pixel of the tile to the next
         result: the result's dtype: ``u1``, ``f4`` or ``i4``
-        fixed: how a sum times its scale is rounded as a whole number, ``once`` or ``twice``; empty for floats
-        joins: a byte is made a second time, of itself and perhaps a residual
-        is_rows: pixels are rows of a matrix, a step apart; else they lie in lanes
-        has_terms: each pixel has a number that its sums begin with, beside the bias
-        ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
+        fixed: rounding of a sum times its scale to an integer, ``once`` or ``twice``; empty for floats
+        joins: the byte is converted to a second one, perhaps with a residual
+        is_rows: pixels are rows of a matrix, a step apart; else they are channel-blocked
+        has_terms: the sums of each pixel begin with a number of its own, besides the bias
+        ahead: cache lines of the next panel of weights prefetched in each step, 0 if they are cached
     """
 
     pixels: int
@@ -47,7 +47,7 @@ class Tile(Record):
 
 @final
 def tile(k: Builder, *params) -> None:
-    """Sums as bytes ``clip(rint(sum * scale) + zero, low, high)``, as floats ``sum * scale``, or as they are.
+    """Emit sums as bytes ``clip(rint(sum * scale) + zero, low, high)``, as floats ``sum * scale``, or unchanged.
 
     Task: one tile of neighbouring pixels of a row and `vectors` blocks of channels; order and overlap as in
     `cgraph.kernels.conv.emit.tile`.
@@ -68,7 +68,7 @@ def tile(k: Builder, *params) -> None:
 
 
 def first_sums(k: Builder, p: Tile, a: SimpleNamespace, image: Val, panel: Val, column: Val) -> list[Val]:
-    """What the sums of one tile begin with."""
+    """Return the initial sums of one tile."""
     lanes = k.target.lanes
     bias = a.bias + (image * a.b_image + panel * (p.vectors * lanes))
     starts = [bias.load(v * lanes, lanes) for v in range(p.vectors)]
@@ -81,7 +81,7 @@ def first_sums(k: Builder, p: Tile, a: SimpleNamespace, image: Val, panel: Val, 
 def reduce_steps(
     k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, sums: Sequence[Val]
 ) -> list[Val]:
-    """The sums of one tile over all steps of the offset table."""
+    """Return the sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
@@ -97,7 +97,7 @@ def reduce_steps(
 
 
 def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
-    """The sums of neighbouring pixels of one block as what they become, stored; `p` says what that is, as a Tile."""
+    """Convert the sums of neighbouring pixels of one block to results, as the Tile `p` says, and store them."""
     lanes = k.target.lanes
     if p.fixed:
         factors = a.scale.as_dtype("i4") + block * lanes
@@ -112,9 +112,9 @@ def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual
 
 
 def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> list[Val]:
-    """``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, what is a byte next.
+    """Return ``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, which is converted to a byte next.
 
-    In the order and roundings of ONNX's operators: no fused multiply-add, a true division.
+    In the order and with the roundings of ONNX's operators: no fused multiply-add, a true division.
     """
     lanes = ys[0].lanes
     first, first_low, first_high, beside, r_zero, last, inverse = (
@@ -129,7 +129,7 @@ def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: P
 
 
 def quotient(k: Builder, x: Val, y: Val, inverse: Val) -> Val:
-    """x / y correctly rounded, by the rounded inverse of y: a quarter of the time of a division.
+    """Return x / y correctly rounded, by the rounded inverse of y: a quarter of the time of a division.
 
     Two corrections by the remainder: the first brings the quotient next to the true one, the second rounds it.
     Source: Markstein 1990, Computation of elementary functions on the IBM RISC System/6000 processor.

@@ -5,7 +5,7 @@ from cgraph.kernels.signature import Signature
 # of a sum as a byte: its zero point and bounds
 BYTES = {"zero": "i8", "low": "i8", "high": "i8"}
 # of a sum that is a byte first, between bounds counted from its zero point, then times `first`; plus a residual less
-# its zero point times `beside`; divided by `last`, whose inverse is given: a byte again
+# its zero point times `beside`; divided by `last`, whose inverse is passed: a byte again
 JOINED = {
     "first": "f8", "first_low": "f8", "first_high": "f8",
     "residual": "address?", "r_image": "i8", "r_plane": "i8", "r_row": "i8", "beside": "f8", "r_zero": "f8",
@@ -18,9 +18,9 @@ TILE = Signature(
         # offsets: bytes from a pixel to its `unroll` operands; panel_offsets: from the image to a panel's channels
         "offsets": "i8*", "steps": "i8", "panel_offsets": "i8*",
         "x": "u1*", "x_image": "i8", "x_row": "i8", "w": "i1*", "w_panel": "i8", "bias": "i4*",
-        # from the weights and the bias of an image to those of the next; what is added to the sums of each pixel
+        # from the weights and the bias of one image to those of the next; the numbers added to the sums of each pixel
         "w_image": "i8", "b_image": "i8", "terms": "address?",
-        # scale: float32; of a fixed result int32, and its shifts so many elements behind them
+        # scale: float32; of a fixed result int32, followed after so many elements by its shifts
         "scale": "f4*", "shifts": "i8",
         # o_step: from one pixel to the next; channels: of the result, counted where its pixels are rows of a matrix
         "out": "result*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_step": "i8", "channels": "i8",

@@ -1,4 +1,4 @@
-"""Calls of depthwise convolution: as many groups as channels, one filter each."""
+"""Calls of depthwise convolution: as many groups as channels, with one filter each."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.window import gpu_calls as gpu_window
 
-MOST_HELD = 9  # taps whose weights stay in registers
+MOST_HELD = 9  # number of taps whose weights stay in registers
 
 
 def is_depthwise(shape: ConvShape) -> bool:
-    """One filter for each channel, in lanes; several filters for a channel are a grouped convolution."""
+    """Return True for one filter per channel, in blocks; several filters for a channel are a grouped convolution."""
     return shape.groups == shape.c == shape.k and not shape.is_plain
 
 
@@ -35,8 +35,8 @@ def depthwise_calls(
     """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
 
     Operands
-        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``
-        weights: as `pack_depthwise` writes them; bias: as `pack_bias` writes it, or None
+        x: channel-blocked images whose halo is at least ``shape.window.halo(h, w)``
+        weights: in the layout of `pack_depthwise`; bias: in that of `pack_bias`, or None
     Raises
         ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
@@ -70,14 +70,16 @@ def depthwise_calls(
 
 
 def pixels_of(columns: int, target: Target) -> int:
-    """Pixels of a tile: few different numbers, so that networks share kernels."""
+    """Return the pixels of a tile: few different numbers, so that networks share kernels."""
     choices = (14, 8, 7, 4, 2, 1) if target.registers == 32 else (4, 2, 1)
     fitting = [q for q in choices if q <= columns]
     return min(fitting, key=lambda q: -(-columns // q) * (q + 1))
 
 
 def pack_depthwise(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-    """Filters ``[c, 1, r, s]``, times `scale` ``[c]``, as ``[blocks, taps, lanes]``, zero beyond the channels."""
+    """Return filters ``[c, 1, r, s]``, times `scale` ``[c]``, as ``[blocks, taps, lanes]``, zero for unused
+    channels.
+    """
     padded = np.zeros((shape.blocks * shape.lanes, shape.window.taps), np.dtype(shape.dtype))
     for first, dense in runs_of(filters, scale, shape.lanes, True):
         padded[first : first + len(dense)] = dense.reshape(len(dense), -1)

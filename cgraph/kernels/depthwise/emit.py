@@ -1,7 +1,7 @@
-"""Depthwise convolution on images in lanes: one filter for each channel, a vector is the channels of a block.
+"""Depthwise convolution on channel-blocked images: one filter for each channel; a vector is the channels of a block.
 
-Bound by memory as a rule. Small filters are written out, so that a column of the image is loaded once for all the
-pixels it serves; others run over their taps.
+Usually bound by memory. Small filters are unrolled, so that a column of the image is loaded once for all pixels that
+read it; others loop over their taps.
 """
 
 from functools import partial
@@ -16,7 +16,9 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 @final
 def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dilation: int) -> None:
-    """Filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their neighbours."""
+    """Emit filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their
+    neighbours.
+    """
     lanes = k.target.lanes_of(dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
@@ -34,14 +36,14 @@ def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dila
 
 
 def taps_of_column(column: int, pixels: int, s: int, stride: int, dilation: int) -> list[tuple[int, int]]:
-    """(pixel, tap) pairs that read this column of the image."""
+    """Return the (pixel, tap) pairs that read this column of the image."""
     pairs = [(q, column - q * stride) for q in range(pixels)]
     return [(q, at // dilation) for q, at in pairs if at >= 0 and at % dilation == 0 and at // dilation < s]
 
 
 @final
 def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
-    """Filters of any size and dilation. Task: one row of one block of an image, by bands."""
+    """Emit filters of any size and dilation. Task: one row of one block of an image, by bands."""
     lanes = k.target.lanes_of(dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, w: Ptr, bias: Val) -> list[Val]:
@@ -58,7 +60,7 @@ def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
 
 
 def each_tile(k: Builder, dtype: str, pixels: int, stride: int, weights_in_registers: int, sums) -> None:
-    """Run over the tiles of each task's row; `held` weights are loaded once for the row."""
+    """Emit a loop over the tiles of each task's row; `held` weights are loaded once for the row."""
     lanes = k.target.lanes_of(dtype)
     a = k.args()
     activation = ActivationEmitter(k, dtype, lanes)

@@ -1,4 +1,4 @@
-"""Depthwise convolution on images in lanes."""
+"""Depthwise convolution on channel-blocked images."""
 
 from cgraph.kernels.activation.signature import ACTIVATION
 from cgraph.kernels.signature import Signature

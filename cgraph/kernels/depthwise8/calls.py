@@ -1,4 +1,4 @@
-"""Calls of depthwise convolution of 8-bit images in lanes."""
+"""Calls of depthwise convolution of channel-blocked 8-bit images."""
 
 import numpy as np
 
@@ -16,12 +16,12 @@ Halo = tuple[int, int, int, int]
 
 
 def is_depthwise8(shape: ByteShape) -> bool:
-    """One filter without gaps for each channel; others are grouped convolutions."""
+    """Return True for one filter without dilation per channel; others are grouped convolutions."""
     return is_depthwise(shape) and shape.window.dilation == (1, 1)
 
 
 def halo8(shape: ByteShape, window: Window) -> Halo:
-    """The frame that a convolution reads; a depthwise one reads columns in groups of four."""
+    """Return the halo that a convolution reads; a depthwise one reads columns in groups of four."""
     top, left, bottom, right = window.halo(shape.h, shape.w)
     return top, left, bottom, right + (-window.kernel[1] % GROUP if is_depthwise8(shape) else 0)
 
@@ -36,7 +36,7 @@ def depthwise8_calls(
     result: Result,
     residual: BlockedView | None = None,
 ) -> KernelCalls:
-    """As `conv8_calls`, with weights as `pack_depthwise8` writes them and a frame of `halo8`.
+    """Return calls as `conv8_calls` does, with weights in the layout of `pack_depthwise8` and a halo of `halo8`.
 
     Raises
         ValueError: shapes disagree, or the halo is too narrow
@@ -61,10 +61,10 @@ def depthwise8_calls(
 
 
 def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
-    """Filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both."""
+    """Return filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both."""
     r, s = shape.window.kernel
     shifts = 2 if s < GROUP and shape.window.stride[1] == 1 else 1
     dense = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, -s % GROUP)))
     by_block = dense.reshape(-1, shape.lanes, r, dense.shape[2] // GROUP, GROUP).transpose(0, 2, 3, 1, 4)
-    shifted = [np.roll(by_block, d, -1) for d in range(shifts)]  # the last column is empty where it comes round
+    shifted = [np.roll(by_block, d, -1) for d in range(shifts)]  # the last column is empty, so it may wrap around
     return np.ascontiguousarray(np.stack(shifted, 3))

@@ -1,7 +1,8 @@
-"""Depthwise convolution of 8-bit images in lanes: four neighbouring pixels of a block are one vector of bytes.
+"""Depthwise convolution of channel-blocked 8-bit images: four neighbouring pixels of a block are one vector of
+bytes.
 
-A shuffle turns 4 pixels x `lanes` channels into `lanes` groups of four pixels of one channel, which are added up as the
-four channels of a convolution are. Filters of at most three columns and stride 1 serve two results of each shuffle.
+A shuffle turns 4 pixels x `lanes` channels into `lanes` groups of four pixels of one channel, which are added up like
+the four channels of a convolution. Filters of at most three columns and stride 1 use each shuffle for two results.
 """
 
 from types import SimpleNamespace
@@ -19,10 +20,10 @@ class Tile(Record):
     """The params of `rows`.
 
     Fields
-        pixels: neighbouring pixels whose sums are held in registers
+        pixels: neighbouring pixels whose sums are in registers
         r, s: rows and columns of a filter
         stride: pixels from one result to the next
-        result, fixed, joins, is_rows: as of `cgraph.kernels.conv8.emit.Tile`; pixels lie in lanes
+        result, fixed, joins, is_rows: as in `cgraph.kernels.conv8.emit.Tile`; pixels are channel-blocked
     """
 
     pixels: int
@@ -36,23 +37,23 @@ class Tile(Record):
 
     @property
     def shifts(self) -> int:
-        """Results that one shuffle serves."""
+        """Number of results that use one shuffle."""
         return shifts_of(self.s, self.stride)
 
     @property
     def windows(self) -> int:
-        """Groups of four columns of a filter."""
+        """Number of groups of four columns in a filter."""
         return -(-self.s // GROUP)
 
 
 def shifts_of(s: int, stride: int) -> int:
-    """Neighbouring results whose taps lie in one group of four pixels."""
+    """Return the number of neighbouring results whose taps are in one group of four pixels."""
     return 2 if s < GROUP and stride == 1 else 1
 
 
 @final
 def rows(k: Builder, *params) -> None:
-    """Task: one row of one block of an image, by bands; last tiles overlap their neighbours.
+    """Emit the sums. Task: one row of one block of an image, by bands; last tiles overlap their neighbours.
 
     Weights: ``[block][row][group of columns][shift][lanes][4]``.
     """
@@ -73,7 +74,7 @@ def rows(k: Builder, *params) -> None:
 
 
 def tile_sums(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
-    """The sums of neighbouring pixels."""
+    """Return the sums of neighbouring pixels."""
     lanes, sums = k.target.lanes, [bias] * p.pixels
     for i in range(p.r):
         row = x + a.tap_row * i
@@ -90,7 +91,9 @@ def tile_sums(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, weights: list[Val
 
 
 def four_pixels(k: Builder, x: Val) -> Val:
-    """``[4 pixels][lanes]`` bytes as ``[lanes][4 pixels]``, each four an int32: by words, then within 16 bytes."""
+    """Return ``[4 pixels][lanes]`` bytes as ``[lanes][4 pixels]``, each four an int32: by words, then within 16
+    bytes.
+    """
     lanes = x.lanes // GROUP
     parts = lanes // GROUP
     words = as_vector(k, x, "i4", lanes)

@@ -3,9 +3,9 @@
     df[k, c, i, j] = sum over n, p, q of
         g[n, k, p, q] * x[n, c, p*stride + i*dilation - top, q*stride + j*dilation - left]
 
-The images are cut into parts that stay near the core; each part's sums go to the workspace and are added up in order,
-so any number of threads gives the same bits. What it does not do well: large filters on few small images, where the
-sums that are kept outweigh the images.
+The images are cut into parts that stay in L2; each part's sums go to the workspace and are added up in order, so any
+number of threads gives the same bits. It is slow for large filters on few small images, where the partial sums are
+larger than the images.
 """
 
 from functools import cached_property
@@ -26,11 +26,11 @@ from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
 
-PART_NBYTES = 400_000  # images and gradients of one part: near the core, in L2
+PART_NBYTES = 400_000  # bytes of the images and gradients of one part, which stay in L2
 
 
 class FilterGrad(Record):
-    """How the gradient for the filters of a convolution is computed.
+    """The plan of computing the gradient for the filters of a convolution.
 
     Fields
         shape: the convolution, of one group
@@ -42,7 +42,7 @@ class FilterGrad(Record):
 
     @cached_property
     def tile(self) -> tuple[int, int, int, int]:
-        """Filter rows, taps of a row, channels and blocks of filters whose sums are held in registers."""
+        """Filter rows, taps of a row, channels and blocks of filters whose sums are in registers."""
         s, (rows, taps) = self.shape, self.shape.window.kernel
         channels, pointers = (s.c, 9) if s.is_plain else (s.lanes, rows * s.lanes)
         choices = product(divisors(rows), divisors(taps), divisors(channels), divisors(min(s.blocks, 2)))
@@ -54,7 +54,7 @@ class FilterGrad(Record):
 
     @property
     def padded_k(self) -> int:
-        """Filters, up to whole blocks."""
+        """Number of filters, rounded up to whole blocks."""
         return self.shape.blocks * self.shape.lanes
 
     @property
@@ -85,7 +85,7 @@ class FilterGrad(Record):
 
     @property
     def rooms(self) -> tuple[int, int, int]:
-        """Bytes of padded plain images, of all parts' sums, and of what adding them up needs."""
+        """Return the bytes of padded plain images, of all parts' sums, and of the workspace for adding them up."""
         s = self.shape
         (top, left, bottom, right), padded = s.window.pad, 0
         if s.is_plain and s.window.pad != (0, 0, 0, 0):
@@ -102,11 +102,12 @@ class FilterGrad(Record):
 def filter_grad_calls(
     plan: FilterGrad, out: View, x: BlockedView | View, g: BlockedView, workspace: View
 ) -> KernelCalls:
-    """``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient `g`.
+    """Return calls of ``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient
+    `g`.
 
     Operands
-        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
-            ``[n, c, h, w]`` with pixels side by side
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, if ``shape.is_plain``, a view ``[n, c,
+            h, w]`` with contiguous pixels
         workspace: at least ``plan.nbytes`` bytes
     Raises
         ValueError: shapes disagree, there are groups or no images, or the halo is too narrow
@@ -132,7 +133,7 @@ def filter_grad_calls(
 
 
 def plain_source(plan: FilterGrad, x: View) -> Images:
-    """A plain view, already padded."""
+    """Return the addresses of a plain view, already padded."""
     image, plane, row, _ = (step // x.itemsize for step in x.strides)
     tiles = table([c * plane for c in range(0, plan.shape.c, plan.tile[2])])
     return Images(x.at, tiles, image, row, 1, plane, plane)
@@ -145,7 +146,7 @@ def blocked_source(plan: FilterGrad, x: BlockedView) -> Images:
 
 
 def tile_call(plan: FilterGrad, x: Images, g: BlockedView, out: Pointer) -> Call:
-    """The sums of every part, filter and channel."""
+    """Return the call that computes the sums of every part, filter and channel."""
     s, (rows, taps, channels, vectors) = plan.shape, plan.tile
     (down, across), (tall, wide), (r, columns) = s.window.stride, s.window.dilation, s.window.kernel
     tasks = plan.parts * (s.blocks // vectors) * plan.channel_tiles * (r // rows) * (columns // taps)
@@ -165,7 +166,7 @@ def tile_call(plan: FilterGrad, x: Images, g: BlockedView, out: Pointer) -> Call
 
 
 def parts_view(plan: FilterGrad, at: Pointer) -> View:
-    """The sums of all parts as ``[parts, k, c, r, s]``."""
+    """Return the sums of all parts as ``[parts, k, c, r, s]``."""
     s, (rows, taps), tap = plan.shape, plan.shape.window.kernel, plan.padded_k
     steps = (plan.part_size, 1, rows * taps * tap, taps * tap, tap)
     return View(at, (plan.parts, s.k, s.c, rows, taps), tuple(n * plan.itemsize for n in steps), s.dtype)

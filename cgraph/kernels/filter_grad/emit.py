@@ -1,4 +1,4 @@
-"""The gradient of a convolution for its filters: sums over pixels, held in registers for a tile of filter elements.
+"""The gradient of a convolution for its filters: sums over pixels, in registers for a tile of filter elements.
 
 A vector is the result's gradient at one pixel, for neighbouring filters; it is multiplied by the pixels that the tile's
 taps read there, one scalar for each tap and channel.
@@ -20,8 +20,9 @@ class Tile(Record):
     Fields
         dtype: of all values
         rows, taps, channels, vectors: filter rows, taps of a row, channels and blocks of filters of a tile
-        x_step, tap_step: elements from what a tap reads for one pixel to the next pixel, and to the next tap
-        is_plain: channels lie in planes, else side by side
+        x_step, tap_step: elements between the reads of a tap for neighbouring pixels, and between those of neighbouring
+            taps
+        is_plain: channels are planes, else adjacent
     """
 
     dtype: str
@@ -63,7 +64,7 @@ def sum_indices(p: Tile) -> list[tuple[int, int, int, int]]:
 
 
 def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) -> list[Val]:
-    """The sums of one tile over the pixels of a part's images, in order."""
+    """Return the sums of one tile over the pixels of a part's images, in order."""
     lanes = k.target.lanes_of(p.dtype)
     start = part * a.images
     zeros = [k.const(0, p.dtype, lanes)] * len(sum_indices(p))
@@ -79,7 +80,7 @@ def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) 
 
 
 def multiply(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, sums: list[Val]) -> list[Val]:
-    """The sums with one more pixel in them."""
+    """Return the sums with one more pixel."""
     lanes = k.target.lanes_of(p.dtype)
     vectors = [(g + a.g_plane * v).load(0, lanes) for v in range(p.vectors)]
     products: list[Val] = []

@@ -15,7 +15,7 @@ from cgraph.kernels.views.kernel_calls import KernelCalls, table
 def filter_grad_calls(
     shape: ConvShape, n: int, sums: tuple[int, int, int], x: Images, g: BlockedView, out: Pointer
 ) -> KernelCalls | None:
-    """The sums of every part, tap and filter; None where pixels lie too far apart.
+    """Return calls that compute the sums of every part, tap and filter; None if pixels are too far apart.
 
     `sums`: parts, images of a part, elements of its sums.
     """
@@ -42,7 +42,7 @@ def filter_grad_calls(
 
 
 def offsets_of(*axes: tuple[int, int]) -> np.ndarray:
-    """Where the elements of axes lie, each an extent and a step, the last one fastest."""
+    """Return the offsets of the elements of axes, each an extent and a step, the last one fastest."""
     offsets = np.zeros(1, np.int64)
     for n, step in axes:
         offsets = np.add.outer(offsets, np.arange(n) * step).ravel()

@@ -1,6 +1,7 @@
-"""The gradient of a convolution for its filters in blocks of threads: gradients of all filters by taps of all channels.
+"""The gradient of a convolution for its filters in blocks of threads: gradients of all filters by taps of all
+channels.
 
-The sums run over the pixels of one image after the other, whose places stand in tables.
+The sums run over the pixels of one image after the other; tables have the pixels' offsets.
 """
 
 from collections.abc import Callable
@@ -34,7 +35,7 @@ def tile(k: GpuBuilder, dtype: str, lines: int) -> None:
 
 
 def pixels(image: Ptr, start: Callable[[Val], Val], table: Ptr) -> Callable[[Val, Val], Callable[[Val], Ptr]]:
-    """The pixels of an image's lines; `start`: elements to the first one."""
+    """Return the pixels of an image's lines; `start`: elements to the first one."""
 
     def at(line: Val, pixel: Val) -> Callable[[Val], Ptr]:
         own, places = image + start(line), table + pixel

@@ -2,8 +2,8 @@
 
 from cgraph.kernels.signature import Signature
 
-# a block: one tile of `k` filters by `size` taps of channels, over the `images` images of one part; tables say where
-# pixels, and taps of channels, lie from an image on; of the results of a tap those of all filters lie side by side
+# a block: one tile of `k` filters by `size` taps of channels, over the `images` images of one part; tables have
+# the offsets of pixels, and of taps of channels, in an image; results of a tap are contiguous for all filters
 TILE = Signature(
     "filter_grad.gpu.tile",
     ("dtype", "lines"),

@@ -1,9 +1,9 @@
 """Sums of products of strided views as products of matrices.
 
-Every axis of the common shape belongs to one of four kinds: summed over (k), only in `y` (m), only in `x` (n), in both
+Every axis of the common shape is of one of four kinds: summed over (k), only in `y` (m), only in `x` (n), in both
 (batch). A side whose axes do not merge into rows and columns is copied first, so that a convolution becomes a copy of
-its windows and one product. What is copied at once is bounded: the copies of a large batch are made one piece at a time
-in one workspace, and a long sum is added up from parts.
+its windows and one product. The bytes of copies are bounded: a large batch is copied one piece at a time into one
+workspace, and a long sum is added up from parts.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from cgraph.kernels.views.window_views import reorder_axes
 from cgraph.record import Record, replace
 from cgraph.system.alignment import aligned
 
-MOST_COPIED = 8 << 20  # bytes of copied windows at a time: near the caches, and far from the size of the arena
+MOST_COPIED = 8 << 20  # bytes of copied windows at a time: near the caches, far below an arena
 
 
 class AxisKinds(Record):
@@ -35,7 +35,7 @@ class Contraction(Record):
     """``out = sum of x * y over axes``, for views of one shape; a view repeats along axes with stride 0.
 
     Fields
-        target: whose products they are
+        target: the target of the products
         out: a view without the summed axes
         x, y: views of the common shape
         axes: the summed axes
@@ -53,7 +53,7 @@ class Contraction(Record):
 
     @property
     def sides(self) -> AxisKinds:
-        """The kinds of axes; of m and n only the last ones that lie evenly in the result, the others as batch."""
+        """Return the kinds of axes; only the last axes of m and n that are even in the result, the others as batch."""
 
         def varies(v: View, i: int) -> bool:
             return v.strides[i] != 0 or v.shape[i] == 1
@@ -81,7 +81,7 @@ class Contraction(Record):
     # -- workspace ------------------------------------------------------------------------------------------------
     @property
     def copied(self) -> tuple[int, int]:
-        """Bytes of copies of x and y, when each is copied whole."""
+        """Return the bytes of copies of x and y, if each is copied whole."""
         s = self.sides
         return self._copy_nbytes(self.x, s.k, s.n), self._copy_nbytes(self.y, s.k, s.m)
 
@@ -93,7 +93,7 @@ class Contraction(Record):
 
     @property
     def pieces(self) -> int:
-        """Into how many the work is cut, along the first axis of the batch, else of the sum."""
+        """Return the number of pieces, along the first axis of the batch, else of the sum."""
         axis = self.cut_axis
         if axis is None:
             return 1
@@ -132,7 +132,7 @@ class Contraction(Record):
 
     # -- calls ----------------------------------------------------------------------------------------------------
     def calls(self, workspace: View | None) -> list[Call]:
-        """The calls, in a workspace of at least `nbytes` bytes; ValueError where it is smaller."""
+        """Return the calls, in a workspace of at least `nbytes` bytes; ValueError if it is smaller."""
         at = scratch_pointer(workspace, self.nbytes) if self.nbytes else Pointer(None)
         axis = self.cut_axis
         if axis is None:
@@ -153,7 +153,7 @@ class Contraction(Record):
         return calls
 
     def _cuts(self, at: Pointer) -> Iterator[tuple[int, "Contraction"]]:
-        """The pieces: along an axis of the result each writes its own part, along a summed one a partial sum."""
+        """Yield the pieces: along an axis of the result each writes its own part, along a summed one a partial sum."""
         axis = self.cut_axis
         assert axis is not None
         count = self.pieces
@@ -174,7 +174,9 @@ class Contraction(Record):
         return [*copies, *matmul_calls(self.target, out, a, b, workspace=rest)]
 
     def _matrices(self, at: Pointer) -> tuple[View, View, View, list[Call], Pointer]:
-        """Result ``[batch, m, n]``, y ``[batch, m, k]``, x ``[batch, k, n]``, the copies, and what room is left."""
+        """Return the result ``[batch, m, n]``, y ``[batch, m, k]``, x ``[batch, k, n]``, the copies, and the remaining
+        workspace.
+        """
         s = self.sides
         x, copies_x, at = self._side(self.x, s.k, s.n, at)
         y, copies_y, at = self._side(self.y, s.k, s.m, at)
@@ -187,7 +189,7 @@ class Contraction(Record):
     def _side(
         self, v: View, rows: tuple[int, ...], columns: tuple[int, ...], at: Pointer
     ) -> tuple[View, list[Call], Pointer]:
-        """The view, or a copy of it in which rows and columns are even."""
+        """Return the view, or a copy of it with even rows and columns."""
         nbytes = self._copy_nbytes(v, rows, columns)
         if not nbytes:
             return v, [], at
@@ -202,12 +204,12 @@ class Contraction(Record):
 
 
 def is_even(v: View, axes: tuple[int, ...]) -> bool:
-    """The axes merge into one."""
+    """Return True if the axes merge into one."""
     return len(collapse(tuple(v.shape[i] for i in axes), tuple(v.strides[i] for i in axes))[0]) <= 1
 
 
 def merge_axes(v: View, rows: tuple[int, ...], columns: tuple[int, ...], batch: tuple[int, ...]) -> View:
-    """The view as ``[batch..., rows, columns]``."""
+    """Return the view as ``[batch..., rows, columns]``."""
     shape, strides = [v.shape[i] for i in batch], [v.strides[i] for i in batch]
     for axes in (rows, columns):
         sizes, (steps,) = collapse(tuple(v.shape[i] for i in axes), tuple(v.strides[i] for i in axes))
@@ -217,6 +219,6 @@ def merge_axes(v: View, rows: tuple[int, ...], columns: tuple[int, ...], batch: 
 
 
 def slice_axis(v: View, axis: int, first: int, last: int) -> View:
-    """Some of an axis."""
+    """Return a slice of an axis."""
     shape = (*v.shape[:axis], last - first, *v.shape[axis + 1 :])
     return replace(v, at=v.at + first * v.strides[axis], shape=shape)

@@ -1,9 +1,9 @@
-"""Matrix products: a register tile over panels, or over rows and columns where they lie; a plain loop.
+"""Matrix products: a register tile over panels, or over rows and columns in place; a plain loop.
 
     out[i, j] = activation(bias[i, j] + out[i, j] when `add` + sum over k of a[i, k] * b[k, j])
 
-A panel of `a` holds `rows` rows by k, a panel of `b` a few vectors of columns by k, so that the reduction walks both in
-sequence. Source of the scheme: Goto and van de Geijn 2008, Anatomy of high-performance matrix multiplication.
+A panel of `a` has `rows` rows by k, a panel of `b` a few vectors of columns by k, so that the reduction reads both in
+sequence. Source: Goto and van de Geijn 2008, Anatomy of high-performance matrix multiplication.
 """
 
 from functools import partial
@@ -37,9 +37,9 @@ class Tile(Record):
     Fields
         dtype: of all values
         rows, vectors: rows and vectors of sums
-        a_is_packed: `a` lies in panels, else in rows
+        a_is_packed: `a` is in panels, else in rows
         b_dtype: of `b` in memory; for pairs of bfloat16 numbers `a` has pairs as well, and k counts them
-        ahead: cache lines of `b` asked for early in each round, 0 when it lies near
+        ahead: cache lines of `b` prefetched in each round, 0 if `b` is in L1 or L2
     """
 
     dtype: str
@@ -56,7 +56,7 @@ class Tile(Record):
 
     @property
     def unroll(self) -> int:
-        """Steps of a round, written out."""
+        """Steps of a round, unrolled."""
         return unroll(self.a_is_packed)
 
     @property
@@ -67,7 +67,7 @@ class Tile(Record):
 
 @final
 def tile(k: Builder, *params) -> None:
-    """One tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, and panels in either order."""
+    """Emit one tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, and panels in either order."""
     p = Tile(*params)
     a = k.args()
     width = p.vectors * k.target.lanes_of(p.dtype)
@@ -99,7 +99,7 @@ def tile(k: Builder, *params) -> None:
 
 
 def prefetch_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
-    """Ask for the lines that are written, and for those that are added to the sums."""
+    """Prefetch the lines that are written, and those that are added to the sums."""
     added = choose(k, a.bias != 0, at.bias, at.out)
     added_row = k.select(a.bias != 0, a.bias_row, a.o_row)
     for i, v in p.sums:
@@ -109,9 +109,9 @@ def prefetch_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace
 
 
 def sum_products(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], early: list[Ptr]) -> list[Val]:
-    """All products of the tile, summed over k in order.
+    """Return all products of the tile, summed over k in order.
 
-    `lefts`: the panel of `a`, or each of its rows. `early`: what is asked for meanwhile, if anything.
+    `lefts`: the panel of `a`, or each of its rows. `early`: emits prefetches in between, if not None.
     """
     lanes = k.target.lanes_of(p.dtype)
     add = add_pairs if p.b_dtype == PAIRS else multiply_add
@@ -138,7 +138,7 @@ def sum_products(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Pt
 
 
 def prefetch_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
-    """Ask for the lines of `b` that are this round's to ask for."""
+    """Prefetch this round's lines of `b`."""
     for at in early:
         for i in range(p.ahead):
             prefetch(k, at + i * p.line)
@@ -156,7 +156,7 @@ def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, su
 
 
 def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
-    """The rows and columns that are inside, by way of a copy of the tile on the stack: short code, rarely run."""
+    """Store the rows and columns inside the result, through a copy of the tile on the stack: short code, rarely run."""
     lanes = sums[0].lanes
     copy = k.stack_ptr(p.dtype, len(sums) * lanes)
     for s, y in enumerate(sums):
@@ -175,7 +175,9 @@ def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, 
 
 @final
 def simple(k: Builder, dtype: str) -> None:
-    """Any dtype and any strides, one element after the other; ``b1`` is "or" of "and". Task: one row of a matrix."""
+    """Emit any dtype and any strides, one element after the other; ``b1`` is "or" of "and". Task: one row of a
+    matrix.
+    """
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task, k.loop(0, a.n) as j:

@@ -24,7 +24,7 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 @final
 def dot(k: Builder, dtype: str, rows: int) -> None:
-    """``out[i] = sum over k of a[i, k] * b[k]`` with k side by side in both. Task: `rows` rows of a matrix."""
+    """Emit ``out[i] = sum over k of a[i, k] * b[k]`` with both contiguous along k. Task: `rows` rows of a matrix."""
     a = k.args()
     activation = ActivationEmitter(k, dtype, 0)
     first, last = k.tasks()
@@ -45,7 +45,7 @@ def put_one(place: Ptr, _: int, y: Val) -> None:
 
 
 def dot_sums(k: Builder, count: Val, starts: list[Ptr], b: Ptr) -> list[Val]:
-    """The dot product of each row with `b`, two vectors at a time, then the rest under a mask."""
+    """Return the dot product of each row with `b`, two vectors at a time, then the rest under a mask."""
     lanes = k.target.lanes_of(b.dtype)
     pairs = [(start, half) for start in starts for half in (0, 1)]
     sums = [k.const(0, b.dtype, lanes)] * len(pairs)
@@ -64,7 +64,7 @@ def dot_sums(k: Builder, count: Val, starts: list[Ptr], b: Ptr) -> list[Val]:
 
 @final
 def row(k: Builder, dtype: str, unroll: int) -> None:
-    """``out[j] = sum over k of a[k] * b[k, j]``, reading `unroll` rows of `b` at a time, each in sequence.
+    """Emit ``out[j] = sum over k of a[k] * b[k, j]``, reading `unroll` rows of `b` at a time, each in sequence.
 
     Task: `width` columns of a matrix, whose sums stay in L1, in `out` itself.
     """
@@ -88,7 +88,7 @@ def row(k: Builder, dtype: str, unroll: int) -> None:
 
 
 def add_rows(k: Builder, out: Ptr, b: Ptr, step: Val, scalars: list[Val], count: Val) -> None:
-    """``out[j] += sum over u of scalars[u] * b[u, j]``, in order."""
+    """Emit ``out[j] += sum over u of scalars[u] * b[u, j]``, in order."""
     lanes = k.target.lanes_of(out.dtype)
     spread = [k.splat(x, lanes) for x in scalars]
     lines = [b + step * u for u in range(len(scalars))]
@@ -107,7 +107,7 @@ def add_rows(k: Builder, out: Ptr, b: Ptr, step: Val, scalars: list[Val], count:
 
 
 def finish_row(k: Builder, a: SimpleNamespace, dtype: str, batch: Val, start: Val, out: Ptr, count: Val) -> None:
-    """Bias and activation of a finished row."""
+    """Emit bias and activation of a finished row."""
     lanes = k.target.lanes_of(dtype)
     activation = ActivationEmitter(k, dtype, lanes)
     bias = k.pointer(a.bias, dtype) + (batch * a.bias_batch + start)

@@ -9,18 +9,18 @@ from cgraph.kernels.views.matrices import Matrices, Operand
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
 
-TILES = {4: (128, 64, 32), 8: (64, 32)}  # by itemsize: sums of 8 bytes of the largest one would not lie in registers
-BUSY = 128  # blocks that keep a large GPU at work
-LEAST_EACH = 256  # products of a part of a sum, at least
+TILES = {4: (128, 64, 32), 8: (64, 32)}  # by itemsize: 8-byte sums of the largest tile would not fit into registers
+BUSY = 128  # number of blocks that keeps a large GPU busy
+LEAST_EACH = 256  # minimum products of a part of a sum
 
 
 class Blocks(Record):
-    """How a product is cut; it follows from its shape alone.
+    """The division of a product into blocks; it depends only on the product's shape.
 
     Fields
-        lines: of a tile
-        rows, columns: tiles
-        parts, each: of the sums, and their products
+        lines: rows and columns of a tile
+        rows, columns: number of tiles down and across
+        parts, each: number of parts of the sums, and products of each
     """
 
     lines: int
@@ -31,14 +31,14 @@ class Blocks(Record):
 
 
 def lines_of(dtype: str, count: int, m: int, n: int) -> int:
-    """The largest tile that makes `BUSY` blocks and is more than half full, else the smallest."""
+    """Return the largest tile that gives `BUSY` blocks and is more than half full, else the smallest."""
     *larger, least = TILES[int(dtype[1:])]
     fitting = (x for x in larger if min(m, n) > x // 2 and count * -(-m // x) * -(-n // x) >= BUSY)
     return next(fitting, least)
 
 
 def blocks_of(dtype: str, count: int, m: int, n: int, k: int) -> Blocks:
-    """Tiles of a product; long sums in parts where they are few."""
+    """Return the tiles of a product, with long sums cut into parts if there are few tiles."""
     lines = lines_of(dtype, count, m, n)
     rows, columns = -(-m // lines), -(-n // lines)
     parts = max(1, min(k // LEAST_EACH, BUSY // (count * rows * columns)))
@@ -49,7 +49,8 @@ def blocks_of(dtype: str, count: int, m: int, n: int, k: int) -> Blocks:
 def product_calls(
     x: Matrices, activation: BoundedActivation = NONE, adds: bool = False, workspace: View | None = None
 ) -> list[Call] | None:
-    """``out = activation(a @ b + bias)``, ``k > 0``; `adds`: to what `out` holds, in a bias's place.
+    """Return calls of ``out = activation(a @ b + bias)``, ``k > 0``; with `adds` the product is added to `out`, in a
+    bias's place.
 
     None for integers with a bias or an activation.
     """
@@ -69,7 +70,7 @@ def product_calls(
 
 
 def product_nbytes(x: Matrices) -> int:
-    """Bytes of workspace: the partial sums."""
+    """Return the bytes of workspace: the partial sums."""
     parts = blocks_of(x.dtype, x.count, x.m, x.n, x.k).parts
     return aligned(parts * prod((x.count, x.m, x.n)) * x.out.itemsize) if parts > 1 else 0
 
@@ -88,7 +89,7 @@ def product_call(
 
 
 def result(out: Operand, bias: Operand | None, activation: BoundedActivation) -> dict[str, int | float | Pointer]:
-    """The arguments that say where results go and what is done to them; without a bias its place is not read."""
+    """Return the arguments for the results' addresses and their epilogue; without a bias its place is not read."""
     b = bias or out
     return {
         "bias": b.at, "bias_batch": b.batch, "bias_row": b.row, "bias_column": b.column,

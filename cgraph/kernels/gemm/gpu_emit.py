@@ -1,4 +1,6 @@
-"""Products of matrices in blocks of threads: a tile of the result for each, and the sums of parts of long ones."""
+"""Matrix products in blocks of threads: each block computes a tile of the result, or a part of the sums of long
+ones.
+"""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -25,7 +27,7 @@ def product(k: GpuBuilder, dtype: str, lines: int, a_form: str, b_form: str, bia
 
 
 def matrix_side(tile: ProductTile, form: str, start: Ptr, line_step: Val, step: Val, count: Val) -> Side:
-    """A matrix: `start` is the block's first line."""
+    """Return one side of a product, a matrix; `start` is the block's first line."""
 
     def along(depth: Val) -> Val:
         return depth if form == "k" else depth * step
@@ -38,7 +40,7 @@ def matrix_side(tile: ProductTile, form: str, start: Ptr, line_step: Val, step: 
 
 
 def store(k: GpuBuilder, a: SimpleNamespace, tile: ProductTile, biased: bool) -> None:
-    """A thread's results, neighbouring ones in one access where memory has them side by side."""
+    """Store a thread's results, neighbouring ones in one access if they are contiguous."""
     batch, row, column, part = k.block_digits(a.row_tiles, a.column_tiles, a.parts, anew=True)
     row, column = row * tile.lines, column * tile.lines
     out = a.out + (part * a.o_part + batch * a.o_batch + row * a.o_row + column * a.o_column)
@@ -77,7 +79,7 @@ def join(k: GpuBuilder, dtype: str, biased: bool) -> None:
 
 
 def sum_parts(k: GpuBuilder, a: SimpleNamespace, at: Val, dtype: str) -> Val:
-    """The parts of a sum, `size` elements apart, added up in order."""
+    """Add up the parts of a sum, `size` elements apart, in order."""
     total = k.slot(0, dtype)
     with k.loop(0, a.parts) as part:
         total.value = total.value + a.x.load(part * a.size + at)
@@ -85,5 +87,5 @@ def sum_parts(k: GpuBuilder, a: SimpleNamespace, at: Val, dtype: str) -> Val:
 
 
 def activation_of(k: GpuBuilder, dtype: str) -> Callable[[Val], Val]:
-    """What becomes of a result; whole numbers stay as they are."""
+    """Return the activation of a result; integers stay unchanged."""
     return activation(k, dtype) if dtype[0] == "f" else lambda x: x

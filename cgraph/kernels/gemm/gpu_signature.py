@@ -15,8 +15,7 @@ RESULT = {
 }  # fmt: skip
 
 # a block: one tile of `lines` by `lines` results, over one of `parts` parts of the sums, `each` products long;
-# a form is "k" where elements along k lie side by side, else
-# "lines"; partial sums lie `o_part` elements apart
+# a form is "k" if elements along k are contiguous, else "lines"; partial sums are `o_part` elements apart
 PRODUCT = Signature(
     "gemm.gpu.product",
     ("dtype", "lines", "a_form", "b_form", "biased"),
@@ -28,7 +27,7 @@ PRODUCT = Signature(
     },
 )  # fmt: skip
 
-# a thread: one result, the sum of `parts` partial sums that lie `size` elements apart, in their order
+# a thread: one result, the sum of `parts` partial sums that are `size` elements apart, in their order
 JOIN = Signature(
     "gemm.gpu.join",
     ("dtype", "biased"),

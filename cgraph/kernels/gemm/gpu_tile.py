@@ -1,8 +1,8 @@
 """The product of a block: a square of results in registers, both sides through shared memory, two steps deep.
 
-16 by 16 threads hold `each` by `each` results. While half a step of `DEPTH` products is computed, one side's elements
-of the next one are on their way into registers; they go to the other half of shared memory, and there is one barrier
-a step. Sums run along k in order, each addition fused with its product.
+16 by 16 threads have `each` by `each` results in registers. While half a step of `DEPTH` products is computed, one
+side's elements of the next step are loaded into registers; they go to the other half of shared memory, and there is one
+barrier per step. Sums run along k in order, each addition fused with its product.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ Address = Callable[[Val, Val], Callable[[Val], Ptr]]
 
 
 class ProductTile:
-    """Where a thread stands in its block.
+    """A thread's position in its block.
 
     Fields
-        lines: rows, and columns, of the results
-        each: of them a thread's, along each side
-        chunk: results of a thread that are neighbours
-        sums: variables; room: of each side, in shared memory
-        width: elements from one product to the next in shared memory; more than `lines`, so that writing along k meets
-            other banks
+        lines: rows, and columns, of the block's results
+        each: rows, and columns, of a thread's results
+        chunk: neighbouring results of a thread
+        sums: variables; room: shared memory of each side
+        width: elements from one product to the next in shared memory; more than `lines`, so that writes along k use
+            different banks
     """
 
     def __init__(self, k: GpuBuilder, dtype: str, lines: int) -> None:
@@ -38,19 +38,19 @@ class ProductTile:
         self.sums = [[k.slot(0, dtype) for _ in range(self.each)] for _ in range(self.each)]
 
     def results(self) -> tuple[list[list[Val]], list[Val], list[Val]]:
-        """A thread's sums, rows of columns, and which rows and columns of the tile they are."""
+        """Return a thread's sums, rows of columns, and their rows and columns in the tile."""
         thread = self.k.thread(anew=True)
         rows, columns = ([self.line(place, i) for i in range(self.each)] for place in (thread // SIDE, thread % SIDE))
         return [[x.value for x in row] for row in self.sums], rows, columns
 
     def line(self, place: Val, i: int) -> Val:
-        """The `i`-th row or column of a thread at `place` among the 16."""
+        """Return the `i`-th row or column of a thread at `place` among the 16."""
         return place * self.chunk + (i // self.chunk * SIDE * self.chunk + i % self.chunk)
 
     def multiply(self, left: "Side", right: "Side", low: Val, high: Val) -> None:
         """Add the products ``low .. high``, one or more, to all results of a thread.
 
-        The first step has what does not fill one, so that the loop asks nothing.
+        The first step has the remainder of a division by the step, so that the loop needs no checks.
         """
         k, sides, room = self.k, (left, right), self.room
         rest = (high - low - 1) % DEPTH + 1
@@ -60,7 +60,7 @@ class ProductTile:
         stage = k.slot(0, "i8")
         with k.loop(low + rest, high, DEPTH) as first:
             here, there = stage.value, DEPTH * self.width - stage.value
-            for half, side in enumerate(sides):  # one after the other: fewer elements are on their way
+            for half, side in enumerate(sides):  # one after the other: fewer elements in registers
                 values = side.fetch(first)
                 for depth in range(half * DEPTH // 2, (half + 1) * DEPTH // 2):
                     self.step(room[0] + here, room[1] + here, depth)
@@ -71,29 +71,29 @@ class ProductTile:
             self.step(room[0] + stage.value, room[1] + stage.value, last)
 
     def step(self, left: Ptr, right: Ptr, depth: Val | int) -> None:
-        """A product of every result."""
+        """Add one product to every result."""
         xs, ys = self.elements(left, self.row, depth), self.elements(right, self.column, depth)
         for row, x in zip(self.sums, xs):
             for total, y in zip(row, ys):
                 total.value = self.k.fma(x, y, total.value) if x.is_float else x * y + total.value
 
     def elements(self, shared: Ptr, place: Val, depth: Val | int) -> list[Val]:
-        """What a thread multiplies: one element for each of its rows or columns."""
+        """Return a thread's factors: one element for each of its rows or columns."""
         k, at = self.k, shared + place * self.chunk + depth * self.width
         chunks = [at.load(i * SIDE, self.chunk, align=self.align) for i in range(0, self.each, self.chunk)]
         return [k.lane(x, j) for x in chunks for j in range(self.chunk)]
 
 
 class Side:
-    """One operand of a product: which elements a thread carries from memory to shared memory.
+    """One operand of a product: the elements that a thread copies from memory to shared memory.
 
-    Beyond the last line the last one is read again, for results that nobody stores.
+    Beyond the last line the last one is read again, for results that are not stored.
 
     Fields
-        form: ``k``: a thread carries neighbours along k, so that few addresses grow; ``lines``: neighbouring threads
-            carry neighbouring lines
-        at: gives the address of a line and a depth of the first step, as a function of where a step begins
-        count: lines of the block that there are
+        form: ``k``: a thread copies neighbours along k, so that few addresses change; ``lines``: neighbouring threads
+            copy neighbouring lines
+        at: function of a step's beginning that returns the address of a line and a depth of the first step
+        count: number of lines of the block
     """
 
     def __init__(self, tile: ProductTile, form: str, at: Address, count: Val) -> None:
@@ -109,7 +109,7 @@ class Side:
         self.own, self.places = depth * tile.width + line, [j * tile.width + i for i, j in steps]
 
     def fetch(self, first: Val, there: Val | None = None) -> list[Val]:
-        """A thread's elements of the step that begins at `first`; where only so many products are `there`, then 0."""
+        """Return a thread's elements of the step that begins at `first`; 0 beyond the products that are `there`."""
         if there is None:
             return [at(first).load() for at in self.addresses]
         slots = [self.k.slot(0, self.tile.dtype) for _ in self.addresses]

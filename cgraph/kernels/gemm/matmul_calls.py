@@ -1,9 +1,9 @@
 """Call builders of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
 
-Four ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *row* (one row, columns side
-by side), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in a workspace
-or, when few share it, where it lies.
-Sums run over k in one order whatever the threads.
+Four ways, selected by shape and strides: *dot* (one column, elements contiguous along k), *row* (one row, contiguous
+columns), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in a workspace
+or, if few results share it, in place.
+Sums run over k in one order for any number of threads.
 """
 
 from itertools import product
@@ -51,7 +51,7 @@ def matmul_calls(
             broadcast) and any strides; panels of `b` may have a storage dtype
         bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
         workspace: at least `matmul_nbytes` bytes
-        adds: the product is added to what `out` holds; floats, no bias
+        adds: the product is added to the contents of `out`; floats, no bias
     Raises
         ValueError: shapes disagree; bias, activation or adding with integers, or with a result of odd strides;
             the workspace is too small
@@ -85,7 +85,7 @@ def matmul_calls(
 def matmul_nbytes(
     target: Target, out: View, a: View, b: View | PackedB, bias: View | None = None, adds: bool = False
 ) -> int:
-    """Bytes of workspace that `matmul_calls` needs."""
+    """Return the bytes of workspace that `matmul_calls` needs."""
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
             return Portions.of_packed(x, b).nbytes
@@ -97,7 +97,7 @@ def matmul_nbytes(
 
 
 def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> list[Matrices]:
-    """The groups of products, after a look at the shapes."""
+    """Return the groups of products, after a check of the shapes."""
     (m, n), k, batch = out.shape[-2:], a.shape[-1], out.shape[:-2]
     is_packed = isinstance(b, PackedB)
     if isinstance(b, PackedB):
@@ -115,7 +115,7 @@ def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> li
 
 
 def takes_bias(out: View, a: View, b: View | PackedB, bias: View) -> bool:
-    """The kernels can add this bias: floats, and rows of the result and the bias that lie side by side alike."""
+    """Return True if the kernels can add this bias: floats, with contiguous rows in both result and bias."""
     return not any(is_simple(x) for x in all_products(out, a, b, bias))
 
 
@@ -125,7 +125,7 @@ def is_simple(x: Matrices) -> bool:
 
 
 def is_tiled(x: Matrices, packed: PackedB | None) -> bool:
-    """Blocks of threads multiply it: numbers of 4 or 8 bytes with something to add up, whatever their strides."""
+    """Return True if blocks of threads can multiply it: 4- or 8-byte numbers with a nonempty sum, any strides."""
     return x.dtype in ("f4", "f8", "i4", "i8", "u4", "u8") and x.k > 0 and packed is None
 
 
@@ -145,7 +145,7 @@ def tiled_calls(
     target: Target,
     adds: bool = False,
 ) -> list[Call]:
-    """Pack and multiply portion by portion; portions of one sum follow one another, so that it grows in order of k."""
+    """Return calls that pack and multiply portion by portion; portions of one sum are consecutive, in order of k."""
     panels = scratch_pointer(workspace, portions.nbytes) if portions.nbytes else x.out.at
     calls = []
     outer = product(spans(x.count, portions.count), spans(x.k, portions.k), spans(x.n, portions.n))
@@ -167,7 +167,7 @@ def tiled_calls(
 
 
 class ProductPortion(Record):
-    """One portion of a product: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
+    """One portion of a product: sizes, the sides as they are read, its beginning, and whether it adds to `out`."""
 
     x: Matrices
     portions: Portions
@@ -189,14 +189,14 @@ def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) 
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
     a_is_packed, b_is_packed = bool(p.portions.a_nbytes), bool(p.portions.b_nbytes or p.portions.packed)
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
-    is_constant = p.portions.packed is not None  # and so it comes from memory
+    is_constant = p.portions.packed is not None  # so it is read from memory
     by_row = p.k * p.n * x.out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
     is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and not target.is_gpu
     share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited else 0
     early = tile.width * p.k if row_panels > 1 else (AHEAD_STORED if p.b.dtype in BY_CODE else AHEAD) // p.b.itemsize
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
-    nbytes = tile.width * p.k * p.b.itemsize / row_panels  # of weights that a task reads first
+    nbytes = tile.width * p.k * p.b.itemsize / row_panels  # weights that a task reads first
     chunk = chunk_of(tasks, max(tile_ns(target, tile.rows * tile.vectors * p.k), nbytes * BYTE_NS))
     return signature.TILE.call(
         (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, lines_of(share, p.b)), tasks, chunk,
@@ -211,7 +211,9 @@ def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) 
 
 
 def share_of(tile: GemmTile, k: int, row_panels: int, a_is_packed: bool) -> int:
-    """Elements of `b` that a round asks for early: all rows evenly for the next panel, a single one as it reads."""
+    """Return the elements of `b` that a round prefetches: all rows of the next panel evenly, a single row at reading
+    pace.
+    """
     unroll = signature.unroll(a_is_packed)
     if row_panels == 1:
         return unroll * tile.width
@@ -220,7 +222,7 @@ def share_of(tile: GemmTile, k: int, row_panels: int, a_is_packed: bool) -> int:
 
 
 def lines_of(elements: int, b: Operand) -> int:
-    """Cache lines that hold so many elements, a power of two: few kernels."""
+    """Return the cache lines for so many elements, rounded to a power of two: few kernels."""
     lines = -(-elements * b.itemsize // LINE)
     return 1 << (lines - 1).bit_length() if lines else 0
 
@@ -234,7 +236,7 @@ def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:
 
 
 def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: int) -> tuple[Operand, Call]:
-    """Panels of `width` rows of `x` at `to`, and the call that writes them; matrices that are one are packed once."""
+    """Return panels of `width` rows of `x` at `to`, and the call that writes them; equal matrices are packed once."""
     panels = -(-lines // width)
     batch = panels * width * k if x.batch else 0
     family = ALONG_K if x.column == 1 else ALONG_LINES if x.row == 1 else ANY_STRIDE

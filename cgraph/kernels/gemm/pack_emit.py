@@ -1,7 +1,7 @@
 """Panels of matrices for the register tile: ``[panel, k, width]``.
 
-`width` rows of `a`, or columns of `b`: both are "lines" here, `line` elements apart, and `step` elements lie between
-neighbours along k. Lines beyond the last repeat it: their sums are never stored.
+`width` rows of `a`, or columns of `b`, are "lines" here: they are `line` elements apart, and neighbours along k are
+`step` elements apart. Lines beyond the last repeat it; their sums are never stored.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from cgraph.kernels.llvm.values import Ptr
 
 @final
 def along_k(k: Builder, dtype: str, width: int) -> None:
-    """Lines whose elements along k lie side by side: squares are transposed in registers. Task: one panel."""
+    """Emit lines that are contiguous along k: squares are transposed in registers. Task: one panel."""
     lanes = k.target.lanes_of(dtype)
     with each_panel(k, dtype, width) as (a, first, x, out):
         last = a.lines - first - 1
         starts = [x + k.smaller(last, i) * a.line for i in range(-(-width // lanes) * lanes)]
-        # a store of a whole vector runs into the next steps, which are written later; the last are left to the loop
+        # a store of a whole vector reaches into the next steps, which are written later; the last are left to the loop
         beyond = -(-(len(starts) - width) // width)
         whole = k.larger(a.k - beyond, 0)
         whole = whole - whole % lanes
@@ -39,7 +39,7 @@ def along_k(k: Builder, dtype: str, width: int) -> None:
 
 @final
 def along_lines(k: Builder, dtype: str, width: int) -> None:
-    """Lines that lie side by side: rows of vectors, the last panel under a mask. Task: one panel."""
+    """Emit lines that are contiguous: rows of vectors, the last panel under a mask. Task: one panel."""
     lanes = k.target.lanes_of(dtype)
     with each_panel(k, dtype, width) as (a, first, x, out), k.if_else(first + width <= a.lines) as (whole, cut):
         with whole, k.loop(0, a.k) as i:
@@ -50,7 +50,7 @@ def along_lines(k: Builder, dtype: str, width: int) -> None:
 
 
 def copy_lines(k: Builder, x: Ptr, out: Ptr, width: int, lanes: int) -> None:
-    """`width` neighbours: vectors of a power of two, of which the last may lie over the one before."""
+    """Copy `width` neighbours by vectors of a power of two, of which the last may overlap the one before."""
     size = min(lanes, 1 << (width.bit_length() - 1))
     for j in dict.fromkeys((*range(0, width - size + 1, size), width - size)):
         out.store(x.load(j, size), j)
@@ -58,7 +58,7 @@ def copy_lines(k: Builder, x: Ptr, out: Ptr, width: int, lanes: int) -> None:
 
 @final
 def any_stride(k: Builder, dtype: str, width: int) -> None:
-    """Lines of any strides, element by element. Task: one panel."""
+    """Emit lines of any strides, element by element. Task: one panel."""
     with each_panel(k, dtype, width) as (a, first, x, out), k.loop(0, width) as j:
         start = x + k.smaller(a.lines - first - 1, j) * a.line
         with k.loop(0, a.k) as i:
@@ -67,7 +67,7 @@ def any_stride(k: Builder, dtype: str, width: int) -> None:
 
 @contextmanager
 def each_panel(k: Builder, dtype: str, width: int) -> Iterator[tuple]:
-    """For each task: the arguments, the panel's first line, its first element and its place."""
+    """Yield for each task the arguments, the panel's first line, its first element and its address."""
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:

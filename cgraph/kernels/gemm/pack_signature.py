@@ -3,7 +3,7 @@
 from cgraph.kernels.signature import Signature
 
 ARGS = {
-    # lines: rows of a or columns of b, `line` elements apart; `step` elements lie between neighbours along k
+    # lines: rows of a or columns of b, `line` elements apart; neighbours along k are `step` elements apart
     "lines": "i8", "k": "i8", "x": "dtype*", "x_batch": "i8", "line": "i8", "step": "i8",
     "out": "dtype*", "o_batch": "i8", "panels": "i8",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""How a matrix product is cut into portions that caches hold, and constants that are packed for good."""
+"""Division of matrix products into portions that fit into caches, and constants packed once."""
 
 from collections.abc import Sequence
 from math import gcd
@@ -22,24 +22,24 @@ from cgraph.kernels.views.matrices import Matrices
 from cgraph.record import Record
 from cgraph.system.alignment import aligned, round_up
 
-FEW_ROWS = 32  # b is read where it lies when no more rows of the result share it: 1.03 to 1.35 times as fast;
-DIRECT_ROWS = 128  # or when no more do and L2 keeps its panels meanwhile
-NEAR_WAY, NEAR_PANEL = 64 << 10, 512 << 10  # bytes after which L2 has the same place again; of half of L2
-DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the result share it
+FEW_ROWS = 32  # b is read in place if no more rows of the result share it: 1.03 to 1.35 times as fast;
+DIRECT_ROWS = 128  # or if no more do and L2 keeps its panels meanwhile
+NEAR_WAY, NEAR_PANEL = 64 << 10, 512 << 10  # bytes after which addresses repeat their place in L2; of half of L2
+DIRECT_COLUMNS = 128  # a is read in place if no more columns of the result share it
 
 
 class PackedB(Record):
-    """A constant ``[k, n]`` in panels, as `pack_b` writes it: k in portions, in each portion panels of columns."""
+    """A constant ``[k, n]`` in panels, as `pack_b` writes it: portions of k, with panels of columns in each portion."""
 
     at: Pointer
     k: int
     n: int
     tile: GemmTile
-    dtype: str = "f4"  # as which it is held
+    dtype: str = "f4"  # dtype in memory
 
     @property
     def padded(self) -> int:
-        """Columns, whole panels."""
+        """Columns, rounded up to whole panels."""
         return round_up(self.n, self.tile.width)
 
     @property
@@ -48,14 +48,14 @@ class PackedB(Record):
 
 
 class Portions(Record):
-    """How a product is cut, and which sides are packed.
+    """The division of a product, and the sides that are packed.
 
     Fields
         tile: sums in registers
         m, n, k: rows, columns and depth of a portion
         count: matrices at once
-        a_nbytes, b_nbytes: scratch for panels of each side; 0 when it is read where it lies
-        packed: `b` is packed for good
+        a_nbytes, b_nbytes: scratch for panels of each side; 0 if it is read in place
+        packed: `b` is packed once
     """
 
     tile: GemmTile
@@ -73,7 +73,7 @@ class Portions(Record):
 
     @staticmethod
     def of(x: Matrices, target: Target, adds: bool = False) -> "Portions":
-        """The portions of a product; panels of `b` that overlap would add some columns twice."""
+        """Return the portions of a product; panels of `b` that overlap would add some columns twice."""
         tile = gemm_tile(x.m, x.n, x.k, x.dtype, target)
         pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > direct_rows(x.b.row * x.b.itemsize, x.k)
         k = evenly(x.k, PORTION_K, 1) if pack_b else x.k
@@ -100,7 +100,7 @@ class Portions(Record):
 
 
 def direct_rows(stride: int, k: int) -> int:
-    """The most rows of a result for which `k` rows of b, so many bytes apart, are read where they lie.
+    """Return the most rows of a result for which `k` rows of b, so many bytes apart, are read in place.
 
     More if a panel of them fits into half of L2, where rows a power of two apart share few places.
     """
@@ -108,24 +108,24 @@ def direct_rows(stride: int, k: int) -> int:
 
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
-    """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
+    """Return a constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
     tile = gemm_tile(m, b.shape[1], len(b), "f8" if b.dtype.itemsize == 8 else "f4", target)
     return to_panels(b, tile), tile
 
 
 def take_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
-    """Some panels of those of `in_panels`, as it would make them of their columns alone."""
+    """Return some panels of those of `in_panels`, as it would return them for only their columns."""
     return np.concatenate([block[first:stop].reshape(-1) for block in blocks_of(packed, k, tile)])
 
 
 def join_panels(parts: Sequence[np.ndarray], k: int, tile: GemmTile) -> np.ndarray:
-    """The panels of all columns, from those of some columns after others."""
+    """Return the panels of all columns, from consecutive groups of columns."""
     blocks = zip(*(blocks_of(part, k, tile) for part in parts))
     return np.concatenate([np.concatenate(block).reshape(-1) for block in blocks])
 
 
 def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
-    """The panels ``[panels, depth, width]`` of each portion of k."""
+    """Return the panels ``[panels, depth, width]`` of each portion of k."""
     padded = packed.size // k
     return [
         packed[k0 * padded : (k0 + depth) * padded].reshape(-1, depth, tile.width)
@@ -134,7 +134,7 @@ def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
 
 
 def to_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
-    """A constant ``[k, n]`` in panels as wide as a tile."""
+    """Return a constant ``[k, n]`` in panels as wide as a tile."""
     k, n = b.shape
     out = np.zeros(k * round_up(n, tile.width), b.dtype)
     whole = n // tile.width  # panels

@@ -5,7 +5,7 @@ from cgraph.kernels.signature import Signature
 
 
 def unroll(a_is_packed: bool) -> int:
-    """Steps of a tile's sums that are one round of its loop."""
+    """Return the steps of a tile's sums in one iteration of its loop."""
     return 8 if a_is_packed else 4
 
 
@@ -15,13 +15,13 @@ TILE = Signature(
     ("dtype", "rows", "vectors", "a_is_packed", "b_dtype", "ahead"),
     {
         "m": "i8", "n": "i8", "k": "i8",
-        # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
+        # strides in elements: from one matrix, panel or row (`b_step`: row of a panel of b) to the next
         "a": "dtype*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
-        # early: elements from a panel of b to what its first tile asks for, a `share` in each round
+        # early: elements from a panel of b to the prefetches of its first tile, a `share` in each round
         "b": "b_dtype*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8", "early": "i8", "share": "i8",
         "bias": "address?", "bias_batch": "i8", "bias_row": "i8",
         "out": "dtype*", "o_batch": "i8", "o_row": "i8",
-        # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
+        # add: to the contents of `out`; overlap: the last panel of columns ends with the matrix and repeats some
         "add": "i8", "overlap": "i8",
         # panels of the outer and of the inner loop; by_row: the outer ones are panels of rows, else of columns
         "outer": "i8", "inner": "i8", "by_row": "i8",

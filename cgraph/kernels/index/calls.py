@@ -1,7 +1,7 @@
 """Call builders of gather, scatter, triangles and nonzero: reads and writes at computed indices.
 
-Indices count from the end when negative. An index outside its axis sets the int64 at `error` to 1 when that is given;
-memory is never touched outside the arrays: reading takes the nearest element, writing leaves the update out.
+Negative indices count from the end. An index outside its axis sets the int64 at `error`, if there is one, to 1; memory
+outside the arrays is never touched: a read takes the nearest element, a write is skipped.
 """
 
 from math import prod
@@ -18,7 +18,7 @@ from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import replace
 
 GATHER_BLOCK = 4096  # columns with an index each
-SCATTER_BLOCK = 32  # columns, at least: each task goes over all indices
+SCATTER_BLOCK = 32  # minimum columns of a task, since each task goes over all indices
 
 
 def take_calls(
@@ -42,7 +42,7 @@ def take_calls(
 def take_along_axis_calls(
     target: Target, out: View, x: View, indices: View, axis: int, error: Pointer | None = None
 ) -> list[Call]:
-    """``out = np.take_along_axis(x, indices, axis)``: `x` and `indices` broadcast against one another off `axis`."""
+    """``out = np.take_along_axis(x, indices, axis)``; axes of `x` and `indices` other than `axis` broadcast."""
     if out.size == 0:
         return inside_calls(indices, x.shape[axis], error)
     shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis + 1 :])
@@ -77,7 +77,9 @@ def gather_calls(
 
 
 def inside_calls(indices: View, extent: int, error: Pointer | None) -> list[Call]:
-    """Set the word at `error` if a position lies outside an axis of which nothing is read or written."""
+    """Return a call that sets the word at `error` if an index is outside an axis of which nothing is read or
+    written.
+    """
     if error is None or not indices.size:
         return []
     (indices,) = memory_order(indices)
@@ -97,8 +99,8 @@ def put_along_axis_calls(
 ) -> list[Call]:
     """``np.put_along_axis(out, indices, updates, axis)``, or ``add``, ``mul``, ``min``, ``max`` into `out`.
 
-    `updates` and `indices` have, or broadcast to, the shape of `out` but for `axis`. Updates of one place are done in
-    the order of `axis`, so sums have the same bits on any number of threads.
+    `updates` and `indices` have, or broadcast to, the shape of `out` except for `axis`. Updates of one element are done
+    in the order of `axis`, so sums have the same bits for any number of threads.
 
     Parameters
         workspace: at least `scatter_nbytes` bytes; without one a GPU is slower
@@ -132,10 +134,10 @@ def put_along_axis_calls(
 
 
 def scatter_nbytes(target: Target, shape: tuple[int, ...], axis: int, positions: int, n: int) -> int:
-    """Bytes of workspace for writing into `shape`.
+    """Return the bytes of workspace for writing into `shape`.
 
     Parameters
-        positions: how many there are; `n` of them along the axis for each place beside it
+        positions: number of indices; `n` of them along the axis for each element of the other axes
     """
     return gpu_nbytes(prod(without_axis(shape, axis)), positions, n) if target.has_blocks else 0
 
@@ -155,7 +157,7 @@ def scatter_calls(
     `updates` has the shape of `out` with `axis` replaced by the shape of `indices`; in the order of `indices`.
 
     Raises
-        ValueError: axes of `indices` cannot be seen as one, in it or in `updates`
+        ValueError: axes of `indices` cannot be merged into one, in it or in `updates`
     """
     if out.size == 0:
         return inside_calls(indices, out.shape[axis], error)
@@ -174,7 +176,7 @@ def scatter_calls(
 
 
 def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
-    """`on` at the index along `axis` of `out`, `off` elsewhere; an index outside gives `off` everywhere.
+    """``out`` is `on` at the index along `axis` and `off` elsewhere; an index outside gives `off` everywhere.
 
     `indices` has the shape of `out` without `axis`.
     """
@@ -189,7 +191,7 @@ def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: floa
 def nonzero_calls(
     target: Target, out: View, count: View, x: View, workspace: View | None = None, fill: int = 0
 ) -> list[Call]:
-    """The places of the elements of `x` that are not zero, in C order, and how many there are.
+    """Return calls that write the indices of the nonzero elements of `x`, in C order, and their number.
 
     Parameters
         out: int64 ``[rank, most]``, contiguous; after `count` columns, `fill`
@@ -222,6 +224,6 @@ def triangle_calls(target: Target, out: View, x: View, diagonal: int, upper: boo
 
 
 def as_rows(x: View) -> View:
-    """Outer axes of one element do not count; the last two stay as they are."""
+    """Return views without outer axes of one element; the last two axes stay."""
     keep = [a for a, n in enumerate(x.shape) if n != 1 or a >= len(x.shape) - 2]
     return replace(x, shape=tuple(x.shape[a] for a in keep), strides=tuple(x.strides[a] for a in keep))

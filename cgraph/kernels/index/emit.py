@@ -1,7 +1,7 @@
 """Emitters of gather, scatter, triangles and nonzero: reads and writes at computed indices.
 
-An index counts from the end when negative. One outside ``-extent .. extent - 1`` sets the word at `error` (unless that
-address is 0); reading then takes the nearest element, writing leaves it out, so memory is safe either way.
+Negative indices count from the end. An index outside ``-extent .. extent - 1`` sets the word at `error` (unless that
+address is 0); a read then takes the nearest element, a write is skipped, so memory is safe either way.
 """
 
 from types import SimpleNamespace
@@ -82,7 +82,7 @@ def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
 
 
 def inside(k: Builder, index: str):
-    """Complain of positions outside their axis. Task: some rows, one block of columns."""
+    """Set the word at `error` if an index is outside its axis. Task: some rows, one block of columns."""
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:
         bad = k.slot(0, "b1")
@@ -95,9 +95,9 @@ def inside(k: Builder, index: str):
 
 
 def triangle(k: Builder, itemsize: int, upper: bool):
-    """Keep what is on and above the diagonal `diagonal` (or on and below it), zero elsewhere.
+    """Keep the elements on and above the diagonal `diagonal` (or on and below it); the others become zero.
 
-    Rows of the walk are rows of matrices, `height` to a matrix. Task: some rows, one block of columns.
+    Rows of the walk are rows of matrices, `height` per matrix. Task: some rows, one block of columns.
     """
     dtype = f"u{itemsize}"
 
@@ -114,9 +114,9 @@ def triangle(k: Builder, itemsize: int, upper: bool):
 
 
 def nonzero(k: Builder, dtype: str):
-    """The coordinates of the elements of `x` (contiguous) that are not zero, at most `most`, and how many there are.
+    """Write the coordinates of the nonzero elements of `x` (contiguous), at most `most`, and their number.
 
-    `out` is int64 ``[rank, most]``; what is beyond the count is left as it is. One task.
+    `out` is int64 ``[rank, most]``; columns after the count are unchanged. One task.
     """
     a = k.args()
     count = k.slot(0, "i8")
@@ -129,7 +129,7 @@ def nonzero(k: Builder, dtype: str):
 
 
 def coordinates(k: Builder, a: SimpleNamespace, i: Val, n: Val) -> None:
-    """Write those of element `i` as column `n`."""
+    """Write the coordinates of element `i` as column `n`."""
     rest = k.slot(i)
     with k.loop(0, a.rank) as step:
         axis = a.rank - 1 - step
@@ -139,7 +139,7 @@ def coordinates(k: Builder, a: SimpleNamespace, i: Val, n: Val) -> None:
 
 
 def resolve_index(k: Builder, index: Val, extent: Val) -> tuple[Val, Val]:
-    """The index counted from the start, and whether it is outside."""
+    """Return the index counted from the start, and whether it is outside."""
     index = k.cast(index, "i8")
     at = k.select(index < 0, index + extent, index)
     return at, (at < 0) | (at >= extent)

@@ -1,4 +1,4 @@
-"""Calls that read and write at positions that are data, in blocks of threads."""
+"""Calls that read and write at computed indices, in blocks of threads."""
 
 from cgraph.kernels.index.gpu_signature import GATHER, NONZERO, PLACES, SCATTER, SEGMENTS, TRIANGLE
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
@@ -7,16 +7,16 @@ from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS, MOST_RANK, element_call
 from cgraph.record import Record, replace
 from cgraph.system.alignment import aligned
 
-FEW_UPDATES = 64  # that a thread does one after the other
-MANY_PLACES = 1 << 15  # elements off the axis that keep a GPU at work, a thread each
+FEW_UPDATES = 64  # maximum updates that a thread does one after the other
+MANY_PLACES = 1 << 15  # elements of the other axes that keep a GPU busy, one thread each
 
 
 class IndexedAxis(Record):
-    """What positions count along.
+    """The axis that indices refer to.
 
     Fields
         extent, stride: elements of the axis, and bytes from one to the next
-        error: the word to set when a position lies outside, or None
+        error: the word to set if an index is outside, or None
     """
 
     extent: int
@@ -25,7 +25,7 @@ class IndexedAxis(Record):
 
 
 def gather_calls(out: View, source: View, indices: View, axis: IndexedAxis) -> list[Call] | None:
-    """``out[p] = source[p]`` moved along the axis; None where walks are long."""
+    """Return calls of ``out[p] = source[p]`` moved along the axis; None if walks are long."""
     if not fits(out):
         return None
     views = {"out": out, "x": source, "indices": indices}
@@ -36,11 +36,11 @@ def scatter_calls(
     off: tuple[View, View, View], n: int, steps: tuple[int, int], axis: IndexedAxis, dtype: str, how: str,
     workspace: View | None,
 ) -> list[Call] | None:  # fmt: skip
-    """``out[index] how= updates``; None where walks are long.
+    """Return calls of ``out[index] how= updates``; None if walks are long.
 
     Operands
-        off: result, updates and positions off the axis, of one shape
-        n, steps: updates of each place, and bytes from one to the next of updates and positions
+        off: result, updates and indices without the axis, of one shape
+        n, steps: updates of each element, and bytes from one to the next in updates and indices
         workspace: of `scatter_nbytes`; without one, threads go through all updates
     """
     if not fits(off[0]):
@@ -61,7 +61,7 @@ def sorted_calls(
     how: str,
     workspace: View,
 ) -> list[Call] | None:
-    """Positions counted from the start, sorted, and what belongs to each place."""
+    """Return calls that sort indices counted from the start, and apply the updates of each element."""
     out, updates, indices = off
     lines = tuple(1 if step == 0 else m for m, step in zip(indices.shape, indices.strides))
     positions_at, order, rest = split_scratch(workspace, *scatter_rooms(n, View(out.at, lines, lines, "u1").size))
@@ -88,24 +88,26 @@ def sorted_calls(
 
 
 def with_axis(x: View, strides: "list[int] | tuple[int, ...]", n: int, step: int) -> View:
-    """The view with an axis of `n` before the last one."""
+    """Return the view with an axis of `n` before the last one."""
     return replace(x, shape=(*x.shape[:-1], n, x.shape[-1]), strides=(*strides[:-1], step, strides[-1]))
 
 
 def scatter_nbytes(columns: int, positions: int, n: int) -> int:
-    """Bytes of workspace for `n` updates at each of so many elements off the axis; 0 where threads go through all."""
+    """Return the bytes of workspace for `n` updates at each of so many other elements; 0 if threads go through all."""
     if n <= FEW_UPDATES or columns >= MANY_PLACES or not n:
         return 0
     return sum(map(aligned, scatter_rooms(n, positions // n)))
 
 
 def scatter_rooms(n: int, lines: int) -> tuple[int, int, int]:
-    """Bytes of positions, of which update each is, and of what sorting them takes."""
+    """Return the bytes of indices, of the numbers of their updates, and of the workspace for sorting them."""
     return 4 * n * lines, 4 * n * lines, sort_nbytes(lines, n, "i4", "i4")
 
 
 def triangle_calls(out: View, x: View, diagonal: int, upper: bool) -> list[Call] | None:
-    """As `cgraph.kernels.index.calls.triangle_calls`, views of two axes or more; None where walks are long."""
+    """Return calls as `cgraph.kernels.index.calls.triangle_calls` does, for views of two axes or more; None if walks
+    are long.
+    """
     if not fits(out):
         return None
     height, width = out.shape[-2:]
@@ -114,7 +116,7 @@ def triangle_calls(out: View, x: View, diagonal: int, upper: bool) -> list[Call]
 
 
 def nonzero_calls(call: Call) -> Call:
-    """A block for the one task of `cgraph.kernels.index.calls.nonzero_calls`."""
+    """Return the one task of `cgraph.kernels.index.calls.nonzero_calls` as a block."""
     return replace(call, kernel=replace(call.kernel, family=NONZERO.family))
 
 

@@ -1,7 +1,7 @@
-"""Reading and writing at positions that are data, in blocks of threads.
+"""Reading and writing at computed indices, in blocks of threads.
 
-Updates of one place are done in their order, whichever way: by one thread that goes through all positions, or, where
-these are sorted, by the thread at the first of those that are equal. So nothing waits, and sums have the CPU's bits.
+Updates of one element are done in their order: by one thread that goes through all indices, or, if these are sorted, by
+the thread at the first of equal ones. So no thread waits, and sums have the CPU's bits.
 """
 
 from cgraph.kernels.index.emit import coordinates, resolve_index
@@ -37,7 +37,7 @@ def scatter(k: GpuBuilder, dtype: str, index: str, how: str, rank: int) -> None:
 
 @block(ELEMENTS)
 def places(k: GpuBuilder, index: str, rank: int) -> None:
-    """Positions counted from the start; those outside come last when they are sorted."""
+    """Emit indices counted from the start; those outside come last when they are sorted."""
     a = k.args()
     with own_element(k, a, rank, "out", "indices") as (_, (out, indices)):
         at, outside = resolve_index(k, k.pointer(indices, index).load(), a.extent)
@@ -47,7 +47,7 @@ def places(k: GpuBuilder, index: str, rank: int) -> None:
 
 @block(ELEMENTS)
 def segments(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
-    """``out[index] how= updates``, all updates of a place by the thread at the first of its positions."""
+    """Emit ``out[index] how= updates``: the thread at the first of equal indices does all updates of that element."""
     a = k.args()
     with own_element(k, a, rank, "out", "updates", "lines") as (thread, (out, updates, here)):
         _, j, _ = k.digits(thread, a.n, a.columns)
@@ -68,7 +68,7 @@ def segments(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
 
 @block(ELEMENTS)
 def triangle(k: GpuBuilder, itemsize: int, upper: bool, rank: int) -> None:
-    """Zero below the diagonal `diagonal`, or above it."""
+    """Set elements below the diagonal `diagonal`, or above it, to zero."""
     a, dtype = k.args(), f"u{itemsize}"
     with own_element(k, a, rank, "out", "x") as (at, (out, x)):
         _, row, column = k.digits(at, a.height, a.width)
@@ -79,7 +79,7 @@ def triangle(k: GpuBuilder, itemsize: int, upper: bool, rank: int) -> None:
 
 @block(THREADS)
 def nonzero(k: GpuBuilder, dtype: str) -> None:
-    """As `cgraph.kernels.index.emit.nonzero`."""
+    """Emit the task of `cgraph.kernels.index.emit.nonzero`."""
     a = k.args()
 
     def put(i: Val, number: Val) -> None:

@@ -1,15 +1,15 @@
-"""Reading and writing at positions that are data, an element for each thread; strides are bytes."""
+"""Reading and writing at computed indices, one element for each thread; strides are bytes."""
 
 from cgraph.kernels.index.signature import NONZERO as BY_TASKS
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.team.gpu_signature import elements
 
-# an index is moved over an axis of `extent` elements, `stride` bytes apart; `error`: the word to set when it is outside
+# an index counts along an axis of `extent` elements, `stride` bytes apart; `error`: the word to set if it is outside
 AXIS = {"extent": "i8", "stride": "i8", "error": "address?"}
 
 GATHER = Signature("index.gpu.gather", ("itemsize", "index", "rank"), elements("out", "x", "indices", **AXIS))
 
-# a thread: one element off the axis, with its `n` updates in order
+# a thread: one element of the other axes, with its `n` updates in order
 UPDATES = {"n": "i8", "updates_n": "i8", **AXIS}
 SCATTER = Signature(
     "index.gpu.scatter",
@@ -17,11 +17,12 @@ SCATTER = Signature(
     elements("out", "updates", "indices", indices_n="i8", **UPDATES),
 )
 
-# positions from the start, int32; outside `extent` itself
+# indices from the start, int32; `extent` itself for those outside
 PLACES = Signature("index.gpu.places", ("index", "rank"), elements("out", "indices", extent="i8", error="address?"))
 
-# lines of `n` sorted positions, and which update each is: int32, `lines` and `order`, of one layout; a thread: one
-# position of a line and one of `columns` elements beside it, with all updates of that place if it is the first of them
+# lines of `n` sorted indices, and the numbers of their updates: int32, `lines` and `order`, of one layout; a thread:
+# one index of a line and one of `columns` other elements, with all updates of that element if the index is the first
+# of equal ones
 SEGMENTS = Signature(
     "index.gpu.segments",
     ("dtype", "how", "rank"),

@@ -1,9 +1,9 @@
-"""Reading and writing at positions that are data."""
+"""Reading and writing at computed indices."""
 
 from cgraph.kernels.signature import Signature, Words
 from cgraph.kernels.walk.signature import run
 
-# an index is moved over an axis of `extent` elements, `stride` bytes apart; `error`: the word to set when it is outside
+# an index counts along an axis of `extent` elements, `stride` bytes apart; `error`: the word to set if it is outside
 GATHER = run(
     "index.gather",
     ("itemsize", "index", "how"),

@@ -1,7 +1,7 @@
 """State of a running reduction: how a value enters it and how two states combine.
 
-Sums of floats have two levels: a short chain of plain additions, which flows every `CHAIN` additions into a sum of two
-floats whose rounding errors are kept (Knuth's exact sum). The error is that of the chain, about `CHAIN` / 2 units of
+Sums of floats have two levels: a short chain of plain additions, which is added every `CHAIN` additions to a sum of two
+floats that includes rounding errors (Knuth's exact sum). The error is that of the chain, about `CHAIN` / 2 units of
 rounding at worst, whatever the length; NumPy's pairwise sum has chains of 16 and a tree above them.
 The index of an extreme value starts at 0 and moves only when a value is better, so ties keep the first.
 """
@@ -43,7 +43,7 @@ class Accumulator(Record):
 
     @property
     def dtypes(self) -> list[str]:
-        """Of a state's parts."""
+        """Dtypes of a state's parts."""
         return [self.dtype, "i8"] if self.finds_index else [self.dtype]
 
     @property
@@ -58,7 +58,7 @@ class Accumulator(Record):
         return [self.k.const(x, d, lanes) for x, d in zip((self.identity(), 0), self.total_dtypes)]
 
     def identity(self) -> float | int:
-        """The value that changes nothing."""
+        """Return the value that changes nothing."""
         return identity_of(self.kind, self.dtype)
 
     def add(self, state: State, value: Val, index: Val | None) -> State:
@@ -87,7 +87,7 @@ class Accumulator(Record):
         return x & y
 
     def beats(self, x: Val, y: Val) -> Val:
-        """Is `x` strictly better than `y`? A NaN beats all but a NaN."""
+        """Return True where `x` is strictly better than `y`. A NaN is better than any number."""
         wins = x > y if self.kind == "argmax" else x < y
         if not x.is_float:
             return wins
@@ -112,7 +112,7 @@ class Accumulator(Record):
         return [self.k.select(second, b, a) for a, b in zip(x, y)]
 
     def finish(self, total: State) -> State:
-        """The value of a total, and its index where one is looked for."""
+        """Return the value of a total, and its index for argmin and argmax."""
         if not self.keeps_errors:
             return total
         high, low = total
@@ -121,11 +121,11 @@ class Accumulator(Record):
         return [self.rounded(high, low)]
 
     def rounded(self, high: Val, low: Val) -> Val:
-        """The sum of both; an infinity has no error to speak of."""
+        """Return the sum of both; an infinity has no rounding error."""
         return self.k.select(self.k.is_nan(low), high, high + low)
 
     def join_lanes(self, total: State) -> State:
-        """The lanes of a total joined two by two, upper half to lower half; no lanes are left."""
+        """Combine the lanes of a total pairwise, upper half with lower half, down to one."""
         while total[0].lanes > 1:
             half = total[0].lanes // 2
             low = [self.k.slice(x, 0, half) for x in total]
@@ -135,7 +135,7 @@ class Accumulator(Record):
 
 
 def identity_of(kind: str, dtype: str) -> float | int:
-    """The value that a reduction starts from."""
+    """Return the value that a reduction starts from."""
     if kind in ("sum", "any"):
         return 0
     if kind in ("prod", "all"):

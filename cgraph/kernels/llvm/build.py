@@ -29,8 +29,8 @@ class Builder:
 
     def __init__(self, module: ir.Module, function: ir.Function, kernel: Kernel, target: Target) -> None:
         self.module, self.function, self.kernel, self.target = module, function, kernel, target
-        self.linked: dict[str, str] = {}  # LLVM text of foreign functions that this one calls, by what they are called
-        self.is_narrow = False  # vectors that LLVM makes are of 256 bits at most
+        self.linked: dict[str, str] = {}  # LLVM text of foreign functions that this one calls, by name
+        self.is_narrow = False  # limits vectors that LLVM creates to 256 bits
         self.entry = function.append_basic_block("entry")
         self.b = ir.IRBuilder(function.append_basic_block("body"))
 
@@ -60,13 +60,13 @@ class Builder:
         return args
 
     def word(self, place: Ptr, kind: str, params: SimpleNamespace) -> Val | Ptr:
-        """The argument of this kind at `place`."""
+        """Return the argument of this kind at `place`."""
         if kind.endswith("*"):
             return self.pointer(place.load(), getattr(params, kind[:-1], kind[:-1]))
         return place.as_dtype("f8" if kind == "f8" else "i8").load()
 
     def number(self, name: str) -> Val:
-        """An argument that is a number, loaded here instead of at the beginning; no list stands before it."""
+        """Return a numeric argument, loaded here instead of at the beginning; no list precedes it."""
         args = signature_of(self.kernel.family).args
         place = Ptr(self, self.function.args[0], "i8") + list(args).index(name)
         return place.as_dtype("f8" if args[name] == "f8" else "i8").load()
@@ -86,13 +86,13 @@ class Builder:
         return Val(self, ir.Constant(kind, [x] * lanes if lanes else x), dtype, lanes)
 
     def val(self, x, dtype: str, lanes: int = 0) -> Val:
-        """`x` as a Val: Python numbers become constants, scalars are spread over `lanes`."""
+        """Return `x` as a Val: Python numbers become constants, scalars are broadcast to `lanes`."""
         if not isinstance(x, Val):
             return self.const(x, dtype, lanes)
         return self.splat(x, lanes) if lanes and not x.lanes else x
 
     def splat(self, x: Val, lanes: int) -> Val:
-        """A scalar in every lane."""
+        """Return a scalar in every lane."""
         kind = vector_type(x.dtype, lanes)
         undef = ir.Constant(kind, ir.Undefined)
         one = self.b.insert_element(undef, x.v, ir.Constant(ir.IntType(32), 0))
@@ -100,26 +100,26 @@ class Builder:
         return Val(self, self.b.shuffle_vector(one, undef, mask), x.dtype, lanes)
 
     def lane(self, x: Val, i) -> Val:
-        """One lane of a vector."""
+        """Return one lane of a vector."""
         return Val(self, self.b.extract_element(x.v, self.val(i, "i8").v), x.dtype, 0)
 
     def slice(self, x: Val, start: int, count: int) -> Val:
-        """`count` neighbouring lanes of a vector."""
+        """Return `count` neighbouring lanes of a vector."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(start, start + count)))
         return Val(self, self.b.shuffle_vector(x.v, ir.Constant(x.v.type, ir.Undefined), mask), x.dtype, count)
 
     def join(self, x: Val, y: Val) -> Val:
-        """The lanes of `x`, then those of `y`."""
+        """Return the lanes of `x`, then those of `y`."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * x.lanes), list(range(2 * x.lanes)))
         return Val(self, self.b.shuffle_vector(x.v, y.v, mask), x.dtype, 2 * x.lanes)
 
     def iota(self, dtype: str, lanes: int) -> Val:
-        """The vector 0, 1, 2 … (the scalar 0 without lanes)."""
+        """Return the vector 0, 1, 2 … (the scalar 0 without lanes)."""
         kind = vector_type(dtype, lanes)
         return Val(self, ir.Constant(kind, list(range(lanes)) if lanes else 0), dtype, lanes)
 
     def pair(self, x, y) -> tuple[Val, Val]:
-        """Both sides with one dtype and one number of lanes."""
+        """Return both sides with one dtype and one number of lanes."""
         dtype = x.dtype if isinstance(x, Val) else y.dtype
         lanes = max(x.lanes if isinstance(x, Val) else 0, y.lanes if isinstance(y, Val) else 0)
         return self.val(x, dtype, lanes), self.val(y, dtype, lanes)
@@ -146,7 +146,7 @@ class Builder:
         return self.wrap(self.b.fneg(x.v) if x.is_float else self.b.neg(x.v), x.dtype, x.lanes)
 
     def compare(self, sign: str, x, y) -> Val:
-        """Ordered comparison: false with a NaN, but ``!=`` is true with one."""
+        """Return an ordered comparison: false with a NaN, but ``!=`` is true with one."""
         x, y = self.pair(x, y)
         if x.is_float:
             how = self.b.fcmp_unordered if sign == "!=" else self.b.fcmp_ordered
@@ -164,17 +164,17 @@ class Builder:
         return self.wrap(self.b.fcmp_unordered("uno", x.v, x.v), "b1", x.lanes)
 
     def smaller(self, x, y) -> Val:
-        """min without NaN care: `y` when either is NaN."""
+        """Return the minimum without NaN care: `y` when either is NaN."""
         x, y = self.pair(x, y)
         return self.select(x < y, x, y)
 
     def larger(self, x, y) -> Val:
-        """max without NaN care: `y` when either is NaN."""
+        """Return the maximum without NaN care: `y` when either is NaN."""
         x, y = self.pair(x, y)
         return self.select(x > y, x, y)
 
     def fma(self, x, y, z) -> Val:
-        """x * y + z in one rounding where the target has it, else in two."""
+        """Return x * y + z, in one rounding if the target can, else in two."""
         lanes = max(v.lanes for v in (x, y, z) if isinstance(v, Val))
         dtype = next(v.dtype for v in (x, y, z) if isinstance(v, Val))
         x, y, z = (self.val(v, dtype, lanes) for v in (x, y, z))
@@ -217,7 +217,7 @@ class Builder:
         return self.wrap(v, dtype, x.lanes)
 
     def bits(self, x: Val, dtype: str) -> Val:
-        """The same bits read as another dtype of the same size."""
+        """Return the same bits as another dtype of the same size."""
         return self.wrap(self.b.bitcast(x.v, vector_type(dtype, x.lanes)), dtype, x.lanes)
 
     def pointer(self, address: Val, dtype: str) -> Ptr:
@@ -245,7 +245,7 @@ class Builder:
         return function or ir.Function(self.module, ir.FunctionType(result, operands), name)
 
     def float_remainder(self, x: Val, y: Val) -> Val:
-        """fmod, for which LLVM calls the C library."""
+        """Return fmod, for which LLVM calls the C library."""
         return self.wrap(self.b.frem(x.v, y.v), x.dtype, x.lanes)
 
     def lgamma(self, x: Val) -> Val:
@@ -265,13 +265,13 @@ class Builder:
         return slot
 
     def stack(self, dtype: str, lanes: int = 0, count: int = 1, align: int = 64) -> ir.Value:
-        """Room for `count` values on the stack, made once per call of the kernel."""
+        """Return memory for `count` values on the stack, allocated once per call of the kernel."""
         builder = ir.IRBuilder(self.entry)
         dtype = "u1" if dtype == "b1" and count > 1 else storage.memory_dtype(dtype)
         kind = vector_type(dtype, lanes)
         place = builder.alloca(kind if count == 1 else ir.ArrayType(kind, count))
         place.align = align
-        place.type = POINTER  # llvmlite still gives the old typed pointer, which refuses other element types
+        place.type = POINTER  # llvmlite still returns the old typed pointer, which refuses other element types
         return place
 
     def stack_ptr(self, dtype: str, count: int) -> Ptr:
@@ -297,7 +297,7 @@ class Builder:
 
     @contextmanager
     def loop_while(self) -> Iterator[SimpleNamespace]:
-        """An endless loop; ``w.until(condition)`` leaves it."""
+        """Emit an endless loop; ``w.until(condition)`` leaves it."""
         body, end = (self.function.append_basic_block(n) for n in ("while", "while_end"))
         self.b.branch(body)
         self.b.position_at_end(body)

@@ -1,7 +1,7 @@
 """Dot products of bytes and conversion of sums to bytes, shared by the tiles of 8-bit images and matrices.
 
-Images are bytes 0 to 255, filters -128 to 127. Nothing saturates on the way: the sums of every form are those of int32,
-so their bits are the same on every target.
+Images are bytes 0 to 255, filters -128 to 127. No intermediate result saturates: the sums of every form are those of
+int32, so their bits are the same on every target.
 """
 
 from collections.abc import Sequence
@@ -12,25 +12,25 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import shuffle
 from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 
-BEYOND = 1024.0  # no byte and no zero point is as far from 0
+BEYOND = 1024.0  # further from 0 than any byte and zero point
 ROUNDING = 12582912.0  # 1.5 * 2**23: a float32 near it has steps of 1
 ROUNDING_BITS = 0x4B400000
 GROUP = 4  # bytes whose products are added up in one lane
 
 
 def as_vector(k: Builder, x: Val, dtype: str, lanes: int) -> Val:
-    """The same bits as a vector of elements of another size."""
+    """Return the same bits as a vector of elements of another size."""
     return k.wrap(k.b.bitcast(x.v, vector_type(dtype, lanes)), dtype, lanes)
 
 
 def x86_instruction(k: Builder, name: str, dtype: str, lanes: int, *xs: Val) -> Val:
-    """An instruction of x86 by LLVM's name for it."""
+    """Call an x86 instruction by LLVM's name for it."""
     f = k.declare(f"llvm.x86.{name}", vector_type(dtype, lanes), [x.v.type for x in xs])
     return k.wrap(k.b.call(f, [x.v for x in xs]), dtype, lanes)
 
 
 def dots(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
-    """``sums[q, v] + groups[q] . weights[v]``: the four bytes of each lane, pixel by vector.
+    """Return ``sums[q, v] + groups[q] . weights[v]``: the four bytes of each lane, pixel by vector.
 
     Operands
         groups: four bytes as an int32, for all lanes, or four for each lane
@@ -44,7 +44,7 @@ def splat_group(k: Builder, group: Val, lanes: int) -> Val:
 
 
 def by_vnni(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
-    """One instruction, which does not saturate between the four products."""
+    """Use one instruction, which does not saturate between the four products."""
     lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     for q, group in enumerate(groups):
@@ -56,7 +56,7 @@ def by_vnni(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Seq
 
 
 def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
-    """Even and odd bytes as numbers of 16 bits: two products of one are 65,280 at most."""
+    """Use even and odd bytes as 16-bit numbers: two products are at most 65,280."""
     lanes, totals = sums[0].lanes, []
     wide = [as_vector(k, w, "i2", 2 * lanes) for w in weights]
     halves = [((w << 8) >> 8, w >> 8) for w in wide]
@@ -71,13 +71,13 @@ def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Se
 
 
 def pair_sums(k: Builder, x: Val, y: Val) -> Val:
-    """Sums of two neighbouring products of 16 bits."""
+    """Return sums of two neighbouring products of 16 bits."""
     name = {8: "sse2.pmadd.wd", 16: "avx2.pmadd.wd", 32: "avx512.pmaddw.d.512"}[x.lanes]
     return x86_instruction(k, name, "i4", x.lanes // 2, x, y)
 
 
 def by_integers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
-    """Byte by byte in int32, on processors whose instructions nothing here names."""
+    """Multiply byte by byte in int32, on processors without known instructions."""
     lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     factors = [[(w << (24 - 8 * i)) >> 24 for i in range(GROUP)] for w in words]
@@ -104,14 +104,14 @@ def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Va
     zero = k.const(0, "i4", x.lanes)
     left, right = k.larger(shift, zero), k.larger(-shift, zero)
     wide = k.cast(x << left, "i8") * k.cast(factor, "i8") + (1 << 30)
-    high = k.cast(k.bits(wide, "u8") >> 31, "i4")  # the bits above those of an int32 are not kept
+    high = k.cast(k.bits(wide, "u8") >> 31, "i4")  # bits above those of an int32 are dropped
     mask = (k.const(1, "i4", x.lanes) << right) - 1
     beyond = (high & mask) > (mask >> 1) + k.select(high < 0, k.const(1, "i4", x.lanes), zero)
     return (high >> right) + k.select(beyond, k.const(1, "i4", x.lanes), zero)
 
 
 def round_to_integer(k: Builder, x: Val) -> Val:
-    """A float32 near 0 rounded to an integer, halves to even."""
+    """Round a float32 near 0 to an integer, halves to even."""
     if k.target.fma:
         return k.intrinsic("rint", x)
     x = k.larger(k.smaller(x, BEYOND), -BEYOND)
@@ -119,7 +119,7 @@ def round_to_integer(k: Builder, x: Val) -> Val:
 
 
 def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
-    """Four vectors of float32 as bytes one after the other: ``clip(rint(x) + zero, low, high)``.
+    """Return four vectors of float32 as consecutive bytes: ``clip(rint(x) + zero, low, high)``.
 
     Parameters
         zero: int16; low, high: bytes
@@ -148,7 +148,9 @@ PACKS = {
 
 
 def to_int(k: Builder, x: Val) -> Val:
-    """To int32, halves to even; bounded above first, since beyond 2**31 the instruction gives its least number."""
+    """Convert to int32, halves to even; bounded above first, since the instruction returns its least number beyond
+    2**31.
+    """
     x = k.smaller(x, BEYOND)
     if x.lanes == 16:
         word, nearest = ir.IntType(32), 4
@@ -160,7 +162,7 @@ def to_int(k: Builder, x: Val) -> Val:
 
 
 def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
-    """The same by arithmetic alone."""
+    """Return the same by arithmetic, without special instructions."""
     quarters = []
     for x in four:
         near = k.larger(k.smaller(x, BEYOND), -BEYOND) + ROUNDING
@@ -171,7 +173,7 @@ def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val)
 
 
 def store_bytes(k: Builder, out: Ptr, pixels: Sequence[Val], *bounds: Val) -> None:
-    """Neighbouring pixels of a block as bytes: ``[pixels][lanes]``."""
+    """Store neighbouring pixels of a block as bytes: ``[pixels][lanes]``."""
     lanes = pixels[0].lanes
     for q in range(0, len(pixels), GROUP):
         some = list(pixels[q : q + GROUP])

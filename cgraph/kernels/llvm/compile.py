@@ -1,9 +1,9 @@
 """Compilation of kernels: from an emitter to object code or PTX.
 
 An emitter is a function ``emit(k: Builder, *params)`` that writes the body of one kernel; ``k.args()`` are the
-arguments of its family's signature. Nothing is registered: a family's name gives the module and function
-(`cgraph.kernels.families`). Emitters whose code is final (register-tiled kernels) say ``@final``: they skip LLVM's
-middle end, which halves their compile time.
+arguments of its family's signature. There is no registry: a family's name determines module and function
+(`cgraph.kernels.families`). Emitters whose code is final (register-tiled kernels) are marked ``@final``: they skip
+LLVM's middle end, which halves their compile time.
 """
 
 import re
@@ -29,9 +29,9 @@ class KernelText(Record, eq=False):
 
     Fields
         text: the LLVM IR of its kernel
-        linked: that of foreign functions which the kernel calls, by what messages call them
+        linked: text of the foreign functions that the kernel calls, by their names in messages
         is_final: it needs no optimisation passes
-        is_narrow: vectors that LLVM makes are of 256 bits at most
+        is_narrow: vectors that LLVM creates have at most 256 bits
     """
 
     text: str
@@ -74,12 +74,14 @@ def emit_gpu_kernel(kernel: Kernel, symbol: str, words: int, target: Target) -> 
         f'define ptx_kernel void @"{symbol}"(ptr byval([{words} x i64]) align 8 %".1", i64 %".2") '
         f'"nvvm.reqntid"="{threads},1,1" "nvvm.minctasm"="{resident}"'
     )
-    plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite writes no such types
+    plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite cannot write such types
     return KernelText(str(module).replace(plain, head), k.linked)
 
 
 def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tuple[bytes, float]:
-    """PTX of `kernel`, whose entry is called `symbol` and takes `words` int64 arguments, and the seconds it took."""
+    """Return the PTX of `kernel`, whose entry is called `symbol` and takes `words` int64 arguments, and the seconds it
+    took.
+    """
     start = time.perf_counter()
     machine = target_machine(target)
     module = link_and_optimise(symbol, emit_gpu_kernel(kernel, symbol, words, target), machine, vectors=False)
@@ -87,7 +89,7 @@ def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tupl
 
 
 def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
-    """Object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
+    """Return the object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
     start = time.perf_counter()
     code = emit_kernel(kernel, symbol, target)
     machine = target_machine(target.narrow if code.is_narrow else target)
@@ -96,9 +98,10 @@ def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, 
 
 
 def link_and_optimise(symbol: str, code: KernelText, machine: Any, vectors: bool = True) -> Any:
-    """The module with everything that it calls inside it. NoKernelError where foreign code calls what is nowhere.
+    """Return the module with everything that it calls linked in. NoKernelError if foreign code calls an unknown
+    function.
 
-    Loops of foreign code become `vectors`; kernels of ours say theirs themselves.
+    Loops of foreign code are vectorised if `vectors`; the project's own kernels are vectors already.
     """
     module = llvm.parse_assembly(code.text)
     own = {f.name for f in module.functions}
@@ -114,7 +117,7 @@ def link_and_optimise(symbol: str, code: KernelText, machine: Any, vectors: bool
 
 
 def make_internal(module: Any, symbol: str) -> None:
-    """Make everything but the kernel its own affair, so that what is inlined everywhere disappears."""
+    """Make everything except the kernel internal, so that functions inlined everywhere disappear."""
     for item in (*module.functions, *module.global_variables):
         if not item.is_declaration and item.name != symbol:
             item.linkage = "internal"
@@ -124,7 +127,7 @@ def make_internal(module: Any, symbol: str) -> None:
 
 
 def require_known_functions(code: KernelText, module: Any, own: set[str]) -> None:
-    """NoKernelError that names functions which foreign code still calls, and which no kernel has."""
+    """Raise NoKernelError with the functions that foreign code still calls and no kernel has."""
     left = {f.name for f in module.functions} - own
     names = sorted(name for name in left if not ANYWHERE.match(name))
     if code.linked and names:
@@ -135,14 +138,16 @@ def require_known_functions(code: KernelText, module: Any, own: set[str]) -> Non
 
 
 def optimise(module: Any, machine: Any, vectors: bool) -> None:
-    """Registers for slots, hoisting, simplification; loops unrolled and made vectors of where that is asked for."""
+    """Run LLVM's passes: slots become registers, code is hoisted and simplified; loops are unrolled and vectorised if
+    requested.
+    """
     options = llvm.create_pipeline_tuning_options(3 if vectors else 2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = vectors
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 
 
-# intrinsics that LLVM makes code of on every device, and the C library's mathematics, which are not in a GPU's text
+# intrinsics that LLVM compiles for every device, and the C library's mathematics, which a GPU's text does not contain
 ANYWHERE = re.compile(
     r"llvm\.(mem(cpy|set|move)|lifetime|assume|experimental\.noalias|nvvm|masked|vector|fabs|sqrt|floor|ceil|trunc|rint"
     r"|nearbyint|copysign|fma|fmuladd|minnum|maxnum|minimum|maximum|[su](min|max)|abs|ct(pop|lz|tz)|bswap|bitreverse"

@@ -15,8 +15,8 @@ def activation(k: Builder, dtype: str) -> Callable[[Val], Val]:
 class ActivationEmitter:
     """``min(high, max(low, x if x > 0 else slope * x))`` with run-time bounds; a NaN stays a NaN.
 
-    When the argument `general` is 0, the slope is 1 and there is no upper bound: one instruction. The four arguments
-    are read where they are used, so that they hold no register in between.
+    If the argument `general` is 0, the slope is 1 and there is no upper bound: one instruction. The four arguments are
+    loaded where they are used, so that they occupy no register before.
     """
 
     def __init__(self, k: Builder, dtype: str, lanes: int) -> None:

@@ -1,4 +1,4 @@
-"""Loops that carry values, and memory access with masks: what register-tiled emitters need beside the Builder.
+"""Loops that carry values, and memory access with masks: additions to the Builder for register-tiled emitters.
 
 Everything here is final code: values stay in registers as phi nodes, so emitters that use it may be ``@final``.
 """
@@ -18,9 +18,9 @@ Carried = Val | Ptr
 
 @contextmanager
 def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[SimpleNamespace]:
-    """``for i in range(low, high, step)`` carrying values from round to round.
+    """Emit ``for i in range(low, high, step)`` with values carried from one iteration to the next.
 
-    ``s.i`` is the index, ``s.values`` are the values at the start of the round and, after the loop, the last ones;
+    ``s.i`` is the index, ``s.values`` are the values at the start of the iteration and, after the loop, the last ones;
     the body sets ``s.next``.
     """
     low, high, step = (k.val(x, "i8") for x in (low, high, step))
@@ -46,7 +46,7 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
 
 @contextmanager
 def banded_rows(k: Builder, planes: Val, rows: Val, band: Val) -> Iterator[tuple[Val, Val, Val]]:
-    """Image, plane and row of each task of a call, in the order of `cgraph.kernels.views.row_bands`."""
+    """Yield image, plane and row of each task of a call, in the order of `cgraph.kernels.views.row_bands`."""
     with each_task(k, (rows + band - 1) // band, planes, band) as (image, number, plane, row):
         row = number * band + row
         with k.if_(row < rows):
@@ -55,9 +55,9 @@ def banded_rows(k: Builder, planes: Val, rows: Val, band: Val) -> Iterator[tuple
 
 @contextmanager
 def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
-    """The tasks of a call as numbers of several digits, the last one fastest; before them a first digit, of no size.
+    """Yield the tasks of a call as several digits, the last one fastest; an unbounded first digit precedes them.
 
-    Counted, not divided: short tasks would feel four divisions each.
+    They are counted, not divided: four divisions would slow short tasks down.
     """
     first, last = k.tasks()
     rest, slots = first, []
@@ -73,7 +73,7 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
 
 
 def count_up(k: Builder, digits: Sequence[tuple[MutableValue, Val | None]]) -> None:
-    """One more, the first digit fastest; a digit that reaches its size returns to 0 and moves the next one."""
+    """Add one, the first digit fastest; a digit that reaches its size returns to 0 and increments the next one."""
     (slot, size), *others = digits
     slot.value = slot.value + 1
     if size is not None:
@@ -83,14 +83,14 @@ def count_up(k: Builder, digits: Sequence[tuple[MutableValue, Val | None]]) -> N
 
 
 def divmod_of(x: Val, y: Val) -> tuple[Val, Val]:
-    """Quotient and remainder."""
+    """Return quotient and remainder."""
     quotient = x // y
     return quotient, x - quotient * y
 
 
 @contextmanager
 def change_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[SimpleNamespace]:
-    """Values that change when `condition` holds: the body sets ``s.next``; ``s.values`` are valid afterwards."""
+    """Emit values that change if `condition` holds: the body sets ``s.next``; ``s.values`` are valid afterwards."""
     before = k.b.block
     body, end = (k.function.append_basic_block(n) for n in ("changed", "changed_end"))
     k.b.cbranch(condition.v, body, end)
@@ -109,25 +109,25 @@ def change_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[S
 
 
 def rewrap(x: Carried, v: ir.Value) -> Carried:
-    """A value like `x` (dtype, lanes) whose LLVM value is `v`."""
+    """Return a value like `x` (dtype, lanes) whose LLVM value is `v`."""
     k = x.k
     return Ptr(k, v, x.dtype) if isinstance(x, Ptr) else Val(k, v, x.dtype, x.lanes)
 
 
 def choose(k: Builder, condition: Val, x: Ptr, y: Ptr) -> Ptr:
-    """One of two addresses."""
+    """Return one of two addresses."""
     return Ptr(k, k.b.select(condition.v, x.v, y.v), x.dtype)
 
 
 def prefetch(k: Builder, at: Ptr, write: bool = False, locality: int = 3) -> None:
-    """Ask for the cache line at `at`: `locality` 3 into L1, 2 into L2."""
+    """Prefetch the cache line at `at`: `locality` 3 into L1, 2 into L2."""
     word = ir.IntType(32)
     function = k.declare("llvm.prefetch.p0", VOID, [POINTER, word, word, word])
     k.b.call(function, [at.v, ir.Constant(word, int(write)), ir.Constant(word, locality), ir.Constant(word, 1)])
 
 
 def first_lanes(k: Builder, count: Val, lanes: int) -> Val:
-    """The mask of the lanes before `count` (which may be <= 0 or >= lanes)."""
+    """Return the mask of the lanes before `count` (which may be <= 0 or >= lanes)."""
     return k.iota("i4", lanes) < k.splat(k.cast(k.smaller(count, lanes), "i4"), lanes)
 
 
@@ -157,13 +157,13 @@ def suffix(dtype: str) -> str:
 
 
 def shuffle(k: Builder, x: Val, y: Val, lanes: Sequence[int]) -> Val:
-    """Lanes picked from `x` (0 .. lanes - 1) and `y` (the numbers after)."""
+    """Return lanes of `x` (0 .. lanes - 1) and `y` (the numbers after)."""
     mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
     return k.wrap(k.b.shuffle_vector(x.v, y.v, mask), x.dtype, len(lanes))
 
 
 def transpose(k: Builder, rows: Sequence[Val]) -> list[Val]:
-    """The transpose of a square of vectors, by exchanging ever larger squares: lanes * log2(lanes) shuffles."""
+    """Return the transpose of a square of vectors, by exchanging ever larger squares: lanes * log2(lanes) shuffles."""
     rows, lanes = list(rows), len(rows)
     width = 1
     while width < lanes:
@@ -179,7 +179,7 @@ def transpose(k: Builder, rows: Sequence[Val]) -> list[Val]:
 
 
 def total(k: Builder, x: Val) -> Val:
-    """The sum of all lanes, by halves: always in the same order."""
+    """Return the sum of all lanes, by halves: always in the same order."""
     lanes = x.lanes
     while lanes > 1:
         lanes //= 2

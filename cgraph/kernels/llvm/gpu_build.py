@@ -1,10 +1,10 @@
-"""`Builder` for a GPU: threads and blocks in the place of tasks, shared memory, barriers, warps.
+"""`Builder` for a GPU: threads and blocks instead of tasks, shared memory, barriers, warps.
 
 A kernel is ``ptx_kernel void k(ptr byval([words x i64]) args, i64 tasks)``: the int64 arguments of a CPU call, by
 value. Pointers stay generic in the language; `pointer` and `shared` cast from address spaces 1 and 3, and LLVM turns
 every access into ``ld.global`` or ``ld.shared`` again.
 
-An emitter of a CPU kernel is a kernel here too: each thread is given one task. Emitters marked `block` are written for
+An emitter of a CPU kernel works here, too: each thread runs one task. Emitters marked `block` are written for
 GPUs: their task is a block of threads.
 """
 
@@ -25,7 +25,7 @@ GLOBAL, SHARED = 1, 3  # address spaces
 
 
 def block(threads: int, resident: int = 1) -> Callable[[Callable], Callable]:
-    """Mark an emitter whose tasks are blocks of so many threads; `resident` blocks find room on a multiprocessor."""
+    """Mark an emitter whose tasks are blocks of so many threads; `resident` blocks fit on a multiprocessor."""
 
     def mark(emit: Callable) -> Callable:
         emit.block_threads, emit.resident = threads, resident  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ class GpuBuilder(Builder):
         return Ptr(self, self.b.addrspacecast(at, POINTER), dtype)
 
     def tasks(self) -> tuple[Val, Val]:
-        """The one task of this thread."""
+        """Return the one task of this thread."""
         task = self.task()
         return task, task + 1
 
@@ -50,18 +50,18 @@ class GpuBuilder(Builder):
         return self.block() * self.cast(self.special("ntid.x"), "i8") + self.thread()
 
     def leave_beyond_tasks(self) -> None:
-        """Threads of the last block that have no task return at once."""
+        """Return at once from threads of the last block that have no task."""
         with self.if_(self.task() >= self.wrap(self.function.args[1], "i8")):
             self.b.ret_void()
 
     def copy_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
-        """A loop: there is no C library."""
+        """Copy in a loop, since there is no C library."""
         out, x = out.as_dtype("u1"), x.as_dtype("u1")
         with self.loop(0, nbytes) as i:
             out.store(x.load(i), i)
 
     def c_function(self, name: str, *xs: Val) -> Val:
-        """Own code in the place of the C library's."""
+        """Use the project's own code instead of the C library's."""
         return RARE[name](self, *xs)
 
     def lgamma(self, x: Val) -> Val:
@@ -80,11 +80,13 @@ class GpuBuilder(Builder):
         return self.cast(self.special("ctaid.x"), "i8")
 
     def block_digits(self, *sizes: Val, anew: bool = False) -> list[Val]:
-        """The number of this block as several digits, the last one fastest; before them a first digit, of no size."""
+        """Return the number of this block as several digits, the last one fastest; an unbounded first digit precedes
+        them.
+        """
         return self.digits(self.special("ctaid.x", anew), *sizes)
 
     def digits(self, x: Val, *sizes: Val) -> list[Val]:
-        """A number below 2**32 as several digits, in the same way."""
+        """Return a number below 2**32 as several digits, in the same way."""
         rest, digits = self.cast(x, "u4"), []
         for size in reversed(sizes):
             size = self.cast(size, "u4")
@@ -93,16 +95,16 @@ class GpuBuilder(Builder):
         return [self.cast(rest, "i8"), *digits[::-1]]
 
     def vector(self, values: list[Val]) -> Val:
-        """Values of one dtype side by side, for one access."""
+        """Return values of one dtype as one vector, for one access."""
         vector = self.const(0, values[0].dtype, len(values))
         for j, x in enumerate(values):
             vector = self.wrap(self.b.insert_element(vector.v, x.v, self.const(j, "i4").v), x.dtype, len(values))
         return vector
 
     def special(self, name: str, anew: bool = False) -> Val:
-        """A special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …
+        """Return a special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …
 
-        `anew`: read once more, so that nothing that follows from it is kept in registers over a long loop.
+        `anew`: read again, so that nothing derived from it occupies registers during a long loop.
         """
         if anew:
             read = ir.InlineAsm(ir.FunctionType(WORD, []), f"mov.u32 $0, %{name};", "=r", side_effect=True)
@@ -110,18 +112,18 @@ class GpuBuilder(Builder):
         return self.wrap(self.b.call(self.declare(f"llvm.nvvm.read.ptx.sreg.{name}", WORD, []), []), "u4")
 
     def shared(self, dtype: str, count: int) -> Ptr:
-        """An array that the threads of a block share, 16-byte aligned; undefined until written."""
+        """Return an array that the threads of a block share, 16-byte aligned; undefined until written."""
         name = self.module.get_unique_name("shared")
         array = ir.GlobalVariable(self.module, ir.ArrayType(scalar_type(dtype), count), name, SHARED)
         array.linkage, array.initializer, array.align = "internal", ir.Constant(array.value_type, ir.Undefined), 16
         return Ptr(self, self.b.addrspacecast(array, POINTER), dtype)
 
     def barrier(self) -> None:
-        """All threads of the block reach this line before any goes on; not in divergent code."""
+        """Wait until all threads of the block reach this line; not in divergent code."""
         self.b.call(self.declare("llvm.nvvm.barrier.cta.sync.aligned.all", VOID, [WORD]), [ir.Constant(WORD, 0)])
 
     def from_lane(self, x: Val, mask: int) -> Val:
-        """What lane ``own ^ mask`` of the warp holds, 4 or 8 bytes; all 32 lanes must reach this line."""
+        """Return the value of lane ``own ^ mask`` of the warp, 4 or 8 bytes; all 32 lanes must reach this line."""
         if x.dtype[1] == "8":
             halves = self.b.bitcast(self.bits(x, "u8").v, ir.VectorType(WORD, 2))
             parts = [self.wrap(self.b.extract_element(halves, ir.Constant(WORD, i)), "u4") for i in range(2)]

@@ -1,9 +1,9 @@
-"""The register tile: `pixels` x `vectors` sums held in registers over a whole reduction.
+"""The register tile: `pixels` x `vectors` sums that stay in registers during a whole reduction.
 
-One step reads `vectors` vectors of weights and one scalar per pixel, spreads the scalar over a vector and does
+One step reads `vectors` vectors of weights and one scalar per pixel, broadcasts the scalar to a vector and does
 ``pixels * vectors`` fused multiply-adds. With few weight vectors and many pixels the weights cost few bytes per
-multiply-add, so their panel may lie in L2. `pixels * vectors + vectors + 1` must not exceed the vector registers.
-Measured: docs/performance.md, single layers.
+multiply-add, so their panel may be in L2. `pixels * vectors + vectors + 1` must not exceed the number of vector
+registers.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Sums = list[Val]  # by pixel, then vector
 
 
 def first_sums(bias: Sequence[Val], pixels: int) -> Sums:
-    """Every pixel starts at the bias."""
+    """Return the bias for every pixel."""
     return [b for _ in range(pixels) for b in bias]
 
 

@@ -1,8 +1,8 @@
 """Replacements of C library functions for devices without one: rare arguments of mathematical functions.
 
-Sine, cosine, tangent of large arguments: ``x / pi`` modulo 2 to 127 bits behind the point, by a window of 192 bits of
-1/pi (Payne and Hanek 1983); no float64 is nearer to a multiple of pi/2 than 2**-62 of it, so 64 bits and more are
-left of the remainder. Within 2 ulp (tan 4).
+Sine, cosine, tangent of large arguments: ``x / pi`` modulo 2 to 127 fractional bits, by a window of 192 bits of 1/pi
+(Payne and Hanek 1983); no float64 is nearer to a multiple of pi/2 than 2**-62 of it, so at least 64 bits of the
+remainder are left. Within 2 ulp (tan 4).
 
 gamma and lgamma: Stirling's series from 8 on; below, the recurrence to [1.5, 2.5] and a polynomial whose zero is taken
 out; reflection below zero. gamma within 16 ulp; lgamma within 8 ulp for positive numbers, and within 16 ulp of the
@@ -29,7 +29,7 @@ from cgraph.kernels.llvm.vpow import pow_
 from cgraph.kernels.llvm.vtrig import SIN
 
 MANTISSA = (1 << 52) - 1
-POINT = 1216  # bits behind the point of the table
+POINT = 1216  # fractional bits of the table
 # floor(2**POINT / pi), its lowest 64 bits first
 ONE_BY_PI = (
     0x2B0198237E3DB5D5, 0x35FDAFD88FC6AE84, 0x9E839CFBC5294975, 0xBA93DD63F5F2F8BD, 0xA7A31FB34F2FF516,
@@ -48,8 +48,8 @@ LGAMMA = (
 )  # fmt: skip
 # of Stirling's series: sum of c / z**(2 i + 1)
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
-ENDLESS = 190.0  # from which on gamma is infinite, and 1 / gamma is 0
-FAR = 8.0  # from which on the series is exact to the last bits
+ENDLESS = 190.0  # gamma is infinite from here on, and 1 / gamma is 0
+FAR = 8.0  # the series is exact to the last bits from here on
 
 
 def sin(k: Builder, x: Val) -> Val:
@@ -100,7 +100,7 @@ def one_by_pi(k: Builder) -> Ptr:
 
 
 def sine_of_turns(k: Builder, turns: Val) -> Val:
-    """``sin(pi * turns / 2**127)``: less the nearest multiple of pi, then the polynomial of `vtrig`."""
+    """Return ``sin(pi * turns / 2**127)``: subtract the nearest multiple of pi, then use the polynomial of `vtrig`."""
     odd = (turns + QUARTER) >> 127
     rest = k.bits(turns - (odd << 127), "i16")
     negative = rest < 0
@@ -116,7 +116,7 @@ def sine_of_turns(k: Builder, turns: Val) -> Val:
 
 
 def scale_of(k: Builder, zeros: Val) -> Val:
-    """``2**(-62 - zeros)``: what the lowest of the 63 bits stands for, as a fraction of pi."""
+    """Return ``2**(-62 - zeros)``: the value of the lowest of the 63 bits, as a fraction of pi."""
     return k.bits((k.bits(k.cast(zeros, "u8"), "i8") * -1 + (1023 - 62)) << 52, "f8")
 
 
@@ -165,7 +165,7 @@ def near_two(k: Builder, x: Val) -> tuple[Val, Val, Val]:
 
 
 def series(k: Builder, z: Val) -> Val:
-    """What Stirling's formula for lgamma leaves out."""
+    """Return the correction to Stirling's formula for lgamma."""
     inverse = 1.0 / z
     return horner(k, inverse * inverse, STIRLING) * inverse
 
@@ -212,7 +212,7 @@ def mantissa_and_exponent(k: Builder, x: Val) -> tuple[Val, Val]:
 
 
 def subtract_if_fits(k: Builder, a: Val, b: Val) -> Val:
-    """``a - b`` where that is no less than 0, else `a`."""
+    """Return ``a - b`` if that is at least 0, else `a`."""
     return k.select(a >= b, a - b, a)
 
 

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from cgraph.kernels.llvm import storage
 
-Builder = Any  # a value knows who appends its instructions, but not what that is: `cgraph.kernels.llvm.build`
+Builder = Any  # a value's builder is not imported here: `cgraph.kernels.llvm.build`
 BOOL = ir.IntType(1)
 
 

@@ -1,7 +1,7 @@
-"""Inverse trigonometric functions, in float64; float32 goes by way of float64 and is within 0.51 ulp.
+"""Inverse trigonometric functions, in float64; float32 is computed in float64 and is within 0.51 ulp.
 
-asin, acos: a polynomial on [-1/2, 1/2]; beyond, ``asin x = pi/2 - 2 asin(sqrt((1 - x) / 2))`` with the rounding error
-of the square root put back. atan2: the quotient of the smaller by the larger magnitude, past tan(pi/8) that of
+asin, acos: a polynomial on [-1/2, 1/2]; beyond, ``asin x = pi/2 - 2 asin(sqrt((1 - x) / 2))`` corrected by the rounding
+error of the square root. atan2: the quotient of the smaller by the larger magnitude, past tan(pi/8) that of
 ``(a - b) / (a + b)`` around pi/4, then a polynomial; one division in all.
 """
 

@@ -1,7 +1,7 @@
-"""Complex numbers in registers: one whole number of 64 or 128 bits each, so that they are moved as any element is.
+"""Complex numbers in registers: one integer of 64 or 128 bits each, so that they are moved like any element.
 
-Arithmetic reads the bits as twice as many real numbers, the parts of each side by side; taking parts and putting them
-together is a shuffle. What is more than sums and products of them is a formula (`cgraph.kernels.complex_math`).
+Arithmetic reads the bits as twice as many real numbers, with the two parts adjacent; splitting and joining parts is a
+shuffle. Functions beyond sums and products are formulas (`cgraph.kernels.complex_math`).
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ Builder = Any
 
 
 def parts(k: Builder, z: Val) -> Val:
-    """Real and imaginary parts in turn: twice as many lanes."""
+    """Return real and imaginary parts alternating: twice as many lanes."""
     part, lanes = part_of(z.dtype), 2 * max(z.lanes, 1)
     return Val(k, k.b.bitcast(z.v, vector_type(part, lanes)), part, lanes)
 
 
 def join_parts(k: Builder, x: Val, lanes: int) -> Val:
-    """The complex numbers of parts in turn."""
+    """Return the complex numbers of alternating parts."""
     dtype = f"c{2 * int(x.dtype[1:])}"
     return Val(k, k.b.bitcast(x.v, vector_type(dtype, lanes)), dtype, lanes)
 
@@ -51,7 +51,7 @@ def pair(k: Builder, re: Val, im: Val) -> Val:
 
 
 def shuffle_lanes(k: Builder, x: Val, y: Val, order: Any) -> Val:
-    """Lanes of `x`, and after them those of `y`, in this order."""
+    """Return lanes of `x`, and after them those of `y`, in this order."""
     mask = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), list(order))
     return Val(k, k.b.shuffle_vector(x.v, y.v, mask), x.dtype, len(order))
 

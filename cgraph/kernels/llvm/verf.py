@@ -1,7 +1,7 @@
 """The error function, its complement, and the normal distribution.
 
 ``erf x = x P(x**2)`` for ``|x| < 1``. Beyond, float64 uses ``erfc x = e**(-x**2) t G(t)`` with ``t = 2 / (2 + x)``,
-G the best polynomial (Remez) about the middle of its range, and the rounding error of the square put back; float32
+G the best polynomial (Remez) about the middle of its range, corrected by the rounding error of the square; float32
 uses ``erf x = 1 - e**Q(x)`` with Q the best polynomial for ``log erfc``, and for the normal distribution one for
 ``log2 erfc`` that holds on both sides of 1: half the work.
 """
@@ -115,7 +115,7 @@ def near(k: Builder, x: Val) -> Val:
 
 
 def near_complement(k: Builder, x: Val) -> Val:
-    """1 - erf x for ``|x| < 1``; past 1/2 by way of 1/2 - x, which is exact there."""
+    """1 - erf x for ``|x| < 1``; beyond 1/2 computed from 1/2 - x, which is exact there."""
     tail = horner(k, x * x, NEAR["f8"]) * x
     return k.select(x > 0.5, (0.5 - x) + (0.5 - tail), 1.0 - (x + tail))
 

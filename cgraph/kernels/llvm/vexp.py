@@ -86,7 +86,7 @@ def clamp(k: Builder, x: Val, low: float, high: float) -> Val:
 
 
 def exp_minus_square(k: Builder, x: Val) -> Val:
-    """e**(-x*x), with the rounding error of the square put back."""
+    """e**(-x*x), corrected by the rounding error of the square."""
     square, error = two_mul(k, x, x)
     return exp_sum(k, -square, -error)
 

@@ -1,7 +1,7 @@
 """Floating-point building blocks of the vector mathematics: polynomials, exact pairs, exponents, rare branches.
 
 All of it works on scalars and vectors, float32 (``f4``) and float64 (``f8``), and is the same code on every target.
-Where a product must be exact and the target has no fused multiply-add, Dekker's splitting takes its place.
+If a product must be exact and the target has no fused multiply-add, Dekker's splitting is used.
 Nearest integers come from adding and subtracting ``1.5 * 2**mantissa``, which needs no rounding instruction and no
 conversion to integer, and is defined for NaN and infinities too.
 """
@@ -56,7 +56,7 @@ def horner(k: Builder, x: Val, coefficients: Sequence[float]) -> Val:
 
 
 def estrin(k: Builder, x: Val, coefficients: Sequence[float]) -> Val:
-    """The same by ever larger pairs: two or three products more, in half as many steps that wait for one another.
+    """The same by increasing pairs: two or three products more, in half as many dependent steps.
 
     Source: Estrin 1960, Organization of computer systems: the fixed plus variable structure computer.
     """
@@ -74,7 +74,7 @@ def magnitude(k: Builder, x: Val) -> Val:
 
 
 def sign_bit(k: Builder, x: Val) -> Val:
-    """The sign bit alone, as an integer."""
+    """Return only the sign bit, as an integer."""
     kind = format_of(x)
     return k.bits(x, kind.bits) & -(1 << (8 * int(kind.bits[1]) - 1))
 
@@ -177,12 +177,12 @@ def halves(x: Val) -> tuple[Val, Val]:
 
 
 def wide(k: Builder, f: Callable[..., Val], *xs: Val) -> Val:
-    """A float32 function by way of float64: one rounding, so at most 0.51 ulp."""
+    """Compute a float32 function in float64: one rounding, so at most 0.51 ulp."""
     return k.cast(f(k, *(k.cast(x, "f8") for x in xs)), "f4")
 
 
 def any_lane(k: Builder, condition: Val) -> Val:
-    """One bit: does the condition hold in some lane?"""
+    """Return one bit: True if the condition holds in some lane."""
     if not condition.lanes:
         return condition
     kind = ir.VectorType(ir.IntType(1), condition.lanes)
@@ -199,14 +199,14 @@ def rarely(k: Builder, condition: Val, usual: Val, rare: Callable[[], Val]) -> V
 
 
 def libm(k: Builder, name: str, *xs: Val) -> Val:
-    """A function of the C library, lane by lane; float32 calls the float64 function and rounds."""
+    """Call a function of the C library, lane by lane; float32 calls the float64 function and rounds."""
     if xs[0].dtype == "f4":
         return wide(k, lambda k, *ys: libm(k, name, *ys), *xs)
     return lane_by_lane(k, lambda *ys: k.c_function(name, *ys), *xs)
 
 
 def lane_by_lane(k: Builder, f: Callable[..., Val], *xs: Val) -> Val:
-    """A scalar function applied to each lane, by a loop over copies on the stack."""
+    """Apply a scalar function to each lane, by a loop over copies on the stack."""
     lanes, dtype = xs[0].lanes, xs[0].dtype
     if not lanes:
         return f(*xs)

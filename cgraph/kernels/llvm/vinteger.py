@@ -1,4 +1,4 @@
-"""Integer primitives that need care: what a processor would trap on, or LLVM leaves undefined, has a value here."""
+"""Integer primitives with defined results where a processor would trap or LLVM leaves the result undefined."""
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of
@@ -44,7 +44,7 @@ def shift_right(k: Builder, x: Val, y: Val) -> Val:
 
 
 def safe_shift(k: Builder, y: Val) -> tuple[Val, Val]:
-    """Whether a shift is below the number of bits, and the shift with 0 in place of the others."""
+    """Return whether a shift is below the number of bits, and the shift with 0 in place of others."""
     good = y < 8 * nbytes_of(y.dtype)
     if y.dtype[0] == "i":
         good = good & (y >= 0)

@@ -1,9 +1,9 @@
 """Every primitive of a scalar program (`cgraph.kernels.expression`) on values in registers, scalar or vector.
 
 ``+ - * /``, ``sqrt``, comparisons and conversions are IEEE operations without any fast-math flag, so a fused kernel
-gives the bits of the separate ones, and of NumPy. The transcendental functions live in the files imported here, each
-with its measured error. What is rare or exact by nature (``fmod``, ``gamma``, ``lgamma``) calls the C library lane by
-lane; those functions are thread-safe.
+returns the bits of the separate ones, and of NumPy. The transcendental functions are in the files imported here, each
+with its measured error. Rare or exact functions (``fmod``, ``gamma``, ``lgamma``) call the C library lane by lane;
+those functions are thread-safe.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def primitive(k: Builder, name: str, dtype: str, *xs: Val) -> Val:
 
 
 def to_integer(k: Builder, x: Val, dtype: str) -> Val:
-    """A float as an integer; what a float is that the dtype cannot hold: `cgraph.ops.arithmetic.Cast`."""
+    """Convert a float to an integer; for floats outside the dtype's range see `cgraph.ops.arithmetic.Cast`."""
     if dtype == "u8":
         high, top = x >= 2.0**63, k.const(1 << 63, "u8", x.lanes)
         low_bits = k.cast(to_integer(k, k.select(high, x - 2.0**63, x), "i8"), "u8")
@@ -66,7 +66,7 @@ def to_integer(k: Builder, x: Val, dtype: str) -> Val:
 
 
 def intrinsic(name: str) -> Emit:
-    """A primitive that LLVM has itself."""
+    """A primitive that is an LLVM intrinsic."""
     return lambda k, *xs: k.intrinsic(name, *xs)
 
 
@@ -89,7 +89,7 @@ def same(k: Builder, x: Val) -> Val:
 
 
 def never(k: Builder, x: Val) -> Val:
-    """False in every lane: an integer is no NaN."""
+    """False in every lane: an integer is never NaN."""
     return k.const(0, "b1", x.lanes)
 
 

@@ -56,13 +56,13 @@ def pow_(k: Builder, x: Val, y: Val) -> Val:
 
 
 def special(k: Builder, x: Val, y: Val, size: Val) -> Val:
-    """The sign and the exceptions of ``x**y``, given ``|x|**y``."""
+    """Return the sign and the exceptions of ``x**y``, from ``|x|**y``."""
     whole = k.intrinsic("trunc", y) == y
     half = y * 0.5
     odd = whole & (k.intrinsic("trunc", half) != half)
     sign = sign_bit(k, x)
     result = k.select(odd, flip_sign(k, size, sign), size)
-    # an infinity is a whole, even exponent
+    # an infinity counts as an even integer exponent
     undefined = (x < 0.0) & (x > -inf) & ~whole
     result = k.select(undefined, k.const(nan, x.dtype, x.lanes), result)
     result = k.select(k.is_nan(x) | k.is_nan(y), x + y, result)
@@ -114,7 +114,7 @@ def times(k: Builder, high: Val, low: Val, y: Val) -> tuple[Val, Val]:
 def hypot(k: Builder, x: Val, y: Val) -> Val:
     """Square root of ``x*x + y*y`` without overflow; infinite when either side is, even beside a NaN.
 
-    float32 within 0.51 ulp, float64 within 1. What leaves the range of exponents on the way goes another, rare way.
+    float32 within 0.51 ulp, float64 within 1. Intermediate values outside the range of exponents take a rare branch.
     """
     a, b = magnitude(k, x), magnitude(k, y)
     large, small = k.select(a > b, a, b), k.select(a > b, b, a)
@@ -125,7 +125,7 @@ def hypot(k: Builder, x: Val, y: Val) -> Val:
 
 
 def corrected_root(k: Builder, large: Val, small: Val) -> tuple[Val, Val]:
-    """The root of a sum of squares with what it lacks added, and the sum.
+    """Return the root of a sum of squares with its rounding error corrected, and the sum.
 
     Source: Borges 2019, An improved algorithm for hypot(a,b), arXiv:1904.09481.
     """

@@ -3,7 +3,7 @@
 The multiple is taken off in parts (Cody and Waite 1980) whose products are exact. float64: parts of 33 bits, exact with
 and without fma. float32: parts of 24 bits where there is fma, since each difference then fits its format; without fma
 the reduction runs in float64. Past a limit on the argument (1e5 in float32, 1.5e6 in float64) the lanes concerned call
-the C library's function, in a branch that is rarely taken; its error is the C library's.
+the C library's function, in a rare branch, with that function's error.
 """
 
 from collections.abc import Sequence

@@ -23,12 +23,12 @@ def least(k: Builder, dtype: str, lanes: int) -> Val:
 
 
 def larger_with_tap(k: Builder, value: Val, tap: Val, best: Val, place: Val) -> list[Val]:
-    """The larger of a value and the best so far, and its tap; a NaN is larger than any number."""
+    """Return the larger of a value and the best so far, and its tap; a NaN is larger than any number."""
     is_larger = (value > best) | (k.is_nan(value) & ~k.is_nan(best))
     return [k.select(is_larger, value, best), k.select(is_larger, tap, place)]
 
 
 def interpolate(x: Val, y: Val, weight: Val) -> Val:
-    """The mean of both, with the weight of the second."""
+    """Return the weighted mean of both, with the weight of the second."""
     spread = x.k.splat(weight, x.lanes) if x.lanes else weight
     return x * (1.0 - spread) + y * spread

@@ -1,6 +1,6 @@
 """Calls that copy and fill arrays of any strides.
 
-Axes are put in the order in which `out` lies in memory and merged. Then either items are contiguous in both arrays
+Axes are put in the memory order of `out` and merged. Then either items are contiguous in both arrays
 (runs), or `x` repeats one item (fill), runs backwards, or is contiguous along another axis (transpose in registers).
 All other copies go item by item, in blocks whose cache lines stay in the L1 cache.
 """

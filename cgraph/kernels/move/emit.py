@@ -116,7 +116,7 @@ def strided(k: Builder, itemsize: int):
 
 
 def tiles(k: Builder, itemsize: int, lanes: int):
-    """Transpose matrices: ``out[j, i] = x[i, j]``, items of `out` side by side along i, those of `x` along j.
+    """Transpose matrices: ``out[j, i] = x[i, j]``; items of `out` are contiguous along i, those of `x` along j.
 
     Squares of `lanes` items are transposed in registers, all those of a square of cache lines in turn. The last square
     of a block overlaps its neighbour, so blocks hold at least `lanes` items each way. Task: some matrices, one block
@@ -168,7 +168,7 @@ def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[RowSpan, Simpl
 
 
 def block_of(k: Builder, i: Val, block: Val, blocks: Val, whole: Val) -> tuple[Val, Val]:
-    """Where block `i` starts and ends; the last one takes what is left over."""
+    """Return the ends of block `i`; the last one takes the remainder."""
     return i * block, k.select(i == blocks - 1, whole, (i + 1) * block)
 
 

@@ -11,7 +11,7 @@ from cgraph.kernels.views.timing import tile_ns
 from cgraph.system.alignment import aligned
 
 ROWS, COLUMNS = 4, 4  # whose sums stay in registers: so many columns of one row, or rows of one column
-MANY = 16  # rows for which columns are widened once, and multiplied as floats
+MANY = 16  # rows from which columns are widened once, and multiplied as floats
 PORTION = 4 << 20  # bytes of such columns at a time
 
 

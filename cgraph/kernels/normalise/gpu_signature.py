@@ -1,4 +1,4 @@
-"""Normalisation of rows that lie side by side, by teams of threads."""
+"""Normalisation of contiguous rows, by teams of threads."""
 
 from cgraph.kernels.normalise.signature import CHANNELS as BY_TASKS
 from cgraph.kernels.signature import Signature

@@ -8,7 +8,7 @@ from cgraph.kernels.signature import Signature
 FAR = 2**63 - 1  # further than any offset, step or column
 VECTOR = 8  # items at most
 
-# operands in the order of placing: nbytes, first and last step, and, found here, offsets [n]; of those before `start`
+# operands in the order of placing: nbytes, first and last step, and, as result, offsets [n]; for those before `start`
 # begin, end, first and last step [4, room], by ascending begin, then -1
 IN_GAPS = Signature(
     "placing.in_gaps",

@@ -1,4 +1,4 @@
-"""A scalar program over arrays that lie in one piece, or anyhow."""
+"""A scalar program over arrays that are contiguous, or of any strides."""
 
 from cgraph.kernels.signature import Signature, Words
 from cgraph.kernels.walk.signature import axes

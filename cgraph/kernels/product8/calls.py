@@ -13,7 +13,7 @@ from cgraph.system.alignment import aligned
 
 NEAR = 512 << 10  # bytes of both sides of the products that are packed at once
 FAR = 1024  # blocks of columns begin a line further, counted in these bytes
-MIDDLE = 128  # what right sides are less by, in panels
+MIDDLE = 128  # offset subtracted from right sides in panels
 
 
 class ProductBatch(Record):
@@ -71,7 +71,7 @@ def product8_calls(
     Operands
         out, x, y: ``[..., m, n]``, bytes ``[..., m, k]`` and ``[..., k, n]`` of any strides, with the batch shape of
             `out`, whose rows lie in one piece
-        scale: of all sums
+        scale: scale of all sums
     """
     calls: list[Call] = []
     for some in each_matrices(out, x, y, None):

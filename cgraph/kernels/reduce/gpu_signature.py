@@ -1,4 +1,4 @@
-"""Reductions by teams of threads: the results of a block, over one part of what is reduced."""
+"""Reductions by teams of threads: the results of a block, over one part of the reduced elements."""
 
 from cgraph.kernels.signature import Signature, Words
 from cgraph.kernels.walk.signature import axes

@@ -6,7 +6,7 @@ from cgraph.kernels.walk.signature import axes, operands_and_outputs, streams
 MOST_COLUMNS = 1024  # of a block of `across`, whose accumulators lie on the stack
 
 # part_steps: bytes between the results of one part and those of the next, per output; kept_axes have all arrays,
-# reduced_axes the operands alone
+# reduced_axes only the operands
 TAIL: Args = {
     "kept_rank": "i8", "reduced_rank": "i8", "part_steps": Words(("i8",), lambda values: len(values.outs)),
     "streams": streams(operands_and_outputs), "kept_axes": axes("kept_rank", operands_and_outputs),

@@ -16,7 +16,7 @@ from cgraph.kernels.regions.signature import IMAGES
 Taps = list[tuple[Val, Val]]
 """Offset and weight of every pixel that a cell reads."""
 Span = tuple[Val, Val]
-"""Where the samples of a box begin along one axis, and how far they reach."""
+"""The beginning of the samples of a box along one axis, and their extent."""
 Pair = list[tuple[Val, Val]]
 """The two pixels around a sample along one axis, and their weights."""
 

@@ -3,7 +3,7 @@
 from cgraph.kernels.regions import signature
 from cgraph.kernels.signature import Signature
 
-EACH = 8  # planes, so that where a place's samples lie is found once for them
+EACH = 8  # planes, so that the positions of a place's samples are computed once for them
 
 ALIGN = Signature("regions.gpu.align", signature.ALIGN.params, signature.ALIGN.args)
 # n: images

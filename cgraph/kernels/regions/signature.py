@@ -16,7 +16,7 @@ BOXES: Args = {
     "planes": "i8",
 }  # fmt: skip
 
-# n images of each of the `sizes`; `error`: the word to set when a box names one that is not there
+# n images of each of the `sizes`; `error`: the word to set if a box names an image that does not exist
 # is_apart: the images are channel-blocked, but each of the `channels` of the cells has a plane of its own
 ALIGN = Signature(
     "regions.align",
@@ -27,7 +27,7 @@ ALIGN = Signature(
     },
 )  # fmt: skip
 
-# which: the one size whose boxes count; its images are the result
+# which: the size whose boxes count; its images are the result
 SPREAD = Signature(
     "regions.spread",
     PARAMS,

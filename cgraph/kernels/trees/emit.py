@@ -9,7 +9,7 @@ from cgraph.kernels.llvm.values import MutableValue, Val
 from cgraph.kernels.trees.signature import EQUAL, MISSING
 
 SIDE_BY_SIDE = 8
-"""Rows that walk at once: each step waits for what the one before has read, so others are made meanwhile."""
+"""Rows that walk at once: each step of a walk waits for the one before, so several walks overlap."""
 
 
 def leaves(k: Builder, dtype: str, plain: bool) -> None:

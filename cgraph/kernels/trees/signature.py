@@ -15,4 +15,4 @@ LEAVES = Signature(
     },
 )  # fmt: skip
 EQUAL, MISSING = 1, 2
-"""Bits of a kind: the number has to be the same, not at most as large; NaN goes below, not above."""
+"""Bits of a kind: the number must be equal, not at most as large; NaN goes below, not above."""

@@ -31,7 +31,7 @@ from cgraph.kernels.walk.emit import walk
 OWN = "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma"
 OF_ONE = (*OWN.split(), "sqrt", "floor", "ceil", "trunc", "rint", "fabs", "tgamma")
 OF_TWO = ("pow", "atan2", "hypot", "fmod", "copysign")
-NAMED = {"tgamma": "gamma", "fabs": "abs"}  # of those, what they are called in `FLOAT`
+NAMED = {"tgamma": "gamma", "fabs": "abs"}  # their names in `FLOAT`
 NAMES = "|".join([*OF_ONE, *OF_TWO])
 CALL = re.compile(rf"@(?:llvm\.({NAMES})\.(?:v(\d+))?f(32|64)|({NAMES})(f?))(?=\()")
 REMAINDER = re.compile(r"= frem (?:[a-z]+ )*(?:<(\d+) x )?(float|double)>? ([^,\n]+), ([^,\n]+)")
@@ -41,7 +41,7 @@ OWN_PREFIX = "cg_"  # of the names of our functions in Numba's text
 STATUS = ir.IntType(32)
 ARRAYS = "numba.np.arraymath"
 OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-REFUSED = {  # by what stands in a function's text
+REFUSED = {  # by the text of a function
     r"@NRT_(MemInfo_alloc|MemInfo_new|Allocate)": "allocates arrays, lists or text. Write into the output",
     r"@Py[A-Z_]": "uses Python objects, as print does, which kernels cannot. Remove them",
     r"pickledata": "raises exceptions, which kernels cannot. Return NaN instead",
@@ -98,7 +98,7 @@ def scopes(k: Builder) -> ir.MDValue:
 
 
 def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tuple[int, ...]) -> None:
-    """Call the function on whole arrays, of which it writes only the first. Task: one call."""
+    """Call the function on whole arrays; it writes only the first. Task: one call."""
     a = k.args()
     kinds = [argument_type(d, rank, is_result=i == 0) for i, (d, rank) in enumerate(zip(dtypes, ranks))]
     compiled = NumbaFunction(k, function, [types.int64, *kinds], own=k.target.is_gpu)

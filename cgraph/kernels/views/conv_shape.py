@@ -11,7 +11,7 @@ from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
 from cgraph.record import Record
 
-UNROLL = 8  # reduction steps written out; 16 makes LLVM hoist loads and spill
+UNROLL = 8  # unrolled reduction steps; 16 makes LLVM hoist loads and spill
 
 
 class ConvShape(Record):

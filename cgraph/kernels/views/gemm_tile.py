@@ -8,8 +8,8 @@ from cgraph.system.alignment import round_up
 PORTION_K = 1024  # a panel of b, 32 columns by 1024, fills an eighth of a 1 MiB L2
 PORTION_B = 1 << 20  # elements of b packed at once
 PORTION_A = 1 << 19  # elements of a packed at once
-NEAR_A = 2 << 20  # bytes of rows that are read where they lie: L2 holds most of a portion of k
-NEAR_ROWS = 8  # of a tile that reads rows where they lie: as many lines as an L1 keeps of rows that are 4 KiB apart
+NEAR_A = 2 << 20  # bytes of rows that are read in place: L2 holds most of a portion of k
+NEAR_ROWS = 8  # lines of a tile that reads rows in place: as many as an L1 keeps of rows that are 4 KiB apart
 GPU_ROWS = 4
 
 
@@ -44,7 +44,7 @@ def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
         return GemmTile(1, min((v for v in (4, 2, 1) if v <= columns), key=lambda v: round_up(n, v * lanes)), lanes)
     if m <= 4:
         rows = m if m < 3 else 4
-        room = target.registers - 1 - (not target.fma)  # beside a spread scalar and, without fused ones, a product
+        room = target.registers - 1 - (not target.fma)  # besides a broadcast scalar and, without fma, a product
         fitting = [v for v in (8, 6, 4, 2) if v * (rows + 1) <= room and v <= columns]
         return GemmTile(rows, max(fitting, default=1), lanes)
     vectors = min(2, columns)

@@ -27,7 +27,7 @@ from cgraph.system.alignment import aligned
 
 BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
 LEAST_TILES = 56  # fewer tiles would read the filters of all points too often
-PACKED_CHANNELS = 64  # packed at a time: what is computed on the way stays in the L2 cache
+PACKED_CHANNELS = 64  # tiles packed at a time: intermediate results stay in the L2 cache
 
 
 class Winograd(Record):
@@ -114,7 +114,7 @@ class Winograd(Record):
         return self.points * self.product.weights_nbytes
 
     def band(self, count: int) -> int:
-        """Tiles of a band, of `count`: those of a block of the product where that goes by bands, else all."""
+        """Return the tiles of a band, of `count`: those of a block if the product goes by bands, else all."""
         tiling = tiling_of(self.product, Grid(1, count), self.points, self.weights_nbytes)
         return min(count, tiling.block * tiling.pixels) if tiling.is_banded else count
 

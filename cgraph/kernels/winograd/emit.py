@@ -17,7 +17,7 @@ from cgraph.kernels.llvm.flow import banded_rows, change_if, choose, divmod_of, 
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 
-TILES_AHEAD = 2  # how far V and M are asked for: more places at once than a core follows by itself
+TILES_AHEAD = 2  # prefetch distance for V and M: more streams at once than a core's prefetcher follows
 
 
 @final

@@ -11,7 +11,7 @@ INPUT_TRANSFORM = Signature(
     ("dtype", "m"),
     {
         **GRID,
-        # x: the first pixel; bounds of what may be read around it, zero halo included, and of the image
+        # x: the first pixel; bounds of readable memory around it, zero halo included, and of the image
         "x": "dtype*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "top": "i8", "left": "i8",
         "low_row": "i8", "high_row": "i8", "low_column": "i8", "high_column": "i8", "h": "i8", "w": "i8",
         "v": "dtype*", "v_xi": "i8", "v_block": "i8",
