@@ -1,9 +1,9 @@
-"""Do bands of rows make a network faster, or how much slower? Whole and in bands, in turns, medians.
+"""Times of networks computed whole and in bands of rows, in turns; medians.
 
     python -m benchmarks.bands [NETWORK ...] [--pixels N ...] [--threads N]
 
-The regions are those of ``compile(bands=...)``, which are chosen for bytes. Of one thread it is processor time, of
-several time by the clock, since threads that wait for one another at the end of a band use the processor.
+The regions are those of ``compile(bands=...)``, which are selected for bytes. One thread is measured by processor time,
+several by the clock, since threads that wait for one another at the end of a band use the processor.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def compiled(name: str, bands: int | None, threads: int) -> cg.Function:
 
 
 def rows(name: str, pixels: Sequence[int], threads: int) -> list[str]:
-    """A line of a Markdown table for each way to compute a network."""
+    """Yield a line of a Markdown table for each way to compute a network."""
     clock = time.process_time if threads == 1 else time.perf_counter
     image, times = image_of(NETWORKS[name](None)), dict[int | None, list[float]]()
     ways = {bands: compiled(name, bands, threads) for bands in (None, *pixels)}

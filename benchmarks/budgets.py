@@ -1,9 +1,9 @@
-"""How small do the five networks of `benchmarks.restructuring` get with the bits that they have?
+"""The smallest plans of the five networks of `benchmarks.restructuring` that keep their bits.
 
     python -m benchmarks.budgets [direct | seconds]
 
-For one image of 224 × 224 pixels, weights frozen: bytes of the arena (the image lies outside it) as planned, and in
-bands of about 112 and 56 pixels and of a row; and how many bands the last has. Nothing runs. `direct`: no Winograd.
+For one image of 224 × 224 pixels, weights frozen: bytes of the arena (the image is outside it) as planned, and in bands
+of about 112 and 56 pixels and of one row; and the number of bands of the last. Nothing runs. `direct`: no Winograd.
 `seconds`: processor seconds of a refusal, and of a compile within the least budget that it names.
 """
 
@@ -27,14 +27,14 @@ def compiled(name: str, **options: Any) -> cg.Function:
 
 
 def made(name: str) -> Network:
-    """A network: its image, its scores, its weights."""
+    """Return a network: its image, its scores, its weights."""
     image = cg.Var(IMAGE, name="image")
     model = getattr(models, name)("zeros")
     return image, model(image), list(model.variables().values())
 
 
 def bands_in(function: cg.Function) -> int:
-    """Bands of all regions of a Function."""
+    """Return the number of bands of all regions of a Function."""
     steps = function.compiled.layout.steps  # type: ignore[union-attr]
     return sum(not move.slides for node in steps if isinstance(node.op, Stream) for move in node.op.frame.moves)
 
@@ -46,7 +46,7 @@ def row(name: str, winograd: bool) -> str:
 
 
 def table(winograd: bool) -> list[str]:
-    """Markdown: bytes, and the saving against the plan without bands."""
+    """Return a Markdown table of the bytes, and the saving against the plan without bands."""
     head = "| network | arena | bands of 112 px | of 56 px | of a row | bands of the last |"
     return [head, "|---|---|---|---|---|---|", *(row(name, winograd) for name in TITLES)]
 
@@ -57,7 +57,7 @@ def within(network: Network, budget: int) -> cg.Function:
 
 
 def refused_at(network: Network) -> int:
-    """The least budget that a refusal names."""
+    """Return the least budget that a refusal names."""
     try:
         within(network, 1)
     except cg.BudgetError as error:
@@ -68,9 +68,9 @@ def refused_at(network: Network) -> int:
 
 
 def seconds(name: str) -> str:
-    """Processor seconds of a refusal, and of a compile within the least budget that it names."""
+    """Return processor seconds of a refusal, and of a compile within the least budget that it names."""
     network = made(name)
-    within(network, refused_at(network))  # so that every kernel is there
+    within(network, refused_at(network))  # so that all kernels are in the cache
     start = process_time()
     least = refused_at(network)
     refused = process_time()

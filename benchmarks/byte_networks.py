@@ -1,4 +1,4 @@
-"""Networks that are measured on bytes: EfficientNet-B0, and a small UNet.
+"""Networks measured with 8-bit values: EfficientNet-B0, and a small UNet.
 
 Sources: Tan and Le 2019, arXiv:1905.11946 (table 1; squeeze-and-excitation of a quarter of a block's inputs);
 Ronneberger et al. 2015, arXiv:1505.04597, with padded convolutions and batch norms.
@@ -20,7 +20,7 @@ GROUPS = (
 
 
 class SqueezeExcite(Layer):
-    """Each channel times a number that its mean and the others' give."""
+    """Each channel times a number computed from the means of all channels."""
 
     channels: int
     squeezed: int
@@ -38,7 +38,7 @@ class SqueezeExcite(Layer):
 
 
 class Block(Layer):
-    """MBConv: 1×1 that widens, depthwise, squeeze-and-excitation, 1×1 that narrows; adds x when it can."""
+    """MBConv: a widening 1×1, depthwise, squeeze-and-excitation, a narrowing 1×1; adds x if the shapes agree."""
 
     inputs: int
     outputs: int

@@ -1,8 +1,8 @@
-"""What does a call cost in Python? Functions of a few elements, microseconds of processor time a call.
+"""The cost of a call in Python: Functions of a few elements, microseconds of processor time per call.
 
     python -m benchmarks.calls
 
-Medians of 9 times 200 calls, the Functions in turns, with the least and the largest.
+Medians of 9 times 200 calls, the Functions in turns, with minimum and maximum.
 """
 
 import time
@@ -17,7 +17,7 @@ TURNS, CALLS, WARM = 9, 200, 300
 
 
 def functions() -> dict[str, Callable[[], object]]:
-    """One input; two cells, one of which has an update edge; many cells."""
+    """Return Functions with one input; with two cells, one of which has an update edge; with many cells."""
     x, w, v = cg.Var((4,), name="x"), held(1.0), held(2.0)
     plain = cg.compile(cg.exp(x) * 2 + 1, x)
     step = cg.compile(cg.sum(x * w + v), x, updates={w: w * 0.5 + 1})
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def repeated(call: Callable[[], object], count: int) -> float:
-    """Seconds of processor time a call."""
+    """Return seconds of processor time per call."""
     start = time.process_time()
     for _ in range(count):
         call()

@@ -1,12 +1,13 @@
-"""How much more is computed again than the optimum of a mixed-integer program says must be?
+"""Extra work of rematerialisation, compared with the optimum of a mixed-integer program.
 
     python -m benchmarks.checkmate [graphs] [seconds of the solver per program]
 
-Training graphs of up to 60 steps, each in ten budgets from the least that is met towards the plan without. Extra work
-counts in multiplications with additions, an element that is read or written as 8 of them. The program counts the same
-bytes, of the same sizes and with the same values kept (`benchmarks.checkmate_program`). It is solved with first runs as
-the graph is scheduled, and as our order has them, which may put first runs off; the better one counts. Where the
-solver's time is up the ratio is that to its bound, with a `<`: the true one is no larger.
+Training graphs of up to 60 steps, each in ten budgets from the least that can be met up to the plan without
+rematerialisation. Extra work is counted in multiply-adds; an element that is read or written counts as 8 of them. The
+program counts the same
+bytes, of the same sizes and with the same values kept (`benchmarks.checkmate_program`). It is solved with first runs in
+the schedule's order, and in that of our order, which may delay first runs; the better one counts. If the solver's time
+is up, the ratio is that to its bound, with a `<`: the true ratio is at most that.
 """
 
 import re
@@ -31,7 +32,7 @@ from nn.losses import cross_entropy
 from nn.mode import Mode
 
 BUDGETS, SECONDS, RATE = 10, 60.0, 0.1
-Step = Callable[..., cg.Function]  # takes what `compile` takes
+Step = Callable[..., cg.Function]  # accepts the options of `compile`
 
 
 class Plus(Layer):
@@ -45,7 +46,7 @@ class Plus(Layer):
 
 
 def step_of(model: Layer, *shape: int) -> Step:
-    """A step of plain gradient descent that makes a model's result small."""
+    """Return a step of plain gradient descent that makes a model's result small."""
     model = initialise(model, 0)
     x = cg.Var(shape, name="x")
     loss = cg.mean(cg.square(model(x, mode=Mode(training=True))))
@@ -61,7 +62,7 @@ def lenet_with_adam() -> Step:
 
 
 def convolutions(*windows: int) -> Layer:
-    """Convolutions of 16 channels with relu between them."""
+    """Return convolutions of 16 channels with relu between them."""
     parts: list[Layer] = []
     for k in windows:
         parts += [nn.Activation(cg.relu)] * bool(parts) + [nn.Conv2d(16, 16, k, pad="same")]
@@ -86,12 +87,12 @@ GRAPHS: dict[str, Callable[[], Step]] = {
 
 
 class Found(Record):
-    """One budget.
+    """The result for one budget.
 
     Fields
         budget: bytes
-        extra, steps: work that is computed again, and steps
-        best: of the program
+        extra, steps: work that is computed again, and number of steps
+        best: optimum of the program
     """
 
     budget: int
@@ -101,7 +102,7 @@ class Found(Record):
 
     @property
     def ratio(self) -> float:
-        """Extra work by the program's, or by its bound where that is not proved; infinite where it knows no bound."""
+        """Extra work over the program's, or over its bound if that is not proved; infinite without a bound."""
         known = self.best.found if self.best.is_proved else self.best.bound
         if self.extra <= 0:
             return 1.0
@@ -109,12 +110,12 @@ class Found(Record):
 
 
 def work(function: cg.Function) -> int:
-    """Of all steps."""
+    """Return the work of all steps."""
     return sum(map(cost_of, function.compiled.layout.steps))  # type: ignore[union-attr]
 
 
 def least_of(step: Step) -> int:
-    """The least budget that a refusal names."""
+    """Return the least budget that a refusal names."""
     try:
         step(recompute=1)
     except cg.BudgetError as error:
@@ -131,7 +132,7 @@ def problem_of(step: Step) -> Reruns:
 
 
 def compared(step: Step, budgets: Sequence[int], seconds: float) -> list[Found]:
-    """What is computed again within each budget, and what the program says."""
+    """Return the rematerialised work within each budget, and the program's optimum."""
     plain, problem = step(), problem_of(step)
     found = []
     for budget in budgets:
@@ -144,7 +145,9 @@ def compared(step: Step, budgets: Sequence[int], seconds: float) -> list[Found]:
 
 
 def best_of(problem: Reruns, budget: int, seconds: float, known: int) -> Optimum:
-    """The better optimum, if it is no dearer than `known`, of first runs as scheduled and as a search puts some off."""
+    """Return the better optimum, if it costs at most `known`, for first runs as scheduled and as delayed by a
+    search.
+    """
     orders = [range(len(problem.cost)), least_work(problem, budget, [range(len(problem.cost))])]
     firsts = dict.fromkeys(tuple(dict.fromkeys(order)) for order in orders if order is not None)
     found = [optimum(in_order(problem, first), budget, seconds, known) for first in firsts]
@@ -154,12 +157,12 @@ def best_of(problem: Reruns, budget: int, seconds: float, known: int) -> Optimum
 
 
 def budgets_of(step: Step, count: int) -> list[int]:
-    """From the least budget on, as far apart, below the plan in which nothing runs again."""
+    """Return equidistant budgets from the least one to just below the plan without rematerialisation."""
     return np.linspace(least_of(step), step().nbytes, count + 1).astype(int).tolist()[:-1]
 
 
 def lines(name: str, step: Step, seconds: float) -> list[str]:
-    """A line of a Markdown table for each budget."""
+    """Yield a line of a Markdown table for each budget."""
     steps, low = len(step().compiled.layout.steps), least_peak(problem_of(step).dag)  # type: ignore[union-attr]
     rows = []
     for x in compared(step, budgets_of(step, BUDGETS), seconds):

@@ -1,11 +1,10 @@
-"""The least extra work within some bytes as a mixed-integer program: what Checkmate solves, with our memory model.
+"""The least extra work within some bytes as a mixed-integer program: Checkmate's problem, with our memory model.
 
-Variables of stage t, in which node t runs for the first time: R[t, i], node i runs; S[t, i], its value is there when
-the stage begins. Nodes of a stage run in order; F[t, i, k]: the value of i is given up when k has run. Bytes while k
-runs are counted as `cgraph.rematerialise.reruns` does, with workspaces and with what a node takes over from
-what it reads last. Beside the paper's constraints there are some that every solution worth having fulfils, without
-which HiGHS finds no bounds: what stage t hands on is there while node t runs; nothing runs that is there already, or
-that nobody reads.
+Variables of stage t, in which node t runs for the first time: R[t, i]: node i runs; S[t, i]: its value is stored when
+the stage begins. Nodes of a stage run in order; F[t, i, k]: the value of i is released when k has run. Bytes while k
+runs are counted as in `cgraph.rematerialise.reruns`, with workspaces and with operands that a node overwrites. Besides
+the paper's constraints there are some that every useful solution fulfils, without which HiGHS finds no bounds: a value
+that stage t passes on is stored while node t runs; no node runs whose value is stored already, or is not read.
 
 Source: Jain et al. 2020, Checkmate, arXiv:1910.02653, section 4.
 """
@@ -20,13 +19,13 @@ from cgraph.record import Record, replace
 from cgraph.rematerialise.reruns import Reruns
 from cgraph.schedule.dag import Dag
 
-Terms = list[tuple[int | None, float]]  # variables, those that there are not left out, with factors
+Terms = list[tuple[int | None, float]]  # variables with factors; those that do not exist are omitted
 GAP, TOLERANCE = 1e-3, 1e-6
 NOTHING = 2  # the status of a program without solutions
 
 
 class Optimum(Record):
-    """What the solver says of the extra work: what it has found, and what is not possible; None where nothing is."""
+    """The solver's result for the extra work: the best solution found, and a lower bound; None if there is none."""
 
     found: float | None
     bound: float | None
@@ -37,7 +36,7 @@ class Optimum(Record):
 
 
 def in_order(problem: Reruns, order: Sequence[int]) -> Reruns:
-    """The same problem with first runs in another order."""
+    """Return the same problem with first runs in another order."""
     at = {i: t for t, i in enumerate(order)}
     dag = problem.dag
     moved = Dag(
@@ -53,7 +52,9 @@ def in_order(problem: Reruns, order: Sequence[int]) -> Reruns:
 
 
 def optimum(problem: Reruns, most: int, seconds: float, known: float = np.inf) -> Optimum:
-    """The least extra work within `most` bytes, as far as the solver comes, of what is no dearer than `known`."""
+    """Return the least extra work within `most` bytes, as far as the solver gets, among solutions that cost at most
+    `known`.
+    """
     program = Program(problem, most)
     if known < np.inf:
         costs: Terms = [(i, column[0]) for i, column in enumerate(program.columns) if column[0]]
@@ -68,7 +69,7 @@ def optimum(problem: Reruns, most: int, seconds: float, known: float = np.inf) -
 
 
 class Program:
-    """The program. Changes: variables and constraints are added. Bytes count in shares of `most`, work in `unit`."""
+    """The program. Changes: variables and constraints are added. Bytes are in units of `most`, work in `unit`."""
 
     def __init__(self, problem: Reruns, most: int) -> None:
         self.problem, self.dag, self.count = problem, problem.dag, len(problem.cost)
@@ -86,7 +87,7 @@ class Program:
             self.add_bytes(t)
 
     def solved(self, seconds: float):
-        """What HiGHS says."""
+        """Return the solver's result."""
         cost, low, high, integers = (np.array(column) for column in zip(*self.columns))
         rows, columns, factors = zip(*self.entries)
         matrix = coo_matrix((factors, (rows, columns)), (len(self.highs), len(self.columns))).tocsr()
@@ -100,7 +101,7 @@ class Program:
         return self.at[key]
 
     def limit(self, terms: Terms, high: float) -> None:
-        """The sum of the terms is at most `high`."""
+        """Require the sum of the terms to be at most `high`."""
         self.entries += [(len(self.highs), column, factor) for column, factor in terms if column is not None]
         self.highs.append(high)
 
@@ -112,7 +113,9 @@ class Program:
 
     # -- variables and constraints ---------------------------------------------------------------------------------
     def add_runs(self) -> None:
-        """R and S, where they can matter: something reads the value at this stage or later, or may by running again."""
+        """Add R and S where they can matter: the value is read at this stage or later, or by a node that may run
+        again.
+        """
         users, until, kept = self.dag.users, self.problem.until, self.dag.lasting
         for t in range(self.count):
             useful = [False] * (t + 1)
@@ -126,7 +129,9 @@ class Program:
             self.var(("S", self.count, i), 0, 1)
 
     def add_reads(self, t: int) -> None:
-        """What a node reads runs in the stage or is there; what is there has run or was there in the stage before."""
+        """Require operands to run in the stage or be stored; stored values have run or were stored in the stage
+        before.
+        """
         for i in range(t + 1):
             if self.run(t, i) is not None:
                 for x in self.dag.distinct[i]:
@@ -135,7 +140,7 @@ class Program:
                 self.limit([(self.there(t, i), 1), (self.run(t - 1, i), -1), (self.there(t - 1, i), -1)], 0)
 
     def add_what_holds(self, t: int) -> None:
-        """Constraints that every solution worth having fulfils."""
+        """Add constraints that every useful solution fulfils."""
         users, read = self.dag.users, self.dag.distinct[t]
         for i in range(t):
             if self.run(t, i) is not None:
@@ -152,7 +157,7 @@ class Program:
                 self.limit([*waits, (self.there(t + 1, x), self.nbytes[x])], 1 - used + reused)
 
     def add_bytes(self, t: int) -> None:
-        """The bytes in use while each node of a stage runs."""
+        """Add the bytes in use while each node of a stage runs."""
         in_use: Terms = [(self.there(t, i), self.nbytes[i]) for i in range(t)]
         for k in range(t + 1):
             run = self.run(t, k)
@@ -167,7 +172,9 @@ class Program:
             in_use = [(after, 1)]
 
     def gives_up(self, t: int, i: int, k: int) -> int:
-        """F: only where k runs, no later node of the stage reads the value, and the next stage does not want it."""
+        """Add F: only where k runs, no later node of the stage reads the value, and the next stage does not store
+        it.
+        """
         given_up = self.var(("F", t, i, k), integer=0)
         self.limit([(given_up, 1), (self.run(t, k), -1)], 0)
         for blocker in (self.there(t + 1, i), *(self.run(t, u) for u in self.dag.users[i] if k < u <= t)):
@@ -176,7 +183,7 @@ class Program:
         return given_up
 
     def taken(self, t: int, k: int, given_up: dict[int, int]) -> int | None:
-        """The bytes that k takes over from what it reads last."""
+        """Return the bytes of operands that k overwrites, since it reads them last."""
         takes = [x for x in self.dag.overwritable[k] if x in given_up]
         if not takes or not self.nbytes[k]:
             return None

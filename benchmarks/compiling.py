@@ -1,8 +1,9 @@
-"""Table 5: what it takes to compile a graph, and how many kernels it needs.
+"""Table 5: seconds of compiling a graph, and its number of kernels.
 
     python -m benchmarks.compiling [networks]
 
-Warm: kernels are in the cache, the network has been compiled once in this process. *Weights* is the time spent packing
+Warm: kernels are in the cache, and the network has been compiled once in this process. *Weights* is the time spent
+packing
 constants, which is not part of *structure*: building the graph, passes, schedule, plan and program.
 """
 
@@ -23,7 +24,7 @@ ROUNDS = 9
 
 @contextmanager
 def timed_packing() -> Iterator[list[float]]:
-    """Inside, the seconds of every call that packs a constant are noted."""
+    """Record the seconds of every call within this context that packs a constant."""
     spent: list[float] = []
 
     def timed(function: Callable) -> Callable:
@@ -49,7 +50,7 @@ def timed_packing() -> Iterator[list[float]]:
 
 
 def compile_seconds(model: nn.Layer) -> tuple[float, float, Any]:
-    """Seconds of structure and of weights, and the Function."""
+    """Return seconds of structure and of weights, and the Function."""
     with timed_packing() as packing:
         start = time.perf_counter()
         function = nn.compile(model, batch=1).function

@@ -1,6 +1,6 @@
-"""How fast are copies and transposes, beside NumPy's and beside memcpy of as many bytes?
+"""Bandwidth of copies and transposes, compared with NumPy's and with memcpy of as many bytes.
 
-One and two threads; sides alternate within a round and the median of each is printed, in GB/s of bytes written.
+One and two threads; the sides alternate within a round, and the median of each is printed, in GB/s of bytes written.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def rates(x: np.ndarray, seen: np.ndarray) -> str:
-    """GB/s of each side copying `seen`, a view of `x`."""
+    """Return GB/s of each side copying `seen`, a view of `x`."""
     code = f"{x.dtype.kind}{x.itemsize}"
     out = np.zeros(seen.shape, seen.dtype)
     table, keep = table_of(copy_calls(host_target(), view(out), View(Pointer(x), seen.shape, seen.strides, code)))
@@ -61,7 +61,7 @@ def view(x: np.ndarray) -> View:
 
 
 def table_of(calls: list[Call]) -> tuple[np.ndarray, list]:
-    """The interpreter's table, and what must stay alive with it."""
+    """Return the interpreter's table, and the objects that must stay alive with it."""
     addresses = store().load([c.kernel for c in calls], host_target())
     args = [np.array([word_of(a) for a in c.args]) for c in calls]
     rows = [[addresses[c.kernel], a.ctypes.data, c.tasks, c.chunk] for c, a in zip(calls, args)]

@@ -1,8 +1,9 @@
-"""The CUDA engine on a GPU: bandwidth, products, a network, a training step, and what the host costs.
+"""The CUDA engine on a GPU: bandwidth, products, a network, a training step, and the cost of the host.
 
     python -m benchmarks.cuda
 
-Says why and ends where there is no GPU. Beside torch where that finds the GPU too. A table at the end, and all figures
+Without a GPU it prints the reason and ends. It compares with torch if torch finds the GPU too. It prints a table at the
+end, and writes all figures
 in ``out/cuda.json``; a few minutes.
 """
 
@@ -31,13 +32,13 @@ WARM = 3  # runs, after which launches are a graph
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured.
+    """Sizes of the measurements.
 
     Fields
         rows, columns: of the large arrays; products: sizes of square matrices; batches: of ResNet-50
         channels, image: of convolutions, of square images in a batch
-        kernels: of the chain of small ones
-        turns, least: of a measurement, and the seconds of each turn, at least
+        kernels: length of the chain of small kernels
+        turns, least: turns of a measurement, and the minimum seconds of each turn
     """
 
     rows: int = 16384
@@ -53,14 +54,14 @@ class Sizes:
 
 @dataclass
 class Bench:
-    """One device, torch where it finds it, and how much is measured. Changes: nothing but the device."""
+    """One device, torch if it finds the device, and the sizes. Changes: nothing but the device."""
 
     engine: Callable[..., CudaEngine] = CudaEngine
     torch: Any = None
     sizes: Sizes = field(default_factory=Sizes)
 
     def rows(self) -> Iterator[tuple[str, float, float, str, float | None]]:
-        """Of each figure: what, seconds, the figure, its unit, and torch's seconds."""
+        """Yield for each figure: name, seconds, the figure, its unit, and torch's seconds."""
         for name, run, amount, unit, other in (
             *self.arrays(),
             *self.matrices(),
@@ -73,7 +74,7 @@ class Bench:
             yield name, took, 1e3 * took if unit == "ms" else amount / took, unit, beside
 
     def arrays(self) -> Iterator[tuple]:
-        """What is read and written a second."""
+        """Yield bytes read and written per second."""
         rows, columns = self.sizes.rows, self.sizes.columns
         x, y = filled("x", rows, columns), filled("y", rows, columns)
         gb = x.nbytes / 1e9
@@ -98,7 +99,7 @@ class Bench:
             yield f"matmul {n}", self.stays(x @ y), 2 * n**3 / 1e12, "TFLOP/s", partial(lambda a, b: a @ b, a, b)
 
     def convolutions(self) -> Iterator[tuple]:
-        """3 x 3 convolutions and both their gradients."""
+        """Yield 3 × 3 convolutions and both their gradients."""
         n, size = self.sizes.image
         for c in self.sizes.channels:
             x, f = filled("x", n, c, size, size), filled("f", c, c, 3, 3)
@@ -113,7 +114,7 @@ class Bench:
             yield f"ResNet-50, batch {batch}", partial(f, np.zeros((batch, 3, 224, 224), "f4")), 0, "ms", None
 
     def steps(self) -> Iterator[tuple]:
-        """A training step, and what the host does for many small kernels, by the table and as a graph."""
+        """Yield a training step, and the host's work for many small kernels, by the table and as a graph."""
         x, w, v = filled("x", 64, 784), filled("w", 784, 128), filled("v", 128, 10)
         loss = cg.mean(cg.square(cg.relu(x @ w) @ v))
         updates = {p: p - 1e-4 * g for p, g in zip((w, v), cg.gradient(loss, [w, v]))}
@@ -125,7 +126,7 @@ class Bench:
             yield f"{self.sizes.kernels} small kernels, {name}", self.stays(y, graphs=graphs), 0, "ms", None
 
     def stays(self, *nodes: cg.Node, **options: Any) -> Callable[[], Any]:
-        """A run of `nodes` whose operands and results stay on the device."""
+        """Return a run of `nodes` whose operands and results stay on the device."""
         kept = [cg.Var(x.shape, x.dtype, name="kept").assign(np.zeros(x.shape, x.dtype)) for x in nodes]
         return cg.compile([], updates=dict(zip(kept, nodes)), engine=self.engine(**options))
 
@@ -137,7 +138,7 @@ class Bench:
         self.torch.cuda.synchronize()
 
     def seconds(self, run: Callable[[], Any]) -> float:
-        """Of a run that waits for its end: the median of some turns."""
+        """Return seconds of a run including its end: the median of some turns."""
         for _ in range(WARM):
             run()
         start = time.perf_counter()
@@ -156,7 +157,7 @@ def filled(name: str, *shape: int) -> cg.Var:
 
 
 def torch_on_gpu() -> Any:
-    """torch, if it is there and finds a GPU."""
+    """Return torch if it is installed and finds a GPU."""
     try:
         torch = import_module("torch")
     except ImportError:

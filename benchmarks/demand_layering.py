@@ -1,10 +1,10 @@
-"""Demand Layering's tables: sizes of its networks, and its pipelines as a calibrated simulation beside its figures.
+"""Demand Layering's tables: sizes of its networks, and its pipelines as a calibrated simulation next to its figures.
 
     python -m benchmarks.demand_layering            # Tables I and II, simulated: seconds, nothing is run
 
 Source: Ji et al., "Demand Layering for Real-Time DNN Inference with Minimized Memory Usage", RTSS 2022; the networks
-are the authors' own, from the folder of shared data. A layer is read, copied to the GPU and computed. Times of the
-paper's machine (Jetson AGX Xavier) are fitted by seven numbers, `XAVIER`; memory is counted, not fitted.
+are the authors' own, from the folder of shared data. A layer is read, copied to the GPU and computed. Seven numbers,
+`XAVIER`, are fitted to the times of the paper's machine (Jetson AGX Xavier); memory is counted, not fitted.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from cgraph.record import Record
 DARKNET = Path(__file__).resolve().parents[2] / "shared" / "data" / "darknet_demand"
 HEADER = 20  # bytes of a Darknet file before its first layer
 MIB = 1 << 20
-STEP = MIB  # from one size of a ring to the next
+STEP = MIB  # step between sizes of a ring
 
 SIZES = {  # layers, MiB of the file, MiB of the largest layer: the paper's Table I
     "yolov3": (107, 236.5, 18.0),
@@ -45,10 +45,10 @@ PAPER = {  # memory and delay against preloading, in per cent: Table II
 
 
 class Layer(Record):
-    """A layer as the paper counts it.
+    """A layer, in the paper's terms.
 
     Fields
-        nbytes: of its parameters in Darknet's file
+        nbytes: bytes of its parameters in Darknet's file
         read: bytes that a run reads of it, batch norm folded
         operations: multiplications and additions
         moved: bytes that its kernel reads and writes: parameters, and an image as large as the result in and out
@@ -61,11 +61,11 @@ class Layer(Record):
 
 
 class Machine(Record):
-    """What one second takes, and what each start costs.
+    """Speeds of a machine, and the cost of each start.
 
     Fields
-        operations, moved: of a kernel, in a second; the slower one counts
-        read, copied: bytes in a second
+        operations, moved: operations and bytes per second of a kernel; the slower one counts
+        read, copied: bytes per second
         kernel_start, read_start, copy_start: seconds of each
     """
 
@@ -82,7 +82,7 @@ XAVIER = Machine(858e9, 68e9, 5.1e9, 26e9, 0.03e-3, 0.18e-3, 0.05e-3)
 
 
 def layers_of(name: str) -> list[Layer]:
-    """The layers of one of the paper's networks, from its description alone."""
+    """Return the layers of one of the paper's networks, from its description only."""
     model = darknet.load(DARKNET / f"{name}.cfg")
     taken: dict[str, list[Var]] = {}
     for x in post_order(model.outputs):
@@ -99,7 +99,7 @@ def layers_of(name: str) -> list[Layer]:
 
 
 class Times(Record):
-    """Seconds of each layer, and the bytes that a ring holds of it.
+    """Seconds of each layer, and its bytes in a ring.
 
     Fields
         read, copied: 0 for a layer without parameters
@@ -112,7 +112,7 @@ class Times(Record):
 
 
 def times_on(machine: Machine, layers: Sequence[Layer]) -> Times:
-    """How long reading, copying and computing of each layer takes."""
+    """Return the times of reading, copying and computing each layer."""
     m = machine
     return Times(
         tuple(x.nbytes for x in layers),
@@ -126,12 +126,14 @@ def times_on(machine: Machine, layers: Sequence[Layer]) -> Times:
 
 
 def sequential(t: Times, _: int) -> list[list[Act]]:
-    """One after another: equation 5."""
+    """Return the delay of the stages one after another: equation 5."""
     return [[Busy(x) for parts in zip(t.read, t.copied, t.kernel) for x in parts]]
 
 
 def synchronous(t: Times, _: int) -> list[list[Act]]:
-    """All stages begin a cycle together, each with the layer behind that of the stage after it: equation 7."""
+    """Return the delay if all stages begin a cycle together, each with the layer after that of the next stage: equation
+    7.
+    """
     stages, count = (t.read, t.copied, t.kernel), len(t.kernel)
     scripts: list[list[Act]] = []
     for s, seconds in enumerate(stages):
@@ -146,21 +148,21 @@ def synchronous(t: Times, _: int) -> list[list[Act]]:
 
 
 def asynchronous(t: Times, ring: int) -> list[list[Act]]:
-    """Every stage at its own pace, with a ring before the copy and one before the kernel."""
+    """Return the delay if every stage runs at its own pace, with a ring before the copy and one before the kernel."""
     return staged((t.read, t.copied, t.kernel), rooms(t.nbytes, ring))
 
 
 def two_stage(t: Times, ring: int) -> list[list[Act]]:
-    """Kernels compute in the ring that is read into."""
+    """Return the delay if kernels read the ring that is read into."""
     return staged((t.read, t.kernel), rooms(t.nbytes, ring))
 
 
 def staged(stages: Sequence[Sequence[float]], room: Sequence[int]) -> list[list[Act]]:
-    """Stages with rings between them, all of one size.
+    """Return the scripts of stages with rings between them, all of one size.
 
     Parameters
         stages: seconds of each item in each stage
-        room: for each item, how many must have left a ring before it comes
+        room: for each item, how many items must have left a ring before it enters
     """
     scripts: list[list[Act]] = []
     for s, seconds in enumerate(stages):
@@ -174,8 +176,8 @@ def staged(stages: Sequence[Sequence[float]], room: Sequence[int]) -> list[list[
 
 
 def rooms(sizes: Sequence[int], ring: int) -> list[int]:
-    """For each item, how many must be gone before there is room: whole items, each behind the last or from 0 on."""
-    held: deque[tuple[int, int]] = deque()  # where the items lie that nobody has been asked to free, oldest first
+    """Return, for each item, how many items must leave before it fits: whole items, each after the last one or at 0."""
+    held: deque[tuple[int, int]] = deque()  # positions of the items that have not been released yet, oldest first
     found, gone, at = [], 0, 0
     for size in sizes:
         at = at if at + size <= ring else 0
@@ -192,9 +194,9 @@ class Mode(Record):
     """One of the paper's pipelines.
 
     Fields
-        scripts: what its stages do, given a ring's size
-        rings: rings (or buffers) of the size of the largest layer
-        is_swept: the ring is the first with the least delay, of rings in steps of 1 MiB
+        scripts: the scripts of its stages for a ring's size
+        rings: number of rings (or buffers) of the size of the largest layer
+        is_swept: the ring is the smallest with the least delay, in steps of 1 MiB
     """
 
     scripts: Callable[[Times, int], list[list[Act]]]
@@ -213,12 +215,12 @@ MODES = {
 
 
 def delay_of(mode: Mode, t: Times, ring: int) -> float:
-    """Seconds from the first read to the last kernel."""
+    """Return the seconds from the first read to the last kernel."""
     return max(ends[-1] for ends in ends_of(mode.scripts(t, ring)) if ends)
 
 
 def ring_of(mode: Mode, t: Times) -> int:
-    """Bytes of each ring."""
+    """Return the bytes of each ring."""
     largest = max(t.nbytes)
     if not mode.is_swept:
         return largest
@@ -226,9 +228,9 @@ def ring_of(mode: Mode, t: Times) -> int:
 
 
 def against_preloading(mode: Mode, t: Times) -> tuple[float, float]:
-    """Memory and delay as Table II has them: per cent more than two copies of the weights, and than kernels alone.
+    """Return memory and delay as in Table II: per cent more than two copies of the weights, and than kernels alone.
 
-    Sizes are taken as the paper prints them, in tenths of MiB.
+    Sizes are those that the paper prints, in tenths of MiB.
     """
     ring = ring_of(mode, t)
     return (
@@ -238,7 +240,7 @@ def against_preloading(mode: Mode, t: Times) -> tuple[float, float]:
 
 
 def tenths(nbytes: int) -> float:
-    """MiB, as the paper prints them."""
+    """Return MiB as the paper prints them."""
     return round(nbytes / MIB, 1)
 
 

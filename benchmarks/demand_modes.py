@@ -1,10 +1,10 @@
-"""The pipelines of Demand Layering on this engine, beside weights in slices: predicted and measured.
+"""The pipelines of Demand Layering on this engine, and weights in slices: predicted and measured.
 
     python -m benchmarks.demand_modes NETWORK [--rounds N] [--threads N]     # yolov4, resnet152, …
 
 One process, modes in turns, medians; every run begins with nothing read ahead. Pieces are whole layers for the paper's
-modes; `seq`, `sync` and `async` copy what was read to a second ring, as on a GPU with memory of its own, by a reader in
-Python that takes the place of the native one. Predictions take the times of steps, reads and copies, each alone.
+modes; `seq`, `sync` and `async` copy what was read to a second ring, as on a GPU with memory of its own, with a reader
+in Python instead of the native one. Predictions use the times of steps, reads and copies, each measured alone.
 """
 
 import argparse
@@ -40,21 +40,21 @@ from cgraph.view.timing import step_seconds
 from cgraph.view.weights import read_seconds, row_seconds
 
 BLOCKS = ((12, 4), (32, 4), (3, 1))  # MiB of ring and of a slice
-WHOLE = 1 << 30  # bytes of a ring, and of a slice, that holds any of the networks
-POLL = 5e-5  # seconds between two looks at a word
+WHOLE = 1 << 30  # bytes of a ring, and of a slice, large enough for any of the networks
+POLL = 5e-5  # seconds between two polls of a word
 WORD = 8  # bytes
 LIBC = ctypes.CDLL(None)
 
 
 class Words:
-    """The words that a run shares with its reader, for a reader in Python. Changes: tells how far it is."""
+    """The words that a run shares with its reader, for a reader in Python. Changes: the words."""
 
     def __init__(self, address: int) -> None:
         self.address = address
         self.words = np.ctypeslib.as_array((ctypes.c_int64 * (HALT + 1)).from_address(address))
 
     def wait(self, is_so: Callable[[], bool]) -> bool:
-        """Wait until it is so; false when the reader is to stop."""
+        """Wait until the condition holds; return False if the reader must stop."""
         while not is_so() and not self.words[HALT]:
             time.sleep(POLL)
         return not self.words[HALT]
@@ -63,14 +63,14 @@ class Words:
         return self.wait(lambda: bool(self.words[FREED] >= count))
 
     def tell(self, count: int) -> None:
-        """So many pieces are there; who sleeps on the word wakes."""
+        """Publish the number of pieces that are present, and wake threads that wait for the word."""
         self.words[READ] = count
         at = ctypes.c_void_p(self.address + WORD * READ)
         LIBC.syscall(threads.futex_number(), at, FUTEX_WAKE, 0x7FFFFFFF, None, None, ANY)
 
 
 class First:
-    """The ring that is read into, before the copy. Changes: what it holds."""
+    """The ring that is read into, before the copy. Changes: its contents."""
 
     def __init__(self, nbytes: int) -> None:
         self.memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -85,12 +85,12 @@ class First:
         ctypes.memmove(to, self.address + at, nbytes)
 
 
-Order = Sequence[int]  # where in the file, bytes, address, how many must be freed, what has been read afterwards
+Order = Sequence[int]  # position in the file, bytes, address, number that must be released, counter afterwards
 Read = Callable[[Words, Sequence[Order], int, First], None]
 
 
 def in_sequence(words: Words, orders: Sequence[Order], file: int, first: First) -> None:
-    """Read and copy a layer when the one before it has been computed."""
+    """Read and copy a layer after the layer before it is computed."""
     for i, (offset, nbytes, address, _, number) in enumerate(orders):
         if not words.has_freed(i):
             return
@@ -100,7 +100,7 @@ def in_sequence(words: Words, orders: Sequence[Order], file: int, first: First) 
 
 
 def in_cycles(words: Words, orders: Sequence[Order], file: int, first: First) -> None:
-    """Read a layer while the one before it is copied and the one before that is computed; then all go on."""
+    """Read a layer while the one before it is copied and the one before that is computed; all stages go on together."""
     half = len(first.memory) // 2
     with ThreadPoolExecutor(1) as copier:
         for cycle in range(len(orders) + 1):
@@ -119,7 +119,7 @@ def in_cycles(words: Words, orders: Sequence[Order], file: int, first: First) ->
 
 
 def apart(words: Words, orders: Sequence[Order], file: int, first: First) -> None:
-    """Read, copy and compute, each as soon as it can."""
+    """Read, copy and compute, each as soon as possible."""
     sizes, done = [order[1] for order in orders], SimpleNamespace(read=0, copied=0)
     room, places = rooms(sizes, len(first.memory)), starts(sizes, len(first.memory))
 
@@ -142,7 +142,7 @@ def apart(words: Words, orders: Sequence[Order], file: int, first: First) -> Non
 
 
 def starts(sizes: Sequence[int], ring: int) -> list[int]:
-    """Where in a ring items lie: each behind the last, or at 0 where there is no room."""
+    """Return the positions of items in a ring: each after the last one, or at 0 if it does not fit."""
     found, at = [], 0
     for size in sizes:
         at = at if at + size <= ring else 0
@@ -152,12 +152,12 @@ def starts(sizes: Sequence[int], ring: int) -> list[int]:
 
 
 class Way(Record, eq=False):
-    """A mode as it runs here.
+    """A mode on this engine.
 
     Fields
-        mode: of the paper's; None for slices
-        function: with a ring of its own
-        nbytes: of all rings
+        mode: mode of the paper; None for slices
+        function: the Function with a ring of its own
+        nbytes: bytes of all rings
         read: a reader in Python; None for the native one
     """
 
@@ -169,14 +169,14 @@ class Way(Record, eq=False):
 
 
 def with_ring(function: Any, pieces: Sequence[Piece], nbytes: int) -> Any:
-    """The function with its pieces in other places of another ring."""
+    """Return the function with its pieces at other positions of another ring."""
     made, code = copy(function), function.program.code
     made.program = replace(function.program, code=replace(code, ring=replace(code.ring, nbytes=nbytes, pieces=pieces)))
     return made
 
 
 def reader_of(read: Read, first: First) -> Callable[[int, int, int, int], int]:
-    """What takes the place of `ring.read`."""
+    """Return a function that replaces `ring.read`."""
 
     def found(words: int, orders: int, count: int, file: int) -> int:
         table = np.ctypeslib.as_array((ctypes.c_int64 * (5 * count)).from_address(orders)).reshape(-1, 5)
@@ -187,7 +187,7 @@ def reader_of(read: Read, first: First) -> Callable[[int, int, int, int], int]:
 
 
 def paper_ways(function: Any, t: Times, before: float, whole: float) -> Iterator[Way]:
-    """The paper's modes over whole layers; what is computed before the first is no part of the pipeline."""
+    """Return the paper's modes over whole layers; steps before the first layer are not part of the pipeline."""
     pieces, largest = function.program.code.ring.pieces, max(t.nbytes)
     readers = {"seq": (in_sequence, 1), "sync": (in_cycles, 2), "async": (apart, 1), "async-md": (apart, 1)}
     for name, mode in MODES.items():
@@ -205,7 +205,9 @@ def paper_ways(function: Any, t: Times, before: float, whole: float) -> Iterator
 
 
 def times_of(function: Any, rows: np.ndarray, values: Sequence[np.ndarray]) -> tuple[Times, float]:
-    """Seconds of each layer here, and of the rows before the first: kernels from times of rows, the rest measured."""
+    """Return seconds of each layer here, and of the rows before the first: kernels from times of rows, others
+    measured.
+    """
     pieces = function.program.code.ring.pieces
     with function.instance_for(tuple(values), {}) as instance:
         reads = tuple(min(read_seconds(instance, p) for _ in range(2)) for p in pieces)
@@ -216,7 +218,7 @@ def times_of(function: Any, rows: np.ndarray, values: Sequence[np.ndarray]) -> t
 
 
 def copy_seconds(nbytes: int) -> float:
-    """Seconds of copying so many bytes, the second time."""
+    """Return seconds of copying so many bytes, the second time."""
     first, second = First(nbytes), First(nbytes)
     for _ in range(2):
         start = time.perf_counter()
@@ -226,7 +228,7 @@ def copy_seconds(nbytes: int) -> float:
 
 @contextmanager
 def reading(way: Way) -> Iterator[None]:
-    """The way's own reader while it runs."""
+    """Install the mode's own reader within this context."""
     native = threads.native()
     other = native if way.read is None else SimpleNamespace(read=way.read, halt=native.halt)
     readers.native = lambda: other  # type: ignore[assignment]
@@ -237,7 +239,7 @@ def reading(way: Way) -> Iterator[None]:
 
 
 def timed(way: Way, values: Sequence[np.ndarray]) -> float:
-    """Seconds of a run that begins with nothing read ahead."""
+    """Return seconds of a run that begins with nothing read ahead."""
     with reading(way):
         start = time.perf_counter()
         way.function(*values)
@@ -249,7 +251,7 @@ def timed(way: Way, values: Sequence[np.ndarray]) -> float:
 
 
 def block_way(function: Any, ring: float, slice_: float, steps: Sequence[float], values: Sequence[np.ndarray]) -> Way:
-    """Slices through a ring, as this library does it."""
+    """Return slices through a ring, as this library does it."""
     with function.instance_for(tuple(values), {}) as instance:
         reads = [read_seconds(instance, p) for p in function.program.code.ring.pieces]
         waits, _ = waits_of(instance.whole, row_seconds(function.program.code, steps), reads)
@@ -289,7 +291,7 @@ def main() -> None:
 def table(
     name: str, times: Times, steps: float, memory: float, ways: Sequence[Way], found: dict[str, list[float]]
 ) -> Iterator[str]:
-    """A row for each way."""
+    """Yield a row for each mode."""
     weights, reads = sum(times.nbytes), sum(times.read)
     yield f"{name}: {weights / MIB:.1f} MiB, {memory:.3f} s in memory (steps one by one {steps:.3f}), reading"
     floor = 100 * (max(memory, reads) / memory - 1)

@@ -1,4 +1,4 @@
-"""What does the interpreter cost per kernel call? The kernel is libc's `labs`, which does nothing worth mentioning.
+"""The interpreter's cost per kernel call. The kernel is libc's `labs`, whose time is negligible.
 
 Prints nanoseconds per call for one thread, and for several threads with calls of one share and of one share each.
 """

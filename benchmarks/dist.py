@@ -36,7 +36,7 @@ def sums(members: int) -> None:
 
 
 def together(members: int, work: Callable[..., list[float]]) -> list[float]:
-    """What the slowest of some processes measures, by network; nothing where one cannot."""
+    """Return the measurement of the slowest of some processes, by network; nothing if one fails."""
     context = get_context("spawn")
     to_all, back = [context.Queue() for _ in range(members)], context.Queue()
     processes = [context.Process(target=work, args=(i, members, to_all, back)) for i in range(members)]
@@ -60,7 +60,7 @@ def own_sums(me: int, members: int, to_all: list, back: Any) -> None:
                 x, part = np.ones(n, np.float32), (sum(deal[:me]), deal[me])
                 found.append(timed(lambda step, x=x, part=part: sum_over_members(mesh, step, deal, [(part, x)])))
             back.put(found)
-            sum_over_members(mesh, 1 << 20, deal, [(part, x)])  # nobody closes before all have measured
+            sum_over_members(mesh, 1 << 20, deal, [(part, x)])  # no process closes before all have measured
 
 
 def gloo_sums(me: int, members: int, to_all: list, back: Any) -> None:

@@ -1,8 +1,8 @@
-"""Small faults that people make, as changes of a module's text: `benchmarks/mutants.py` draws from them.
+"""Small programming mistakes, as changes of a module's text: `benchmarks/mutants.py` draws from them.
 
-A comparison that takes the other side of equality, a constant that is one off, a condition that is dropped or always
-holds, `and` for `or`, a sign, a statement or a call left out, another result. Not among them: annotations, assertions,
-messages, names, text.
+A comparison with the other side of equality, a constant that is one off, a condition that is dropped or always true,
+`and` for `or`, a sign, a statement or a call omitted, another result. Excluded: annotations, assertions, messages,
+names, texts.
 """
 
 import ast
@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-Change = tuple[Any, ast.AST]  # a part of a module that may be faulty, and what stands there then
+Change = tuple[Any, ast.AST]  # a part of a module that may be faulty, and its replacement
 
 COMPARISONS: dict[type, type] = {
     ast.Lt: ast.LtE,
@@ -36,18 +36,18 @@ SIGNS: dict[type, type] = {
 
 
 class Fault(NamedTuple):
-    """Another text in the place of a node's."""
+    """A replacement of a node's text."""
 
     line: int
-    function: int  # the line where the function around it begins; the one below where there is none
+    function: int  # the line where the enclosing function begins; the line below if there is none
     start: int
     end: int
     text: str
-    name: str = ""  # of the kind of fault
+    name: str = ""  # name of the kind of fault
 
 
 def faults_of(source: str, changes: Callable[[Any], Iterator[Change]] | None = None, name: str = "") -> list[Fault]:
-    """All faults of a module that these `changes` make, small ones (`small_changes`) where none are named."""
+    """Return all faults of a module from these `changes`, small ones (`small_changes`) by default."""
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -64,7 +64,7 @@ def faults_of(source: str, changes: Callable[[Any], Iterator[Change]] | None = N
             start, end = place(old.lineno, old.col_offset), place(old.end_lineno, old.end_col_offset)
             function = function_around(spans, old.lineno)
             faults.append(Fault(old.lineno, function, start, end, text_of(new, old.col_offset), name))
-    return list(dict.fromkeys(faults))  # functions inside of functions are walked twice
+    return list(dict.fromkeys(faults))  # nested functions are walked twice
 
 
 def function_spans(tree: ast.AST) -> list[tuple[int, int]]:
@@ -78,15 +78,15 @@ def function_around(spans: list[tuple[int, int]], line: int) -> int:
 
 
 def text_of(node: ast.AST, indent: int) -> str:
-    """The text of a node, whose lines behind the first are indented by so many columns."""
+    """Return the text of a node; lines after the first are indented by so many columns."""
     text = ast.unparse(ast.fix_missing_locations(node))
     return f"({text})" if isinstance(node, ast.expr) else text.replace("\n", "\n" + " " * indent)
 
 
 def walked(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, without annotations, what is asserted for mypy, and messages.
+    """Yield a node and all nodes below it, without annotations, assertions for mypy, and messages.
 
-    Places inside of formatted text are not exact.
+    Positions inside formatted texts are not exact.
     """
     yield node
     if isinstance(node, ast.JoinedStr | ast.Assert):
@@ -98,7 +98,7 @@ def walked(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def small_changes(node: Any) -> Iterator[Change]:
-    """Every part of a node that may be faulty, and what stands there then."""
+    """Yield every part of a node that may be faulty, and its replacement."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
             yield node, with_fields(node, ops=[COMPARISONS[type(op)]()])
@@ -126,7 +126,7 @@ def small_changes(node: Any) -> Iterator[Change]:
 
 
 def with_fields(node: Any, **fields: object) -> Any:
-    """The node with other values for some fields."""
+    """Return the node with other values of some fields."""
     other = copy.copy(node)
     for name, value in fields.items():
         setattr(other, name, value)

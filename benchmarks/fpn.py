@@ -1,4 +1,4 @@
-"""ResNet-101 with a feature pyramid and region-proposal heads, as in Mask R-CNN: the part of it that is convolution.
+"""ResNet-101 with a feature pyramid and region-proposal heads: the convolutions of Mask R-CNN.
 
 Source: Lin et al. 2016, arXiv:1612.03144; Ren et al. 2015, arXiv:1506.01497.
 """

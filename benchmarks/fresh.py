@@ -1,7 +1,8 @@
-"""Figures of fresh processes: each measurement has a process of its own, and those that are compared take turns.
+"""Measurements in fresh processes: each has a process of its own, and processes that are compared take turns.
 
 A module has ``measure(case, way) -> dict of numbers`` and calls `child` first in its `main`; `compared` starts
-``python -m MODULE --child CASE WAY`` and takes medians. What cannot be measured raises `benchmarks.runner.Absent`.
+``python -m MODULE --child CASE WAY`` and takes medians. A measurement that is impossible raises
+`benchmarks.runner.Absent`.
 """
 
 import json
@@ -18,7 +19,7 @@ Figures = dict[str, float]
 
 
 def child(measure: Callable[[str, str], Figures]) -> bool:
-    """Whether this process is one of those that measure: then it has printed what it found."""
+    """Return True in a measuring process, after printing its result."""
     if sys.argv[1:2] != ["--child"]:
         return False
     try:
@@ -30,7 +31,7 @@ def child(measure: Callable[[str, str], Figures]) -> bool:
 
 
 def compared(module: str, case: str, ways: Sequence[str], rounds: int) -> dict[str, Figures]:
-    """Medians by way, of those that can be measured; why the others cannot is printed."""
+    """Return medians by way, of those that can be measured; print why others cannot."""
     found: dict[str, list[Figures]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way in [way for way in ways if way in found]:
@@ -46,7 +47,7 @@ def compared(module: str, case: str, ways: Sequence[str], rounds: int) -> dict[s
 
 
 def seconds_of(run: Callable[[], Any], most: int, limit: float) -> Figures:
-    """Medians of `most` runs, or of as many as `limit` seconds suffice for, after one that is not counted.
+    """Return medians of `most` runs, or of as many as fit in `limit` seconds, after an uncounted one.
 
     Returns
         seconds, and processor: those of all threads

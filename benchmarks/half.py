@@ -1,6 +1,6 @@
-"""Products of bfloat16 beside float32: processor time of one thread, the least of runs in turns, and bytes.
+"""Products of bfloat16 compared with float32: processor time of one thread, the minimum of runs in turns, and bytes.
 
-python -m benchmarks.half [networks]     an encoder too, without names
+python -m benchmarks.half [networks]     without names also an encoder
 """
 
 import sys
@@ -19,7 +19,7 @@ WAYS = {"float32": {}, "direct": {"winograd": False}, "bf16": {"precision": "bf1
 
 
 def compare(name: str, compiled: Callable[..., Function], value: np.ndarray) -> None:
-    """A line: times, the largest difference of the first output from float32's largest number, bytes."""
+    """Return a line: times, the largest difference of the first output relative to float32's largest number, bytes."""
     functions = {way: compiled(threads=1, **options) for way, options in WAYS.items()}
     found = {way: np.asarray(f(value)[0]) for way, f in functions.items()}
     times = least_times({way: lambda f=f: f(value) for way, f in functions.items()})  # type: ignore[misc]

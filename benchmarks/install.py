@@ -1,4 +1,4 @@
-"""The wheel and the sdist with all that they depend on, in empty environments: do they run, and how large are they?
+"""The wheel and the sdist with all dependencies, in empty environments: whether they run, and their size.
 
 python -m benchmarks.install [PYTHON ...]      by default python3.11 to python3.14 of the PATH; needs a package index
 """
@@ -26,7 +26,7 @@ def main(pythons: list[str]) -> None:
 
 
 def installed(python: str, made: Path, place: Path) -> str:
-    """One line: what was installed where, its megabytes, and those of all packages together."""
+    """Return one line: the installed file and Python, its megabytes, and those of all packages together."""
     ran([python, "-m", "venv", str(place)], ROOT)
     own = str(place / "bin" / "python")
     ran([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(made)], place)
@@ -39,7 +39,7 @@ def installed(python: str, made: Path, place: Path) -> str:
 
 
 def nbytes(folder: Path) -> int:
-    """Of the files in a folder, without the compiled ones that Python keeps."""
+    """Return the bytes of the files in a folder, without Python's byte code."""
     return sum(x.stat().st_size for x in folder.rglob("*") if x.is_file() and x.suffix != ".pyc")
 
 

@@ -1,8 +1,9 @@
-"""What it takes to compile large graphs: chains, many users of one node, and a mixture, of up to 200,000 nodes.
+"""Cost of compiling large graphs: chains, many users of one node, and a mixture, of up to 200,000 nodes.
 
     python -m benchmarks.large_graphs [chain wide mixed]
 
-Seconds are the processor's, of the one thread that compiles, so that neighbours disturb them little. Each graph is
+Seconds are the processor's, of the one thread that compiles, so other work on the machine hardly affects them. Each
+graph is
 compiled in a process of its own, after a smaller one of the same kind that compiles the kernels.
 """
 
@@ -22,7 +23,7 @@ WARM = 2_000  # nodes
 
 
 def chain(count: int) -> list[Node]:
-    """Steps one after the other, none of which joins another."""
+    """Return steps one after the other that are not fused."""
     y = cg.Var((4, 4), name="x")
     for i in range(count):
         y = cg.cumsum(y, i % 2)
@@ -30,7 +31,7 @@ def chain(count: int) -> list[Node]:
 
 
 def wide(count: int) -> list[Node]:
-    """Many users of one node, added up in pairs; pointwise ops join."""
+    """Return many users of one node, added up in pairs; pointwise ops are fused."""
     x = cg.Var((4, 4), name="x")
     found = [cg.sin(x * np.float32(i + 1)) for i in range(count // 5)]
     while len(found) > 1:
@@ -39,7 +40,9 @@ def wide(count: int) -> list[Node]:
 
 
 def mixed(count: int) -> list[Node]:
-    """Forks, joins, views, reductions, scans and pointwise ops, of twenty nodes that were made before."""
+    """Return forks, joins, views, reductions, scans and pointwise ops, on earlier nodes at a distance of up to
+    twenty.
+    """
     rng = random.Random(1)
     found: list[Node] = [cg.Var((4, 6), name="x")]
     while len(found) < count // 2:

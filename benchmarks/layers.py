@@ -1,8 +1,8 @@
-"""Single convolution layers, one thread: ours on values in lanes against onnxruntime's one-node models.
+"""Single convolution layers on one thread: ours on channel-blocked values, and onnxruntime's one-node models.
 
     python -m benchmarks.layers [part of a layer's name]
 
-A one-node model pays for the change of layout at both ends, so 1x1 ratios flatter ours.
+A one-node model converts the layout at both ends, so ratios of 1x1 layers favour ours.
 """
 
 import sys
@@ -79,7 +79,7 @@ def operands(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def direct(layer: Layer):
-    """A function that runs the direct kernel once."""
+    """Return a function that runs the direct kernel once."""
     shape = layer.shape
     x, filters, bias = operands(layer)
     packed = aligned(shape.weights_nbytes).view("f4")
@@ -102,7 +102,7 @@ def direct(layer: Layer):
 
 
 def depthwise(layer: Layer):
-    """A function that runs the depthwise kernel once."""
+    """Return a function that runs the depthwise kernel once."""
     shape = layer.shape
     _, filters, bias = operands(layer)
     out = laned_of(1, shape.k, *shape.result, shape.lanes, 0)
@@ -112,7 +112,7 @@ def depthwise(layer: Layer):
 
 
 def winograd(layer: Layer, m: int):
-    """A function that runs the layer's Winograd kernels once."""
+    """Return a function that runs the layer's Winograd kernels once."""
     shape = layer.shape
     _, filters, bias = operands(layer)
     plan = Winograd(shape, 1, m)
@@ -126,7 +126,7 @@ def winograd(layer: Layer, m: int):
 
 
 def onnxruntime_of(layer: Layer):
-    """A function that runs the layer's one-node model once, on one thread."""
+    """Return a function that runs the layer's one-node model once, on one thread."""
     import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper
 

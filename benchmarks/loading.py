@@ -1,9 +1,10 @@
-"""Table 6: memory of reading a model, compiling it and running it once: a new process for each measurement.
+"""Table 6: memory of reading a model, compiling it and running it once, each in a fresh process.
 
     python -m benchmarks.loading [networks]
 
 *Peak* is the largest resident size, less that after the imports; the kernel cache is warm. *Bound* is 1.1 times the
-file, the arena, and what packed constants (Winograd's filters above all) have more than the file. ONNX files hold their
+file, plus the arena, plus the bytes of packed constants (mainly Winograd's filters) beyond the file. ONNX files hold
+their
 weights inside or in a file beside them (*external*); *safetensors* is `nn.load_weights` with the values left in the
 file.
 """
@@ -28,7 +29,7 @@ ROUNDS, MARGIN, THREADS = 3, 1.1, 2
 
 
 def once(reader: str, name: str, file: str, winograd: str) -> dict[str, int]:
-    """In a fresh process: import, load, compute once. Bytes: the peak, and for ours arena and constants."""
+    """In a fresh process: import, load, compute once. Return bytes: the peak, and for ours arena and constants."""
     load = {"onnxruntime": import_onnxruntime, "safetensors": import_nn}.get(reader, import_onnx)()
     image = np.random.default_rng(1).standard_normal(json.loads(os.environ["BENCHMARK_SHAPE"]), np.float32)
     before = peak_nbytes()
@@ -81,7 +82,7 @@ def import_onnxruntime() -> Load:
 
 
 def files_of(name: str, folder: Path) -> tuple[dict[str, list[Path]], list[int]]:
-    """The files with the weights by reader, the one to open first; and the shape of an image."""
+    """Return the weight files by reader, the one to open first; and the shape of an image."""
     import onnx
 
     import nn
@@ -96,7 +97,7 @@ def files_of(name: str, folder: Path) -> tuple[dict[str, list[Path]], list[int]]
 
 
 def measured(reader: str, name: str, file: Path, shape: list[int], winograd: bool) -> dict[str, float]:
-    """Medians over fresh processes, after one that fills caches."""
+    """Return medians over fresh processes, after one that fills caches."""
     command = [sys.executable, "-m", "benchmarks.loading", "--child", reader, name, str(file), str(int(winograd))]
     environment = os.environ | {"BENCHMARK_SHAPE": json.dumps(shape)}
     rows = []

@@ -1,11 +1,11 @@
-"""Mask R-CNN beside torch and onnxruntime: seconds and peak memory of fresh processes, in turns.
+"""Mask R-CNN, compared with torch and onnxruntime: seconds and peak memory of fresh processes, in turns.
 
     python -m benchmarks.mask_rcnn [owl | front | step] [1 | 2]        on one thread, or on two
 
-- `owl`: Owl's network on a picture of 768 × 768 pixels, whole, and in bands of rows (`bands=`); torch computes only
-  what is dense (`benchmarks.torch_mask_rcnn`). Its own time, on a like machine, is 6.08 s.
-- `front`: trunk, pyramid and proposals' numbers on 1024 × 1024 pixels, beside onnxruntime.
-- `step`: a training step of the network that ships, 8 pictures; torch computes only what is dense.
+- `owl`: Owl's network on a picture of 768 × 768 pixels, whole, and in bands of rows (`bands=`); torch computes only the
+  dense part (`benchmarks.torch_mask_rcnn`). Owl's own time, on a like machine, is 6.08 s.
+- `front`: trunk, pyramid and proposals' numbers on 1024 × 1024 pixels, compared with onnxruntime.
+- `step`: a training step of the network that ships, 8 pictures; torch computes only the dense part.
 
 Processor seconds are those of all threads together. Peak memory is the process's largest resident size less that after
 the imports.
@@ -32,7 +32,7 @@ Run = Callable[[], Any]
 
 
 def measure(given: str, way: str) -> Figures:
-    """In this process; `given`: case and threads."""
+    """Measure in this process; `given`: case and threads."""
     case, threads = given.split()
     engine, *how = way.split(maxsplit=1)
     import nn  # noqa: F401 - imports are not measured

@@ -1,8 +1,8 @@
-"""Matrix products, one thread: ours against NumPy's OpenBLAS, which is told to use its AVX-512 kernels.
+"""Matrix products on one thread: ours, and NumPy's OpenBLAS with its AVX-512 kernels.
 
     OPENBLAS_CORETYPE=SKYLAKEX OPENBLAS_NUM_THREADS=1 python -m benchmarks.matmul
 
-The peak is measured in the same run: multiply-adds on registers alone.
+The peak is measured in the same run, by multiply-adds on registers.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Faults of meaning, as changes of a module's text: the second kind that `benchmarks/mutants.py` draws from.
+"""Semantic faults, as changes of a module's text: the second kind that `benchmarks/mutants.py` draws from.
 
-Each is a mistake that reads well: the wrong one of two, an option that is not passed on, a cache key that is too
-short, a lock or a release that is missing, a loop that ends early. `KINDS` lists them by name.
+Each is a plausible mistake: the wrong one of two values, an option that is not passed on, a cache key that is too
+short, a missing lock or release, a loop that ends early. `KINDS` lists them by name.
 """
 
 import ast
@@ -12,9 +12,9 @@ from typing import Any
 from benchmarks.faults import Change, Fault, faults_of, walked, with_fields
 
 SYMMETRIC = {"gcd", "isinstance", "issubclass", "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum"}
-ENDLESS = {"count", "cycle", "iter", "repeat"}  # iterators that a list cannot hold
+ENDLESS = {"count", "cycle", "iter", "repeat"}  # iterators that a list cannot replace
 LOCKS = ("condition", "guard", "lock", "mutex", "turn")
-KEYED = ("cache", "key", "known", "memo", "seen")  # names of keys, and of tables that are read by them
+KEYED = ("cache", "key", "known", "memo", "seen")  # names of keys, and of tables indexed by them
 LOOK_UPS = {"add", "get", "pop", "setdefault"}
 RELEASES = {"close", "join", "kill", "release", "rmtree", "shutdown", "stop", "terminate", "unlink", "wait"}
 PAIRS = (
@@ -37,12 +37,12 @@ PAIRS = (
 
 
 def meaning_faults_of(source: str) -> list[Fault]:
-    """All faults of meaning of a module."""
+    """Return all semantic faults of a module."""
     return [fault for name, changes in KINDS.items() for fault in faults_of(source, changes, name)]
 
 
 def swapped_arguments(node: Any) -> Iterator[Change]:
-    """Two adjacent arguments that are written alike, or the values of two adjacent keywords, change places."""
+    """Swap two adjacent arguments of one kind, or the values of two adjacent keywords."""
     if not isinstance(node, ast.Call) or named(node.func) in SYMMETRIC:
         return
     for i, (one, two) in enumerate(pairwise(node.args)):
@@ -61,7 +61,7 @@ def alike(one: ast.expr, two: ast.expr) -> bool:
 
 
 def forgotten_options(node: Any) -> Iterator[Change]:
-    """A keyword is not passed on, so that the default of the called function holds."""
+    """Omit a keyword argument, so that the default of the called function applies."""
     if not isinstance(node, ast.Call):
         return
     for i, keyword in enumerate(node.keywords):
@@ -70,7 +70,7 @@ def forgotten_options(node: Any) -> Iterator[Change]:
 
 
 def dropped_clears(node: Any) -> Iterator[Change]:
-    """What was to be emptied, removed or reset stays."""
+    """Omit a call that empties, removes or resets."""
     if isinstance(node, ast.Delete) or calls_method(node, {"clear"}):
         yield node, ast.Pass()
     if not isinstance(node, ast.FunctionDef) or node.name in ("__init__", "__new__"):
@@ -91,7 +91,7 @@ def is_empty(value: ast.expr) -> bool:
 
 
 def short_keys(node: Any) -> Iterator[Change]:
-    """A tuple that is the key of a table lacks one of its elements."""
+    """Drop an element of a tuple that is the key of a table."""
     match node:
         case ast.FunctionDef() if about_keys(node.name):
             results = [x.value for x in walked(node) if isinstance(x, ast.Return)]
@@ -116,14 +116,14 @@ def about_keys(name: str) -> bool:
 
 
 def missing_locks(node: Any) -> Iterator[Change]:
-    """The body of a `with lock:` runs without the lock."""
+    """Run the body of a `with lock:` without the lock."""
     for item in node.items if isinstance(node, ast.With) else ():
         if any(word in ast.unparse(item.context_expr).lower() for word in LOCKS):
             yield item.context_expr, ast.parse("__import__('contextlib').nullcontext()", mode="eval").body
 
 
 def early_ends(node: Any) -> Iterator[Change]:
-    """A loop ends after its first element; a function returns before its last statement."""
+    """End a loop after its first element; return from a function before its last statement."""
     if not isinstance(node, ast.For | ast.FunctionDef):
         return
     last = node.body[-1]
@@ -141,7 +141,7 @@ def is_text(node: ast.stmt) -> bool:
 
 
 def wrong_defaults(node: Any) -> Iterator[Change]:
-    """The default of a parameter is another one."""
+    """Change the default of a parameter."""
     if not isinstance(node, ast.arguments):
         return
     for default in (*node.defaults, *node.kw_defaults):
@@ -155,7 +155,7 @@ def wrong_defaults(node: Any) -> Iterator[Change]:
 
 
 def one_of_two(node: Any) -> Iterator[Change]:
-    """All but the last are looked at, or the other one of two is taken."""
+    """Examine all but the last element, or take the other one of two."""
     match node:
         case ast.For() | ast.comprehension() if not endless(node.iter):
             yield node.iter, but_the_last(node.iter)
@@ -175,7 +175,7 @@ def but_the_last(node: ast.expr) -> ast.expr:
 
 
 def other_names(node: Any) -> Iterator[Change]:
-    """Rows for columns, low for high: the other name of a pair, where a function has both."""
+    """Swap rows and columns, low and high: the other name of a pair, in a function that has both."""
     if not isinstance(node, ast.FunctionDef):
         return
     inside = list(walked(node))
@@ -191,7 +191,7 @@ def other_names(node: Any) -> Iterator[Change]:
 
 
 def kept_resources(node: Any) -> Iterator[Change]:
-    """A resource is not released, or only when nothing has failed."""
+    """Do not release a resource, or only if nothing has failed."""
     if calls_method(node, RELEASES):
         yield node, ast.Pass()
     for last in node.finalbody if isinstance(node, ast.Try) else ():
@@ -209,7 +209,7 @@ def calls_method(node: Any, names: set[str]) -> bool:
 
 
 def named(node: ast.expr) -> str:
-    """The last part of a dotted name; empty for other expressions."""
+    """Return the last part of a dotted name; empty for other expressions."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

@@ -1,9 +1,9 @@
-"""Which bytes do the strategies need on the networks of Pisarchyk and Lee 2020, next to the published figures?
+"""Plan sizes of the strategies on the networks of Pisarchyk and Lee 2020, next to the published figures.
 
     python -m benchmarks.memory_tables
 
-The networks are this project's own definitions in `nn.models`; `nn.models.steps` makes usage records of them. Nothing
-is read from a file. The published figures are constants: tables 1 and 2 of arXiv:2001.03288, in MB of 2^20 bytes.
+The networks are this project's own definitions in `nn.models`; `nn.models.steps` turns them into usage records. No file
+is read. The published figures are constants: tables 1 and 2 of arXiv:2001.03288, in MB of 2^20 bytes.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ NETWORKS = ("mobilenet_v1", "mobilenet_v2", "deeplab_v3", "inception_v3", "posen
 CLASSES = {"mobilenet_v1": 1001, "mobilenet_v2": 1001, "inception_v3": 1001}
 TITLES = ("MobileNet v1", "MobileNet v2", "DeepLab v3", "Inception v3", "PoseNet", "BlazeFace")
 
-Published = dict[str, tuple[float, ...]]  # per row, one figure per network
+Published = dict[str, tuple[float, ...]]  # for each row, one figure per network
 BLOCK_TABLE: Published = {
     "greedy_by_size_blocks": (4.594, 7.178, 6.437, 10.337, 6.347, 0.592),
     "greedy_by_size_improved": (4.594, 6.891, 6.437, 10.337, 6.347, 0.518),
@@ -51,7 +51,7 @@ BOUNDS: dict[str, Callable[[Problem], int]] = {"block_lower_bound": block_lower_
 
 
 def outputs_of(name: str) -> tuple[cg.Node, ...]:
-    """The network's graph for one image, without weights."""
+    """Return the network's graph for one image, without weights."""
     classes = {"classes": CLASSES[name]} if name in CLASSES else {}
     model = getattr(models, name)(None, **classes)
     found: Any = model(*(cg.Var((1, *sample.shape), sample.dtype) for sample in model.samples))
@@ -60,7 +60,7 @@ def outputs_of(name: str) -> tuple[cg.Node, ...]:
 
 @cache
 def problem_of(name: str) -> Problem:
-    """The network's intermediate values with their usage intervals, breadth first."""
+    """Return the network's intermediate values with their usage intervals, breadth first."""
     records = usage_records(outputs_of(name))
     return Problem(
         tuple(ProblemOperand(size, UsageInterval(first, last), kind) for first, last, size, kind in records), 1
@@ -68,7 +68,7 @@ def problem_of(name: str) -> Problem:
 
 
 def dag_of(steps: list[NetworkStep], outputs: tuple[cg.Node, ...]) -> Dag:
-    """The steps as a schedule sees them; outputs do not count."""
+    """Return the steps as a schedule sees them; outputs do not count."""
     kept = {id(x) for x in outputs}
     nbytes = tuple(0 if id(step.result) in kept else step.nbytes for step in steps)
     return Dag(nbytes, tuple(step.operands for step in steps))
@@ -76,7 +76,7 @@ def dag_of(steps: list[NetworkStep], outputs: tuple[cg.Node, ...]) -> Dag:
 
 @cache
 def measured(row: str, name: str) -> float:
-    """One cell: MB of a strategy's plan, checked, or of a bound."""
+    """Return one cell: MB of a strategy's plan, checked, or of a bound."""
     problem = problem_of(name)
     if row in BOUNDS:
         return BOUNDS[row](problem) / MIB
@@ -86,12 +86,12 @@ def measured(row: str, name: str) -> float:
 
 
 def is_equal(mine: float, published: float) -> bool:
-    """Equal to the three decimals that are published."""
+    """Return True if two figures are equal to the three published decimals."""
     return f"{mine:.3f}" == f"{published:.3f}"
 
 
 def table(published: Published, own_rows: tuple[str, ...] = ()) -> list[str]:
-    """Markdown: ours, and where it differs the published figure behind a stroke."""
+    """Return a Markdown table: ours, and where it differs the published figure after a slash."""
     lines = ["| | " + " | ".join(TITLES) + " |", "|---|" + "---|" * len(TITLES)]
     for row, figures in published.items():
         cells = [cell(measured(row, name), figure) for name, figure in zip(NETWORKS, figures)]
@@ -106,7 +106,9 @@ def cell(mine: float, published: float) -> str:
 
 
 def agreement() -> list[str]:
-    """Markdown: how many cells are equal to three decimals, lower and higher than the published ones."""
+    """Return a Markdown table: the numbers of cells equal to three decimals, lower and higher than the published
+    ones.
+    """
     lines = ["| network | cells | equal | lower | higher |", "|---|---|---|---|---|"]
     for column, (name, title) in enumerate(zip(NETWORKS, TITLES)):
         pairs = [(measured(row, name), figures[column]) for row, figures in (BLOCK_TABLE | OFFSET_TABLE).items()]
@@ -117,7 +119,7 @@ def agreement() -> list[str]:
 
 
 def order_table() -> list[str]:
-    """Markdown: the largest breadth of each network in several orders."""
+    """Return a Markdown table: the largest breadth of each network in several orders."""
     lines = ["| network | as built | breadth first | depth first | least memory |", "|---|---|---|---|---|"]
     for name, title in zip(NETWORKS, TITLES):
         outputs = outputs_of(name)
@@ -127,7 +129,9 @@ def order_table() -> list[str]:
 
 
 def inception_after_stem() -> Dag:
-    """Inception v3 from the second max pooling on, which is read but not counted among the leaves' operands."""
+    """Return Inception v3 from the second max pooling on, which is read but does not count among the leaves'
+    operands.
+    """
     outputs = outputs_of("inception_v3")
     steps = steps_of(outputs)
     first = [i for i, step in enumerate(steps) if step.kind == "max_pool"][1]
@@ -141,7 +145,7 @@ def order_row(title: str, dag: Dag) -> str:
 
 
 def timings(runs: int = 20) -> list[str]:
-    """Markdown: milliseconds of `auto` on each network, the best of several runs."""
+    """Return a Markdown table: milliseconds of `auto` on each network, the best of several runs."""
     lines = ["| network | operands | chosen | MB | bound | ms |", "|---|---|---|---|---|---|"]
     for name, title in zip(NETWORKS, TITLES):
         problem = problem_of(name)

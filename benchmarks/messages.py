@@ -1,11 +1,11 @@
-"""How many error messages carry values and a way out.
+"""Count of the error messages that carry values and a way out.
 
     python -m benchmarks.messages [--without values|way_out [PATH]]
 
 Counted are the `raise` statements of cgraph and nn that a user can meet: those that raise an exception whose name ends
 in ``Error``, except NotImplementedError and AssertionError, and those that raise the result of a function of the
-project. A bare `raise` and raising a caught exception are not counted. The text of a message are the strings and
-f-strings among its arguments. If an argument calls a function of the project with a unique name, that function's
+project. A bare `raise` and raising a caught exception are not counted. The text of a message consists of the strings
+and f-strings among its arguments. If an argument calls a function of the project with a unique name, that function's
 strings count too.
 
 A message has *values* if an f-string of it has a placeholder. It has *a way out* if its text has one of
@@ -68,7 +68,7 @@ class Message(NamedTuple):
 
 
 def messages(root: Path = ROOT) -> list[Message]:
-    """Every message that a user can meet, by file and line."""
+    """Return every message that a user can meet, by file and line."""
     trees = {
         path: ast.parse(path.read_text()) for top in ("cgraph", "nn") for path in sorted((root / top).rglob("*.py"))
     }
@@ -82,7 +82,7 @@ def messages(root: Path = ROOT) -> list[Message]:
 
 
 def functions_of(trees: Iterable[ast.Module]) -> dict[str, ast.AST]:
-    """The functions and methods whose names are defined once, by name."""
+    """Return the functions and methods whose names are defined once, by name."""
     by_name = defaultdict(list)
     for tree in trees:
         for node in ast.walk(tree):
@@ -92,7 +92,7 @@ def functions_of(trees: Iterable[ast.Module]) -> dict[str, ast.AST]:
 
 
 def text_of(node: ast.Raise, functions: dict[str, ast.AST]) -> str | None:
-    """The message of a raise statement; None where it is not one that users can meet."""
+    """Return the message of a raise statement; None if users cannot meet it."""
     error = node.exc
     if not isinstance(error, ast.Call):
         return None
@@ -105,13 +105,13 @@ def text_of(node: ast.Raise, functions: dict[str, ast.AST]) -> str | None:
 
 
 def name_of(call: ast.Call) -> str:
-    """The last part of the name that is called."""
+    """Return the last part of the called name."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def strings(node: ast.AST, functions: dict[str, ast.AST]) -> str:
-    """The strings of an expression one after another, with a placeholder for each value."""
+    """Return the strings of an expression one after another, with a placeholder for each value."""
     if isinstance(node, ast.JoinedStr):
         return "".join(str(x.value) if isinstance(x, ast.Constant) else PLACEHOLDER for x in node.values)
     if isinstance(node, ast.Constant):
@@ -126,7 +126,7 @@ def strings(node: ast.AST, functions: dict[str, ast.AST]) -> str:
 
 
 def table(rows: list[Message]) -> Iterator[str]:
-    """Lines of a table: packages with their numbers of messages, and the shares."""
+    """Yield lines of a table: packages with their numbers of messages, and the shares."""
     yield f"{'package':24} {'messages':>8} {'values':>7} {'way out':>8} {'values':>7} {'way out':>8}"
     groups = defaultdict(list)
     for message in rows:

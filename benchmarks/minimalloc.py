@@ -1,8 +1,8 @@
-"""How long does the exact search take on MiniMalloc's benchmark, next to MiniMalloc itself?
+"""Time of the exact search on MiniMalloc's benchmark, next to MiniMalloc's own.
 
     python -m benchmarks.minimalloc [folder of the CSV files]
 
-Each file holds a problem that fits in 1,048,576 bytes, most of them exactly. Seconds are CPU seconds of one thread, the
+Each file has a problem that fits in 1,048,576 bytes, in most cases exactly. Seconds are CPU seconds of one thread, the
 best of several runs, after the search is compiled. The reference is not run here: its seconds are constants, see below.
 """
 
@@ -19,9 +19,9 @@ from cgraph.memory.strategies.exact import exact
 CAPACITY = 1_048_576
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "minimalloc"
 RUNS = 5
-PER_FILE = 60.0  # seconds allowed
+PER_FILE = 60.0  # time limit in seconds
 
-# planner notes: "C++ solver built from google/minimalloc, measured on a similar machine", one thread, seconds
+# seconds on one thread of the C++ solver built from google/minimalloc, measured on a similar machine
 REFERENCE = {
     "A": 5.42,
     "B": 3.85,
@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
 
 
 def measure(problem: Problem) -> tuple[float, int]:
-    """CPU seconds of the best run, and the size of the plan, checked."""
+    """Return CPU seconds of the best run, and the size of the plan, checked."""
     best = float("inf")
     for _ in range(RUNS):
         start = time.process_time()
@@ -69,7 +69,7 @@ def measure(problem: Problem) -> tuple[float, int]:
 
 
 def nodes_needed(problem: Problem) -> int:
-    """The smallest node limit that is enough; the search is deterministic, so it can be bisected."""
+    """Return the smallest sufficient node limit; the search is deterministic, so it can be bisected."""
     enough = 1
     while exact(problem, seconds=None, nodes=enough, capacity=CAPACITY).nbytes > CAPACITY:
         enough *= 2
@@ -82,7 +82,7 @@ def nodes_needed(problem: Problem) -> int:
 
 
 def mean(xs: list[float]) -> float:
-    """Geometric mean."""
+    """Return the geometric mean."""
     return exp(sum(map(log, xs)) / len(xs))
 
 

@@ -1,4 +1,5 @@
-"""Do the tests notice faults? Each is put into a copy of the tree, alone, and the tests that run its line are run.
+"""Mutation testing: faults are put into a copy of the tree one by one, and the tests that run the faulty line are
+run.
 
     python -m benchmarks.mutants kernels/store kernels/cache [--kind small] [--count 15] [--seed 0] [--tests PATH ...]
     python -m benchmarks.mutants --hand [MODULE ...]

@@ -1,6 +1,6 @@
-"""Table 1: whole networks, random weights that all engines share by way of ONNX.
+"""Table 1: whole networks with random weights, the same in all engines by ONNX files.
 
-python -m benchmarks.networks [networks] [engines] [1|2]       one image; resnet18@8 for 8 of them, which cgraph walks
+python -m benchmarks.networks [networks] [engines] [1|2]       one image; resnet18@8 for 8 images, which cgraph computes
                                                                one by one, resnet18@8/4 four at a time
 python -m benchmarks.networks processor [networks] [engines]   the same by processor time of one thread
 """
@@ -46,13 +46,13 @@ def image_of(model: Layer, batch: int = 1) -> np.ndarray:
 
 
 def named(case: str) -> tuple[str, int]:
-    """Network and number of images of a case."""
+    """Return the network and the number of images of a case."""
     name, _, batch = case.partition("/")[0].partition("@")
     return name, int(batch or 1)
 
 
 def exported(case: str) -> Path:
-    """The network as an ONNX file, written once: by rename, since several workers may come at once."""
+    """Return the network as an ONNX file, written once and by rename, since several workers may write it at once."""
     path = FOLDER / f"{case.partition('/')[0]}.onnx"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def ncnn_run(name: str, threads: int) -> Run:
 
 
 def converted(name: str) -> tuple[Path, Path]:
-    """The network as ncnn reads it, by way of pnnx."""
+    """Return the network converted for ncnn by pnnx."""
     source = exported(name)
     found = source.with_suffix(".ncnn.param"), source.with_suffix(".ncnn.bin")
     if not all(x.exists() for x in found):

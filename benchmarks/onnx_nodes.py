@@ -1,4 +1,4 @@
-"""Which of the onnx package's own tests pass, here and with onnxruntime; writes the list and docs/onnx.md.
+"""The onnx package's own tests that pass, here and with onnxruntime; writes the list and docs/onnx.md.
 
 python -m benchmarks.onnx_nodes            print the counts
 python -m benchmarks.onnx_nodes --write    and write tests/formats/onnx_node_tests.txt and docs/onnx.md
@@ -31,7 +31,9 @@ BY_NAME = {
 
 
 def outcome(case: Case) -> tuple[bool, str, bool, bool]:
-    """Does it pass, else why; is it plain; does its graph depend on values of inputs?"""
+    """Return whether a test passes or why not, whether it is plain, and whether its graph depends on values of
+    inputs.
+    """
     model = case.model()
     plain = is_plain(case, model)
     prepared = None
@@ -44,7 +46,7 @@ def outcome(case: Case) -> tuple[bool, str, bool, bool]:
 
 
 def peer_passes(case: Case) -> bool:
-    """Does onnxruntime pass?"""
+    """Return True if onnxruntime passes."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
@@ -68,7 +70,7 @@ def peer_passes(case: Case) -> bool:
 
 
 def reason(name: str, text: str) -> str:
-    """Why a case does not pass, in words."""
+    """Return the reason why a case does not pass, in words."""
     for part, words in BY_NAME.items():
         if part in name:
             return words
@@ -107,7 +109,7 @@ def main() -> None:
 
 
 def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str], list[str]]) -> str:
-    """The page docs/onnx.md."""
+    """Return the page docs/onnx.md."""
     import onnx
     import onnxruntime
 

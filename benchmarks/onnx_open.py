@@ -1,7 +1,7 @@
-"""ONNX's own tests whose graphs depend on values of inputs, with those values given only when run.
+"""ONNX's own tests whose graphs depend on values of inputs, with those values passed only at run time.
 
-Numbers get a maximum where they are asked for: their own largest value, or MOST of what is computed inside. What
-must be known when a graph is built (axes, thresholds of boxes) is given, one by one, and counted.
+Numbers get a maximum where one is needed: their own largest value, or MOST for intermediate ones. Values needed to
+build a graph (axes, thresholds of boxes) are passed as constants, one by one, and counted.
 
 python -m benchmarks.onnx_open
 """
@@ -24,7 +24,7 @@ TRIES = 20
 
 
 class Open(backend.Prepared):
-    """A model that is built without the values of its inputs. Changes: what it was built with."""
+    """A model built without the values of its inputs. Changes: the constants and maximums it was built with."""
 
     def run(self, inputs: Any, **_: Any) -> tuple[np.ndarray, ...]:
         values = self._named(inputs)
@@ -32,7 +32,7 @@ class Open(backend.Prepared):
         return tuple(map(of_package, self.model.compile()(*(values[x.name] for x in self.model.inputs))))
 
     def built(self, values: dict[str, Any]) -> Model:
-        """The model, with what it asks for and nothing more."""
+        """Return the model, with only the constants that it needs."""
         constants = {name: x for name, x in values.items() if not isinstance(x, np.ndarray)}
         maximum: dict[str, int] = {}
         for _ in range(TRIES):
@@ -52,7 +52,7 @@ class Open(backend.Prepared):
 
 
 def depends_on_values(case: Case, model: Any) -> bool:
-    """It passes, and the backend builds its graph for values."""
+    """Return True if the test passes and the backend builds its graph for values."""
     prepared = backend.prepare(model)
     try:
         case.check(prepared, model)

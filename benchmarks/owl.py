@@ -1,17 +1,18 @@
-"""Figure 6 of the report on Owl's computation graph: seconds to build and to evaluate, and memory, beside torch.
+"""Figure 6 of the report on Owl's computation graph: seconds to build and to evaluate, and memory, compared with
+torch.
 
     python -m benchmarks.owl [inception_v3 | resnet50 | mnist | mask_rcnn]
 
-*cgraph* is the graph as it is planned; *without* runs it as it was written, every value with bytes of its own
+*cgraph* is the planned graph; *without* runs the graph without passes and with bytes of its own for every value
 (``memory="one_each", passes=False``), as the report does without a computation graph; *in bands* has the trunk's large
 images in bands of rows. Each measurement is a process of its own with one thread. Memory is the largest resident size
-of the whole process, imports included, as in the report. Building is graph, passes, plan and kernels that lie in the
-cache, in processor seconds, which are less disturbed by a busy machine.
+of the whole process, imports included, as in the report. Building consists of graph, passes, plan and cached kernels,
+in processor seconds, which a busy machine affects less.
 
 Pictures have 299 × 299 pixels, Mask R-CNN's 768 × 768. MNIST is the training of Owl's example lazy_mnist: a tenth of an
-epoch, which is 60 steps of 100 pictures, with all 60,000 pictures in memory. Of Mask R-CNN torch computes only what is
-dense (`benchmarks.torch_mask_rcnn`): its figures there are lower bounds. Owl's figures are the printed ones, of a
-laptop with an i5-6300HQ.
+epoch, which is 60 steps of 100 pictures, with all 60,000 pictures in memory. Of Mask R-CNN, torch computes only the
+dense part (`benchmarks.torch_mask_rcnn`): its figures there are lower bounds. Owl's figures are those of the report,
+from a laptop with an i5-6300HQ.
 """
 
 import sys
@@ -27,7 +28,7 @@ from benchmarks.start import peak_nbytes
 from cgraph import Record
 
 ROUNDS, THREADS, BANDS, SIDE = 1, 1, 3136, 299
-EVALUATIONS, SECONDS = 30, 6.0  # of a process
+EVALUATIONS, SECONDS = 30, 6.0  # runs of a process
 STEPS, BATCH, PICTURES = 60, 100, 60_000
 FOLDER = Path(__file__).resolve().parents[1] / "out" / "benchmarks"
 WITHOUT: dict[str, Any] = {"memory": "one_each", "passes": False}
@@ -57,7 +58,7 @@ def ways(row: str) -> tuple[str, ...]:
 
 
 def measure(row: str, way: str) -> Figures:
-    """In this process. The weights are there before building begins: ours in a mapped file."""
+    """Measure in this process. Weights exist before building begins: ours in a mapped file."""
     build = (torch_build if way == "torch" else cgraph_build)(row, way)
     start = time.process_time()
     run = build()
@@ -101,7 +102,7 @@ def file_of(row: str) -> Path:
 
 
 def write_weights(row: str) -> None:
-    """The file of a network, written once."""
+    """Write the file of a network, once."""
     import nn
 
     if row != "mnist" and not file_of(row).exists():
@@ -119,7 +120,7 @@ def window_of(image: np.ndarray) -> np.ndarray:
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """As many pictures as MNIST has."""
+    """Return as many pictures as MNIST has."""
     rng = np.random.default_rng(0)
     return rng.random((PICTURES, 1, 28, 28), np.float32), rng.integers(0, 10, PICTURES).astype(np.int32)
 

@@ -1,9 +1,9 @@
-"""Three kernels of users beside NumPy, Numba alone, and `delay`: milliseconds, and what compiling costs.
+"""Three user kernels, compared with NumPy, Numba alone, and `delay`: milliseconds, and the cost of compiling.
 
     python -m benchmarks.own_kernels
 
-Everything in turns, medians of nine rounds; the loops of Numba alone are the same functions, called by a loop over the
-tasks or the numbers. `cold` compiles in a new process with an empty cache, `warm` in a new one that finds it there.
+All in turns, medians of nine rounds; Numba alone runs the same functions, called by a loop over the tasks or the
+numbers. `cold` compiles in a fresh process with an empty cache, `warm` in a fresh process with a filled one.
 """
 
 import os
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def ours(node: cg.Node, x: cg.Var, value: np.ndarray) -> dict[str, Callable[[], object]]:
-    """Runs on one thread, and on all."""
+    """Return runs on one thread, and on all."""
     functions = {n: cg.compile(node, x, threads=n) for n in sorted({1, cores()})}
     return {f"cgraph {n}": lambda f=f: f(value, copy=False) for n, f in functions.items()}
 
@@ -104,7 +104,7 @@ def filters(value: np.ndarray) -> dict[str, Callable[[], object]]:
 
 
 def filtered(x: np.ndarray) -> np.ndarray:
-    """The bilateral filter, with whole shifted images."""
+    """Return the bilateral filter, by whole shifted images."""
     rows, columns = x.shape
     wide = np.pad(x, REACH, constant_values=np.nan)
     total, weights = np.zeros_like(x), np.zeros_like(x)
@@ -124,7 +124,7 @@ def delayed(function: Callable, x: cg.Var, value: np.ndarray) -> Callable[[], ob
 
 
 def compile_seconds() -> list[float]:
-    """Of compiling once more in new processes that share a cache which is empty at first."""
+    """Return seconds of compiling in fresh processes that share an initially empty cache."""
     with tempfile.TemporaryDirectory() as folder:
         given = os.environ | {"XDG_CACHE_HOME": folder}
         command = [sys.executable, "-c", COMPILE]

@@ -1,4 +1,4 @@
-"""The peak of one thread, measured by multiply-adds on registers: of floats, and of bytes.
+"""The peak of one thread for floats and for bytes, measured by multiply-adds on registers.
 
 python -m benchmarks.peak
 """
@@ -18,21 +18,21 @@ TASKS = 500_000
 
 
 def peak(dtype: str) -> float:
-    """Operations of floats per second, in units of 1e9."""
+    """Return float operations per second, in units of 1e9."""
     lanes = host_target().lanes_of(dtype)
     call = MULTIPLY_ADD.call((dtype,), TASKS, x=Pointer(np.zeros(CHAINS * lanes, dtype)))
     return 2 * lanes * CHAINS * 4 * TASKS / best(call) / 1e9
 
 
 def peak_of_bytes() -> float:
-    """Operations of bytes per second, in units of 1e9."""
+    """Return byte operations per second, in units of 1e9."""
     lanes = host_target().lanes
     call = ADD_PRODUCTS.call((), TASKS, x=Pointer(np.zeros(CHAINS * lanes, "i4")))
     return 2 * GROUP * lanes * CHAINS * 4 * TASKS / best(call) / 1e9
 
 
 def best(call: Call) -> float:
-    """The shortest of 20 runs of about 0.02 s."""
+    """Return the shortest of 20 runs of about 0.02 s."""
     run, found = prepare([call]), float("inf")
     for _ in range(20):
         start = time.perf_counter()

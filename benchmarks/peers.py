@@ -1,4 +1,4 @@
-"""Other engines that run an ONNX model, prepared as `benchmarks.runner` wants them."""
+"""Other engines that run an ONNX model, prepared for `benchmarks.runner`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Run = Callable[[], Any]
 
 
 def onnxruntime_run(model: str | bytes, feeds: Mapping[str, np.ndarray], threads: int) -> Run:
-    """`model`: a path, or the file's bytes."""
+    """Return a run by onnxruntime. `model`: a path, or the file's bytes."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -19,7 +19,7 @@ def onnxruntime_run(model: str | bytes, feeds: Mapping[str, np.ndarray], threads
 
 
 def openvino_run(model: str | bytes, feeds: Mapping[str, np.ndarray], threads: int) -> Run:
-    """The same in openvino, in float32 as the others; results are read where it has them."""
+    """Return the same by openvino, in float32 like the others; results are read in place."""
     import openvino
 
     settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}

@@ -1,11 +1,11 @@
-"""How large are the plans of the known networks, as built and lowered?
+"""Plan sizes of common networks, before and after lowering.
 
     python -m benchmarks.plan_sizes > tests/memory/plan_sizes.txt
 
-For one image, without running anything. `built` is the graph as `nn.models` builds it, `lowered` what passes and
-lowering make of it with frozen weights, for AVX2 whatever this machine has, so that figures are the same everywhere.
-Weights are all 0.5: their values do not matter, as long as no rule takes them for 0 or 1. Matrices stay Vars, since
-nothing is made of them but copies.
+For one image, without running anything. `built` is the graph as `nn.models` builds it, `lowered` the graph after passes
+and lowering with frozen weights, always for AVX2, so that figures are the same on every machine. Weights are all 0.5:
+their values do not matter as long as no rule applies to them, as for 0 or 1. Matrices stay Vars, since packing would
+only copy them.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def row(name: str, graph: str) -> str:
-    """One line of the table; the ratio is that of the arena to what no plan of the schedule can beat."""
+    """Return one line of the table; the ratio is that of the arena to the lower bound of the schedule's plans."""
     compiled = planned(name, graph)
     size, bound = compiled.nbytes, compiled.lower_bound
     figures = f"{len(compiled.layout.steps):5} {size:10} {bound:10} {size / bound:6.3f}"
@@ -53,7 +53,7 @@ def row(name: str, graph: str) -> str:
 
 
 def planned(name: str, graph: str) -> Compiled:
-    """The plan of a network's graph."""
+    """Return the plan of a network's graph."""
     model = getattr(mask_rcnn if name.startswith("mask_rcnn") else models, name)(weights=None)
     outputs = built(model)
     target = target_named(TARGET)
@@ -69,7 +69,7 @@ def built(model: Layer) -> tuple[cg.Node, ...]:
 
 
 def frozen(model: Layer) -> Sequence[cg.Var]:
-    """The weights that become constants, with values."""
+    """Return the weights that become constants, with values."""
     found = [x for x in model.variables().values() if x.ndim != 2]
     for x in found:
         x.assign(np.full(x.shape, 0.5, x.dtype))

@@ -1,10 +1,11 @@
-"""Processor time of planning 4,000 values of which 2,000 are alive at once: `auto`, and each of its strategies alone.
+"""Processor time of planning 4,000 values, 2,000 of which are alive at once: `auto`, and each of its strategies
+alone.
 
 python -m benchmarks.planning
 
-Sizes and intervals are random with a fixed seed: a chain that is trained (what step i makes is read again as many steps
-before the end), a chain of few sizes, values that live for half of all steps, and intervals of any length, where no
-strategy reaches the lower bound and `auto` runs all. Milliseconds, medians of nine.
+Sizes and intervals are random with a fixed seed: a training chain (the value of step i is read again i steps before the
+end), a chain of few sizes, values that live for half of all steps, and intervals of any length, where no strategy
+reaches the lower bound and `auto` runs all. Milliseconds, medians of nine.
 """
 
 import random
@@ -23,7 +24,7 @@ Rows = list[tuple[int, int, int]]
 
 
 def trained(sizes: range | tuple[int, ...]) -> Rows:
-    """The first half of the values is read once more, in falling order, while the second half is made."""
+    """Return values of which the first half is read again, in reverse order, while the second half is computed."""
     draw = random.Random(0)
     ends = [VALUES - i if 2 * i < VALUES else i + 1 for i in range(VALUES)]
     return [(64 * draw.choice(sizes), i, end) for i, end in enumerate(ends)]

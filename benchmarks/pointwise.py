@@ -1,6 +1,7 @@
-"""How fast are fused expressions and reductions, beside NumPy, numexpr (one thread each) and a copy?
+"""Speed of fused expressions and reductions, compared with NumPy, numexpr (one thread each) and a copy.
 
-Milliseconds at 10 M elements, one and two threads; sides alternate within a round, the median of each is printed.
+Milliseconds at 10 M elements, one and two threads; the sides alternate within a round, and the median of each is
+printed.
 GB/s counts every operand and the result once; the copy is NumPy's.
 """
 
@@ -35,7 +36,7 @@ def waves_numpy(x, y, w):
 
 
 def black_scholes(m, s, k, t, erf=None):
-    """The price of a European call; `m` has log, sqrt, exp and erf."""
+    """Return the price of a European call; `m` has log, sqrt, exp and erf."""
     erf = erf or m.erf
     root = VOLATILITY * m.sqrt(t)
     d = (m.log(s / k) + (RATE + VOLATILITY * VOLATILITY / 2) * t) / root
@@ -81,7 +82,7 @@ def main() -> None:
 
 
 def report_sum(x: np.ndarray, axes: tuple[int, ...]) -> None:
-    """A sum along some axes, which is bound by reading its operand."""
+    """Print a sum along some axes, which is bound by reading its operand."""
     dtype, m = f"f{x.itemsize}", Trace()
     out = x.sum(axes)
     room = np.zeros(reduce_nbytes("sum", dtype, x.shape, axes), "u1")
@@ -97,7 +98,7 @@ def traced(f: Callable, dtype: str) -> Program:
 
 
 def fresh(values: np.ndarray, dtype: str) -> np.ndarray:
-    """The values in memory that starts at a page, as an arena does."""
+    """Return the values in memory that begins at a page, as an arena does."""
     made = aligned(SIZE * np.dtype(dtype).itemsize).view(dtype)
     made[:] = values
     return made
@@ -108,7 +109,9 @@ def view(x: np.ndarray) -> View:
 
 
 def report(name: str, calls: list[Call], numpy: Callable, peer: Callable | None, copied: tuple) -> None:
-    """One line; `copied` is an array, another to copy it to, and how many such the work reads and writes."""
+    """Print one line; `copied` is an array, another to copy it to, and the number of such arrays that the work reads
+    and writes.
+    """
     source, target, moved = copied
     table, kept = table_of(calls)
     sides = [lambda: run_table(table, 1), lambda: run_table(table, 2), numpy, peer or (lambda: None)]
@@ -120,7 +123,7 @@ def report(name: str, calls: list[Call], numpy: Callable, peer: Callable | None,
 
 
 def table_of(calls: list[Call]) -> tuple[np.ndarray, list]:
-    """The interpreter's table, and what must stay alive with it."""
+    """Return the interpreter's table, and the objects that must stay alive with it."""
     addresses = store().load([c.kernel for c in calls], host_target())
     args = [
         np.array([a.base.ctypes.data + a.offset if isinstance(a, Pointer) else a for a in c.args], np.int64)

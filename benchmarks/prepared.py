@@ -11,7 +11,7 @@ from cgraph.kernels.target import Target, host_target
 
 
 def prepare(calls: Iterable[Call], target: Target | None = None) -> Callable[[], None]:
-    """A function that runs `calls` in order and keeps their arrays alive; a Pointer's base is an array."""
+    """Return a function that runs `calls` in order and keeps their arrays alive; a Pointer's base is an array."""
     ready = [(Bound(c, target or host_target()), c.tasks) for c in calls]
 
     def run() -> None:
@@ -22,21 +22,21 @@ def prepare(calls: Iterable[Call], target: Target | None = None) -> Callable[[],
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Zero bytes that start at a page, on huge pages where the system gives them."""
+    """Return zero bytes that begin at a page, on huge pages if the system provides them."""
     raw = np.zeros(nbytes + 4096, np.uint8)
     start = -raw.ctypes.data % 4096
     return raw[start : start + nbytes]
 
 
 def workspace(nbytes: int) -> View:
-    """A workspace that starts at a page."""
+    """Return a workspace that begins at a page."""
     return contiguous(Pointer(aligned(nbytes)), (nbytes,), "u1")
 
 
 def alternate(
     functions: dict[str, Callable[[], object]], seconds: float = 0.4, rounds: int = 9
 ) -> dict[str, list[float]]:
-    """Seconds per call of each function, measured in turns so that a busy neighbour meets them all alike."""
+    """Return seconds per call of each function, measured in turns so that other work affects all of them equally."""
     repeats = {}
     for name, f in functions.items():
         f()

@@ -1,4 +1,5 @@
-"""Quantized networks: files that onnxruntime's own static quantizer writes, here and there, beside our floats.
+"""Quantised networks: files written by onnxruntime's static quantiser, run here and there, compared with float
+networks.
 
 python -m benchmarks.quantised [networks] [u8s8|s8s8] [1|2]
 python -m benchmarks.quantised processor [networks] [u8s8|s8s8]     the same by processor time, on a loaded machine
@@ -36,14 +37,14 @@ from nn.compile import freeze
 NETWORKS = ("resnet50", "mobilenet_v2", "squeezenet1_1", "efficientnet_b0", "unet")
 FORMS = ("u8s8", "s8s8")
 ROUNDS = 15
-SAMPLES = 4  # random pictures that ranges are taken of
+SAMPLES = 4  # random pictures for calibration
 PRODUCTS = ((512, 512, 512), (64, 512, 128))
 TOKENS = (64, 1)
 ENGINES = ("cgraph", "onnxruntime", "float")
 
 
 class Pictures:
-    """What onnxruntime's calibration reads: random pictures. Changes: each is given once."""
+    """Random pictures for onnxruntime's calibration. Changes: each is returned once."""
 
     def __init__(self, image: np.ndarray, name: str = "image") -> None:
         rng = np.random.default_rng(2)
@@ -55,7 +56,7 @@ class Pictures:
 
 
 def quantised(case: str) -> Path:
-    """A network's file with quantized values (QDQ, filters by channel), written once."""
+    """Return a network's file with quantised values (QDQ, filters by channel), written once."""
     name, form = case.split()
     path = networks.FOLDER / f"{name}_{form}.onnx"
     if path.exists():
@@ -65,7 +66,7 @@ def quantised(case: str) -> Path:
 
 
 def written(plain: Path, path: Path, pictures: Pictures, form: str) -> Path:
-    """A float file with quantized values."""
+    """Return a float file with quantised values."""
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -102,12 +103,12 @@ def onnxruntime_run(case: str, image: np.ndarray, threads: int) -> networks.Run:
 
 
 def processor_times(case: str) -> dict[str, float]:
-    """Seconds of the processor that one thread of each takes."""
+    """Return processor seconds of one thread of each."""
     return least_times({name: prepare(name, case, 1) for name in ENGINES})
 
 
 def least_times(runs: Mapping[str, networks.Run]) -> dict[str, float]:
-    """Seconds of the processor of each: the least of some runs in turns, in one process."""
+    """Return processor seconds of each: the minimum of some runs in turns, in one process."""
     found = dict.fromkeys(runs, float("inf"))
     for _ in range(ROUNDS):
         for name, run in runs.items():
@@ -125,7 +126,7 @@ def processor(names: Sequence[str], forms: Sequence[str]) -> None:
 
 
 def session_run(model: bytes | str, **values: np.ndarray) -> networks.Run:
-    """A run of a model by onnxruntime on one thread."""
+    """Return a run of a model by onnxruntime on one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -135,7 +136,7 @@ def session_run(model: bytes | str, **values: np.ndarray) -> networks.Run:
 
 
 def dynamic() -> None:
-    """A decoder of 4 layers of 256, of some tokens at once."""
+    """Return a decoder of 4 layers of 256, for some tokens at once."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     networks.FOLDER.mkdir(parents=True, exist_ok=True)
@@ -151,7 +152,7 @@ def dynamic() -> None:
 
 
 def encoder() -> None:
-    """6 blocks of 384 with 128 tokens that all see one another."""
+    """Return 6 blocks of 384 with 128 tokens that attend to all others."""
     networks.FOLDER.mkdir(parents=True, exist_ok=True)
     for form in FORMS:
         outputs, inputs, (value,) = sequences.encoder(6, 384)
@@ -165,7 +166,7 @@ def encoder() -> None:
 
 
 def nibbles() -> None:
-    """Rows times 4096 x 4096 weights of 4 bits in blocks of 32."""
+    """Return rows times 4096 x 4096 weights of 4 bits in blocks of 32."""
     from onnx import helper, numpy_helper
 
     rng, size, block = np.random.default_rng(0), 4096, 32
@@ -192,14 +193,14 @@ def show(case: str, runs: Mapping[str, networks.Run]) -> None:
 
 
 def placed(array: np.ndarray) -> View:
-    """An array's values where a cache line begins, as the engine lays constants out."""
+    """Return an array's values at the beginning of a cache line, as the engine lays constants out."""
     made = aligned(array.nbytes).view(array.dtype)
     made[:] = array.ravel()
     return contiguous(Pointer(made), array.shape, f"{array.dtype.kind}{array.dtype.itemsize}")
 
 
 def products() -> None:
-    """Bytes times constant bytes, with floats as result, on one thread."""
+    """Return products of bytes by constant bytes, with float results, on one thread."""
     most = peak_of_bytes()
     for m, k, n in PRODUCTS:
         rng = np.random.default_rng(0)
@@ -221,7 +222,7 @@ def products() -> None:
 
 
 def text(row: Row) -> str:
-    """A line of the table: milliseconds, and how many times as fast as the others we are."""
+    """Return a line of the table: milliseconds, and the speed relative to the others."""
     times = " | ".join(f"{1e3 * row.times[n].median:.3g}" if n in row.times else "-" for n in ENGINES)
     ratios = " | ".join(f"{row.ratios[n]:.2f}" if n in row.ratios else "-" for n in ENGINES[1:])
     return f"| {row.case:20} | {row.threads} | {times} | {ratios} | {row.error.get('onnxruntime', 0.0):.0e} |"

@@ -1,28 +1,28 @@
-"""Which tests run which lines of some files, and what each takes: a plugin of pytest.
+"""A pytest plugin that records the lines of some files that each test runs, and the test's time.
 
-Times are of the processor. Seen are the first CALLS calls of each function in each test, in the main thread. Not seen:
-compiled functions (numba), other processes, and what a test that traces by itself runs meanwhile.
+Times are processor times. It records the first CALLS calls of each function in each test, in the main thread, but not
+compiled functions (numba), other processes, and tests that trace by themselves.
 """
 
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from inspect import CO_OPTIMIZED  # of functions; not of modules and classes, which run once, wherever they are imported
+from inspect import CO_OPTIMIZED  # flags of functions; not of modules and classes, which run once, on import
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
-CALLS = 100  # what a function does later, it has mostly done before, and seeing it takes time
+CALLS = 100  # later calls of a function mostly repeat its first ones, and recording takes time
 
-Place = tuple[str, int]  # a file as given, a line
+Place = tuple[str, int]  # a file as requested, a line
 Reached = dict[str, tuple[float, frozenset[Place]]]  # test → seconds, places
 
 
 class Reach:
-    """Notes what each test runs. Changes while tests run."""
+    """The record of the lines that each test runs. Changes while tests run."""
 
     def __init__(self, tree: Path, files: list[str]):
         self.names = {str(tree / file): file for file in files}

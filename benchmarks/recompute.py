@@ -1,4 +1,4 @@
-"""What does recompute save, and what does it cost? Deep chains of equal layers, and a step of training ResNet-20.
+"""Bytes saved and time added by `recompute=`: deep chains of equal layers, and a training step of ResNet-20.
 
 python benchmarks/recompute.py
 """
@@ -19,7 +19,7 @@ RUNS = 7
 
 
 def chain(depth: int, recompute: bool) -> tuple[cg.Function, list[np.ndarray]]:
-    """The loss and the gradients of a chain of layers ``tanh(h * w)``, and its input."""
+    """Return the loss and the gradients of a chain of layers ``tanh(h * w)``, and its input."""
     rng = np.random.default_rng(0)
     x = cg.Var((BATCH, WIDTH), name="x")
     weights = [cg.Var(WIDTH).assign(rng.normal(1, 0.1, WIDTH).astype("float32")) for _ in range(depth)]
@@ -32,14 +32,14 @@ def chain(depth: int, recompute: bool) -> tuple[cg.Function, list[np.ndarray]]:
 
 
 def resnet(recompute: bool) -> tuple[cg.Function, list[np.ndarray]]:
-    """A step of training on 32 pictures."""
+    """Return a training step on 32 pictures."""
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(32, 3, 32, 32)).astype("float32"), rng.integers(0, 10, 32)]
     return training_step(resnet20(), cross_entropy, Optimiser(), tuple(arrays), recompute=recompute).function, arrays
 
 
 def seconds(function: cg.Function, arrays: list[np.ndarray]) -> float:
-    """The median time of a run."""
+    """Return the median time of a run."""
     function(*arrays)
     times = []
     for _ in range(RUNS):

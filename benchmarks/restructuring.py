@@ -3,7 +3,8 @@
     python -m benchmarks.restructuring [run]
 
 A figure is a saving of peak memory or extra operations, in percent; the rules are in `cgraph.budget.patches.tile_peak`.
-`run`: bytes of the arena whole and in these patches, and how far the results are apart, of the largest score.
+`run`: bytes of the arena whole and in these patches, and the largest difference of the results, relative to the largest
+score.
 Each network below is also a MODEL of the command line: ``cgraph plan benchmarks.restructuring:vgg16 --paper``.
 """
 
@@ -59,7 +60,7 @@ def resnet18() -> cg.Node:
 
 
 def inception_v3() -> cg.Node:
-    """The paper's figures are those of 224 × 224 pixels, not of the network's own 299 × 299."""
+    """Return Inception v3 for 224 × 224 pixels, as in the paper, not for its own 299 × 299."""
     return network("inception_v3")
 
 
@@ -73,14 +74,14 @@ def steps_of(name: str) -> list[ImageStep]:
 
 
 def measured(name: str, alpha: float, slices: tuple[int, int]) -> tuple[float, float]:
-    """Saving and extra operations in percent."""
+    """Return saving and extra operations in percent."""
     steps = steps_of(name)
     before, after = as_written(steps), restructure(steps, alpha, slices)
     return 100 * (1 - after.peak / before.peak), 100 * (after.work / before.work - 1)
 
 
 def table(published: dict[str, Row]) -> list[str]:
-    """Markdown: ours, and where it differs at the printed digit the published figure behind a stroke."""
+    """Return a Markdown table: ours, and where it differs at the printed digit the published figure after a slash."""
     lines = ["| network | α | patches | saving, % | extra operations, % |", "|---|---|---|---|---|"]
     for name, (alpha, (rows, columns), *figures) in published.items():
         cells = " | ".join(cell(x, y) for x, y in zip(measured(name, alpha, (rows, columns)), figures))
@@ -93,7 +94,9 @@ def cell(mine: float, published: float) -> str:
 
 
 def run_table() -> list[str]:
-    """Markdown: each network whole and in the patches of both tables, on one random image, weights drawn."""
+    """Return a Markdown table: each network whole and in the patches of both tables, on one random image, with random
+    weights.
+    """
     lines = ["| network | arena | in the patches of table II | of table III | results apart |", "|---|---|---|---|---|"]
     value = np.random.default_rng(0).standard_normal(IMAGE).astype("float32")
     for name, title in TITLES.items():

@@ -1,12 +1,12 @@
-"""How few elements are alive when the paper's networks run in bands of a row, in the paper's own terms?
+"""The fewest elements alive when the paper's networks run in bands of one row, in the paper's own terms.
 
     python -m benchmarks.rows
 
-As in Cipolletta and Calimera 2021 (`cgraph.budget.patches.tile_peak`) elements count, not bytes; the image counts,
-a concat copies, there is no workspace, no lane without a channel and no halo; steps run in the order of their tables.
-Regions, their rings and joins over their forks are those that `budget=` finds (`cgraph.budget.bands.regions`), and no
-operation is added. As in the paper what is not alive does not count: an arena may lose bytes between joins that lie
-over one another. By rows: the image is not there whole, but comes row by row like any other value (`rows=`).
+As in Cipolletta and Calimera 2021 (`cgraph.budget.patches.tile_peak`), elements are counted, not bytes; the image
+counts, a concat copies, there are no workspaces, unused channels or halos; steps run in the order of their tables.
+Regions, their rings and in-place joins are those of `budget=` (`cgraph.budget.bands.regions`), and no operation is
+added. As in the paper, only live elements count: an arena may lose bytes between in-place joins. By rows: the image is
+never stored whole, but arrives row by row like any other value (`rows=`).
 """
 
 from benchmarks.restructuring import TITLES, steps_of
@@ -17,7 +17,7 @@ from cgraph.budget.patches.tile_peak import as_written, read_range, walk_order
 
 
 def least(steps: list[ImageStep], by_rows: bool) -> int:
-    """The fewest elements in regions of bands of a row."""
+    """Return the fewest elements in regions of bands of one row."""
     order = walk_order(steps)
     place = {i: t for t, i in enumerate(order)}
     last = {i: place[i] for i in order}
@@ -36,7 +36,7 @@ def least(steps: list[ImageStep], by_rows: bool) -> int:
 
 
 def rows_of(steps: list[ImageStep], i: int, place: dict[int, int]) -> Rows:
-    """A step by its rows, which are elements of all channels and columns."""
+    """Return a step by its rows, which are elements of all channels and columns."""
     step, window = steps[i], steps[i].window
     count = step.shape[1]
     reads = []
@@ -50,7 +50,7 @@ def rows_of(steps: list[ImageStep], i: int, place: dict[int, int]) -> Rows:
 
 
 def row(name: str) -> tuple[float, float]:
-    """Savings in percent: the image whole, and by rows."""
+    """Return savings in percent: with the image whole, and by rows."""
     steps = steps_of(name)
     before = as_written(steps).peak
     whole, by_rows = (100 * (1 - least(steps, x) / before) for x in (False, True))

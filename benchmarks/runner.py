@@ -1,8 +1,8 @@
-"""Comparing engines: each in a process of its own, in turns, so that a busy neighbour meets them all alike.
+"""Comparison of engines: each in a process of its own, in turns, so that other work affects all of them equally.
 
-A benchmark module has ``prepare(engine, case, threads) -> run``: it builds the case for one engine and gives a function
-that computes it once and returns arrays. A worker process (`benchmarks.worker`) calls it; the parent asks for timed
-runs by lines of JSON. Only one worker is awake at a time: the others are stopped, so that threads which spin after
+A benchmark module has ``prepare(engine, case, threads) -> run``: it builds the case for one engine and returns a
+function that computes it once and returns arrays. A worker process (`benchmarks.worker`) calls it; the parent requests
+timed runs by lines of JSON. Only one worker is awake at a time: the others are stopped, so that threads that spin after
 their run disturb nobody.
 """
 
@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 
 ROUNDS = 9
-SECONDS = 0.25  # of a turn, at least
-MOST_RUNS = 200  # of a turn
-TOLERANCE = 1e-4  # of the largest value
+SECONDS = 0.25  # minimum seconds of a turn
+MOST_RUNS = 200  # minimum runs of a turn
+TOLERANCE = 1e-4  # share of the largest value
 OURS = "cgraph"
-WALL, PROCESSOR = "perf_counter", "process_time"  # clocks; the processor's is fair between engines of one thread alone
-# the same engine under other settings: numpy's OpenBLAS picks 256-bit kernels on recent AMD processors
+WALL, PROCESSOR = "perf_counter", "process_time"  # clocks; the processor's is fair only between engines of one thread
+# the same engine with other settings: numpy's OpenBLAS selects 256-bit kernels on recent AMD processors
 SETTINGS = {"numpy-512": {"OPENBLAS_CORETYPE": "SKYLAKEX"}}
 
 
 class Absent(Exception):
-    """The engine is not installed, or cannot do this case: said so and left out."""
+    """The engine is not installed, or cannot run this case: it is reported and omitted."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Row:
     """One case.
 
     Fields
-        ratios: each peer's time over ours, the median over the turns: a neighbour who comes and goes meets both sides
-            of a turn alike
-        absent: why an engine is missing
-        error: the largest difference from ours, relative
+        ratios: each peer's time over ours, the median over the turns: work that comes and goes affects both sides of a
+            turn
+        absent: reason why an engine is missing
+        error: the largest relative difference from ours
     """
 
     case: str
@@ -64,19 +64,19 @@ class Row:
 
     @property
     def best_peer(self) -> str | None:
-        """The fastest of those that compute the same."""
+        """The fastest of the peers with the same results."""
         peers = [name for name in self.ratios if self.error.get(name, 0.0) <= TOLERANCE]
         return min(peers, key=lambda name: self.ratios[name], default=None)
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast as the best peer."""
+        """Our speed relative to the best peer."""
         peer = self.best_peer
         return self.ratios[peer] if peer else None
 
 
 class Worker:
-    """One engine's process. Changes: it is awake only while it is asked."""
+    """One engine's process. Changes: it is awake only while it answers."""
 
     def __init__(self, module: str, engine: str, case: str, threads: int, folder: Path, clock: str) -> None:
         self.result = folder / f"{engine}.npz"
@@ -160,7 +160,7 @@ def started(
 
 
 def differences(workers: dict[str, Worker]) -> dict[str, float]:
-    """Each peer's largest difference from ours, relative to our largest value."""
+    """Return each peer's largest difference from ours, relative to our largest value."""
     if OURS not in workers:
         return {}
     ours = arrays_of(workers[OURS])
@@ -188,7 +188,7 @@ def header(engines: Sequence[str]) -> str:
 
 
 def text(row: Row, engines: Sequence[str]) -> str:
-    """A row of the table, times in milliseconds."""
+    """Return a row of the table, times in milliseconds."""
     cells = "".join(f" {cell(row.times.get(name)):>26} |" for name in engines)
     ratio = f"{row.ratio:.2f} ({row.best_peer})" if row.ratio else "-"
     errors = f"{max((e for e in row.error.values() if e <= TOLERANCE), default=0.0):.0e}"
@@ -203,7 +203,9 @@ def cell(times: Times | None) -> str:
 def print_table(
     module: str, cases: Sequence[str], engines: Sequence[str], threads: Sequence[int], clock: str = WALL
 ) -> None:
-    """All cases on all numbers of threads, a row as soon as it is measured; then who was absent, and why."""
+    """Print all cases for all numbers of threads, each row when it is measured; then the absent engines, and the
+    reasons.
+    """
     print(header(engines))
     missing: dict[str, str] = {}
     for case in cases:

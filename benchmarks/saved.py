@@ -1,12 +1,12 @@
-"""From nothing to the first result: saved functions beside onnxruntime, a new process for each measurement.
+"""Time from process start to the first result: saved functions and onnxruntime, each measured in a fresh process.
 
     python -m benchmarks.saved [networks]
 
-Engines in turns, medians with the least and the largest. *First* is from the start of the process to the first result,
-milliseconds; *cpu* is the processor time of all threads until then, which other work changes less; *numpy* is a process
-that imports NumPy and ends. *Load* and *run* are parts of ours: `load`, and the first call. Memory is the largest
-resident size, MiB, less that after the imports, and all of it; weights are mapped, so their pages are the system's to
-take back. *Bits* are compared with those of the process that saved it.
+Engines in turns, medians with minimum and maximum. *First* is the time from the start of the process to the first
+result, in milliseconds; *cpu* is the processor time of all threads until then, which other work affects less; *numpy*
+is a process that imports NumPy and ends. *Load* and *run* are parts of ours: `load`, and the first call. Memory is the
+largest resident size, in MiB, minus that after the imports, and in total; weights are mapped, so the system can reclaim
+their pages. *Bits* are compared with those of the process that saved it.
 """
 
 import json
@@ -68,7 +68,7 @@ done(time.time())
 
 
 def files_of(name: str, folder: Path) -> tuple[dict[str, str], Any]:
-    """What each engine reads, and the shape of an image, which lies in ``image``, and the result in ``result``."""
+    """Write each engine's files, and the image and its result in ``image`` and ``result``; return the image's shape."""
     import onnxruntime
 
     import nn
@@ -96,7 +96,7 @@ def files_of(name: str, folder: Path) -> tuple[dict[str, str], Any]:
 
 
 def measured(engine: str, file: str, folder: Path, shape: Any) -> dict[str, Any]:
-    """One fresh process."""
+    """Measure one fresh process."""
     code = SAVED if engine.startswith("saved") else ONNXRUNTIME if file else NUMPY + "done(time.time())"
     code = code.replace("SHAPE", repr(shape)).replace("THREADS", str(THREADS))
     code = code.replace("VERIFY", str(engine.endswith("verified")))
@@ -130,7 +130,7 @@ def compare(name: str, folder: Path) -> None:
 
 
 def size(file: str) -> float:
-    """Of a file or all in a folder, MiB; 0 for none."""
+    """Return the size of a file or of all files in a folder, in MiB; 0 for none."""
     paths = [file] if os.path.isfile(file) else [entry.path for entry in os.scandir(file)] if file else []
     return sum(map(os.path.getsize, paths)) / 2**20
 

@@ -1,4 +1,4 @@
-"""The scripts of table 3, each written once over a namespace `m` that every engine provides.
+"""The scripts of table 3, each written once for a namespace `m` that every engine provides.
 
 `m` has sin, exp, log, sqrt, erf, tanh, sigmoid, maximum, sum, pad_one; arrays have operators, slices and ``@``.
 """
@@ -25,7 +25,7 @@ def waves_sum(m: Any, x: Any, y: Any, w: Any) -> Any:
 
 
 def black_scholes(m: Any, s: Any, k: Any, t: Any) -> Any:
-    """The price of a European call."""
+    """Return the price of a European call."""
     root = VOLATILITY * m.sqrt(t)
     d = (m.log(s / k) + (RATE + VOLATILITY * VOLATILITY / 2) * t) / root
     up, down = (0.5 + 0.5 * m.erf(v * 0.7071067811865476) for v in (d, d - root))
@@ -33,7 +33,7 @@ def black_scholes(m: Any, s: Any, k: Any, t: Any) -> Any:
 
 
 def heat(m: Any, u: Any) -> Any:
-    """One step; the border stays 0."""
+    """Return the field after one step; the border stays 0."""
     c = u[1:-1, 1:-1]
     around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
     return m.pad_one(c + RATE_OF_HEAT * (around - 4.0 * c))
@@ -52,7 +52,7 @@ def lstm_step(m: Any, xw: Any, h: Any, c: Any, u: Any) -> tuple[Any, Any]:
 
 
 def lstm(m: Any, x: Any, w: Any, u: Any, b: Any, h: Any) -> Any:
-    """The last output of ``x [steps * batch, units]``; `h` is 0."""
+    """Return the last output for ``x [steps * batch, units]``; `h` is 0."""
     xw, c = x @ w + b, h
     for t in range(LSTM_STEPS):
         h, c = lstm_step(m, xw[t * BATCH : (t + 1) * BATCH], h, c, u)

@@ -1,4 +1,4 @@
-"""The scripts as hand-written parallel loops for Numba: what a careful user writes, without SVML."""
+"""The scripts as hand-written parallel loops for Numba, as a careful user writes them, without SVML."""
 
 from collections.abc import Callable
 from math import erf, exp, log, sin, sqrt

@@ -1,9 +1,9 @@
-"""Table 3: numerical scripts. Each is written once and given to every engine as its users would run it.
+"""Table 3: numerical scripts. Each is written once and run by every engine as its users would run it.
 
     python -m benchmarks.scripts [scripts] [f4|f8] [engines]
 
 Compilation is not timed. numpy and numexpr run op by op, jax and torch.compile compile the whole script, Numba runs a
-hand-written parallel loop. numpy runs twice, the second time with OpenBLAS told to use its 512-bit kernels.
+hand-written parallel loop. numpy runs twice, the second time with OpenBLAS set to its 512-bit kernels.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from benchmarks.script_cases import HEAT_STEPS, LSTM_STEPS, SCRIPTS, UNITS, heat
 
 ENGINES = ("cgraph", "numpy", "numpy-512", "numexpr", "jax", "torch", "torchcompile", "numba")
 DTYPES = {"f4": "float32", "f8": "float64"}
-COMPILED_BY_TORCH = ("waves", "waves_sum", "black_scholes", "heat")  # each takes it 15 to 30 s
+COMPILED_BY_TORCH = ("waves", "waves_sum", "black_scholes", "heat")  # engines that need 15 to 30 s to compile it
 Run = Callable[[], Any]
 
 
@@ -69,7 +69,7 @@ def numpy_run(script: str, xs: list[np.ndarray], threads: int) -> Run:
 
 
 def repeated(script: str, m: Any, xs: list[Any], step: Callable | None = None) -> Run:
-    """The script run eagerly; heat is its step, many times."""
+    """Return the script run eagerly; heat repeats its step many times."""
     if script != "heat":
         return lambda: SCRIPTS[script](m, *xs)
     step = step or (lambda u: heat(m, u))
@@ -166,7 +166,7 @@ PREPARE = {
 
 
 def chosen(words: list[str], known: Iterable[str]) -> list[str]:
-    """Those of `known` among the words of the command, or all."""
+    """Return those of `known` among the words of the command, or all."""
     return [x for x in known if x in words] or list(known)
 
 

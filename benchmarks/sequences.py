@@ -1,8 +1,8 @@
-"""Table: attention, encoders and one step of a decoder beside other engines, random weights shared by way of ONNX.
+"""Table: attention, encoders and one step of a decoder in several engines, with random weights shared by ONNX files.
 
 python -m benchmarks.sequences [cases] [engines] [1|2]
 python -m benchmarks.sequences processor [cases] [engines]     the same by processor time of one thread
-python -m benchmarks.sequences bytes        arenas of attention by its length, and of the written-out graph
+python -m benchmarks.sequences bytes        arenas of attention by its length, and of the graph of plain ops
 """
 
 import sys
@@ -31,13 +31,13 @@ def drawn(variables: Sequence[cg.Var]) -> list[np.ndarray]:
 
 
 def attention(length: int, causal: bool = False) -> Graph:
-    """Queries, keys and values of one layer."""
+    """Return queries, keys and values of one layer."""
     variables = [cg.Var((1, HEADS, length, WIDTH), name=name) for name in "qkv"]
     return [cg.scaled_dot_product_attention(*variables, causal=causal)], variables, drawn(variables)
 
 
 def encoder(layers: int, features: int, tokens: int = 128) -> Graph:
-    """Blocks as a decoder has them, each token looking at all."""
+    """Return blocks of a decoder in which each token attends to all others."""
 
     def block() -> nn.Layer:
         mixing = nn.Sequential(
@@ -52,7 +52,7 @@ def encoder(layers: int, features: int, tokens: int = 128) -> Graph:
 
 
 class Past:
-    """Keys and values as inputs that new ones are put behind, as in exported decoders. Changes: inputs are added."""
+    """Keys and values as inputs to which new ones are appended, as in exported decoders. Changes: inputs are added."""
 
     def __init__(self) -> None:
         self.start = cg.Const(np.array([PAST]))
@@ -68,14 +68,14 @@ def decoder() -> nn.models.Decoder:
 
 
 def step_with_past() -> Graph:
-    """One token behind a past of 255, which is given."""
+    """Return one token after a past of 255, which is an input."""
     past, token = Past(), cg.Var((1, 1), "int64", "token")
     scores = decoder()(token, mode=nn.Mode(cache=past))  # type: ignore[arg-type]
     return [scores], [token, *past.inputs], [np.array([[5]]), *drawn(past.inputs)]
 
 
 def step_in_place(threads: int, **options: Any) -> Run:
-    """The same with a cache in place."""
+    """Return the same with a cache in place."""
     cache, token = nn.Cache(1, PAST + 1), cg.Var((1, 1), "int64", "token")
     mode = nn.Mode(cache=cache)
     scores = decoder()(token, mode=mode)
@@ -119,7 +119,7 @@ def peer_run(peer: Callable[..., Run], case: str, threads: int) -> Run:
 
 
 def fused_run(case: str, threads: int) -> Run:
-    """Attention by the operator that onnxruntime has for it, on queries, keys and values as it wants them."""
+    """Return attention by onnxruntime's own operator, on queries, keys and values in its layout."""
     from onnx import TensorProto, helper
 
     kind, _, length = case.partition("-")
@@ -139,7 +139,7 @@ def fused_run(case: str, threads: int) -> Run:
 
 
 def print_bytes() -> None:
-    """Arenas of attention, and of the graph in which it is written out."""
+    """Print the arenas of attention, and of its graph of plain ops."""
     print("| tokens | attention | written out | ratio |\n|---:|---:|---:|---:|")
     for length in (512, 1024, 2048, 4096, 8192):
         (node,), inputs, _ = attention(length)

@@ -1,4 +1,5 @@
-"""What a new size costs a function of arrays whose sizes vary: processor seconds, bytes of the plan, kernels compiled.
+"""The cost of a new size for a function of arrays whose sizes vary: processor seconds, bytes of the plan, kernels
+compiled.
 
 python -m benchmarks.sizes
 """
@@ -16,7 +17,7 @@ WIDTH = 256
 
 
 def resnet() -> tuple[cg.SizedFunction, list[dict[str, int]]]:
-    """ResNet-18 with its weights frozen, for batches up to 8."""
+    """Return ResNet-18 with frozen weights, for batches up to 8."""
     model = resnet18(0)
 
     def build(sizes):
@@ -29,7 +30,7 @@ def resnet() -> tuple[cg.SizedFunction, list[dict[str, int]]]:
 
 
 def attention() -> tuple[cg.SizedFunction, list[dict[str, int]]]:
-    """One layer of attention, for batches up to 8 and sequences up to 512."""
+    """Return one layer of attention, for batches up to 8 and sequences up to 512."""
     rng = np.random.default_rng(0)
     weights = [cg.Const(rng.standard_normal((WIDTH, WIDTH)).astype("float32") / WIDTH**0.5) for _ in range(4)]
 

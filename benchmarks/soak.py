@@ -1,10 +1,10 @@
-"""Soak: many mixed calls in one process, and how much more memory it has at the end than after a warm-up.
+"""Soak test: many mixed calls in one process, and the growth of its memory after a warm-up.
 
     python -m benchmarks.soak [--calls 50000] [--warm-up 10000] [--seed 0]
 
-Each call does one of these with inputs that were never there before: an incremental run after a new set of Vars
-changed; a run of `compile_sizes` with a new size; `cg.eval` and `cg.item` of a new graph with new constants; a training
-step; assignments of one Var and of several; `save_state` and `load_state`.
+Each call does one of these with new inputs: an incremental run after a new set of Vars changed; a run of
+`compile_sizes` with a new size; `cg.eval` and `cg.item` of a new graph with new constants; a training step; assignments
+of one Var and of several; `save_state` and `load_state`.
 """
 
 import argparse
@@ -24,14 +24,14 @@ CELLS, MEASUREMENTS, MIB = 16, 20, 1 << 20
 WEIGHTS: dict[str, float] = {
     "incremental": 0.7, "assignment": 0.1, "step": 0.165, "size": 0.01, "eval": 0.01, "item": 0.01, "state": 0.005,
 }  # fmt: skip
-"""How often each kind of call comes."""
+"""Weight of each kind of call."""
 
 
 class Soak:
     """The functions that are called. Changes: with every call.
 
     Fields
-        calls: what to do, by name
+        calls: the functions by name
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -49,19 +49,19 @@ class Soak:
             "item": lambda: cg.item(cg.sum(self.new_graph())),
             "state": self.state,
         }
-        self.sized(np.ones(1))  # its kernels are others, and compiling them at a late call would load LLVM
+        self.sized(np.ones(1))  # it has other kernels; compiling them at a late call would load LLVM
 
     def graph(self, sizes: Mapping[str, int]) -> tuple[cg.Node, list[cg.Var]]:
-        """The graph of one size."""
+        """Return the graph of one size."""
         x = cg.Var((sizes["n"],), "float64", "x")
         return cg.sort(x) * 2 + self.cells[0][0], [x]
 
     def new_graph(self) -> cg.Node:
-        """A graph of constants that no other has."""
+        """Return a graph of unique constants."""
         return cg.sort(cg.Const(self.rng.random(self.rng.integers(100, 200)))) * self.rng.random() + self.cells[1][0]
 
     def incremental(self) -> None:
-        """A run after some of the Vars changed."""
+        """Run after some of the Vars changed."""
         for i in np.flatnonzero(self.rng.random(CELLS) < 0.5):
             self.cells[i].assign(self.rng.random(8))
         self.read()
@@ -73,7 +73,7 @@ class Soak:
 
 
 def soaked(count: int, first: int, seed: int = 0) -> Iterator[tuple[int, int, int]]:
-    """Calls so far, bytes of traced memory and of the process, at equal distances after the `first` calls."""
+    """Return calls so far, bytes of traced memory and of the process, at equal distances after the `first` calls."""
     tracemalloc.start()
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(seed, Path(folder))
@@ -88,12 +88,12 @@ def soaked(count: int, first: int, seed: int = 0) -> Iterator[tuple[int, int, in
 
 
 def resident_nbytes() -> int:
-    """Bytes of this process in memory."""
+    """Return the bytes of this process in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 def growth(points: list[int]) -> int:
-    """How much more the last quarter of the measurements has than the first one, as medians."""
+    """Return the increase from the first quarter of the measurements to the last one, as medians."""
     part = max(len(points) // 4, 1)
     return int(np.median(points[-part:]) - np.median(points[:part]))
 

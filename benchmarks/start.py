@@ -1,4 +1,4 @@
-"""Table 4: from nothing to the first result, and memory: a new process for each measurement.
+"""Table 4: time from process start to the first result, and memory, each measured in a fresh process.
 
     python -m benchmarks.start [networks]
     python -m benchmarks.start import
@@ -41,7 +41,7 @@ def first_result(engine: str, name: str, file: str) -> dict[str, float]:
 
 
 def peak_nbytes() -> int:
-    """The largest resident size of this process; unlike getrusage's, it starts anew with the program."""
+    """Return the largest resident size of this process; unlike getrusage's, it is reset when the program starts."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -81,7 +81,9 @@ def import_openvino():
 
 
 def files_of(name: str, folder: Path) -> dict[str, str]:
-    """The model's weights as each engine reads them, and the shape of an image, in a file beside them."""
+    """Write the model's weights as each engine reads them; return the shape of an image, which is in a file beside
+    them.
+    """
     import nn
     from benchmarks.networks import NETWORKS, exported
 
@@ -94,7 +96,7 @@ def files_of(name: str, folder: Path) -> dict[str, str]:
 
 
 def measured(engine: str, name: str, file: str, shape: str, cache: Path) -> dict[str, float]:
-    """One fresh process; byte code is kept beside the folder `cache`."""
+    """Measure one fresh process; byte code is stored beside the folder `cache`."""
     environment = with_byte_code(cache.parent) | {
         "XDG_CACHE_HOME": str(cache),
         "BENCHMARK_SHAPE": shape,
@@ -106,12 +108,14 @@ def measured(engine: str, name: str, file: str, shape: str, cache: Path) -> dict
 
 
 def with_byte_code(folder: Path) -> dict[str, str]:
-    """The environment of a process that keeps and finds Python's byte code below `folder`."""
+    """Return the environment of a process that reads and writes Python's byte code below `folder`."""
     return os.environ | {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def compare_imports(folder: Path) -> None:
-    """Processes that import one package, in turns; the first of each writes the byte code and is not counted."""
+    """Measure processes that import one package, in turns; the first of each writes the byte code and is not
+    counted.
+    """
     found: dict[str, list[float]] = {package: [] for package in ("numpy", "cgraph", "nn")}
     for _ in range(1 + IMPORT_ROUNDS):
         for package, seconds in found.items():

@@ -1,4 +1,4 @@
-"""A step of training within budgets from the least to free: bytes, time, and whether ten steps give the same bits.
+"""A training step within budgets from the least one to none: bytes, time, and whether ten steps give the same bits.
 
     python -m benchmarks.step_budgets [resnet20 | lenet] [--budgets N] [--batch N] [--threads N]
 
@@ -25,7 +25,7 @@ STEPS = 10
 
 
 def trained(name: str, size: int, budget: int | None, threads: int) -> tuple[dict[str, Any], list[Any]]:
-    """Figures of ten steps within a budget; their losses, and the weights afterwards."""
+    """Return figures of ten steps within a budget; their losses, and the weights afterwards."""
     make, image = MODELS[name]
     rng = np.random.default_rng(0)
     batch = rng.random((size, *image), "float32"), rng.integers(0, 10, size).astype("int32")
@@ -48,7 +48,7 @@ def trained(name: str, size: int, budget: int | None, threads: int) -> tuple[dic
 
 
 def least_budget(name: str, size: int, threads: int) -> int:
-    """The least number of bytes that a refusal names."""
+    """Return the least number of bytes that a refusal names."""
     try:
         trained(name, size, 64, threads)
     except BudgetError as refused:

@@ -1,4 +1,5 @@
-"""TFLite networks of int8, here and by TFLite's own kernels: processor time of one thread, the least of runs in turns.
+"""int8 TFLite networks, here and by TFLite's own kernels: processor time of one thread, the minimum of runs in
+turns.
 
 python -m benchmarks.tflite [FILE.tflite ...]     MobileNet v1 (224 x 224, random weights) without one
 
@@ -19,7 +20,7 @@ LAYERS = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)]
 
 
 def mobilenet_v1() -> bytes:
-    """Its layers with random filters and scales, as a file. Source: Howard and others 2017, arXiv:1704.04861."""
+    """Return its layers with random filters and scales, as a file. Source: Howard and others 2017, arXiv:1704.04861."""
     net = Quantised("int8", np.random.default_rng(0))
     how = {"scale": 6 / 255, "zero": -128}
     steps = {1: {"stride_w": 1, "stride_h": 1}, 2: {"stride_w": 2, "stride_h": 2}}
@@ -38,7 +39,7 @@ def mobilenet_v1() -> bytes:
 
 
 def filters(net: Quantised, shape: tuple[int, ...], axis: int) -> tuple[int, int]:
-    """Random filters with a scale for each, so that images keep their size, and a bias of zeros."""
+    """Return random filters with a scale for each, which preserve the range of images, and a bias of zeros."""
     count, taps = shape[axis], np.prod(shape) // shape[axis]
     values = net.rng.integers(-127, 128, shape).astype("int8")
     scales = net.rng.uniform(1, 2, count) * np.sqrt(6 / taps) / 127
@@ -46,7 +47,7 @@ def filters(net: Quantised, shape: tuple[int, ...], axis: int) -> tuple[int, int
 
 
 def runs_of(model: bytes) -> dict:
-    """A run of each engine on one random picture, and its first output."""
+    """Return a run of each engine on one random picture, and its first output."""
     from ai_edge_litert import interpreter as litert
 
     loaded = tflite.load(model)

@@ -1,9 +1,9 @@
-"""The dense part of Mask R-CNN in torch, with the weights of a network of ours: what a peer computes at the least.
+"""The dense part of Mask R-CNN in torch, with the weights of a network of ours: a lower bound of a peer's work.
 
-What depends on data is left out: coding, choice and suppression of boxes, and in training matching, sampling and the
-losses' targets. Boxes are given, and all see the finest level, by one `grid_sample` and a mean over 2 × 2 samples,
-since torchvision's RoIAlign does not come with every build of torch. So times and bytes are lower bounds of torch's.
-At inference norms are folded into their convolutions beforehand, as ours are.
+Data-dependent parts are omitted: coding, selection and suppression of boxes, and in training matching, sampling and the
+losses' targets. Boxes are inputs, and all read the finest level, by one `grid_sample` and a mean over 2 × 2 samples,
+since some builds of torch lack torchvision's RoIAlign. So times and bytes are lower bounds of torch's. At inference
+norms are folded into their convolutions beforehand, as in ours.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Peer:
     """A network of ours in torch.
 
     Fields
-        model: ours
+        model: our network
         training: norms follow the batch, and weights have gradients
         weights: a tensor for each Parameter
     """
@@ -39,7 +39,7 @@ class Peer:
         self.folded: dict[Layer, tuple[Any, Any]] = {}
 
     def __call__(self, image: Any, boxes: int, masks: int) -> list[Any]:
-        """All numbers of all anchors, of `boxes` boxes and of `masks` masks."""
+        """Return all results for all anchors, for `boxes` boxes and for `masks` masks."""
         model = self.model
         levels = self.pyramid(image)
         found = [self.anchor_head(x) for x in levels]
@@ -98,7 +98,7 @@ class Peer:
         return self.layer(head.scores, torch.relu(x))
 
     def layer(self, layer: Any, x: Any) -> Any:
-        """A Conv2d or a ConvNorm."""
+        """Return the torch layer of a Conv2d or a ConvNorm."""
         if not isinstance(layer, ConvNorm):
             bias = None if layer.bias is None else self.weights[layer.bias]
             return functional.conv2d(x, self.weights[layer.weight], bias, layer.stride, layer.pad)
@@ -132,7 +132,7 @@ class Peer:
 
 
 def seen(x: Any, count: int, cells: int) -> Any:
-    """What `count` random boxes see, as many in each picture: ``[count, c, cells, cells]``."""
+    """Return the features of `count` random boxes, equally many in each picture: ``[count, c, cells, cells]``."""
     n, c, each = x.shape[0], x.shape[1], count // x.shape[0]
     corners = np.sort(np.random.default_rng(0).uniform(-1, 1, (n, each, 2, 2)), axis=2)  # low and high; x and y
     share = (np.arange(2 * cells) + 0.5) / (2 * cells)
@@ -156,7 +156,7 @@ def inference(model: MaskRCNN, image: np.ndarray, boxes: int, masks: int, thread
 
 
 def training(model: MaskRCNN, image: np.ndarray, boxes: int, masks: int, threads: int) -> Callable[[], Any]:
-    """A step of AdamW with clipped gradients; the loss is the mean square of all numbers."""
+    """Return a step of AdamW with clipped gradients; the loss is the mean square of all results."""
     torch.set_num_threads(threads)
     peer, x = Peer(model, True), torch.from_numpy(image)
     trained = [weight for weight in peer.weights.values() if weight.requires_grad]

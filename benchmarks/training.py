@@ -1,4 +1,4 @@
-"""A training step of a network, beside torch: seconds, and peak memory above the imports.
+"""A training step of a network, compared with torch: seconds, and peak memory above the imports.
 
 python -m benchmarks.training [networks]               same network, Adam, 2 threads; lenet and mlp a batch of 100
 python -m benchmarks.training processor [networks]     one thread, by processor time, for a loaded machine
@@ -71,7 +71,7 @@ def torch_step(network: str, threads: int) -> Callable[[], Any]:
 
 
 def torch_lenet() -> Any:
-    """The network of Owl's example lazy_mnist."""
+    """Return the network of Owl's example lazy_mnist."""
     from torch import nn
 
     front = (nn.Conv2d(1, 32, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1), nn.Flatten())
@@ -79,7 +79,7 @@ def torch_lenet() -> Any:
 
 
 def measure(engine: str, network: str, clock: str) -> dict[str, float]:
-    """In this process: median seconds of a step, and peak bytes above the imports."""
+    """Measure in this process: median seconds of a step, and peak bytes above the imports."""
     if engine == "torch":
         import torch  # noqa: F401
     else:

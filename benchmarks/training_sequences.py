@@ -12,7 +12,7 @@ Step = Callable[[], Any]
 
 
 def batch(network: str) -> tuple[np.ndarray, np.ndarray]:
-    """32 sequences of 64 steps with their classes, or 16 windows of 256 tokens with the ones that follow."""
+    """Return 32 sequences of 64 steps with their classes, or 16 windows of 256 tokens with the tokens that follow."""
     rng = np.random.default_rng(0)
     if network == "gpt":
         tokens = rng.integers(0, SYMBOLS, (16, 257))
@@ -68,7 +68,7 @@ def torch_recurrent(network: str) -> Any:
 
 
 def torch_gpt() -> Any:
-    """The same decoder, with torch's own fused attention."""
+    """Return the same decoder, with torch's own fused attention."""
     import torch
     from torch import nn
 

@@ -1,4 +1,4 @@
-"""Forests of scikit-learn beside onnxruntime, by turns in one process: milliseconds, medians.
+"""Forests of scikit-learn, here and in onnxruntime, in turns in one process: milliseconds, medians.
 
     python -m benchmarks.trees [1|2]
 
@@ -23,7 +23,7 @@ COLUMNS, SAMPLES = 20, 4000
 
 
 def models() -> dict[str, bytes]:
-    """ONNX files by what is in them."""
+    """Return ONNX files by name of the forest."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal((SAMPLES, COLUMNS)).astype(np.float32)
     y = (x[:, 0] * x[:, 1] + x[:, 2] > 0).astype(int) + (x[:, 3] > 1)

@@ -1,11 +1,12 @@
-"""Weights from disk beside weights in memory: time of a run, memory of the process, how long runs waited.
+"""Weights streamed from disk, compared with weights in memory: time of a run, memory of the process, waits of runs.
 
     python -m benchmarks.weights NETWORK [--rings MIB ...] [--budget MIB] [--runs N] [--rounds N]   # yolov3, …, vgg16
 
-Fresh processes in turns, one for each ring, or one with a budget for ring, arena and constants, and one that holds all
-weights; medians. Darknet's networks are those of Demand Layering (Ji et al., RTSS 2022), from the folder of shared
-data; weights are drawn, as times do not depend on them. Convolutions are direct. *Grown* is what a process holds after
-its runs and did not before the first, *cached* how much of the file the system keeps in its own memory.
+Fresh processes in turns, one for each ring, or one with a budget for ring, arena and constants, and one with all
+weights in memory; medians. Darknet's networks are those of Demand Layering (Ji et al., RTSS 2022), from the folder of
+shared
+data; weights are drawn, as times do not depend on them. Convolutions are direct. *Grown* is the memory of a process
+after its runs minus that before the first, *cached* the part of the file in the system's cache.
 """
 
 import argparse
@@ -32,7 +33,7 @@ MIB = 1 << 20
 
 
 def network(name: str) -> tuple[Any, Any]:
-    """Outputs and inputs."""
+    """Return outputs and inputs."""
     if name == "vgg16":
         x = cg.Var((1, 3, 224, 224), name="x")
         return nn.freeze(nn.models.vgg16(0))(x), x
@@ -41,13 +42,13 @@ def network(name: str) -> tuple[Any, Any]:
 
 
 def memory() -> int:
-    """Bytes of this process that are no file's."""
+    """Return the bytes of this process that belong to no file."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
 
 
 def cached(path: str) -> int:
-    """Bytes of a file that are in the system's page cache: `man 2 mincore`."""
+    """Return the bytes of a file that are in the system's page cache: `man 2 mincore`."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as pages:
         resident = (ctypes.c_ubyte * -(-len(pages) // mmap.PAGESIZE))()
         start = ctypes.c_char.from_buffer(pages)
@@ -58,7 +59,7 @@ def cached(path: str) -> int:
 
 
 def options_of(way: str, path: str) -> dict[str, Any]:
-    """What `compile` is told for `memory`, `ring:MIB` or `budget:MIB`."""
+    """Return options of `compile` for `memory`, `ring:MIB` or `budget:MIB`."""
     kind, _, mib = way.partition(":")
     if kind == "memory":
         return {}
@@ -73,7 +74,7 @@ def child(name: str, way: str, folder: str, runs: int) -> dict[str, float]:
     function = cg.compile(outputs, inputs, winograd=False, **options_of(way, path))
     del outputs
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what compiling has freed is no room for the runs
+    ctypes.CDLL(None).malloc_trim(0)  # memory freed after compiling must not serve the runs
     values = [np.random.default_rng(0).random(x.shape, np.float32) for x in function.inputs]
     before, seconds = memory(), []
     for _ in range(runs):

@@ -1,7 +1,7 @@
-"""One engine's process, as `benchmarks.runner` starts it: prepare a case, then time runs when asked.
+"""One engine's process, as `benchmarks.runner` starts it: it prepares a case, then times runs on request.
 
-Questions and answers are lines of JSON; the first answer says how long a run takes, or why there is none. Seconds
-are of a clock of the module `time`: ``perf_counter``, or ``process_time`` for the processor's, of all threads.
+Requests and answers are lines of JSON; the first answer is the time of a run, or the reason why there is none. Seconds
+are those of a clock of the module `time`: ``perf_counter``, or ``process_time`` for the processor time of all threads.
 """
 
 import json
@@ -18,9 +18,9 @@ from benchmarks.runner import Absent
 
 
 def work(module: str, engine: str, case: str, threads: int, result: str, clock: str) -> None:
-    """Prepare, say how long a run takes, then answer questions until the parent closes."""
+    """Prepare, report the time of a run, then answer requests until the parent closes."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # libraries must not print into the answers
 
     def answer(value: dict) -> None:
         print(json.dumps(value), file=answers, flush=True)

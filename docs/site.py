@@ -132,7 +132,7 @@ def signature(function: Callable[..., Any]) -> str:
 
 
 def markdown(text: str) -> list[str]:
-    """A docstring's lines: sections are bold, what they list are items, ``code`` is `code`."""
+    """Return the lines of a docstring: sections are bold, their entries are items, ``code`` is `code`."""
     lines: list[str] = []
     listed = False
     for line in inspect.cleandoc(text).replace("``", "`").splitlines():

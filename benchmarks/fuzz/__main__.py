@@ -1,6 +1,5 @@
-"""python -m benchmarks.fuzz READER [--seconds N] [--count N] [--seed S]: read mutated files, report all trouble.
-
-Exit status 1 when there was any; each kind is written to ``out/fuzz``, as small as it could be made.
+"""python -m benchmarks.fuzz READER [--seconds N] [--count N] [--seed S]: read mutated files, report all trouble. Exit
+status 1 if there was any; a file of each kind is minimised and written to ``out/fuzz``.
 
 python -m benchmarks.fuzz --amplify [READER]: a table of what repeated constructs cost, of all readers or of one; exit
 status 1 when a construct is flagged.
@@ -38,7 +37,7 @@ def main() -> int:
 
 
 def amplified(readers: list[str]) -> int:
-    """Print the table of constructs; 1 when one is flagged."""
+    """Print the table of constructs; return 1 if one is flagged."""
     print(HEAD)
     flags = 0
     for reader in readers:

@@ -1,4 +1,5 @@
-"""Amplification: what reading costs for each byte of a file that repeats one construct of its format ever more often.
+"""Amplification: the cost of reading per byte of a file, as one construct of its format is repeated more and more
+often.
 
 Each construct of `benchmarks.fuzz.all_constructs` is written with more and more repetitions until the file has
 `LARGEST` bytes. A child with limits reads each file; time and memory of larger files are compared with those of smaller
@@ -15,20 +16,20 @@ from cgraph.record import Record
 
 LARGEST = 2 << 20  # bytes of a file
 LAST, STEP = 4, 64  # times as many repetitions in the last file, and at most in one before
-FIRST = 16  # repetitions of the first file
+FIRST = 16  # seconds of the smaller and larger file; less shows no growth
 SHORTEST, NOTICEABLE = 0.1, 0.3  # seconds of the smaller and of the larger file; what takes less says nothing of growth
-STEEP = 1.4  # order of growth from which on a construct is flagged
+STEEP = 1.4  # order of growth from which a construct is flagged
 HEAD = """| reader | construct | bytes | answer | seconds | MiB | order of growth | |
 |---|---|---:|---|---:|---:|---:|---|"""
 
 
 class Construct(Record):
-    """Something that a format may repeat.
+    """A construct that a format may repeat.
 
     Fields
-        name: what is repeated
-        write: a file with so many repetitions
-        most: repetitions at most, where more cannot be written
+        name: name of the construct
+        write: returns a file with so many repetitions
+        most: maximum number of repetitions, if it is limited
     """
 
     name: str
@@ -37,17 +38,17 @@ class Construct(Record):
 
 
 class Measurement(Record):
-    """What one file cost."""
+    """The cost of one file."""
 
     file_nbytes: int
     outcome: Outcome
 
 
 class Row(Record):
-    """What a construct costs.
+    """The cost of a construct.
 
     Fields
-        measurements: of ever larger files
+        measurements: those of larger and larger files
     """
 
     reader: str
@@ -56,7 +57,7 @@ class Row(Record):
 
     @property
     def costliest(self) -> Measurement:
-        """The file that took most time."""
+        """The file that took the most time."""
         return max(self.measurements, key=lambda m: (m.outcome.is_trouble, round(m.outcome.seconds, 1), m.file_nbytes))
 
     @property
@@ -66,7 +67,7 @@ class Row(Record):
 
     @property
     def order(self) -> float | None:
-        """The largest exponent of seconds over bytes between two files; None where all take hardly any time."""
+        """The largest exponent of seconds over bytes between two files; None if all are too fast."""
         pairs = zip(self.measurements, self.measurements[1:])
         orders = [
             math.log(b.outcome.seconds / max(a.outcome.seconds, SHORTEST)) / math.log(b.file_nbytes / a.file_nbytes)
@@ -77,7 +78,7 @@ class Row(Record):
 
     @property
     def flag(self) -> str:
-        """What is wrong; empty where nothing is."""
+        """The reason for a flag; empty if there is none."""
         if self.costliest.outcome.is_trouble:
             return f"{self.costliest.outcome.kind}: {self.costliest.outcome.text}"
         return "steep" if self.order is not None and self.order > STEEP else ""
@@ -93,14 +94,14 @@ class Row(Record):
 
 
 def measure_constructs(reader: str, constructs: Sequence[Construct], largest: int = LARGEST) -> Iterator[Row]:
-    """A row for each construct of a reader."""
+    """Yield a row for each construct of a reader."""
     with tempfile.TemporaryDirectory() as folder, Child(reader) as child:
         path = Path(folder) / "input"
         for construct in constructs:
             rows = []
             for contents in growing_files(construct, largest):
                 path.write_bytes(contents)
-                child.outcome(path)  # what is imported at first counts for nothing
+                child.outcome(path)  # imports at the first read do not count
                 rows.append(Measurement(len(contents), child.outcome(path)))
                 if rows[-1].outcome.is_trouble:
                     break
@@ -108,7 +109,7 @@ def measure_constructs(reader: str, constructs: Sequence[Construct], largest: in
 
 
 def growing_files(construct: Construct, largest: int) -> Iterator[bytes]:
-    """Files with ever more repetitions, up to the first one that has so many bytes."""
+    """Yield files with more and more repetitions, up to the first one with so many bytes."""
     count = FIRST
     while True:
         contents = construct.write(min(count, construct.most))

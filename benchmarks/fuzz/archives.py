@@ -1,4 +1,4 @@
-"""npz and torch files: archives whose members are changed inside and packed again, pickles changed by instruction."""
+"""npz and torch files: archives with changed members, and pickles changed by instruction."""
 
 import io
 import pickle
@@ -30,7 +30,9 @@ def members_of(whole: bytes) -> Members:
 
 
 def repacked(whole: bytes, rng: Random, change: Callable[[bytes, Random], bytes]) -> bytes:
-    """Some members changed inside, dropped, repeated or exchanged; then, sometimes, bytes of the archive."""
+    """Return the archive with some members changed inside, dropped, repeated or swapped; sometimes with bytes changed,
+    too.
+    """
     members = members_of(whole)
     for _ in range(rng.randint(1, 2)):
         if rng.random() < 0.8 and members:
@@ -64,7 +66,7 @@ def npz_change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def changed_array(body: bytes, rng: Random) -> bytes:
-    """A member with another header: its dtype, order, shape, or any of its bytes; the data as they are, or not."""
+    """Return a member with another header: its dtype, order, shape, or any of its bytes; the data changed or not."""
     length = int.from_bytes(body[8:10], "little")
     text, data = body[10 : 10 + length].decode("latin1"), body[10 + length :]
     shape = ", ".join(str(number(rng)) for _ in range(rng.randint(0, 4)))
@@ -113,7 +115,7 @@ def numbers(ns: Sequence[int]) -> bytes:
 
 
 def tensor(key: str, count: int, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> bytes:
-    """Instructions of one tensor, as torch writes them."""
+    """Return instructions of one tensor, as torch writes them."""
     storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(key) + text("cpu") + b"K%ctQ" % count
     rest = b"K" + bytes([offset]) + numbers(shape) + numbers(strides) + b"\x89ccollections\nOrderedDict\n)R"
     return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + rest + b"tR"
@@ -131,7 +133,7 @@ def torch_change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def changed_pickle(body: bytes, rng: Random) -> bytes:
-    """Instructions dropped, repeated, swapped and added; numbers replaced."""
+    """Return instructions dropped, repeated, swapped and added, and numbers replaced."""
     pieces = instructions(body)
 
     def random_instruction() -> bytes:
@@ -144,7 +146,7 @@ def changed_pickle(body: bytes, rng: Random) -> bytes:
 
 
 def instructions(body: bytes) -> list[bytes]:
-    """The bytes of each instruction of the pickles in `body`, one after another; what is left is one piece."""
+    """Return the bytes of each instruction of the pickles in `body`, one after another; the remainder is one piece."""
     stream, places = io.BytesIO(body), []
     try:
         while True:

@@ -1,4 +1,6 @@
-"""Many mutated files, read one after another; what went wrong, each kind of trouble once and made small."""
+"""A campaign: many mutated files, read one after another; each kind of trouble is reported once, with a small
+example.
+"""
 
 import hashlib
 import tempfile
@@ -12,16 +14,16 @@ from benchmarks.fuzz.child import Child, Outcome
 from benchmarks.fuzz.readers import READERS
 from cgraph.record import Record
 
-ATTEMPTS, SLOW_ATTEMPTS = 150, 10  # to make one file smaller
-MOST_KINDS = 20  # of trouble; after so many the campaign ends
+ATTEMPTS, SLOW_ATTEMPTS = 150, 10  # tries to make one file smaller
+MOST_KINDS = 20  # kinds of trouble, after which the campaign ends
 
 
 class Trouble(Record):
-    """A file that did what none may do.
+    """A file with a forbidden outcome.
 
     Fields
-        index: which of the campaign's files it came from
-        contents: as small as it could be made
+        index: number of the campaign's file that it came from
+        contents: its bytes, minimised
     """
 
     index: int
@@ -29,7 +31,7 @@ class Trouble(Record):
     contents: bytes
 
     def written(self, folder: Path, reader: str) -> str:
-        """Write the file; one line that says where and what."""
+        """Write the file; return one line with the outcome and the path."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{reader}-{self.outcome.kind}-{hashlib.sha256(self.contents).hexdigest()[:12]}"
         path.write_bytes(self.contents)
@@ -38,7 +40,7 @@ class Trouble(Record):
 
 @dataclass
 class Campaign:
-    """What has happened so far. Changes: with every file."""
+    """The outcomes so far. Changes: with every file."""
 
     reader: str
     kinds: Counter[str] = field(default_factory=Counter)
@@ -70,7 +72,7 @@ def run(reader: str, seed: int, count: int | None, seconds: float | None) -> Cam
 
 
 def noted(found: Campaign, index: int, outcome: Outcome, path: Path, child: Child) -> None:
-    """Count one outcome; of a new kind of trouble make a small example."""
+    """Count one outcome; minimise an example of a new kind of trouble."""
     outcome = excused(found.reader, outcome, path)
     found.kinds[outcome.kind] += 1
     if not outcome.is_trouble:
@@ -82,7 +84,7 @@ def noted(found: Campaign, index: int, outcome: Outcome, path: Path, child: Chil
 
 
 def excused(reader: str, outcome: Outcome, path: Path) -> Outcome:
-    """What a reader in a process of its own makes of a file that a library cannot stand: a refusal, hopefully."""
+    """Return the outcome of a reader in a process of its own, for a file that crashes a library: ideally a refusal."""
     apart = READERS[reader].apart
     if apart is None or outcome.kind not in ("crash", "time", "memory"):
         return outcome
@@ -92,12 +94,12 @@ def excused(reader: str, outcome: Outcome, path: Path) -> Outcome:
 
 
 def kind_of(outcome: Outcome) -> tuple[str, str]:
-    """Two troubles of one kind have one cause: the same error at the same place."""
+    """Return the kind of a trouble: the same error at the same place has one cause."""
     return outcome.kind, outcome.text.partition(": ")[0] if outcome.kind == "untyped" else ""
 
 
 def smaller(contents: bytes, outcome: Outcome, path: Path, child: Child, reader: str) -> bytes:
-    """The file with as many bytes left out as does not change its kind of trouble."""
+    """Return the file with bytes removed as long as the kind of trouble stays the same."""
     left, attempts, size = contents, 0, max(len(contents) // 2, 1)
     most = SLOW_ATTEMPTS if outcome.kind == "time" else ATTEMPTS
     while size and attempts < most:
@@ -114,7 +116,7 @@ def smaller(contents: bytes, outcome: Outcome, path: Path, child: Child, reader:
 
 
 def table(found: Campaign) -> str:
-    """One row of the table in docs/fuzzing.md."""
+    """Return one row of the table in docs/fuzzing.md."""
     trouble = sum(n for kind, n in found.kinds.items() if kind not in ("model", "refused", "contained"))
     return (
         f"| {found.reader} | {found.count:,} | {found.kinds['model']:,} | {found.kinds['refused']:,} | "

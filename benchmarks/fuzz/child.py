@@ -1,7 +1,7 @@
-"""A child process that reads files one after another, with bounded memory, and says how each ended.
+"""A child process that reads files one after another, with bounded memory, and reports the outcome of each.
 
-What one file may cost is what `docs/formats.md` promises: twice the file and 64 MB. A file on which the child dies or
-does not answer is trouble, too; the next file gets a new child.
+The limits of one file are those of `docs/formats.md`: twice the file and 64 MB. A file on which the child dies or does
+not answer is trouble, too; the next file gets a new child.
 
     python -m benchmarks.fuzz.child READER     # reads paths from its input, one a line
 """
@@ -25,21 +25,21 @@ from cgraph.record import Record
 
 CPU_SECONDS = 10  # for one file
 WALL_SECONDS, WAITS = 10, 12  # by the clock, and how often a process may sleep as long; computing is limited above
-ROOM, TIMES = 64 << 20, 2  # bytes of memory, and for each byte of the file
-SLACK = 8 << 20  # bytes that Python and its libraries may take on the way: lazily imported modules, allocators
-ADDRESSES = 1 << 30  # bytes of address space beside what the imports took
+ROOM, TIMES = 64 << 20, 2  # bytes of memory, and bytes per byte of the file
+SLACK = 8 << 20  # bytes that Python and its libraries may use meanwhile: lazily imported modules, allocators
+ADDRESSES = 1 << 30  # bytes of address space beyond those after the imports
 FINE = ("model", "refused", "contained")
 
 
 class Outcome(Record):
-    """How reading one file ended.
+    """The outcome of reading one file.
 
     Fields
         kind: ``model``, ``refused`` (a typed error), ``contained`` (a crash in a process of its own); or trouble:
             ``untyped``, ``memory``, ``time``, ``crash``
-        text: the error, or what was exceeded
-        nbytes: memory that it took; 0 when nobody could say
-        seconds: of the processor
+        text: the error, or the limit that was exceeded
+        nbytes: memory used; 0 if unknown
+        seconds: processor seconds
     """
 
     kind: str
@@ -53,11 +53,11 @@ class Outcome(Record):
 
 
 class Child:
-    """A process that reads files for us. Changes: it is started anew when it dies.
+    """A process that reads files. Changes: it is restarted when it dies.
 
     Parameters
         reader: a name in `benchmarks.fuzz.readers.READERS`
-        module: what the process runs; the tests of this class give another one
+        module: the module that the process runs; tests of this class pass another one
     """
 
     def __init__(self, reader: str, module: str = "benchmarks.fuzz.child") -> None:
@@ -71,7 +71,7 @@ class Child:
         self.stop()
 
     def outcome(self, path: Path) -> Outcome:
-        """How reading a file ends."""
+        """Return the outcome of reading a file."""
         process = self.process or self.start()
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(f"{path}\n".encode())
@@ -108,13 +108,13 @@ class Child:
 
 
 def sleeps(pid: int) -> bool:
-    """Whether a process waits for something else than its turn on a processor, or for who has stopped it."""
+    """Return True if a process waits, but not for a processor and not because it was stopped."""
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return state in "SD"
 
 
 def outcome_of(reader: str, contents: bytes) -> Outcome:
-    """How reading these bytes ends, in a child of their own."""
+    """Return the outcome of reading these bytes in a child of their own."""
     with tempfile.TemporaryDirectory() as folder, Child(reader) as child:
         path = Path(folder) / "input"
         path.write_bytes(contents)
@@ -125,14 +125,14 @@ def outcome_of(reader: str, contents: bytes) -> Outcome:
 
 
 def kibibytes(key: str) -> int:
-    """A line of this process's status, in bytes."""
+    """Return the bytes in a line of this process's status."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith(key))
 
 
 def tried(read: Any, path: Path) -> Outcome:
-    """Read one file here."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    """Read one file in this process."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, start = kibibytes("VmRSS"), processor_seconds()
     limit_processor(time.process_time())
     try:
@@ -155,12 +155,12 @@ def tried(read: Any, path: Path) -> Outcome:
 
 
 def processor_seconds() -> float:
-    """Seconds of the processor that this process and its children have taken."""
+    """Return processor seconds that this process and its children have used."""
     return sum(os.times()[:4])
 
 
 def limit_processor(now: float) -> None:
-    """End this process when it computes for more than CPU_SECONDS, and some, from now on."""
+    """End this process when it computes for more than CPU_SECONDS, plus some, from now on."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(now) + CPU_SECONDS + 2, hard))
 
@@ -171,7 +171,7 @@ def answer(read: Any) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print goes elsewhere
+    os.dup2(2, 1)  # redirect what libraries print
     for line in sys.stdin:
         found = tried(read, Path(line.rstrip("\n")))
         out.write(json.dumps({name: getattr(found, name) for name in Outcome._fields}) + "\n")

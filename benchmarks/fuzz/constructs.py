@@ -1,6 +1,7 @@
-"""What formats of arrays and descriptions may repeat: files with any number of repetitions, for `amplify`.
+"""Constructs that formats of arrays and descriptions may repeat: files with any number of repetitions, for
+`amplify`.
 
-Numbers that a file chooses may collide in a dictionary: `probed` gives those that one look-up walks through.
+Numbers in a file may collide in a dictionary: `probed` returns numbers that one look-up walks through.
 """
 
 import json
@@ -20,7 +21,7 @@ RECORDS = b"id,first_op,last_op,size_bytes\n"
 
 
 def probed(count: int) -> list[int]:
-    """The places that Python looks at for the last number, in a dictionary of that many numbers."""
+    """Return the places that Python probes for the last number, in a dictionary of so many numbers."""
     size = 1 << max(count * 3 // 2, 8).bit_length()
     places: dict[int, None] = {}
     key = i = perturb = size * 3 + 7
@@ -68,7 +69,7 @@ SAFETENSORS = (
 
 
 def zipped_entries(count: int, extra: bytes, nbytes: int = 0, name: bytes = b"") -> bytes:
-    """An archive of empty members, each with an extra field in the table."""
+    """Return an archive of empty members, each with an extra field in the table."""
     body, table = bytearray(), bytearray()
     for i in range(count):
         own = name + b"%d.npy" % i
@@ -125,13 +126,13 @@ def torch_file(instructions: bytes, storages: Mapping[str, bytes] | None = None)
 
 
 def colliding_memo(count: int) -> bytes:
-    """Numbers of a memo, the last of which is looked up as often as there are numbers."""
+    """Return numbers of a memo, the last of which is looked up as often as there are numbers."""
     numbers = [struct.pack("<I", n) for n in probed(count)]
     return torch_file(b"N" + b"".join(b"r" + n for n in numbers) + (b"j" + numbers[-1]) * count)
 
 
 def colliding_keys(count: int) -> bytes:
-    """Keys of a dictionary, the last of which comes as often as there are others."""
+    """Return keys of a dictionary, the last of which occurs as often as there are others."""
     numbers = [b"J" + struct.pack("<I", n) for n in probed(count)]
     return torch_file(b"}(" + b"N".join([*numbers, *numbers[-1:] * count]) + b"Nu")
 
@@ -209,14 +210,14 @@ def chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def png(rows: int, more: Sequence[bytes] = ()) -> bytes:
-    """A picture of zeros, as wide as high, with more chunks before its pixels."""
+    """Return a square picture of zeros, with more chunks before its pixels."""
     head = struct.pack(">2I5B", rows, rows, 8, 0, 0, 0, 0)
     pixels = zlib.compress(bytes(rows * (rows + 1)), 9)
     return b"\x89PNG\r\n\x1a\n" + b"".join([chunk(b"IHDR", head), *more, chunk(b"IDAT", pixels), chunk(b"IEND", b"")])
 
 
 def profile(nbytes: int) -> bytes:
-    """A picture with a colour profile of so many zeros."""
+    """Return a picture with a colour profile of so many zeros."""
     return png(8, [chunk(b"iCCP", b"k\0\0" + zlib.compress(bytes(nbytes)))])
 
 
@@ -231,7 +232,7 @@ PICTURE = (
 
 
 def gif(count: int) -> bytes:
-    """Pictures of one pixel, one behind another."""
+    """Return pictures of one pixel, one after another."""
     frame = b",\0\0\0\0\1\0\1\0\0\2\2D\1\0"
     return b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff" + frame * count + b";"
 
@@ -253,13 +254,13 @@ def polygons(count: int) -> list[list[int]]:
 
 
 def colliding_pictures(count: int) -> bytes:
-    """Pictures whose numbers collide in a dictionary, and as many objects of the last one."""
+    """Return pictures whose numbers collide in a dictionary, and as many objects in the last one."""
     numbers = probed(count)
     return coco([image(n) for n in numbers], [thing(numbers[-1], [])] * count)
 
 
 def names(count: int) -> bytes:
-    """The beginning of an object of JSON."""
+    """Return the beginning of a JSON object."""
     return json.dumps({f"{i}": 0 for i in range(count)})[:-1].encode()
 
 

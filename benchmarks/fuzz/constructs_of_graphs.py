@@ -1,4 +1,6 @@
-"""What formats of networks may repeat: Keras, TFLite, ONNX and saved functions, for `benchmarks.fuzz.amplify`."""
+"""Constructs that formats of networks may repeat: Keras, TFLite, ONNX and saved functions, for
+`benchmarks.fuzz.amplify`.
+"""
 
 import io
 import json
@@ -19,7 +21,7 @@ from tests.support.tflite_models import Table, written
 
 
 def h5(fill: Callable[[Any, Any], None]) -> bytes:
-    """A file that a function fills, which is given h5py, too."""
+    """Return a file that a function fills, which gets h5py, too."""
     import h5py
 
     out = io.BytesIO()
@@ -29,7 +31,7 @@ def h5(fill: Callable[[Any, Any], None]) -> bytes:
 
 
 def described(text: str) -> bytes:
-    """A file with this description."""
+    """Return a file with this description."""
 
     def fill(file: Any, h5py: Any) -> None:
         file.attrs["model_config"] = text
@@ -38,7 +40,7 @@ def described(text: str) -> bytes:
 
 
 def keras(layers: list[dict[str, Any]]) -> bytes:
-    """A network of these layers and an input `c`; its output is `a`."""
+    """Return a network of these layers and an input `c`; its output is `a`."""
     first = {"name": "c", "class_name": "InputLayer", "config": {"batch_shape": [None, 1]}}
     config = {"layers": [*layers, first], "input_layers": [["c", 0, 0]], "output_layers": [["a", 0, 0]]}
     return described(json.dumps({"class_name": "Functional", "config": config}, separators=(",", ":")))
@@ -49,7 +51,7 @@ def added(name: str, inbound: Any) -> dict[str, Any]:
 
 
 def wide_and_deep(count: int) -> bytes:
-    """Layers that each read the one before as often as there are layers."""
+    """Return as many layers, each of which reads the one before that many times."""
     n = max(int(count**0.5), 1)
     return keras([added("a", [["0"]]), added("0", [["c"]]), *(added(f"{i}", [[f"{i - 1}"]] * n) for i in range(1, n))])
 
@@ -61,7 +63,7 @@ def backwards(count: int) -> bytes:
 
 
 def one_chunk(raw: bytes, filters: int) -> bytes:
-    """A dataset of one chunk of 4,000 bytes with these stored bytes."""
+    """Return a dataset of one chunk of 4,000 bytes with these stored bytes."""
 
     def fill(file: Any, h5py: Any) -> None:
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -76,7 +78,7 @@ def one_chunk(raw: bytes, filters: int) -> bytes:
 
 
 def deflate_bomb(mbytes: int, times: int) -> bytes:
-    """A chunk that is packed several times and unpacks to so many megabytes."""
+    """Return a chunk that is packed several times and unpacks to so many megabytes."""
     machine = zlib.compressobj(9)
     raw = b"".join(machine.compress(bytes(1 << 20)) for _ in range(mbytes)) + machine.flush()
     for _ in range(times - 1):
@@ -152,28 +154,28 @@ def operator(operands: Any, results: Any, number: int = 0) -> Table:
 
 
 def shared_scales(tensors: int, scales: int) -> bytes:
-    """Tensors that are all the same one, with many scales, and all of them inputs."""
+    """Return tensors that are all the same one, with many scales, all of them inputs."""
     details = Table({2: np.ones(scales, "f4"), 3: np.arange(scales, dtype="i8") % 3})
     one = Table({0: np.array([scales], "i4"), 1: ("b", 3), 4: details})
     return tflite([one] * tensors, [], [], np.arange(tensors))
 
 
 def chain(count: int) -> bytes:
-    """Operators one behind another."""
+    """Return operators one after another."""
     return tflite(
         [FLOATS] * (count + 1), [operator([i], [i + 1]) for i in range(count)], [code("ABS")], outputs=[count]
     )
 
 
 def shared_operands(count: int) -> bytes:
-    """Operators that share one list of operands."""
+    """Return operators that share one list of operands."""
     numbers = np.zeros(count, "i4")
     rows = [Table({0: ("I", 0), 1: numbers, 2: np.array([i + 1], "i4")}) for i in range(count)]
     return tflite([FLOATS] * (count + 1), rows, [code("ADD_N")])
 
 
 def colliding_operands(count: int) -> bytes:
-    """Operands whose numbers collide in a dictionary."""
+    """Return operands whose numbers collide in a dictionary."""
     numbers = probed(count)
     tensors, more = [FLOATS] * (max(numbers) + 2), numbers[-1]
     return tflite(tensors, [operator([*numbers, *[more] * count], [max(numbers) + 1])], [code("ADD_N")], numbers)
@@ -229,7 +231,7 @@ def node(kind: str, operands: list[str], results: list[str], **options: Any) -> 
 
 
 def doubling_functions(count: int) -> bytes:
-    """Functions that call one another twice."""
+    """Return functions that each call the next one twice."""
     from onnx import helper
 
     domains = [helper.make_opsetid("", 18), helper.make_opsetid("d", 1)]
@@ -241,7 +243,7 @@ def doubling_functions(count: int) -> bytes:
 
 
 def loop(count: int) -> bytes:
-    """A loop of 1,000 turns over a body of many nodes."""
+    """Return a loop of 1,000 iterations with a body of many nodes."""
     from onnx import TensorProto, helper
 
     info, flag, value = helper.make_tensor_value_info, TensorProto.BOOL, TensorProto.FLOAT
@@ -252,7 +254,7 @@ def loop(count: int) -> bytes:
 
 
 def sparse(count: int) -> bytes:
-    """A sparse constant that is far larger than what is stored of it."""
+    """Return a sparse constant that is far larger than its stored elements."""
     from onnx import helper, numpy_helper
 
     values = numpy_helper.from_array(np.ones(1, "f4"), "v")
@@ -261,7 +263,7 @@ def sparse(count: int) -> bytes:
 
 
 def trees(numbers: list[int]) -> bytes:
-    """A regression tree whose nodes have these numbers, in a chain."""
+    """Return a regression tree whose nodes have these numbers, in a chain."""
     n, last = len(numbers), numbers[-1]
     follow = [*numbers[1:], last]
     nodes = {
@@ -274,7 +276,7 @@ def trees(numbers: list[int]) -> bytes:
 
 
 def relus(count: int) -> list:
-    """Nodes in a chain, from `v0` on."""
+    """Return nodes in a chain, from `v0` on."""
     return [node("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)]
 
 
@@ -309,7 +311,7 @@ ONNX = (
 
 
 def saved(change: Callable[[dict[str, Any]], None]) -> bytes:
-    """A saved function with another manifest, under a sum that fits."""
+    """Return a saved function with another manifest, with a matching checksum."""
     files = saved_functions.unpacked(saved_functions.samples()[0])
     entries = json.loads(files[MANIFEST])
     entries.pop("crc32")

@@ -115,7 +115,7 @@ def samples() -> Sequence[bytes]:
 
 
 def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
-    """Lines and the numbers in them; a layer from another network."""
+    """Return changed lines and numbers in them; a layer from another network."""
     lines = whole.decode().splitlines()
     others = [line for sample in samples for line in sample.decode().splitlines()]
 
@@ -137,7 +137,7 @@ def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
 
 @cache
 def weights_description() -> Path:
-    """A file with the first network, for as long as this process lives."""
+    """Return a file with the first network, for as long as this process lives."""
     folder = tempfile.mkdtemp()
     path = Path(folder) / "net.cfg"
     path.write_text(SAMPLES[0])
@@ -145,7 +145,7 @@ def weights_description() -> Path:
 
 
 def weights_samples() -> Sequence[bytes]:
-    """The weights of the first network, under headers of several versions."""
+    """Return the weights of the first network, under headers of several versions."""
     count = 4 * 4 + 4 * 3 * 9 + 12 + 12 * 2
     values = np.arange(count, dtype="<f4").tobytes()
     return [

@@ -1,4 +1,4 @@
-"""Keras files: networks of every kind of layer, their descriptions changed as JSON, their HDF5 as bytes."""
+"""Keras files: networks of every kind of layer, with their descriptions changed as JSON and their HDF5 as bytes."""
 
 import json
 import tempfile
@@ -38,7 +38,7 @@ LAYERS: list[Layer] = [
 
 @cache
 def samples() -> Sequence[bytes]:
-    """One network in three kinds of HDF5: plain, in compressed pieces, written by the newest format."""
+    """Return one network in three kinds of HDF5: plain, compressed, and written by the newest format."""
     return [
         written(description(), {}),
         written(description(), {"compression": "gzip", "chunks": True}),
@@ -63,7 +63,7 @@ def description() -> dict[str, Any]:
 
 
 def written(described: Any, options: dict[str, Any], change: Any = None, **file_options: Any) -> bytes:
-    """A file with this description; `change` may do something to its root."""
+    """Return a file with this description; `change` may modify its root."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.h5"
         with h5py.File(path, "w", **file_options) as file:
@@ -78,13 +78,13 @@ def written(described: Any, options: dict[str, Any], change: Any = None, **file_
 
 
 def stored(text: str) -> str | np.bytes_:
-    """Text as h5py writes it: of any length where it can be, else of a fixed one."""
+    """Return text as h5py writes it: of any length if possible, else of a fixed one."""
     raw = text.encode("utf-8", "surrogatepass")
     return np.bytes_(raw) if b"\0" in raw or raw.decode("utf-8", "replace") != text else text
 
 
 def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
-    """Mostly bytes, since building a file anew takes longer; else its description or its structure."""
+    """Change the bytes, since building a new file takes longer; sometimes the description or the structure."""
     kind = rng.random()
     if kind < 0.7:
         return mutated(whole, rng)
@@ -97,7 +97,7 @@ def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def restructured(file: Any, root: Any, rng: Random) -> None:
-    """Links, kinds of arrays and sizes that no Keras writes."""
+    """Return the file with links, kinds of arrays and sizes that Keras never writes."""
     name = f"l1/l1/{rng.choice(['kernel:0', 'more:0'])}"
     if name in root:
         del root[name]

@@ -1,4 +1,4 @@
-"""Pictures, sounds, single arrays and COCO's descriptions: readers, small good files, and changes of these."""
+"""Pictures, sounds, single arrays and COCO's descriptions: readers, small valid files, and changes of these."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from benchmarks.fuzz.mutate import changed_json, mutated
 
 
 def read_picture(path: Path) -> Any:
-    """A picture as an input of 8 x 8 pixels."""
+    """Read a picture as an input of 8 x 8 pixels."""
     from cgraph.cli.pictures import Look, read_picture
     from cgraph.ops.leaf import Var
 
@@ -28,7 +28,7 @@ def read_sound(path: Path) -> Any:
 
 
 def read_coco(path: Path) -> Any:
-    """A description, and the mask of every object, one after another."""
+    """Read a description, and the mask of every object, one after another."""
     from nn.models.mask_rcnn.tools.coco import mask_of, read_coco
 
     data = read_coco(path, path.parent)
@@ -48,7 +48,7 @@ def npy_samples() -> Sequence[bytes]:
 
 
 def picture_samples() -> Sequence[bytes]:
-    """A small picture in each of three formats."""
+    """Return a small picture in each of three formats."""
     from PIL import Image
 
     pixels = np.arange(9 * 7 * 3, dtype="u1").reshape(9, 7, 3)
@@ -75,7 +75,7 @@ def sound_samples() -> Sequence[bytes]:
 
 
 def coco(images: list, annotations: list) -> bytes:
-    """A description of one class."""
+    """Return a description of one class."""
     rows = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "thing"}]}
     return json.dumps(rows, separators=(",", ":")).encode()
 
@@ -94,7 +94,7 @@ def coco_samples() -> Sequence[bytes]:
 
 
 def changed_coco(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
-    """Values of the description."""
+    """Change values of the description."""
     description = json.loads(whole)
     for _ in range(rng.randint(1, 3)):
         description = changed_json(description, rng)

@@ -1,4 +1,4 @@
-"""Mutations of bytes, text and JSON that know nothing of a format."""
+"""Mutations of bytes, texts and JSON that work for any format."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -10,12 +10,12 @@ TEXTS = ["", " ", "\0", "x", "nan", "inf", "-inf", "1e400", "é", "\ud800", "../
 
 
 def number(rng: Random) -> int:
-    """A number at which sizes go wrong, or one beside it."""
+    """Return a number at which sizes often fail, or one next to it."""
     return rng.choice(NUMBERS) + (rng.randint(-2, 2) if rng.random() < 0.3 else 0)
 
 
 def span(rng: Random, n: int) -> tuple[int, int]:
-    """A range within n, short ones more often."""
+    """Return a range within n, more often a short one."""
     start = rng.randrange(n + 1)
     return start, min(start + int(rng.expovariate(1 / 12)) + 1, n)
 
@@ -31,7 +31,7 @@ def replace_byte(data: bytearray, rng: Random) -> None:
 
 
 def replace_number(data: bytearray, rng: Random) -> None:
-    """An integer of 1 to 8 bytes, often where one of its size would lie."""
+    """Replace an integer of 1 to 8 bytes, often at a multiple of its size."""
     width = rng.choice((1, 2, 4, 8))
     if len(data) >= width:
         at = rng.randrange(len(data) - width + 1)
@@ -73,7 +73,7 @@ CHANGES: Sequence[Callable[[bytearray, Random], None]] = (
 
 
 def mutated(data: bytes, rng: Random) -> bytes:
-    """Some changes, few ones more often."""
+    """Apply some changes, more often few."""
     found = bytearray(data)
     for _ in range(1 + int(rng.expovariate(0.7))):
         rng.choice(CHANGES)(found, rng)
@@ -81,7 +81,7 @@ def mutated(data: bytes, rng: Random) -> bytes:
 
 
 def changed_list(items: list, rng: Random, random_item: Callable[[], Any]) -> list:
-    """A list with an item dropped, repeated, swapped, replaced or added."""
+    """Return a list with an item dropped, repeated, swapped, replaced or added."""
     items = list(items)
     kind = rng.randrange(5)
     at = rng.randrange(len(items)) if items else 0
@@ -100,7 +100,7 @@ def changed_list(items: list, rng: Random, random_item: Callable[[], Any]) -> li
 
 
 def changed_json(x: Any, rng: Random) -> Any:
-    """A value with one place in it changed."""
+    """Return a value with one place in it changed."""
 
     def random_value() -> Any:
         return rng.choice([number(rng), rng.random(), True, None, rng.choice(TEXTS), [], {}, [number(rng)], [[0]]])

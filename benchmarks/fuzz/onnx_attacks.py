@@ -1,6 +1,6 @@
-"""Small ONNX files that ask their reader for much: each generator takes a number that its cost may grow with.
+"""Small ONNX files that are expensive to read: each generator takes a number with which the cost may grow.
 
-An attack is fine when it is read, or refused, within the limits of `benchmarks.fuzz.child`.
+An attack passes if it is read, or refused, within the limits of `benchmarks.fuzz.child`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ Graph = tuple[list, dict[str, Any]]  # nodes, and constants by name
 def model(
     nodes: Sequence[Any], constants: dict[str, Any] | None = None, stored: Sequence[Any] = (), functions: Any = ()
 ) -> bytes:
-    """A model of an input ``x [1]`` and an output ``y``."""
+    """Return a model with an input ``x [1]`` and an output ``y``."""
     arrays = [numpy_helper.from_array(np.asarray(v), name) for name, v in (constants or {}).items()]
     graph = helper.make_graph(nodes, "g", [info("x", FLOAT, (1,))], [info("y", FLOAT, None)], [*arrays, *stored])
     imports = [helper.make_opsetid(domain, n) for domain, n in (("", 18), ("d", 1), ("ai.onnx.ml", 3))]
@@ -27,7 +27,7 @@ def model(
 
 
 def loop(body: Sequence[Any], turns: int, stored: Sequence[Any] = (), **constants: Any) -> Graph:
-    """A loop that hands on a value ``s [1]`` as ``so``."""
+    """Return a loop that passes a value ``s [1]`` on as ``so``."""
     inputs = [info("i", INT64, ()), info("c", BOOL, ()), info("s", FLOAT, (1,))]
     ends = [info("co", BOOL, ()), info("so", FLOAT, None)]
     inner = helper.make_graph([node("Identity", ["c"], ["co"]), *body], "b", inputs, ends, list(stored))
@@ -39,7 +39,7 @@ def large(n: int) -> Any:
 
 
 def numbers(n: int) -> Any:
-    """A tensor whose numbers are not raw bytes, and are not one field."""
+    """Return a tensor whose numbers are not raw bytes, and are spread over several fields."""
     return TensorProto(name="W", data_type=TensorProto.INT8, dims=[n], int32_data=[1] * n)
 
 
@@ -73,7 +73,7 @@ def read_sequences(n: int) -> bytes:
 
 
 def referenced_attribute(n: int) -> bytes:
-    """Nodes of a function that all read one attribute of the call."""
+    """Return nodes of a function that all read one attribute of the call."""
     body = [node("Relu", ["a"], ["b"])]
     for i in range(n):
         constant = node("Constant", [], [f"c{i}"])
@@ -92,7 +92,7 @@ def long_branch(n: int) -> bytes:
 
 
 def long_attributes(n: int) -> bytes:
-    """A node with many attributes in every turn."""
+    """Return a node with many attributes in every iteration."""
     step = node("Identity", ["s"], ["so"])
     step.attribute.extend([AttributeProto(name="a")] * n)
     return model(*loop([step], 4000))
@@ -155,13 +155,13 @@ def equal_hashes(n: int) -> bytes:
 
 
 def machine(n: int) -> bytes:
-    """A support vector machine of many classes, which have a score for each pair."""
+    """Return a support vector machine of many classes, with a score for each pair."""
     lists = {"classlabels_ints": [0, 1], "vectors_per_class": [1] + [0] * (n - 1), "coefficients": [1.0], "rho": [0.0]}
     return model([node("SVMClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", support_vectors=[1.0], **lists)])
 
 
 def wide(kind: str) -> Callable[[int], bytes]:
-    """A node of many operands."""
+    """Return a node of many operands."""
     return lambda n: model([node(kind, ["x"] * n, ["y"], **({"axis": 0} if kind == "Concat" else {}))])
 
 
@@ -171,7 +171,7 @@ def pieces(n: int) -> bytes:
 
 
 def evaluated_again(n: int) -> bytes:
-    """Sizes that come from a chain of numbers, which is computed for each size that is asked for."""
+    """Return sizes that depend on a chain of numbers, which is computed for each size that is needed."""
     nodes = [node("ReduceMax", ["W"], ["c0"], keepdims=1)]
     nodes += [node("Abs", [f"c{i}"], [f"c{i + 1}"]) for i in range(n)]
     nodes += [node("Expand", ["x", f"c{n}"], [f"e{i}"]) for i in range(n)]
@@ -179,7 +179,7 @@ def evaluated_again(n: int) -> bytes:
 
 
 def open_chain(n: int) -> bytes:
-    """Sizes that depend on the input, each of which is asked about after a long chain."""
+    """Return sizes that depend on the input, each checked after a long chain."""
     nodes = [node("Relu", ["x"], ["c0"])]
     nodes += [node("Sum", [f"c{i}", f"c{i}"], [f"c{i + 1}"]) for i in range(n)]
     nodes += [node("Less", [f"c{n}", "x"], ["l"]), node("NonZero", ["l"], ["p"])]
@@ -194,7 +194,7 @@ def outputs(n: int) -> bytes:
 
 
 def long_names(n: int) -> bytes:
-    """A message that repeats a name of a node that is refused."""
+    """Return a model whose message repeats a long name of a refused node."""
     return model([node("Add", ["x" * 1000 * n], ["y"], name="n" * 1000 * n)])
 
 
@@ -247,7 +247,7 @@ ATTACKS: dict[str, tuple[Callable[[int], bytes], int]] = {
 
 
 def repeated_fields(nbytes: int) -> Iterator[tuple[str, bytes]]:
-    """For each field that a message within a ModelProto may have, a file with very many of it, and nothing else."""
+    """Yield, for each field that a message within a ModelProto may have, a file with only very many of it."""
     paths: dict[str, tuple[int, ...]] = {"onnx.ModelProto": ()}
     waiting: list[Any] = [ModelProto.DESCRIPTOR]
     while waiting:
@@ -261,7 +261,7 @@ def repeated_fields(nbytes: int) -> Iterator[tuple[str, bytes]]:
 
 
 def filled(field: Any, nbytes: int) -> bytes:
-    """Many of one field: empty messages and texts; numbers of one byte, packed where they can be."""
+    """Return many of one field: empty messages and texts; numbers of one byte, packed if possible."""
     if field.message_type is not None or field.type in (field.TYPE_STRING, field.TYPE_BYTES):
         one = varint(field.number << 3 | 2) + b"\0"
         return one * (nbytes // len(one))
@@ -274,7 +274,7 @@ def filled(field: Any, nbytes: int) -> bytes:
 
 
 def within(path: Sequence[int], body: bytes) -> bytes:
-    """A field within messages, one in the other, and an empty graph beside it."""
+    """Return a field within nested messages, and an empty graph beside it."""
     for number in reversed(path):
         body = varint(number << 3 | 2) + varint(len(body)) + body
     return body if path[:1] == (7,) else b"\x3a\x00" + body

@@ -1,7 +1,8 @@
-"""ONNX files: models of the onnx package's own tests, changed field by field, their inputs made constants.
+"""ONNX files: models of the onnx package's own tests, changed field by field, with their inputs as constants.
 
-Protobuf knows every message's fields, so a change is any field of any message given another value of its type: another
-size, operator, name, attribute, sub-graph. Constants matter most: what depends on them is computed while reading.
+Protobuf knows every message's fields, so a change replaces any field of any message by another value of its type:
+another size, operator, name, attribute, sub-graph. Constants matter most, because values that depend on them are
+computed while reading.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,9 @@ ATTRIBUTES += " equation"
 
 @cache
 def samples() -> Sequence[bytes]:
-    """Small models, each as it is and with the values of its inputs stored in it; loops and functions by hand."""
+    """Return small models, each unchanged and with the values of its inputs stored in it; and handmade loops and
+    functions.
+    """
     found = [small for folder in sorted(folder_of_tests().iterdir()) for small in both(folder)]
     return [*found, *handmade()]
 
@@ -35,7 +38,7 @@ def folder_of_tests() -> Path:
 
 
 def both(folder: Path) -> list[bytes]:
-    """A test's model, and again with constants in place of its inputs."""
+    """Return a test's model, and again with constants in place of its inputs."""
     path = folder / "model.onnx"
     if not path.exists() or path.stat().st_size > LARGEST:
         return []
@@ -54,7 +57,7 @@ def both(folder: Path) -> list[bytes]:
 
 
 def handmade() -> list[bytes]:
-    """A loop, a function in a function, large and small tensors."""
+    """Return a loop, a function in a function, and large and small tensors."""
     x = helper.make_tensor_value_info("x", FLOAT, (2, 4))
     y = helper.make_tensor_value_info("y", FLOAT, None)
     inner = helper.make_function("d", "G", ["v"], ["w"], [helper.make_node("Relu", ["v"], ["w"])], [opset("")])
@@ -114,7 +117,7 @@ def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def change_field(message: Any, rng: Random) -> None:
-    """Another value in one field, of this message or of one within it."""
+    """Replace the value of one field, of this message or of one within it."""
     set_fields = [f for f, _ in message.ListFields()]
     field = rng.choice(set_fields if set_fields and rng.random() < 0.9 else list(message.DESCRIPTOR.fields))
     many = field.is_repeated
@@ -141,7 +144,7 @@ def change_field(message: Any, rng: Random) -> None:
 
 
 def random_value(field: Any, rng: Random) -> Any:
-    """A value of a field's type."""
+    """Return a random value of a field's type."""
     kind = field.cpp_type
     if kind == field.CPPTYPE_STRING:
         text = rng.choice([*TEXTS, "x", "y", rng.choice(ATTRIBUTES.split()), rng.choice(operators())])
@@ -164,7 +167,7 @@ def names_of(graph: Any) -> list[str]:
 
 
 def add_node(graph: Any, rng: Random) -> None:
-    """A node of any operator on values that are there; something reads it."""
+    """Add a node of any operator on existing values, and a reader of its result."""
     names = names_of(graph)
     node = helper.make_node(
         rng.choice(operators()), [rng.choice(names) for _ in range(rng.randint(0, 4))], [f"new{rng.randrange(9)}"]
@@ -182,7 +185,7 @@ def kind_of(value: Any) -> Any:
 
 
 def add_constant(graph: Any, rng: Random) -> None:
-    """A small constant that a node reads: often one that decides a size."""
+    """Add a small constant that a node reads, often one that determines a size."""
     value = rng.choice(
         [
             np.array([number(rng) % 2**62 for _ in range(rng.randint(0, 4))], np.int64),
@@ -201,7 +204,7 @@ def add_constant(graph: Any, rng: Random) -> None:
 
 
 def take_over(graph: Any, other: bytes) -> None:
-    """The nodes and constants of another model join this one."""
+    """Add the nodes and constants of another model to this one."""
     model = onnx.ModelProto()
     model.ParseFromString(other)
     graph.initializer.extend(model.graph.initializer)

@@ -1,4 +1,4 @@
-"""The readers that are fuzzed: what reads a file, small good files to begin with, and how they are changed."""
+"""The readers that are fuzzed, with small valid files to begin with, and the changes of these."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -20,8 +20,8 @@ class Reader(Record):
 
     Fields
         read: reads a file, as a user's call does
-        samples: good files, or half good ones
-        change: a file changed as its format suggests, given all samples
+        samples: valid files, or half valid ones
+        change: returns a file changed according to its format, from all samples
         apart: the name of a reader that reads the same files in a process of its own
     """
 
@@ -35,13 +35,13 @@ class Reader(Record):
 
 
 def late(module: str, name: str) -> Callable:
-    """A function of a module that is imported when it is first called: packages differ by reader."""
+    """Return a function of a module that is imported at its first call: packages differ by reader."""
     return lambda *args: getattr(import_module(module), name)(*args)
 
 
 @cache
 def description() -> Path:
-    """The network whose weights are fuzzed."""
+    """Return the network whose weights are fuzzed."""
     return descriptions.weights_description()
 
 
@@ -52,14 +52,14 @@ def read_weights(path: Path) -> Any:
 
 
 def read_drawn(path: Path) -> Any:
-    """A description whose parameters are drawn, within the memory that its file may cost."""
+    """Read a description with drawn parameters, within the memory that its file may use."""
     from cgraph.formats import darknet
 
     return darknet.load(path, seed=0, drawn=32 << 20)
 
 
 def read_csv(path: Path) -> Any:
-    """Usage records, and a plan for them."""
+    """Read usage records, and plan them."""
     from cgraph.memory.bounds import lower_bound
     from cgraph.memory.check import check_plan
     from cgraph.memory.files import read_problem

@@ -1,7 +1,8 @@
-"""Saved functions for the fuzzer: a folder as one file, and changes with sums that fit, so that they get further.
+"""Saved functions for the fuzzer: a folder as one file, and changes with matching checksums, so that they get
+further.
 
-The file: for each file of the folder a line ``name bytes``, then its bytes. What is read is not run: sums find damage,
-not malice.
+The file has, for each file of the folder, a line ``name bytes`` and then its bytes. Functions are read but not run:
+checksums detect damage, not malice.
 """
 
 import json
@@ -18,7 +19,7 @@ from benchmarks.fuzz.mutate import mutated
 from cgraph.errors import FormatError
 from cgraph.saved.layout import MANIFEST, sum_of, with_sum
 
-SUMMED = 0.9  # share of changes whose sums are made to fit
+SUMMED = 0.9  # share of changes whose checksums are made to match
 OTHERS: tuple[Any, ...] = (None, True, -1, 0, 1, 7, 1 << 31, 1 << 62, 0.5, "", "x", "f4", [], [0], [[1]], {}, {"x": 1})
 
 
@@ -41,7 +42,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 
 
 def unpacked(raw: bytes) -> dict[str, bytes]:
-    """The files; as many as there are whole ones."""
+    """Return the files; as many as are complete."""
     files: dict[str, bytes] = {}
     while raw:
         line, _, rest = raw.partition(b"\n")
@@ -54,7 +55,7 @@ def unpacked(raw: bytes) -> dict[str, bytes]:
 
 @cache
 def samples() -> tuple[bytes, ...]:
-    """A script with constants, a step with cells, a loop."""
+    """Return a script with constants, a step with cells, a loop."""
     import cgraph as cg
     from cgraph.saved.write import bytes_of
 
@@ -68,7 +69,7 @@ def samples() -> tuple[bytes, ...]:
 
 
 def change(sample: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
-    """One file changed, or taken from another function; mostly with the sums that it has then."""
+    """Change one file, or take it from another function; mostly with matching checksums."""
     files = unpacked(sample)
     entries = json.loads(files[MANIFEST])
     entries.pop("crc32")
@@ -88,7 +89,7 @@ def change(sample: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
 
 
 def change_entry(value: Any, rng: Random) -> None:
-    """Something in a manifest is another thing, or gone."""
+    """Replace or remove an entry of a manifest."""
     while True:
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
         if not keys:

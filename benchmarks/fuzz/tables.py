@@ -31,7 +31,7 @@ def packed(header: object, data: bytes, more: int = 0) -> bytes:
 
 
 def safetensors_change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
-    """The header's values, mostly under a right length; the data cut or longer."""
+    """Change the header's values, mostly with a correct length; shorten or extend the data."""
     length = int.from_bytes(whole[:8], "little")
     header, data = json.loads(whole[8 : 8 + length]), whole[8 + length :]
     for _ in range(rng.randint(1, 3)):
@@ -64,7 +64,7 @@ def csv_samples() -> Sequence[bytes]:
 
 
 def csv_change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
-    """Cells and rows."""
+    """Change cells and rows."""
     rows = [line.split(",") for line in whole.decode().splitlines()]
     for _ in range(rng.randint(1, 4)):
         kind = rng.random()

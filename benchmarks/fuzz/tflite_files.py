@@ -1,7 +1,7 @@
 """TFLite files: networks of the tests, changed field by field as tables, then offset by offset as bytes.
 
-A changed table is written again with right offsets: other numbers, vectors, names, operators, tables twice or shared.
-A changed offset, vtable or length leads anywhere, also back to where it came from.
+A changed table is written again with correct offsets: other numbers, vectors, names, operators, repeated or shared
+tables. A changed offset, vtable or length points anywhere, even back to itself.
 """
 
 import copy
@@ -18,12 +18,12 @@ from tests.support import tflite_byte_cases
 from tests.support.tflite_cases import CASES, model_of
 from tests.support.tflite_models import Table, written
 
-Holder = tuple[Any, Any]  # a table or list, and the key of what may be changed in it
+Holder = tuple[Any, Any]  # a table or list, and the key that may be changed in it
 
 
 @cache
 def trees() -> dict[bytes, Table]:
-    """Each network as it is, and with the values of its inputs stored in it."""
+    """Return each network unchanged, and with the values of its inputs stored in it."""
     found = {}
     for net, outputs, values in [*map(model_of, CASES), *map(tflite_byte_cases.model_of, tflite_byte_cases.CASES)]:
         found[net.bytes(*outputs)] = net.root(*outputs)
@@ -40,7 +40,7 @@ def samples() -> Sequence[bytes]:
 
 
 def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
-    """Fields of tables, then perhaps words of the file."""
+    """Change fields of tables, then perhaps words of the file."""
     if rng.random() < 0.25:
         return redirected(whole, rng)
     tree = copy.deepcopy(trees()[whole])
@@ -52,7 +52,7 @@ def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def places(tree: Table) -> Iterator[Holder]:
-    """Everything in a tree that may be changed."""
+    """Return every place in a tree that may be changed."""
     waiting: list[Any] = [tree]
     while waiting:
         at = waiting.pop()
@@ -64,7 +64,7 @@ def places(tree: Table) -> Iterator[Holder]:
 
 
 def changed(holder: Any, key: Any, rng: Random) -> None:
-    """One field or one table of a list: another value, none, twice, another field's."""
+    """Change one field or one table of a list: another value, none, repeated, another field's."""
     value, kind = holder[key], rng.random()
     if kind < 0.1:
         del holder[key]
@@ -83,7 +83,7 @@ def changed(holder: Any, key: Any, rng: Random) -> None:
 
 
 def fitting(kind: str, value: Any, rng: Random) -> Any:
-    """A number of a kind of `struct`."""
+    """Return a number that fits a kind of `struct`."""
     if kind == "f":
         return rng.choice([0.0, -1.0, float("nan"), float("inf"), 1e-40, 1e30, value + 1])
     made = rng.choice([number(rng), rng.randrange(12), int(value) + rng.choice((-1, 1))])
@@ -93,7 +93,7 @@ def fitting(kind: str, value: Any, rng: Random) -> Any:
 
 
 def changed_vector(value: np.ndarray, rng: Random) -> np.ndarray:
-    """A vector with an element changed, more or fewer."""
+    """Return a vector with an element changed, added or removed."""
     value, kind = value.copy(), rng.random()
     if kind < 0.6 and value.size:
         made = number(rng) if rng.random() < 0.4 else rng.randint(-3, 20)
@@ -107,7 +107,7 @@ def changed_vector(value: np.ndarray, rng: Random) -> np.ndarray:
 
 
 def redirected(whole: bytes, rng: Random) -> bytes:
-    """Words of the file, which are offsets, lengths and entries of vtables, with other values."""
+    """Change words of the file: offsets, lengths and entries of vtables."""
     found = bytearray(whole)
     for _ in range(rng.randint(1, 3)):
         width = rng.choice((2, 4, 4))
