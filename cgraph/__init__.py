@@ -1,7 +1,7 @@
 """cgraph: array expressions become a graph, a plan of every byte, and compiled kernels.
 
-Everything is loaded when it is first named, so that a process which runs a saved function loads little.
-Type checkers read `__init__.pyi`, which is generated.
+Modules are loaded when a name in them is first used, so that a process that runs a saved function loads little. Type
+checkers read `__init__.pyi`, which is generated.
 """
 
 from importlib import import_module
@@ -52,7 +52,7 @@ APART = (
     "cgraph.saved.read",
     "cgraph.version",
     "cgraph.storage.weight_file",
-)  # what needs no graph
+)  # modules that need no graph
 PICTURES = (
     "frame_svg",
     "function_dot",
@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
         return [*_MODULE_OF, *PICTURES, *_functions()]
     if name in PICTURES:
         import_module("cgraph.view")
-    elif name.startswith("__"):  # what Python asks of any module
+    elif name.startswith("__"):  # names that Python looks up in any module
         raise AttributeError(f"cgraph has no attribute {name!r}")
     if name not in _functions():
         raise AttributeError(f"cgraph has no attribute {name!r}")

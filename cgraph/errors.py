@@ -30,7 +30,7 @@ class ArgumentError(CgraphError, TypeError, ValueError):
 
 
 class NoMeaningError(CgraphError, TypeError, AttributeError):
-    """A NumPy function, keyword, method or attribute does not apply to a node; the message names what does."""
+    """A NumPy function, keyword, method or attribute does not apply to a node; the message names its replacement."""
 
 
 class GraphError(CgraphError, ValueError):
@@ -94,7 +94,7 @@ class MemberError(CgraphError, RuntimeError):
 
 
 UNFIT = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-"""Exceptions raised where a part of a file differs in kind or size from what its reader expects."""
+"""Exceptions raised if a part of a file differs in kind or size from the reader's expectation."""
 
 
 def bytes_text(nbytes: int) -> str:

@@ -17,6 +17,7 @@ from cgraph.engine.instance import Program
 from cgraph.errors import FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
+from cgraph.ir.half import name_of
 from cgraph.ir.traverse import post_order
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.incremental_tables import tables_of
@@ -47,25 +48,27 @@ def compile(
 
     Parameters
         outputs: one node or several
-        inputs: Vars that each call is given, in order (or one); the others are read from their cells
+        inputs: the Var or Vars that each call passes, in order; values of other Vars are read from their cells
         updates: update edges: after a run each Var holds its node's value, all at once
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
-        threads: 0 is all the cores this process may use; any number gives the same bits
+        threads: 0 for all cores that this process may use; any number gives the same bits
         options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
             weights_dtype, precision, rows: see `cgraph.planning.options.CompileOptions`
     Raises
-        GraphError: no outputs; an input or the target of an update is no Var; a name that there is not; options that
-            contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a
-            Var in `changing`; see `cgraph.planning.options.check_together`
-        ShapeError: an update's node and Var differ
+        GraphError: no outputs; an input or the target of an update is not a Var; an unknown name; options that
+            contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a Var in
+            `changing`; see `cgraph.planning.options.check_together`
+        ShapeError: an update's node and its Var differ in shape or dtype
         BudgetError: no plan within the budget
-        PlanError: `restructure` is no share of the peak and two counts
+        PlanError: `restructure` is not a share of the peak and two counts
     """
     input_vars = (inputs,) if isinstance(inputs, Var) else members(inputs)
     nodes = (outputs,) if isinstance(outputs, Node) else members(outputs)
     if input_vars is None or nodes is None or not isinstance(updates, Mapping | None):
         raise GraphError(
-            f"compile takes nodes, Vars, and nodes by Var, not {outputs!r:.60}, {inputs!r:.60} and {updates!r:.60}"
+            "compile needs a node or a list of nodes, a list of Vars, and a dict from Var to node; "
+            f"got {outputs!r:.60}, {inputs!r:.60} and {updates!r:.60}. For a Python function, call it on Vars and "
+            "pass the node that it returns"
         )
     request = Request(nodes, input_vars, dict(updates or {}))
     check_request(request)
@@ -98,7 +101,7 @@ def check_request(request: Request) -> None:
             raise GraphError(f"compile makes nodes into a Function; {x!r:.60} is not a node. Wrap arrays in cg.Const")
     for x in (*inputs, *updates):
         if not isinstance(x, Var):
-            raise GraphError(f"{x!r:.80} is not a Var: only a Var can be an input or the target of an update")
+            raise GraphError(f"{x!r:.60} is not a Var: only a Var can be an input or the target of an update")
     names = [x.name for x in inputs]
     for name in names:
         if names.count(name) > 1:
@@ -106,10 +109,17 @@ def check_request(request: Request) -> None:
     for x, node in updates.items():
         if x.spec != node.spec:
             raise ShapeError(
-                f"update of {x.name} {x.spec} with {node.name} {node.spec} (made at {node.where}). "
-                "Give both one shape and dtype"
+                f"the update of {x.name} {x.spec} is {node.name} {node.spec} (made at {node.where}): "
+                f"shape and dtype must be those of the Var. {way_to_fit(node, x)}"
             )
     check_graph(request.roots)
+
+
+def way_to_fit(node: Node, x: Var) -> str:
+    """Return the advice for a node that does not have a Var's spec."""
+    if node.shape == x.shape:
+        return f"Convert it with .astype({name_of(x.dtype)!r})"
+    return "Reshape or slice it, or make the Var of its shape"
 
 
 def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[int, RowPort]:
@@ -121,12 +131,12 @@ def pictures_of(request: Request, how: CompileOptions, engine: Engine) -> dict[i
             raise GraphError(f"rows has {x!r:.60}, which is not an input or output. Pass Vars of inputs=, or outputs")
         if x.ndim != IMAGE_AXES or not x.nbytes:
             raise GraphError(
-                f"rows has {x.name} {x.spec}; rows are those of images [n, c, h, w]. Reshape it to four axes"
+                f"rows= has {x.name} {x.spec}, but only images [n, c, h, w] have rows. Reshape it to four axes"
             )
     if row_values and not row_values & inputs:
-        raise GraphError("rows names outputs alone; it takes the inputs that they are made of, too. Add them to rows=")
+        raise GraphError("rows= names outputs only. Add the inputs that they are computed from to rows=")
     if len(outputs) > 1:
-        raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows. Keep one of them")
+        raise GraphError(f"rows names {len(outputs)} outputs; at most one can be streamed. Keep one of them")
     if row_values and not engine.feeds_rows:
         raise GraphError(f"the engine {engine.name} takes images whole. Use engine='cpu' for rows=")
     return {i: RowPort(x.name, x.spec) for i, x in outputs.items()}
@@ -136,13 +146,13 @@ class Function(Runner):
     """A compiled graph: call it with arrays for its inputs. Mutable: its arenas, and the Vars of its update edges.
 
     Fields
-        outputs, inputs, updates: those given to `compile`, after passes and lowering
-        compiled: schedule, plan and places; None on an engine that plans nothing
-        program: what the engine made of it; its code can be shown
+        outputs, inputs, updates: those of `compile`, after passes and lowering
+        compiled: schedule, plan and addresses; None on an engine without plans
+        program: the engine's program; its code can be shown
     """
 
     def __init__(self, request: Request, compiled: Compiled | None, program: Program, single: bool) -> None:
-        if compiled:  # the graph as it was lowered, with weights that were packed since, need not live on
+        if compiled:  # the lowered graph need not stay alive with weights that were packed since
             request = request.of((*compiled.outputs, *compiled.sources))
         self.updates, self.compiled = dict(request.updates), compiled
         inputs = set(request.inputs)
@@ -182,13 +192,13 @@ class Function(Runner):
         """Write a folder that `cgraph.load` runs without compiling: see docs/saved.md.
 
         Parameters
-            folder: where there is nothing yet
+            folder: a path where nothing exists yet
             also: the same graph compiled for other targets
             graph: the graph as `cgraph.formats.onnx.serialised` writes it, for other versions and processors
-            names: what the outputs are called
+            names: names of the outputs
         Raises
-            FormatError: there is something already; a step is a Python function; it is no Function of the CPU engine;
-                there are not as many names as outputs
+            FormatError: `folder` exists; a step is a Python function; the Function was not compiled by the CPU engine;
+                the number of names differs from that of the outputs
         """
         if graph is not None and (self.cells or self.updated):
             raise FormatError("a graph beside it has no cells, so it would be another function. Save it without graph=")
@@ -199,8 +209,7 @@ class Function(Runner):
 
     # -- pictures, reports and traces are slots: modules above this one provide them ------------------------------
     def report(self) -> Any:
-        """Return bytes by step, the peak and the values in use there; printed it is a table: see
-        `cgraph.view.report`."""
+        """Return bytes by step, the peak and the values in use there; printed as a table. See `cgraph.view.report`."""
         return slots.report(self)
 
     def trace(self, path: str | os.PathLike, /, *args: Any, **named: Any) -> None:
@@ -217,10 +226,10 @@ class Function(Runner):
 class RowsFunction(ByRows, Function):
     """A Function of images that are streamed by rows and never whole in memory.
 
-    A call takes, for an input that `rows` named, an array (perhaps in a mapped file, of which some rows at a time are
-    read) or an iterator of rows, arrays ``[n, c, w]`` or ``[n, c, rows, w]``; and for such an output, ``out=`` takes an
-    array, which may lie in a mapped file, or a function that is called with each band ``[n, c, rows, w]``. A run that
-    fails has changed no Var; what it has given away by then it has.
+    For an input in `rows`, a call takes an array (perhaps in a mapped file, which is read some rows at a time) or an
+    iterator of rows, arrays ``[n, c, w]`` or ``[n, c, rows, w]``. For an output in `rows`, ``out=`` takes an array,
+    which may be in a mapped file, or a function that is called with each band ``[n, c, rows, w]``. A failed run changes
+    no Var; rows delivered before the failure stay delivered.
     """
 
     def __init__(
@@ -250,7 +259,7 @@ def eval(node: NodeLike) -> np.ndarray:
 
 
 EVALUATED = FunctionCache(most=64, most_nbytes=32 << 20)
-"""Functions of the nodes that `eval` was last asked for, with their constants and arenas."""
+"""Functions of the nodes that `eval` computed last, with their constants and arenas."""
 
 
 @public

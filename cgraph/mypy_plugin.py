@@ -1,7 +1,8 @@
 """A mypy plugin: NumPy's functions and operators return a Node if an operand is one.
 
-NumPy's own stubs say ndarray there, for a node has an ``__array__``. In a project's settings for mypy:
-``plugins = ["cgraph.mypy_plugin"]``. Not seen: functions whose stubs take a list of arrays, as ``np.concatenate`` does.
+NumPy's own stubs declare an ndarray there, because a node has an ``__array__``. In a project's settings for mypy:
+``plugins = ["cgraph.mypy_plugin"]``. Not covered: functions whose stubs take a list of arrays, such as
+``np.concatenate``.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +30,7 @@ class NodePlugin(Plugin):
 
 
 def node_if_any(context: FunctionContext | MethodContext) -> Type:
-    """Return a Node where an operand is one or holds one, otherwise what NumPy's stubs say."""
+    """Return a Node if an operand is or contains one, otherwise the type that NumPy's stubs declare."""
     return first_node(x for types in context.arg_types for x in types) or context.default_return_type
 
 

@@ -1,8 +1,7 @@
 """compile_sizes: one function of arrays whose sizes vary from call to call: batch, sequence length, image height.
 
-Each size has a plan of its own, made when it first comes and kept with those that came last; all of them run in the
-memory of the largest, and share the Vars that the graphs name. Kernels take sizes as arguments, so that a new size
-compiles few or none.
+Each size has a plan of its own, made at its first use; the most recently used plans are kept. All of them run in the
+memory of the largest, and share the graph's Vars. Kernels take sizes as arguments, so a new size compiles few or none.
 """
 
 import os
@@ -33,15 +32,15 @@ def compile_sizes(
     """Make one function of a graph for each size.
 
     Parameters
-        build: given each size by name, what `cgraph.compile` takes: outputs, inputs and, perhaps, update edges. Weights
-            are Vars or arrays that it finds outside, so that all sizes share them
-        shapes: per input, in order, its shape, with names for the sizes that vary: ``{"x": ("batch", 784)}``
-        most: the largest sizes, whose plan is made at once and whose arena no other size exceeds. Without it, memory
-            grows with the largest size that has come
+        build: a function that gets each size by name and returns the arguments of `cgraph.compile`: outputs, inputs
+            and, perhaps, update edges. Weights are Vars or arrays from outside it, so that all sizes share them
+        shapes: for each input, in order, its shape, with names for the sizes that vary: ``{"x": ("batch", 784)}``
+        most: the largest sizes: their plan is made at once, and no other size needs a larger arena. Without it, memory
+            grows with the largest size so far
         options: as for `cgraph.compile`
     Raises
-        GraphError: `build` is no function; `shapes` gives no shape by name; a size is of no input; `most` leaves one
-            out or names another; no graph of its inputs is built
+        GraphError: `build` is not a function; `shapes` has no shape by name; a size belongs to no input; `most` omits a
+            size or has another; `build` returns no graph of its inputs
         whatever `compile` raises
     """
     return SizedFunction(build, shapes, most, options)
@@ -60,8 +59,8 @@ class SizedFunction:
     ) -> None:
         if not callable(build) or not isinstance(shapes, Mapping) or not all(map(is_shape, shapes.values())):
             raise GraphError(
-                f"compile_sizes takes a function of sizes and a shape for each input by name, "
-                f"not {build!r:.60} and {shapes!r:.60}"
+                "compile_sizes needs a function and a dict from input name to shape, "
+                f"got {build!r:.60} and {shapes!r:.60}. Pass shapes such as {{'x': ('n', 3)}}"
             )
         if not isinstance(most, Mapping | None):
             raise GraphError(
@@ -70,7 +69,7 @@ class SizedFunction:
         self.build, self.shapes, self.options = build, {x: tuple(shape) for x, shape in shapes.items()}, dict(options)
         self.names = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
         if not self.names:
-            raise GraphError("no size varies. Use cg.compile, or give a size a name in shapes=")
+            raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
         self.most = dict(most) if most is not None else None
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
         self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
@@ -102,7 +101,7 @@ class SizedFunction:
     def ordered(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
         """Return each input's array by name."""
         if len(args) > len(self.shapes):
-            raise InputError(f"{len(args)} inputs are given, there are {len(self.shapes)}. Pass one array for each")
+            raise InputError(f"the Function takes {len(self.shapes)} inputs, got {len(args)}. Pass one array for each")
         arrays = dict(zip(self.shapes, args))
         for x in named:
             if x not in self.shapes or x in arrays:
@@ -132,7 +131,9 @@ class SizedFunction:
         return {name: by_name[name][0] for name in self.names}
 
     def at(self, **sizes: int) -> Function:
-        """Return the Function for these sizes; it runs in the same memory, so views of what one returns do not last."""
+        """Return the Function for these sizes. Its calls use the same memory, so views of results are valid only until
+        the next call.
+        """
         if sizes.keys() != set(self.names):
             raise InputError(f"sizes are {', '.join(self.names)}, not {', '.join(sizes) or 'none'}. Give each one")
         for name, size in sizes.items():

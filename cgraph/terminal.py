@@ -1,8 +1,8 @@
 """Text for terminals: all printed text passes through here, and control characters from files do not.
 
-Names in files (outputs, labels, operators, dimensions, layers), names of files, and errors that quote them are the
-choice of whoever wrote the file. A terminal obeys escape sequences in them: it changes its title, fills the clipboard,
-or hides what it shows. So everything that a reader cannot see becomes a question mark.
+Names in files (outputs, labels, operators, dimensions, layers), names of files, and errors that quote them are chosen
+by the author of the file. A terminal obeys escape sequences in them: it changes its title, fills the clipboard, or
+hides text. So every invisible character becomes a question mark.
 """
 
 import sys
@@ -10,8 +10,9 @@ from typing import TextIO
 
 
 def visible(text: str, passed: str = "\n\t") -> str:
-    """Return text without what a reader cannot see or a format forbids: control characters, halves of pairs, marks that
-    turn the direction of writing. Only the characters of `passed` stay."""
+    """Return text without invisible or forbidden characters: control characters, unpaired surrogates, marks that change
+    the writing direction. Only the characters of `passed` stay.
+    """
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in passed else "?" for char in text)

@@ -1,3 +1,3 @@
-"""The version: a saved function runs in the one that saved it."""
+"""The version of cgraph; a saved function runs only in the version that saved it."""
 
 __version__ = "0.1.0"

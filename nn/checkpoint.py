@@ -22,7 +22,7 @@ VERSION = 1
 
 
 class Checkpoint(Record):
-    """Where and when to write checkpoints.
+    """Place and times of checkpoints.
 
     Fields
         path: path of the JSON file; the arrays are stored beside it

@@ -105,6 +105,6 @@ def same_shape(x: Node, y: Node) -> None:
     """Raise ShapeError instead of broadcasting predictions against targets, which is usually a mistake."""
     if x.shape != y.shape:
         raise ShapeError(
-            f"a loss of {x.name} {x.spec} against {y.name} {y.spec}: shapes must be equal. Reshape the targets, or "
-            "change the last layer."
+            f"the loss compares predictions {x.name} {x.spec} with targets {y.name} {y.spec}, but their shapes must be "
+            "equal. Reshape the targets, or change the last layer."
         )

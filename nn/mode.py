@@ -8,7 +8,8 @@ from nn.cache import Cache
 
 
 class Mode:
-    """How layers build their part of the graph. Changes: a training build collects update edges in it.
+    """Settings with which layers build their part of the graph. Changes: a training build collects update edges in
+    it.
 
     Fields
         training: dropout and noise are on, normalisation uses the statistics of the batch

@@ -5,7 +5,7 @@
     y = xp.sum(xp.sin(x) * 2 + 1)     # three nodes, nothing has run
     print(float(y))                   # one kernel, one pass
 
-What a graph cannot say is computed at once by NumPy: shapes that depend on values.
+Functions whose result's shape depends on values run at once, in NumPy.
 """
 
 import sys

@@ -10,19 +10,20 @@ from cgraph.array_api.values import ARRAYS, compute, leaf
 from cgraph.ir.graph import Node
 from cgraph.storage.cell import shareable
 
-MOST_NODES = 256  # of a graph that is not run yet; a loop of ``x = x + 1`` is run in pieces of so many
+MOST_NODES = 256  # number of pending nodes; a loop of ``x = x + 1`` is run in pieces of so many
 VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12")
 
 
 class Array:
-    """An array that is computed when its value is needed. Mutable: it gets its value once, and ``x[i] = v`` rebinds it.
+    """An array that is computed when its value is needed. Mutable: it gets its value once, and ``x[i] = v`` rebinds
+    it.
 
     Fields
-        _node: what it is computed by; None once there is a value
-        _value: its value; None until somebody asks; not to be written
-        _was: the node that it was, while that is alive
-        _leaf: the node that holds its value; kept, for the next graph begins with it too
-        _count: nodes of its graph that have not been run, at most
+        _node: the node that computes it; None once there is a value
+        _value: its value; None until it is needed; never written
+        _was: its former node, while that is alive
+        _leaf: the node that contains its value; stored, because the next graph begins with it too
+        _count: upper bound of the nodes of its graph that have not been run
     """
 
     _node: Node | None
@@ -79,7 +80,7 @@ class Array:
     def count(self) -> int:
         return self._count
 
-    # -- what is known of it --------------------------------------------------------------------------------------
+    # -- attributes ------------------------------------------------------------------------------------------------
     @property
     def _source(self) -> Any:
         return self._node if self._value is None else self._value
@@ -116,7 +117,7 @@ class Array:
     def __len__(self) -> int:
         return len(self.value)
 
-    # -- given by `cgraph.array_api.operators` ---------------------------------------------------------------------
+    # -- set by `cgraph.array_api.operators` -----------------------------------------------------------------------
     if TYPE_CHECKING:
         T: "Array"
         mT: "Array"
@@ -138,7 +139,7 @@ class Array:
         __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _of_two
         __neg__ = __abs__ = __invert__ = __pos__ = _of_one
 
-    # -- others ask for it ----------------------------------------------------------------------------------------
+    # -- protocols of other libraries ------------------------------------------------------------------------------
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.value, dtype=dtype, copy=copy)
 

@@ -1,7 +1,7 @@
 """Calls of the standard: lazy by `cgraph.numpy`, or eager by NumPy on values.
 
-Lazily is tried first. NumPy computes what a graph cannot say, shapes that depend on values, and what is refused; COUNTS
-says how often.
+The lazy way is tried first. NumPy computes functions whose result's shape depends on values, and calls that the lazy
+function refuses; COUNTS counts both.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from cgraph.errors import CgraphError
 from cgraph.ir.graph import Node
 
 COUNTS: Counter[tuple[str, str]] = Counter()
-"""How often each function went which way, ``lazy`` or ``eager``."""
+"""Number of calls of each function, ``lazy`` or ``eager``."""
 
 
 def wrap(x: Any, count: int) -> Any:
@@ -94,7 +94,7 @@ def function(name: str, text: str, lazy: Callable | None, eager: Callable, prepa
     first."""
     signature = signature_of(text)
     only_positions = all(p.kind is Parameter.POSITIONAL_ONLY for p in signature.parameters.values())
-    plain = len(signature.parameters) if only_positions else None  # as many arguments need no binding
+    plain = len(signature.parameters) if only_positions else None  # calls with as many arguments need no binding
 
     def called(*args: Any, **kwargs: Any) -> Any:
         if not kwargs and len(args) == plain:
@@ -115,7 +115,7 @@ DEFAULTS |= {"'left'": "left", "'reduced'": "reduced", "'backward'": "backward",
 
 
 def signature_of(text: str) -> Signature:
-    """Return the signature that is written as in Python, without types."""
+    """Return the signature from a text in Python's syntax, without types."""
     parts = [p.strip() for p in text.split(",")]
     slash = parts.index("/") if "/" in parts else 0
     kinds: list[Parameter] = []

@@ -39,7 +39,7 @@ def plain(obj: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Return another library's array, where it lies."""
+    """Return another library's array without copying it."""
     check_device(device)
     return array_of(np.from_dlpack(x, copy=copy))
 

@@ -68,9 +68,9 @@ def tanh(x: Any) -> Any:
 
 
 HERE: dict[str, Callable] = {"floor_divide": floor_divide, "tanh": tanh}
-"""What the standard says otherwise than NumPy, lazily."""
+"""Functions that differ between the standard and NumPy, computed lazily."""
 ORDERED = "greater greater_equal less less_equal maximum minimum".split()
-"""What complex numbers have not, in the standard."""
+"""Functions that the standard does not define for complex numbers."""
 
 
 def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:

@@ -14,11 +14,11 @@ TWO = {
 }  # fmt: skip
 ONE = {"neg": "negative", "abs": "abs", "invert": "bitwise_invert", "pos": "positive"}
 KINDS = {bool: "b", int: "iufc", float: "fc", complex: "fc"}
-"""Python's numbers and the kinds of dtype beside which they may stand."""
+"""Python's numbers and the kinds of dtype with which they combine."""
 
 
 def fits(x: Array, other: Any) -> bool:
-    """Return True if an operator takes this operand. TypeError for a number that the dtype cannot hold."""
+    """Return True if an operator accepts this operand. TypeError for a number that the dtype cannot represent."""
     if isinstance(other, Array):
         return True
     if type(other) not in KINDS:

@@ -1,7 +1,8 @@
 """Values of lazy arrays: one Function serves all graphs of one structure.
 
-The structure is the list of ops with the places of their operands; of what is known only shape and dtype belong to it,
-so that ``x + 1`` and ``y + 2`` are one Function. A run also gives the values of all Arrays below the one asked for.
+The structure is the list of ops with the positions of their operands; of values only shape and dtype belong to it, so
+that ``x + 1`` and ``y + 2`` share one Function. A run also computes the values of all live Arrays that the result
+depends on.
 """
 
 from typing import Any
@@ -35,7 +36,7 @@ def leaf(value: np.ndarray) -> Leaf:
 FUNCTIONS = FunctionCache(MOST_FUNCTIONS, MOST_NBYTES)
 """The Functions by structure."""
 ARRAYS: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""Arrays alive, by the identity of their node; whether it still is that node, the Array knows."""
+"""Arrays alive, by the identity of their node; `Array.is_of` tells whether it still is that node."""
 
 
 def compute(array: Any) -> None:

@@ -1,7 +1,7 @@
 """The command ``cgraph``: one module for each sub-command, listed in `COMMANDS`.
 
 Exit status 0: done; 1: done, and the answer is no (a budget is not met); 2: an error, in one line on standard error;
-130: interrupted; 141: who read the output has gone.
+130: interrupted; 141: the reader closed the pipe.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from cgraph.system.progress import line_start
 from cgraph.terminal import visible, write
 from cgraph.version import __version__
 
-INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # what shells say of SIGINT and SIGPIPE
+INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # exit statuses of shells for SIGINT and SIGPIPE
 COMMANDS = {
     "run": "run_model",
     "save": "save",
@@ -71,7 +71,7 @@ def status_of(args: argparse.Namespace) -> int:
     """Run a command and return its exit status."""
     try:
         status = args.run(args)
-        if sys.stdout is not None:  # as it is where the shell has closed it
+        if sys.stdout is not None:  # None if the shell has closed it
             sys.stdout.flush()
         return status
     except BrokenPipeError:

@@ -8,7 +8,7 @@ UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 def whole_number(text: str) -> int:
     """Parse an integer of at least 0."""
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 0. Give one such as 3")
     return int(text)
 
 
@@ -17,7 +17,7 @@ def byte_count(text: str) -> int:
     unit = next((unit for unit in UNITS if text.endswith(unit)), "")
     number = text.removesuffix(unit).strip()
     if not (number.isascii() and number.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 4096 or 4KiB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes. Give one such as 4096 or 4KiB")
     return int(number) * UNITS.get(unit, 1)
 
 

@@ -19,10 +19,10 @@ def read_inputs(
 
     Parameters
         texts: ``FILE``, in the model's order, or ``NAME=FILE``; a .npz file gives several by name
-        look: how pictures become numbers
-        values: inputs that have their values already
+        look: how pictures are converted to numbers
+        values: values of inputs that need no file
     Raises
-        FormatError: a file is no array or picture, an input is missing, unknown or given twice
+        FormatError: a file is not an array or picture; an input is missing, unknown or given twice
     """
     arrays = dict(values)
     for text in texts:
@@ -32,7 +32,7 @@ def read_inputs(
             arrays[name] = array
     missing = [f"{x.name} {x.spec}" for x in inputs if x.name not in arrays]
     if missing:
-        raise FormatError(f"--input is missing for {', '.join(missing)}")
+        raise FormatError(f"no value for {', '.join(missing)}. Add --input {missing[0]}=FILE")
     return arrays
 
 
@@ -69,7 +69,7 @@ def check_name(text: str, names: Collection[str]) -> None:
     """Raise FormatError if ``NAME=FILE`` names neither an input nor a file."""
     name, equals, _ = text.partition("=")
     if equals and name not in names and not Path(text).exists():
-        raise FormatError(f"there is no input {name!r}; there are {', '.join(names)}")
+        raise FormatError(f"the model has no input {name!r}. Use one of {', '.join(names)}")
 
 
 def read_array(path: Path, x: Variable) -> np.ndarray:

@@ -18,8 +18,8 @@ from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import say
 
 Run = Callable[[], Any]
-WARM = 3  # turns before the first that counts
-REST = 0.05  # seconds after which another engine's threads no longer spin in wait for its next run
+WARM = 3  # uncounted turns before the first that counts
+REST = 0.05  # seconds after which another engine's threads no longer spin while they wait for its next run
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -41,7 +41,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Print the shortest and the median time, and the ratio."""
     if args.runs < 1:
-        raise FormatError(f"--runs {args.runs} must be at least 1")
+        raise FormatError(f"--runs is {args.runs}. Give at least 1")
     begin = perf_counter()
     model = model_from(args)
     function = model.compiled(memory=args.memory, threads=args.threads)
@@ -102,7 +102,7 @@ def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> R
 def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
     """Return the seconds of each run, engines taking turns so that a disturbance affects all.
 
-    Each turn rests first and runs once uncounted: threads of the engine before have gone to sleep, its own are awake.
+    Each turn rests first and runs once uncounted: then the threads of the previous engine sleep and its own are awake.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for i in with_progress("turns", range(WARM + count), Bars()):
@@ -117,7 +117,7 @@ def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
 
 
 def difference(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest difference of two outputs, relative to the largest value; infinite when shapes differ."""
+    """Return the largest difference of two outputs, relative to the largest value; infinite if shapes differ."""
     if x.shape != y.shape:
         return float("inf")
     scale = max(float(np.abs(y).max()), 1e-30) if y.size else 1.0

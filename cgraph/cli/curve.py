@@ -21,15 +21,16 @@ from cgraph.record import Record
 from cgraph.system.progress import Bars, with_progress
 from cgraph.view.curve import Point
 
-RUNGS = 7  # budgets from the smallest plan to the one that changes nothing, each the same times the one before
+RUNGS = 7  # budgets from the smallest plan to the one without changes, in geometric steps
 
 
 class Curve(Record):
     """Plans of one graph within several budgets.
 
     Fields
-        points: plans by falling bytes, each of other bytes
-        asked: the plan within the budget that was asked for, the smallest where nothing fits, the free one without
+        points: plans by falling bytes, all different
+        asked: the plan within the requested budget; the smallest plan if none fits, the plan without changes if there
+            is no budget
     """
 
     points: tuple[Point, ...]
@@ -51,7 +52,7 @@ def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
         return choice
 
     room = free.nbytes if budget is None else budget
-    asked = within(room)  # first, by a search that knows as little as that of `compile`
+    asked = within(room)  # first, by a fresh search like that of `compile`
     is_met = asked[1].nbytes <= room
     least = within(0) if is_met else asked
     rungs = np.geomspace(max(least[1].nbytes, 1), max(free.nbytes, 1), RUNGS)[1:-1]

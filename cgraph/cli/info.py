@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def gather() -> dict[str, Any]:
-    """Return the facts: counts, bytes, versions and names; None for what there is not."""
+    """Return the facts: counts, bytes, versions and names; None for missing ones."""
     target, folder = host_target(), store().folder
     files = kernel_files(folder)
     gpus, reason = gpu_lines()
@@ -74,7 +74,7 @@ def gather() -> dict[str, Any]:
 
 
 def gpu_lines() -> tuple[list[str], str | None]:
-    """Return a line for each GPU, or why there is none."""
+    """Return a line for each GPU, or the reason why there is none."""
     try:
         return describe_gpus(), None
     except EngineError as error:

@@ -1,6 +1,6 @@
-"""What a user means by MODEL on the command line: a file by its ending, or a Python reference ``module:function``.
+"""The MODEL argument of the command line: a file, by its ending, or a Python reference ``module:function``.
 
-A file's reader stands in `READERS`; a Python reference is the user's own code, and runs.
+`READERS` has the reader of each ending; a Python reference runs the user's own code.
 """
 
 import argparse
@@ -35,10 +35,10 @@ class CliModel(Record):
     """A model from the command line: a graph to compile, or a compiled Function.
 
     Fields
-        outputs, inputs, updates: as `compile` takes them
-        function: what the user compiled; None when that is left to the command
-        names: what the outputs are called
-        read: the model of a file, some lengths of which are known only when run
+        outputs, inputs, updates: as for `compile`
+        function: the user's compiled Function; None if the command compiles
+        names: names of the outputs
+        read: the model of a file, some lengths of which are known only at run time
     """
 
     outputs: tuple[Node, ...]
@@ -63,9 +63,9 @@ class ModelOptions(Record):
     Fields
         shapes: sizes of symbolic dimensions, and whole shapes of inputs, by name
         constants: values of inputs by name
-        maximum: the greatest lengths of values, and the largest of numbers, that are known only when run
-        weights: the file with the parameters, where they are apart from the model
-        invent: parameters that are nowhere are drawn from a fixed seed, for plans and timings
+        maximum: the greatest lengths of values, and the largest numbers, that are known only at run time
+        weights: the file with the parameters, if they are separate from the model
+        invent: draw missing parameters from a fixed seed, for plans and timings
         state: inputs that keep the value of an output from run to run
     """
 

@@ -1,4 +1,4 @@
-"""The arguments that name a model, without the readers: a saved function needs none of them."""
+"""Command-line arguments that name a model, without the readers: a saved function needs none of them."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npy
 from cgraph.storage.cell import Variable, fitting_array
 
-ENDINGS = (".onnx", ".cfg", ".tflite")  # of files that hold a model
+ENDINGS = (".onnx", ".cfg", ".tflite")  # endings of model files
 STANDARD_INPUT = "-"
 
 
@@ -103,7 +103,7 @@ def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[s
     by_name = {x.name: x for x in inputs}
     unknown = [name for name, _ in args.constant if name not in by_name]
     if unknown:
-        raise FormatError(f"--constant {unknown[0]}: there is no such input; there are {', '.join(by_name)}")
+        raise FormatError(f"--constant {unknown[0]}: the model has no such input. Use one of {', '.join(by_name)}")
     return {name: fitting_array(value, by_name[name].spec, name) for name, value in args.constant}
 
 

@@ -1,4 +1,4 @@
-"""Open sizes of a .onnx file, taken from the given arrays."""
+"""Open sizes of an ONNX file, taken from the input arrays."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,10 @@ Shapes = Mapping[str, tuple[int | str, ...]]
 
 
 def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[int, ...]]]:
-    """What ``--shape`` leaves open and ``--input`` tells: sizes by name, whole shapes where axes have no names.
+    """Return the sizes that ``--input`` determines and ``--shape`` does not: sizes by name, whole shapes if axes have
+    no names.
 
-    A picture is a batch of one. What does not fit is left to those who read it.
+    A picture is a batch of one. Inputs that do not fit are reported when they are read.
     """
     if Path(args.model).suffix.lower() != ".onnx":
         return []
@@ -35,7 +36,7 @@ def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[i
 
 
 def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Return the input of each file, in the order of `read_inputs`, with the shape that it has there."""
+    """Return the input of each file, in the order of `read_inputs`, with the file's shape."""
     waiting = [name for name in shapes if name not in dict(args.constant)]
     for text in args.input:
         name, equals, file = text.partition("=")

@@ -1,4 +1,4 @@
-"""The tables of ``cgraph plan MODEL --paper``: what patches around the peak would save, and what they cost."""
+"""The tables of ``cgraph plan MODEL --paper``: bytes saved and operations added by patches around the peak."""
 
 from cgraph.budget.patches.image_steps import image_steps
 from cgraph.budget.patches.tile_peak import ALPHAS, SLICES, Restructured, as_written, restructure

@@ -14,7 +14,7 @@ from cgraph.storage.cell import Variable
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
 FITS = ("stretch", "letterbox", "crop")
-GREY = 114  # what detectors are trained to see beside a picture that does not fill their square
+GREY = 114  # the grey around a picture with which detectors are trained
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -22,10 +22,10 @@ class Look(Record):
     """Options for the conversion of pictures to numbers.
 
     Fields
-        pixels: what 0 to 255 become, one of SCALES
+        pixels: the range to which 0 to 255 are scaled, one of SCALES
         bgr: blue first
-        fit: how another aspect ratio becomes the model's: ``stretch`` takes the whole picture and loses the ratio,
-            ``letterbox`` puts it between bars of grey, ``crop`` takes its middle
+        fit: how a picture of another aspect ratio is fitted: ``stretch`` takes the whole picture and changes the ratio,
+            ``letterbox`` adds grey bars, ``crop`` takes its middle
     """
 
     pixels: str = "unit"
@@ -67,7 +67,7 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
 
 
 def picture_values(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
-    """Return a picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
+    """Return a picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError if it cannot be read."""
     with open_picture(path) as image:
         values = np.asarray(fit_picture(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
     return np.repeat(values, channels // values.shape[2], axis=2)
@@ -86,7 +86,7 @@ def fit_picture(image: Any, channels: int, size: tuple[int, int], fit: str) -> A
 
 
 def as_bytes(image: Any, channels: int) -> Any:
-    """Convert a picture to one or three bands of 0 to 255; 16 bits become floats, which Pillow would cut off."""
+    """Convert a picture to one or three bands of 0 to 255; 16 bits become floats, because Pillow would clip them."""
     if image.mode.startswith("I"):
         from PIL import Image
 

@@ -35,9 +35,9 @@ from cgraph.view.report_text import weights_lines
 READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by file ending
 CHOICES = ("auto", *STRATEGIES)
 WITHIN = (*(name for name in OFFSET_STRATEGIES if name != "exact"), "exact")
-"""What is tried within a budget: nothing finds a plan that the exact search, which comes last, does not."""
-QUICK = 4.0  # seconds, in which a strategy may also load what it is compiled from
-MOST_PIECES = 20  # of weights, in a table
+"""Strategies tried within a budget; the exact search, which comes last, finds every plan that others find."""
+QUICK = 4.0  # seconds; includes the time in which a strategy loads compiled code
+MOST_PIECES = 20  # maximum number of weights in a table
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -117,7 +117,7 @@ def compare(args: argparse.Namespace) -> int:
 
 
 def stream(args: argparse.Namespace) -> int:
-    """Print how streamed weights share out the budget, and time what a run waits for."""
+    """Print how streamed weights divide the budget, and the time that a run waits for them."""
     if is_problem(args):
         raise FormatError(f"{args.model}: only a model has weights to stream. Leave out --stream")
     model = model_from(args)
@@ -146,7 +146,9 @@ def stream(args: argparse.Namespace) -> int:
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Change the model's graph until it fits into budgets, the requested one among them, and print how."""
+    """Change the model's graph until it fits into several budgets, the requested one among them, and print the
+    changes.
+    """
     curve = curve_of(model_from(args), args.budget, args.strategy or "auto")
     tell = complain if args.json else say
     tell("\n".join(curve_lines(curve.points)))
@@ -165,11 +167,10 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict[str, tuple[Plan, float]]:
-    """Return the plan and seconds of each strategy; within a budget no more than it takes to know whether it can be
-    met.
+    """Return the plan and seconds of each strategy; within a budget only until it is known whether it can be met.
 
     Raises
-        BudgetError: the exact search alone was asked, and there is no plan within the budget
+        BudgetError: only the exact search was requested, and no plan is within the budget
     """
     plans: dict[str, tuple[Plan, float]] = {}
     for name in with_progress("strategies", names, Bars()):
@@ -192,7 +193,7 @@ def is_problem(args: argparse.Namespace) -> bool:
 
 
 def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
-    """Return the problem of a planning file or a model; for a model also what is alive at the peak."""
+    """Return the problem of a planning file or a model; for a model also the values alive at the peak."""
     if is_problem(args):
         return READERS[Path(args.model).suffix.lower()](Path(args.model)), []
     function = model_from(args).compiled()
@@ -201,7 +202,7 @@ def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
 
 
 def peak_lines(figures: Figures) -> list[str]:
-    """Return the peak, and what is alive there."""
+    """Return the peak, and the values alive there."""
     head = [
         f"order {figures.order}: {bytes_text(figures.peak_nbytes)} are in use at step {figures.peak}, "
         f"{bytes_text(figures.unshared_nbytes)} would be without sharing; outside the arena "

@@ -17,10 +17,10 @@ def precision_lines(model: CliModel, constants: Mapping[str, Any], reference: st
     """Return the bytes of arena, constants and both, for each way to compute a model.
 
     Parameters
-        constants: values of inputs; others are drawn, since sizes do not depend on the ranges that the quantiser sees
-        reference: what the user calls the model
+        constants: values of inputs; others are drawn, since sizes do not depend on the ranges that the quantiser finds
+        reference: the MODEL argument
     Raises
-        FormatError: it is compiled already, or keeps a state
+        FormatError: the model is compiled already, or keeps a state
     """
     inputs = inputs_of(model, reference)
     values = random_inputs(replace(model, inputs=inputs)) | dict(constants)

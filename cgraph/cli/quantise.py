@@ -54,7 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Quantise, write the file, and say what it costs and saves."""
+    """Quantise, write the file, and print the report."""
     if args.output.suffix.lower() != ".onnx":
         raise FormatError(f"{args.output}: the result is written as .onnx. Use -o OUT.onnx")
     model = model_from(args, invent=False)
@@ -81,7 +81,7 @@ def inputs_of(model: CliModel, reference: str) -> tuple[Var, ...]:
 
 
 def runs_of(args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
-    """Return the arrays of each run: a picture gives one, an array as many as its first axis holds of the input's."""
+    """Return the arrays of each run: a picture is one run, an array one for each batch along its first axis."""
     folder = args.samples
     files = sorted(x for x in folder.rglob("*") if x.is_file()) if folder.is_dir() else [folder]
     files = [x for x in files if x.suffix.lower() in (*PICTURES, *ARRAYS)]

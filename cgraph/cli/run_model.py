@@ -103,7 +103,7 @@ class SavedModel(Record):
 
 
 def saved_model(args: argparse.Namespace) -> SavedModel:
-    """Return a function that was saved, which is planned and compiled already."""
+    """Return a saved function, which is planned and compiled already."""
     lists = (args.shape, args.state, args.maximum)
     is_given = any(lists) or any(x is not None for x in (args.budget, args.weights, args.stream))
     if is_given or args.memory != "auto":

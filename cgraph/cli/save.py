@@ -39,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile for each target, write the folder, and say what is in it."""
+    """Compile for each target, write the folder, and print its contents."""
     model = model_from(args, invent=False)
     options = {"memory": args.memory, "budget": args.budget} | precision_options(args)
     targets = dict.fromkeys(args.target or ["host"])

@@ -1,6 +1,6 @@
 """Sounds as inputs: the samples of a .wav file, -1 to 1. Nothing is resampled, cut or mixed.
 
-Source: RIFF's PCM samples: of 8 bits they have no sign, of 16, 24 and 32 they have one, lowest byte first.
+Source: RIFF's PCM samples: 8-bit samples are unsigned, those of 16, 24 and 32 bits signed, lowest byte first.
 """
 
 import os
@@ -37,8 +37,7 @@ def read_sound(path: Path, x: Variable) -> np.ndarray:
 
 
 def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
-    """Return the shape of an input that takes it, of which some axes are open. FormatError where channels have no
-    axis."""
+    """Return the shape of an input with open axes for this sound. FormatError if there are channels without an axis."""
     channels, n = samples_of(path)[0].shape
     if channels == 1:
         return (*[1] * (len(shape) - 1), n) if shape else ()
@@ -54,7 +53,7 @@ def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
 
 
 def samples_of(path: Path) -> tuple[np.ndarray, int]:
-    """Return the samples ``[channels, n]`` as float32 from -1 to 1, and how many there are a second. FormatError if
+    """Return the samples ``[channels, n]`` as float32 from -1 to 1, and the sampling rate. FormatError if there are
     none.
 
     Memory: the result and a block of frames.

@@ -24,8 +24,9 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def stream_options(path: Path | None) -> Iterator[dict[str, Any]]:
-    """Yield options of `compile` for streamed weights; none without a file. Winograd filters would be larger to
-    read."""
+    """Yield options of `compile` for streamed weights, without Winograd filters, which are larger to read; none without
+    a file.
+    """
     if path is None:
         yield {}
         return

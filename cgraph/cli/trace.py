@@ -41,7 +41,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Write the trace and say in one line what it shows."""
     if args.runs < 1:
-        raise FormatError(f"--runs {args.runs} must be at least 1")
+        raise FormatError(f"--runs is {args.runs}. Give at least 1")
     model = model_from(args)
     function = model.compiled(memory=args.memory, threads=args.threads)
     values = random_inputs(model) | constants_of(args, model.inputs)

@@ -19,7 +19,7 @@ from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import FunctionReport, timed_report
 
 MEMORY, GRAPH = "memory", "graph"
-MOST_DRAWN = 150  # nodes of a graph in one picture
+MOST_DRAWN = 150  # maximum number of nodes in one picture
 Draw = Callable[[Function, str], str | bytes]
 PICTURES: dict[tuple[str, str], Draw] = {
     (".svg", MEMORY): function_svg,
@@ -37,7 +37,7 @@ def graph_picture(function: Function, kind: str) -> bytes:
     count = len(diagram_of(function).items)
     if count > MOST_DRAWN:
         raise GraphError(
-            f"{count} nodes in one picture cannot be read; -o page.html shows them, -o graph.dot is their text"
+            f"{count} nodes are more than the {MOST_DRAWN} of a readable picture. Use -o page.html or -o graph.dot"
         )
     return render(function_dot(function), kind)
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     ending = args.output.suffix.lower()
     draw = PICTURES.get((ending, GRAPH if args.graph else DEFAULTS.get(ending, "")))
     if draw is None:
-        raise FormatError(f"{args.output}: cannot draw a {ending or 'nameless'} file, only {', '.join(DEFAULTS)}")
+        raise FormatError(f"{args.output}: cannot draw a {ending or 'nameless'} file. Use one of {', '.join(DEFAULTS)}")
     model = model_from(args)
     if args.as_written:
         return _write_graph(model, args.output, ending)

@@ -76,7 +76,7 @@ def op(name: str, *args: Any, **options: Any) -> Any:
 
 
 def filters(*shape: int) -> Node:
-    """Return filters of a fixed seed."""
+    """Return filters from a fixed seed."""
     return Const(np.random.default_rng(0).standard_normal(shape, np.float32), copy=False)
 
 

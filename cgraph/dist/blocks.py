@@ -19,10 +19,10 @@ class BatchPlan(Record):
     """The facts of a function that every block needs.
 
     Fields
-        batch: rows that it takes and gives at once
-        results: what it gives
-        single: it gives one array, not a list
-        threads: of one call
+        batch: rows of a call
+        results: specs of its results
+        single: True if it returns one array, not a list
+        threads: threads of one call
     """
 
     batch: int
@@ -34,18 +34,17 @@ class BatchPlan(Record):
 def map_batches(function: Source, *arrays: Any, threads: int = 1, trust: bool = False) -> Any:
     """Apply a function of a fixed batch to any number of rows, block by block, when the result is computed.
 
-    Blocks may have any number of rows, none too: within a block the function runs batch by batch, the last one filled
-    up with zeros and cut off again. So rows must not depend on one another, as they do not in networks for inference.
-    Bits do not depend on who computes a block. (Cut into other blocks, rows have other places in their batches, which
-    changes no bit of any network that was tried.)
+    Blocks may have any number of rows, including none: within a block the function runs batch by batch, the last one
+    padded with zeros and cut again. So rows must not depend on one another; in networks for inference they do not. Bits
+    do not depend on which worker computes a block. (In other blocks, rows have other positions in their batches, which
+    changed no bit of any network that was tried.)
 
     Parameters
-        function: a compiled Function without update edges, which travels as a saved folder; the folder of one; or a
-            factory, a function without arguments that makes one in each process. Its inputs and outputs begin with
-            the batch, the same for all
-        arrays: a dask.array for each input, ``[rows, ...]``, with as many rows each; blocks along other axes are put
-            together
-        threads: of one call. A worker runs as many calls at once as it has threads, so one is enough
+        function: a compiled Function without update edges, which is sent as a saved folder; the path of a saved folder;
+            or a factory, a function without arguments that each process calls. All inputs and outputs begin with the
+            same batch axis
+        arrays: a dask.array for each input, ``[rows, ...]``, with equally many rows; blocks along other axes are merged
+        threads: threads of one call. A worker runs as many calls at once as it has threads, so one is enough
         trust: run the machine code of a saved folder even if others may have written it, as in `cgraph.load`
     Returns
         a dask.array ``[rows, ...]``, or a tuple of them where the function gives several; nothing has run yet
@@ -107,17 +106,18 @@ def check_arrays(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
     """Return the arrays. InputError if one does not fit its input."""
     if len(arrays) != len(function.inputs):
         raise InputError(
-            f"the function takes {len(function.inputs)} inputs, and is given {len(arrays)}. "
-            "Pass one dask array for each"
+            f"the function takes {len(function.inputs)} inputs, got {len(arrays)}. Pass one dask array for each"
         )
     for x, array in zip(function.inputs, arrays):
         if not isinstance(array, da.Array):
             raise InputError(
-                f"{x.name} {x.spec} is given {array!r:.60}; dask.array.from_array makes a dask array of it"
+                f"{x.name} expects a dask array {x.spec}, got {array!r:.60}. Convert it with dask.array.from_array"
             )
         if array.dtype != x.spec.dtype or array.shape[1:] != x.spec.shape[1:] or not array.ndim:
             sizes = ",".join(map(str, ("any", *x.spec.shape[1:])))
-            raise InputError(f"{x.name} is given {array.dtype}{list(array.shape)}; it takes {x.spec.dtype}[{sizes}]")
+            raise InputError(
+                f"{x.name} expects {x.spec.dtype}[{sizes}], got {array.dtype}{list(array.shape)}. Convert it"
+            )
     counts = {x.shape[0] for x in arrays}
     if len(arrays) > 1 and (len(counts) > 1 or np.isnan([*counts]).any()):
         raise InputError(
@@ -131,8 +131,8 @@ def batch_of(function: Runner) -> int:
     """Return the batch size of all inputs and outputs. GraphError if they differ."""
     if function.updated:
         raise GraphError(
-            "the function has update edges: what it gives depends on what ran before, so blocks have no order. "
-            "Compile it without updates="
+            f"the function updates {len(function.updated)} Vars, so its result depends on the calls before, and blocks "
+            "run in no fixed order. Compile it without updates="
         )
     specs = [x.spec for x in function.inputs] + function.results
     sizes = {spec.shape[0] if spec.shape else 0 for spec in specs}

@@ -1,8 +1,8 @@
 """Functions that are sent to other processes: a saved folder as bytes, or a factory.
 
-Where it arrives it is loaded once per process, whoever asks and from however many threads: calls at once share its
-constants and have an arena each. A folder is checked before its bytes go anywhere, as `cgraph.load` checks it; bytes
-that come through dask are trusted as dask's own pickles are.
+The receiver loads it once per process for all threads: concurrent calls share its constants and have an arena each. A
+folder is checked before its bytes are sent, as `cgraph.load` checks it; bytes that arrive through dask are trusted like
+dask's own pickles.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from cgraph.saved.folder import Folder
 from cgraph.saved.read import load_files
 from cgraph.saved.write import bytes_of
 
-MOST_KEPT = 4  # functions in a process
+MOST_KEPT = 4  # maximum number of functions in a process
 
 Source = Runner | str | os.PathLike | Callable[[], Runner]
-"""A function, the folder of one that was saved, or what makes one."""
+"""A function, the folder of a saved one, or a factory."""
 
 
 class Shipped(Record, eq=False):
     """A function to send.
 
     Fields
-        key: which no other function has
-        files: of the saved folder by name; none for a factory
-        make: called without arguments where the function is needed; None where there are files
+        key: a unique key
+        files: files of the saved folder by name; empty for a factory
+        make: the factory, called in the process that needs the function; None if there are files
     """
 
     key: str
@@ -54,9 +54,9 @@ def ship(source: Source, trust: bool = False) -> Shipped:
     Parameters
         trust: send a saved folder even if others may have written it
     Raises
-        FormatError: it cannot be saved (a Python function is one of its steps, it is for a GPU): give a factory; a
-            saved folder is not the user's alone
-        InputError: it is no function, folder or factory
+        FormatError: the function cannot be saved (a step is a Python function, it is for a GPU): pass a factory; or
+            other users can write the saved folder
+        InputError: it is not a function, folder or factory
     """
     if isinstance(source, Runner):
         return of_files(bytes_of([source]))
@@ -78,8 +78,9 @@ def of_files(files: dict[str, bytes]) -> Shipped:
 
 
 def files_in(path: str | os.PathLike, trust: bool) -> dict[str, bytes]:
-    """Return the files of a saved folder, under the rules of `cgraph.load`: it holds machine code, which workers will
-    run."""
+    """Return the files of a saved folder, under the rules of `cgraph.load`: it contains machine code that workers will
+    run.
+    """
     folder = Folder(path, trust)
     try:
         return {name: folder[name].tobytes() for name in sorted(folder)}
@@ -113,4 +114,4 @@ class Opened:
 
 
 OPENED = Opened()
-"""Of this process: a worker's tasks come and go, and have nothing else in common."""
+"""Per process, because a worker's tasks share nothing else."""

@@ -7,11 +7,11 @@ class Limits(Record):
     """Time limits in seconds.
 
     Fields
-        silence: without a byte from somebody who is waited for, until they are asked whether they are there
-        answer: until they have answered, or are taken for gone
-        step: for what somebody is at who does answer: the longest that a step may take
-        gather: for the first member to be ready, at the beginning or after all have gone
-        round: that the members go on without a word to the client
+        silence: time without a byte from a member, after which it is asked whether it is alive
+        answer: time for this answer, after which the member counts as gone
+        step: maximum time of a step, for members that do answer
+        gather: time for the first member to be ready, at the beginning or after all have gone
+        round: maximum time in which members get no message from the client
     """
 
     silence: float = 1.0

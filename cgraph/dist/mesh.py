@@ -13,11 +13,11 @@ import numpy as np
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import LATER, MEMBER, Address, Door, LostError, answers, connect
 
-FRAME = struct.Struct("<4sIQQ")  # magic, tag, step, bytes behind it
+FRAME = struct.Struct("<4sIQQ")  # magic, tag, step, number of bytes that follow
 MAGIC = b"cgf1"
 
 Item = tuple[int, int, np.ndarray]
-"""Member, tag, and an array of which all bytes go or come; contiguous."""
+"""Member, tag, and a contiguous array, all bytes of which are sent or received."""
 
 
 class Link:
@@ -112,8 +112,8 @@ class Mesh:
 
     Fields
         round: its number
-        me: which of the members this is
-        addresses: doors of all members, in order
+        me: number of this member
+        addresses: addresses of all members' doors, in order
     """
 
     def __init__(

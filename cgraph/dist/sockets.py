@@ -1,9 +1,9 @@
 """Connections among the members of a round: a door, greetings, and frames of a fixed form; nothing is unpickled.
 
-A connection belongs to one round, so whatever comes late or twice belongs to a connection that is closed. In a round
-members are in step with one another: each knows the next frame, its tag and its length, and anything else ends the
-round. Whoever ends it closes its connections, which the others notice at once; somebody who has stopped without
-closing them does not answer when asked.
+A connection belongs to one round, so late or repeated messages belong to a closed connection. In a round members run in
+step: each expects the next frame, its tag and its length, and anything else ends the round. A member that ends it
+closes its connections, which the others notice at once; a member that was stopped without closing them does not answer
+when asked.
 """
 
 import hmac
@@ -23,9 +23,9 @@ GREETING = struct.Struct("<8s32sBIQ")  # MAGIC, token, kind, sender, round
 MAGIC, HERE = b"cgraph-1", b"here"
 MEMBER, QUESTION = 1, 2  # kinds of greetings
 TOKEN_BYTES = 32
-POLL = 0.5  # seconds; how soon a door notices that it is closed, or that somebody took too long
-PAUSE = 0.02  # seconds, where nobody can be let in
-MOST_STRANGERS = 256  # connections without a greeting
+POLL = 0.5  # seconds in which a door notices that it is closed, or that a connection took too long
+PAUSE = 0.02  # seconds to wait when no connection can be accepted
+MOST_STRANGERS = 256  # maximum number of connections without a greeting
 LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 Address = tuple[str, int]
@@ -35,7 +35,7 @@ class LostError(MemberError):
     """The end of a round: a member is gone, does not answer, or sends something unexpected.
 
     Fields
-        member: who does not answer, and will not end the round either; None where that is nobody
+        member: the member that does not answer and will not end the round; None if there is none
     """
 
     def __init__(self, text: str, member: int | None = None) -> None:
@@ -47,8 +47,8 @@ class Secrets(Record, eq=False):
     """Credentials by which members recognise one another.
 
     Fields
-        token: of the job, which the scheduler has brought
-        server, client: TLS of those who listen and who connect; None without
+        token: token of the job, which the scheduler distributes
+        server, client: TLS contexts for listening and connecting; None without TLS
     """
 
     token: bytes
@@ -58,8 +58,7 @@ class Secrets(Record, eq=False):
 
 class Door:
     """The listening socket of a member: it answers questions at once, and stores connections until their round starts.
-
-    Changes: with everybody who comes.
+    Changes: with every connection.
     """
 
     def __init__(self, host: str, secrets: Secrets, limits: Limits) -> None:
@@ -136,14 +135,13 @@ class Door:
 
 class Strangers:
     """Connections before their greeting: at most `MOST_STRANGERS`, each with one deadline for the whole greeting.
-
-    Changes: as they come and speak. One thread uses it.
+    Changes: as they connect and send. Only one thread uses it.
     """
 
     def __init__(self, secrets: Secrets, seconds: float) -> None:
         self.secrets, self.seconds = secrets, seconds
         self.selector = selectors.DefaultSelector()
-        self.came: dict[socket.socket, bytearray] = {}  # the longest there first
+        self.came: dict[socket.socket, bytearray] = {}  # the oldest first
         self.until: dict[socket.socket, float] = {}
 
     def __enter__(self) -> "Strangers":
@@ -193,7 +191,7 @@ class Strangers:
         came = self.came[link]
         try:
             if isinstance(link, ssl.SSLSocket):
-                link.do_handshake()  # does nothing once it is done
+                link.do_handshake()  # no effect once it has completed
             while len(came) < GREETING.size:
                 more = link.recv(GREETING.size - len(came))
                 if not more:
@@ -237,7 +235,7 @@ def exactly(link: socket.socket, count: int, seconds: float) -> bytes:
 
 
 def connect(address: Address, secrets: Secrets, seconds: float, kind: int, sender: int, round: int) -> socket.socket:
-    """Connect to a member's door and greet. OSError if nobody listens."""
+    """Connect to a member's door and greet. OSError if no process listens."""
     link = socket.create_connection(address, timeout=seconds)
     try:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

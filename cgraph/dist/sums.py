@@ -1,9 +1,9 @@
 """The sum of one array over all members, in the order of the tree of shards.
 
-Halving and doubling where members are a power of two with equally many shards: partners at distance 1, 2, 4, … exchange
-halves of what they hold, then wholes back; ``2 log W`` messages and ``2 n (W - 1) / W`` elements each way (Rabenseifner
-2004). It adds neighbours first, so in the tree's order. Otherwise segments: every member adds up one piece of the array
-for all others; ``2 (W - 1)`` messages.
+If the number of members is a power of two and all have equally many shards: halving and doubling. Partners at distance
+1, 2, 4, … exchange halves of their sums, then wholes back; ``2 log W`` messages and ``2 n (W - 1) / W`` elements each
+way (Rabenseifner 2004). It adds neighbours first, as the tree does. Otherwise segments: every member adds up one piece
+of the array for all others; ``2 (W - 1)`` messages.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from cgraph.dist.mesh import Mesh
 from cgraph.dist.tree import Part, add_neighbours, parts_of
 
-DOUBLING, SEGMENT, TOTAL = 1 << 16, 1 << 17, 1 << 18  # tags; a level, a part or a segment is added
+DOUBLING, SEGMENT, TOTAL = 1 << 16, 1 << 17, 1 << 18  # tags; the number of a level, part or segment is added
 
 
 def is_even(deal: Sequence[int]) -> bool:
@@ -35,10 +35,10 @@ def sum_over_members(
     """Return the sum over all shards.
 
     Parameters
-        deal: how many shards each member has, in order
-        parts: this member's, added as far as they go, each ``[n]``; changed
+        deal: number of shards of each member, in order
+        parts: this member's parts, each ``[n]``, added as far as possible; changed
     Raises
-        LostError: it cannot be had in this round
+        LostError: the round ended before the sum was complete
     """
     if is_even(deal):
         ((_, x),) = parts

@@ -1,8 +1,8 @@
 """The order in which shards are added: a balanced binary tree, whichever member computes which shard.
 
-Floating-point sums depend on their order. This one depends on the number of shards alone: neighbours first, then
-neighbours of these sums, the left one always being the left operand. A part is a whole subtree, by its first shard and
-how many there are.
+Floating-point sums depend on their order. This order depends only on the number of shards: neighbours first, then
+neighbours of these sums; the left one is always the left operand. A part is a whole subtree, identified by its first
+shard and the number of shards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from cgraph.errors import InputError
 
 Part = tuple[int, int]
-UNEVEN = 1.3  # times as long for a shard as the quickest: below it all members get as many
+UNEVEN = 1.3  # if no member takes longer per shard than this multiple of the fastest, all get equally many
 
 
 def check_shards(shards: int, rows: int) -> None:
@@ -57,7 +57,7 @@ def deal_shards(shards: int, seconds: Sequence[float]) -> list[int]:
     """Return the number of shards of each member, in order: at least one, fewer for slower members.
 
     Parameters
-        seconds: what a shard takes each member, 0 where nobody knows; not more members than shards
+        seconds: time of a shard on each member, 0 if unknown; at most as many members as shards
     """
     members = len(seconds)
     even = [shards * (i + 1) // members - shards * i // members for i in range(members)]

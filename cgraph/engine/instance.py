@@ -54,8 +54,8 @@ class Instance(Protocol):
         """
 
     def recorded(self) -> tuple[Share, ...]:
-        """Run all steps without update edges, and return what each thread ran when; empty if the engine does not record
-        it.
+        """Run all steps without update edges, and return the record of each thread; empty if the engine does not
+        record.
         """
 
     def makes(self, output: Any) -> bool:

@@ -19,7 +19,7 @@ PIECE = 1 << 16  # entries that are placed at once, an even number
 
 
 def read_deep_compression(path: str | Path, shapes: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Filters and bias of each layer.
+    """Return filters and bias of each layer.
 
     Parameters
         path: the ``.net`` file

@@ -79,7 +79,9 @@ def receive(file: IO[bytes], allowance: Allowance) -> Contents:
     file.seek(0)
     length = int.from_bytes(file.read(8), "little")
     if length > SENT + SENT_TIMES * allowance.file_nbytes:
-        raise FormatError("the reader returned more than a file of its size may hold: its description is too long")
+        raise FormatError(
+            f"the reader returned a description of {length:,} bytes, too many for a file of {allowance.file_nbytes:,}"
+        )
     description = parse_json(file.read(length), allowance, "its description")
     arrays: dict[tuple[str, str], StoredArray | np.ndarray] = {}
     try:
@@ -93,7 +95,7 @@ def receive(file: IO[bytes], allowance: Allowance) -> Contents:
             allowance.spend("an array", nbytes=math.prod(shape) * dtype.itemsize)
             x = np.empty(shape, dtype)
             if file.readinto(x.reshape(-1).view(np.uint8)) != x.nbytes:  # type: ignore[attr-defined]
-                raise FormatError("the reader returned fewer bytes than it announced")
+                raise FormatError(f"the reader returned fewer than the {x.nbytes:,} bytes of {name} of layer {layer}")
             arrays[layer, name] = x
         return Contents(description["config"], arrays)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -244,8 +244,9 @@ def zero_pad(config: dict, weights: Weights, xs: list[Node]) -> Node:
 
 
 def relu(config: dict, weights: Weights, xs: list[Node]) -> Node:
-    if config.get("negative_slope") or config.get("threshold"):
-        raise FormatError("a ReLU with negative_slope or threshold is not supported. Use max_value only")
+    for option in ("negative_slope", "threshold"):
+        if config.get(option):
+            raise FormatError(f"a ReLU with {option} {config[option]} is not supported. Use max_value only")
     y = activation.relu(xs[0])
     return y if config.get("max_value") is None else minimum(y, config["max_value"])
 

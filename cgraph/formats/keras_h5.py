@@ -128,7 +128,7 @@ def description(file: Any, size: int) -> bytes | None:
         return None
     attribute = file.attrs.get_id("model_config")
     if attribute.shape != () or attribute.dtype.kind not in "OS" or attribute.dtype.itemsize > size:
-        raise FormatError("model_config is not text")
+        raise FormatError(f"model_config is {attribute.dtype} {attribute.shape}, not a text. Save the model again")
     if attribute.dtype.kind == "O":  # it is stored in a heap
         check_lengths(file)
         check_heaps(file.id.get_vfd_handle(), size)
@@ -138,7 +138,7 @@ def description(file: Any, size: int) -> bytes | None:
 def text_of(value: Any) -> bytes:
     """Return the bytes of an attribute that is a text."""
     if not isinstance(value, str | bytes):
-        raise FormatError("model_config is not text")
+        raise FormatError(f"model_config is of type {type(value).__name__}, not a text. Save the model again")
     return value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
 
 

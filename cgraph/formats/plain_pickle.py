@@ -166,13 +166,14 @@ class PickleReader:
         if function != DICT:
             return PickledCall(function, args)
         if args:
-            raise FormatError("it creates a dictionary from arguments, which is not supported")
+            raise FormatError(f"it creates a dictionary from {len(args)} arguments, which is not supported")
         return {}
 
     def set_items(self, values: list) -> None:
         """Add entries to a dictionary under their keys as text, since crafted integer keys could collide."""
         if len(values) % 2 or not all(map(is_key, values[::2])):
-            raise FormatError("a dictionary has keys that are neither text nor numbers")
+            kinds = ", ".join(sorted({type(x).__name__ for x in values[::2]}))
+            raise FormatError(f"a dictionary has keys that are neither text nor numbers, or lacks a value: {kinds}")
         self.container(dict).update(zip(map(str, values[::2]), values[1::2]))
 
     def memoize(self, number: int, value: Any) -> None:

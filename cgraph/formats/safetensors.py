@@ -65,7 +65,9 @@ def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
 def parse_header(raw: bytes, allowance: Allowance) -> dict[str, Any]:
     """Parse the header. FormatError if it is malformed."""
     if not raw.startswith(b"{"):
-        raise FormatError("the header does not begin with an opening brace: the file is not safetensors")
+        raise FormatError(
+            f"the header does not begin with an opening brace, but with {bytes(raw[:1])!r}: the file is not safetensors"
+        )
     return parse_json(raw, allowance, "the header")
 
 

@@ -98,7 +98,9 @@ def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Pickl
     keys = plain()
     declared = storages_of(tensors)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or sorted(keys) != sorted(declared):
-        raise FormatError("the list of storages does not agree with the tensors")
+        raise FormatError(
+            f"the list of storages differs from the {len(declared)} that the tensors name. Save it with torch.save"
+        )
     places = {}
     for key in keys:
         dtype, count = declared[key]
@@ -115,14 +117,17 @@ def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Pickl
     inner = {name.partition("/")[2]: member for name, member in members.items()}
     if len(inner) != len(members) or "data.pkl" not in inner:
         raise FormatError("it has no data.pkl, or two members of one name")
-    if any(member.method != STORED for member in members.values()):
-        raise FormatError("a member is compressed; torch stores them uncompressed. Save it with torch.save")
+    for name, each in members.items():
+        if each.method != STORED:
+            raise FormatError(f"member {name!r} is compressed; torch stores them uncompressed. Save it with torch.save")
 
     def body(name: str) -> memoryview:
         return data[inner[name].place.start : inner[name].place.stop]
 
     if "byteorder" in inner and body("byteorder") != b"little":
-        raise FormatError("its byte order is not supported. Save it on a little-endian machine")
+        raise FormatError(
+            f"its byte order {bytes(body('byteorder'))!r:.20} is not supported. Save it on a little-endian machine"
+        )
     tensors = tensors_of(read_pickle(ByteStream(body("data.pkl")), ALLOWED, allowance), allowance)
     places = {}
     for key, (dtype, count) in storages_of(tensors).items():
@@ -195,7 +200,7 @@ def tensors_of(tree: Any, allowance: Allowance) -> dict[str, PickledCall]:
 def tensor(call: PickledCall, storages: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the array of ``_rebuild_tensor(storage, offset, size, stride, …)``: a view of its storage."""
     if len(call.args) < 4:
-        raise FormatError("a tensor lacks its size or strides")
+        raise FormatError(f"a tensor lacks its size or strides: it has {len(call.args)} arguments of at least 4")
     key, dtype, count = storage(call.args[0])
     offset, shape, strides = call.args[1:4]
     if not natural(offset) or not is_size(shape) or not is_size(strides) or len(shape) != len(strides):

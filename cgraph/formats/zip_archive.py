@@ -82,16 +82,18 @@ def directory_of(data: memoryview) -> tuple[range, int]:
     tail = bytes(data[-(END.size + LONGEST_COMMENT) :])
     at = tail.rfind(b"PK\x05\x06")
     if at < 0 or at + END.size > len(tail):
-        raise FormatError("it has no end record of a zip archive: it is truncated or not a zip file")
+        raise FormatError(
+            f"its last {len(tail):,} bytes hold no end record of a zip archive: it is truncated or not a zip file"
+        )
     _, disk, first, _, count, nbytes, start, comment = END.unpack_from(tail, at)
     if disk or first or at + END.size + comment != len(tail):
-        raise FormatError("its end record is damaged: it is not a zip archive")
+        raise FormatError(f"its end record at byte {len(data) - len(tail) + at:,} is damaged: it is not a zip archive")
     stop = len(data) - len(tail) + at
     locator = stop - LOCATOR_64.size
     if locator >= 0 and data[locator : locator + 4] == b"PK\x06\x07":
         stop = LOCATOR_64.unpack_from(data, locator)[2]
         if stop + END_64.size > locator or data[stop : stop + 4] != b"PK\x06\x06":
-            raise FormatError("its 64-bit end record is not at its declared position")
+            raise FormatError(f"its 64-bit end record is not at byte {stop:,}, its declared position")
         count, nbytes, start = END_64.unpack_from(data, stop)[7:10]
     if start + nbytes != stop or count * CENTRAL.size > nbytes:
         raise FormatError(f"its table of {count} members from byte {start} on does not end at byte {stop}")

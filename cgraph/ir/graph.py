@@ -208,7 +208,7 @@ class Node:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a node of rank 0 has no length; use .size")
+            raise TypeError(f"{self.name} {self.spec} is a scalar and has no length. Use .size")
         return self.shape[0]
 
     def __iter__(self) -> "Iterator[Node]":

@@ -1,4 +1,4 @@
-"""Spec: what is known about a value before it is computed."""
+"""Spec: shape and dtype of a value."""
 
 from collections.abc import Sequence
 from functools import cached_property

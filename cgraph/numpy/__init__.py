@@ -1,7 +1,7 @@
 """NumPy's functions on nodes, by NumPy's names and with its arguments, as types that checkers know.
 
-``cgraph.numpy.vstack`` is what ``np.vstack`` does when it is given nodes: the same functions stand in the table by
-which NumPy is answered (`cgraph.numpy.table`). Plain values become constants.
+``cgraph.numpy.vstack`` is the function that ``np.vstack`` calls for nodes; `cgraph.numpy.table` lists all of them.
+Plain values become constants.
 """
 
 from numpy import e as e

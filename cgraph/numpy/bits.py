@@ -64,7 +64,7 @@ def power_of_two(exponent: Node, dtype: np.dtype) -> Node:
 
 @of(np.ldexp)
 def ldexp(x1: Any, x2: Any) -> Node:
-    """Return x1 times 2 to the integer power x2, by three products of which only the last one may round."""
+    """Return x1 times 2 to the integer power x2, by three products; only the last one may round."""
     exponent = as_node(x2)
     if exponent.dtype.kind not in "iu":
         raise DTypeError(f"the exponent must be an integer, not {exponent.dtype}; use x2.astype('int32')")
@@ -137,5 +137,5 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
 def places(bitorder: str) -> np.ndarray:
     """Return the bit positions of a byte, in the order of elements."""
     if bitorder not in ("big", "little"):
-        raise ShapeError(f"bitorder is 'big' or 'little', not {bitorder!r}")
+        raise ShapeError(f"bitorder is {bitorder!r}. Use 'big' or 'little'")
     return np.arange(8, dtype="uint8")[:: -1 if bitorder == "big" else 1]

@@ -56,14 +56,14 @@ def ones(shape: Any, dtype: Any = float) -> Node:
 
 @of(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """Return one value everywhere, of the operand's shape and dtype unless others are given."""
+    """Return an array filled with one value, with the operand's shape and dtype by default."""
     a = as_node(a)
     return full(a.shape if shape is None else shape, fill_value, dtype or a.dtype)
 
 
 @of(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """Return zeros of the operand's shape and dtype unless others are given."""
+    """Return zeros with the operand's shape and dtype by default."""
     return full_like(a, 0, dtype, shape=shape)
 
 
@@ -75,7 +75,7 @@ def empty_like(prototype: Any, dtype: Any = None, *, shape: Any = None) -> Node:
 
 @of(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, *, shape: Any = None) -> Node:
-    """Return ones of the operand's shape and dtype unless others are given."""
+    """Return ones with the operand's shape and dtype by default."""
     return full_like(a, 1, dtype, shape=shape)
 
 
@@ -148,7 +148,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Node:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Node, ...]:
     """Return one array of coordinates for each axis of a grid; `sparse` ones have one element along the other axes."""
     if indexing not in ("xy", "ij"):
-        raise ShapeError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+        raise ShapeError(f"indexing is {indexing!r}. Use 'xy' or 'ij'")
     axes = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         axes[:2] = 1, 0

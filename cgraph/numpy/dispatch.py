@@ -1,7 +1,8 @@
 """Dispatch of NumPy's functions, ufuncs and ndarray methods on nodes, by function object.
 
-Arguments are bound by NumPy's own signature. Those that have its default, or that only say how bytes lie, are dropped;
-what ours does not take is refused. Nothing is left to NumPy's code but a call with a foreign type that overrides too.
+Arguments are bound by NumPy's own signature. Arguments equal to its defaults, or that only concern the memory layout,
+are dropped; others that the function here does not take are refused. Only a call with a foreign type that overrides
+NumPy's functions, too, is left to NumPy.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from cgraph.numpy.ufuncs import METHODS, UFUNC_KEYWORDS, signature_of_dtype
 from cgraph.ops.leaf import as_node
 
 IGNORED = frozenset(["copy", "device", "like", "order", "overwrite_input", "subok"])
-"""Keywords that say how an array is made or how its bytes lie, which is nothing that a node has."""
+"""Keywords about allocation or memory layout, which a node does not have."""
 
 
 def refuse(function: Any, why: str) -> Any:
@@ -135,7 +136,7 @@ def is_foreign(x: Any) -> bool:
 
 
 def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> Any:
-    """Call with keywords: cast the operands to the dtypes that NumPy's own rule gives for `dtype`."""
+    """Call with keywords: cast the operands to the dtypes that NumPy's own rule selects for `dtype`."""
     if kwargs.pop("where", True) is not True:
         return refuse(ufunc, MASKED.format(ufunc.__name__))
     rule = {k: kwargs.pop(k) for k in UFUNC_KEYWORDS if k in kwargs}
@@ -152,7 +153,7 @@ def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> A
 
 
 def kind_of(x: Any) -> Any:
-    """Return what NumPy's dtype rule takes for an operand: the Python type of a number, otherwise a dtype."""
+    """Return an operand as NumPy's dtype rule takes it: the Python type of a number, otherwise a dtype."""
     if type(x) in (int, float, complex):
         return type(x)
     return x.dtype if isinstance(x, Node) else np.asarray(x).dtype
@@ -168,10 +169,10 @@ def outer(ufunc: np.ufunc, ours: Callable, x: Any, y: Any, **kwargs: Any) -> Any
 
 
 def attribute(node: Node, name: str) -> Any:
-    """Return a method or attribute that an ndarray has.
+    """Return a method or attribute of an ndarray.
 
     Raises
-        NoMeaningError: a node has it not; an AttributeError too, so that `hasattr` says so
+        NoMeaningError: nodes do not have it; also an AttributeError, so that `hasattr` returns False
     """
     if name in methods.ATTRIBUTES:
         return methods.ATTRIBUTES[name](node)

@@ -1,4 +1,4 @@
-"""Elementwise functions composed of others. Those that are ops stand in `cgraph.numpy.direct`."""
+"""Elementwise functions composed of others. Those that are ops are in `cgraph.numpy.direct`."""
 
 from math import log, pi
 from typing import Any
@@ -69,11 +69,14 @@ def reciprocal(x: Any) -> Node:
 
 @of(np.power)
 def power(x1: Any, x2: Any) -> Node:
-    """Return x1 to the power of x2. A constant negative power of integers is refused, as by NumPy; otherwise it gives
-    0."""
+    """Return x1 to the power of x2. A constant negative power of integers is refused, as in NumPy; a computed one gives
+    0.
+    """
     exponent = x2 if isinstance(x2, int | np.integer | np.ndarray) and not isinstance(x2, bool) else None
     if common_dtype(x1, x2).kind in "iu" and exponent is not None and np.any(np.less(exponent, 0)):
-        raise DTypeError("integers to negative integer powers are not integers; use np.float_power")
+        raise DTypeError(
+            f"integers to the power of {exponent!r:.40} are not integers; use np.float_power, or convert them to floats"
+        )
     return any_power(x1, x2)
 
 
@@ -220,7 +223,9 @@ def real_if_close(a: Any, tol: float = 100) -> Node:
     """Return a real number itself; of complex ones the dtype would depend on their values."""
     a = as_node(a)
     if a.dtype.kind == "c":
-        raise NoMeaningError("the dtype of the result depends on values; use np.real(x), or x.eval() first")
+        raise NoMeaningError(
+            f"the dtype of the result depends on the values of {a.name} {a.spec}; use np.real(x), or x.eval() first"
+        )
     return a
 
 
@@ -238,7 +243,7 @@ def angle(z: Any, deg: bool = False) -> Node:
 
 @of(np.isreal)
 def isreal(x: Any) -> Node:
-    """Return True where the imaginary part is 0, as it is for real numbers."""
+    """Return True where the imaginary part is 0, so everywhere for real numbers."""
     return logical_not(iscomplex(x))
 
 

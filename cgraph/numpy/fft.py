@@ -49,7 +49,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 @of(np.fft.hfft)
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
-    """Return the real transform of a signal with conjugate symmetry, given by its first half."""
+    """Return the real transform of a signal with conjugate symmetry, from its first half."""
     return from_half_spectrum(conj(a), n, axis, REVERSED[norm_of(norm)])
 
 
@@ -114,7 +114,7 @@ def irfft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = 
 
 
 def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[int]]:
-    """Return the length to which each axis is cut or padded, None to keep it; without `axes` those of the last axes."""
+    """Return the length to which each axis is cut or padded, None for unchanged; without `axes` for the last axes."""
     if axes is None:
         axes = range(a.ndim) if s is None else range(-len(s), 0)
     lengths: list[int | None] = [None if n == -1 else n for n in ([-1] * len(axes) if s is None else s)]

@@ -1,6 +1,7 @@
 """Reductions and scans of any associative ufunc, in a logarithmic number of steps.
 
-n elements take log2(n) nodes: whole halves are joined at once. Rounding differs from NumPy's, which goes one by one.
+n elements take log2(n) nodes, each of which combines whole halves. Rounding differs from NumPy's, which combines one
+element at a time.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Functions of shapes and dtypes alone, which return Python numbers, tuples and dtypes."""
+"""Functions that need only shapes and dtypes, and return Python numbers, tuples and dtypes."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def plain(x: Any) -> Any:
-    """Return the dtype of a node, and anything else unchanged."""
+    """Return the dtype of a node; other values unchanged."""
     return x.dtype if isinstance(x, Node) else x
 
 
@@ -102,7 +102,7 @@ def diag_indices_from(arr: Any) -> tuple[np.ndarray, ...]:
 
 @of(np.ix_)
 def ix_(*args: Any) -> tuple[Node, ...]:
-    """Return index rows, each along an axis of its own."""
+    """Return rows of indices, each along an axis of its own."""
     nodes = [as_node(x) for x in args]
     return tuple(x.reshape([-1 if i == j else 1 for j in range(len(nodes))]) for i, x in enumerate(nodes))
 
@@ -119,9 +119,9 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Node:
 
 @of(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Node:
-    """Return a function of rows, called with each row of a node; what it gives takes the place of the axis.
+    """Apply a function to each row of a node along an axis; its results take the place of the axis.
 
-    Every row makes nodes of its own: a function that has an axis is better called with it.
+    Every row adds nodes of its own: call functions with an `axis` argument directly instead.
     """
     arr = as_node(arr)
     rows = moveaxis(arr, axis, -1)

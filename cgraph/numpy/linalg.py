@@ -41,7 +41,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
     """Return the cross product of vectors of three elements."""
     x, y = as_node(x1), as_node(x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        raise ShapeError(f"vectors of 3 elements have a cross product here, not {x.spec} and {y.spec}")
+        raise ShapeError(f"cross needs vectors of 3 elements, got {x.spec} and {y.spec}. Use np.cross for vectors of 2")
     return any_cross(x, y, axis=axis)
 
 
@@ -63,7 +63,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
 def is_upper(UPLO: str) -> bool:
     """Return True if `UPLO` names the upper triangle."""
     if UPLO.upper() not in ("L", "U"):
-        raise ShapeError(f"UPLO is 'L' or 'U', not {UPLO!r}")
+        raise ShapeError(f"UPLO is {UPLO!r}. Use 'L' or 'U'")
     return UPLO.upper() == "U"
 
 
@@ -75,26 +75,25 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Node:
 
 @of(np.linalg.eig)
 def eig(a: Any) -> EigResult:
-    """Return eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones
-    alone."""
+    """Return eigenvalues and eigenvectors (columns) of square matrices; complex even if all eigenvalues are real."""
     return EigResult(*factors.eig(a))
 
 
 @of(np.linalg.eigvals)
 def eigvals(a: Any) -> Node:
-    """Return eigenvalues of square matrices; complex, also where NumPy finds real ones alone."""
+    """Return eigenvalues of square matrices; complex even if all are real."""
     return factors.eig(a)[0]
 
 
 @of(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
-    """Return rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which one triangle is read."""
+    """Return ascending eigenvalues and eigenvectors (columns) of symmetric matrices, reading one triangle."""
     return EighResult(*factors.eigh(a, is_upper(UPLO)))
 
 
 @of(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Node:
-    """Return rising eigenvalues of symmetric matrices, of which one triangle is read."""
+    """Return ascending eigenvalues of symmetric matrices, reading one triangle."""
     return factors.eigh(a, is_upper(UPLO))[0]
 
 
@@ -109,7 +108,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @of(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Return U, falling singular values S and Vh; without `compute_uv` S alone; `hermitian` matrices by eigh."""
+    """Return U, descending singular values S and Vh; without `compute_uv` only S; `hermitian` matrices by eigh."""
     if not hermitian:
         return SVDResult(*factors.svd(a, full_matrices)) if compute_uv else svdvals(a)
     w, v = factors.eigh(a)
@@ -161,9 +160,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSA
 
 @of(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node, Node]:
-    """Return the nearest solution of ``a @ x = b``, its squared distances, the rank and the singular values.
+    """Return the least-squares solution of ``a @ x = b``, the squared residuals, the rank and the singular values.
 
-    The distances are those of a matrix of full rank, where NumPy gives none for another one: their number must not
+    The residuals are those of a matrix of full rank. NumPy returns none for other matrices; here their number must not
     depend on values. The gradient of the solution goes through the singular values.
     """
     a, b = ops.matrices(a), ops.matrices(b)
@@ -258,13 +257,13 @@ def multi_dot(arrays: Sequence[Any]) -> Node:
     """
     nodes = [as_node(x) for x in arrays]
     if len(nodes) < 2:
-        raise ShapeError("a product needs at least two operands; pass a list of arrays")
+        raise ShapeError(f"multi_dot needs at least two operands, got {len(nodes)}. Pass a list of arrays")
     shapes = [
         (1, *x.shape) if i == 0 and x.ndim == 1 else (*x.shape, 1) if x.ndim == 1 else x.shape
         for i, x in enumerate(nodes)
     ]
     if any(len(s) != 2 for s in shapes):
-        raise ShapeError(f"matrices are multiplied, not {', '.join(str(x.spec) for x in nodes)}")
+        raise ShapeError(f"multi_dot needs matrices, got {', '.join(str(x.spec) for x in nodes)}. Use np.matmul")
     sides = [shapes[0][0], *(s[1] for s in shapes)]
     best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(nodes))}
     for span in range(1, len(nodes)):

@@ -30,7 +30,7 @@ def astype(
 
 
 def reshape(x: Node, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
-    """Return the node under another shape, given as a tuple or as numbers."""
+    """Return the node in another shape, passed as a tuple or as numbers."""
     return np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order)
 
 
@@ -80,4 +80,4 @@ REFUSED = {
     "tofile": NO_DATA.format("tofile(file)"),
     "tolist": NO_DATA.format("tolist()"),
 }
-"""Methods and attributes of an ndarray that a node has not, and what to use instead."""
+"""Methods and attributes of an ndarray that nodes do not have, and their replacements."""

@@ -1,4 +1,4 @@
-"""Reductions that ignore NaN. If nothing is left they give NumPy's result, without its warning."""
+"""Reductions that ignore NaN. If no elements are left they return NumPy's result, without its warning."""
 
 from typing import Any
 

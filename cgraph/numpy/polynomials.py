@@ -1,6 +1,6 @@
 """Polynomials by their coefficients, highest power first, as in NumPy's older functions.
 
-How long a result is depends on lengths alone: leading zeros stay, where NumPy drops some.
+The length of a result depends only on lengths: leading zeros stay, where NumPy drops some.
 """
 
 from typing import Any

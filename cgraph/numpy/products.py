@@ -77,8 +77,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 @of(np.einsum)
 def einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Node:
-    """Return sums of products, by letters or by lists of numbers that name the axes; the cheapest order is always
-    taken."""
+    """Return sums of products, by letters or by lists of numbers that name the axes; always in the cheapest order."""
     subscripts, nodes = with_letters(operands)
     nodes = [as_node(x) for x in nodes]
     return by_letters(subscripts, *(nodes if dtype is None else [x.astype(dtype) for x in nodes]))

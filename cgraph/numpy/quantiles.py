@@ -1,7 +1,8 @@
 """Medians, quantiles and percentiles, by sorting.
 
-A quantile q of n elements stands at ``n * q + alpha + q * (1 - alpha - beta) - 1`` in sorted order, between two of them
-as a rule (Hyndman and Fan 1996, Sample quantiles in statistical packages); alpha and beta are the method's.
+The quantile q of n elements has the position ``n * q + alpha + q * (1 - alpha - beta) - 1`` in sorted order, usually
+between two elements (Hyndman and Fan 1996, Sample quantiles in statistical packages); alpha and beta depend on the
+method.
 """
 
 from math import prod
@@ -80,11 +81,12 @@ def with_nan(values: Node, sorted_rows: Node) -> Node:
 def quantile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """Return the elements below which a share q lies; the axes of q come first. NaN where one is.
+    """Return the elements below which a share q of the elements lies; the axes of q come first. NaN if an element is
+    NaN.
 
     Parameters
         q: in [0, 1]; numbers or a node
-        method: as NumPy's, except its three that look at steps alone
+        method: as in NumPy, except its three methods that only step
     """
     a, q = numbers(a), shares(q, a.dtype)
     sorted_rows = rows(a, axis)
@@ -143,7 +145,7 @@ def nanpercentile(
     return nanquantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
 
 
-# -- where a quantile stands ------------------------------------------------------------------------------------------
+# -- position of a quantile --------------------------------------------------------------------------------------------
 
 
 def shares(q: Any, dtype: np.dtype) -> Any:
@@ -155,7 +157,7 @@ def shares(q: Any, dtype: np.dtype) -> Any:
 
 
 def kind_of(dtype: np.dtype, q: Any, method: str) -> np.dtype:
-    """Return the result's dtype: what NumPy makes of one element."""
+    """Return the result's dtype: the one that NumPy returns for one element."""
     kind = np.quantile(np.zeros(1, dtype), np.zeros(q.shape, q.dtype), method=method).dtype  # type: ignore[call-overload]
     return np.dtype(kind)
 

@@ -49,7 +49,7 @@ def element_count(a: Node, axis: Axis, where: Any) -> Any:
 def sum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """Return the sum along axes, all by default; integers add up in 64 bits unless a dtype is given."""
+    """Return the sum along axes, all by default; integers are summed in 64 bits unless `dtype` is passed."""
     total = ops.sum(mask_out(a, where, 0), axis, dtype, keepdims=keepdims)
     return total if initial is None else (total + initial).astype(total.dtype)
 
@@ -58,7 +58,7 @@ def sum(
 def prod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
-    """Return the product along axes, all by default; integers multiply in 64 bits unless a dtype is given."""
+    """Return the product along axes, all by default; integers are multiplied in 64 bits unless `dtype` is passed."""
     product = ops.prod(mask_out(a, where, 1), axis, dtype, keepdims=keepdims)
     return product if initial is None else (product * initial).astype(product.dtype)
 
@@ -81,7 +81,7 @@ amax, amin = max, min
 def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Node:
     if initial is None:
         if where is not True and where is not None:
-            raise ShapeError("use initial= to say what stands where nothing counts, with where=")
+            raise ShapeError(f"{reduce.__name__} with where= needs its value where no element counts; use initial=")
         return reduce(a, axis, keepdims=keepdims)
     a = mask_out(a, where, initial)
     axes = axes_of(axis, a.ndim)
@@ -125,7 +125,7 @@ def var(
     `mean` is the mean with ``keepdims=True``, where it is known already.
     """
     if correction is not None and ddof:
-        raise ShapeError("ddof and correction are two names of one number; give one")
+        raise ShapeError(f"got ddof {ddof} and correction {correction}, two names of one number. Pass one of them")
     a = as_node(a)
     a = a.astype(dtype or (a.dtype if a.dtype.kind in "fc" else "float64"))
     if a.dtype.kind not in "fc":
@@ -173,7 +173,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
     """Return weights that have the lengths of the axes alone, laid along them."""
     if axis is None:
-        raise ShapeError(f"weights {weights.spec} for {a.spec}: an axis must say along which one they lie")
+        raise ShapeError(f"weights {weights.spec} have another shape than {a.spec}. Pass axis=, along which they lie")
     axes = [axis_of(i, a.ndim) for i in (axis if isinstance(axis, Sequence) else (axis,))]
     if weights.shape != tuple(a.shape[i] for i in axes):
         raise ShapeError(
@@ -204,20 +204,20 @@ def running(scan: Any, a: Any, axis: int | None, dtype: Any) -> Node:
 
 @of(np.cumulative_sum)
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
-    """Return running sums along an axis, 0 before them if asked for."""
+    """Return running sums along an axis; `include_initial` prepends a 0."""
     return cumulate(running_sum, 0, x, axis, dtype, include_initial)
 
 
 @of(np.cumulative_prod)
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
-    """Return running products along an axis, 1 before them if asked for."""
+    """Return running products along an axis; `include_initial` prepends a 1."""
     return cumulate(running_product, 1, x, axis, dtype, include_initial)
 
 
 def cumulate(scan: Any, first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Node:
     x = as_node(x)
     if axis is None and x.ndim != 1:
-        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes: say along which one")
+        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes. Pass axis=")
     axis = axis_of(axis or 0, x.ndim)
     values = running(scan, x, axis, dtype)
     if not include_initial:

@@ -58,6 +58,6 @@ OF_DATES = dict.fromkeys(
 )
 
 REFUSED: dict[Any, str] = UNKNOWN_SHAPES | CHANGING | OF_DATA | OF_BYTES | OF_FUNCTIONS | OF_DATES
-"""NumPy's function → why it means nothing for nodes, and what to use."""
+"""For each NumPy function that does not apply to nodes, the reason and the replacement."""
 ELSE = "it has no meaning for nodes; use x.eval() first"
 """Of functions of text, of records, and of those that NumPy may add."""

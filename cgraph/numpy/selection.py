@@ -57,11 +57,11 @@ def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") 
 
 
 def inside(indices: Any, n: int, mode: str) -> Any:
-    """Bring positions into an axis of n elements, as the mode says."""
+    """Return indices mapped into an axis of n elements, by the mode."""
     if mode == "raise":
         return indices
     if mode not in ("wrap", "clip"):
-        raise ShapeError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+        raise ShapeError(f"mode is {mode!r}. Use 'raise', 'wrap' or 'clip'")
     indices = positions(indices)
     return remainder(indices, n) if mode == "wrap" else minimum(maximum(indices, 0), n - 1)
 
@@ -78,14 +78,14 @@ def constant_condition(condition: Any, use: str) -> np.ndarray:
 
 @of(np.compress)
 def compress(condition: Any, a: Any, axis: int | None = None) -> Node:
-    """Return the elements along an axis for which a known condition holds."""
+    """Return the elements along an axis for which a constant condition holds."""
     use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
     return takes.take(a, np.flatnonzero(constant_condition(condition, use)), axis)
 
 
 @of(np.extract)
 def extract(condition: Any, arr: Any) -> Node:
-    """Return the elements for which a known condition holds, along one axis."""
+    """Return the elements for which a constant condition holds, along one axis."""
     use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
     return takes.take(ravel(arr), np.flatnonzero(constant_condition(condition, use)), 0)
 
@@ -188,21 +188,22 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
 
 @of(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Node:
-    """Return the indices at which values would be inserted into a row that is ascending, or that `sorter` sorts."""
+    """Return the indices at which values would be inserted into a row that is ascending, or sorted by `sorter`."""
     return sorting.searchsorted(a if sorter is None else takes.take(a, sorter, 0), v, side)
 
 
 @of(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Node:
-    """Return the interval between known bins, rising or falling, or a rising node of bins, in which each element
-    lies."""
+    """Return the interval of each element between constant bins, ascending or descending, or an ascending node of
+    bins.
+    """
     if isinstance(bins, Node):
         return sorting.digitize(x, bins, right)
     bins = np.asarray(bins)
     if np.all(np.diff(bins) >= 0):
         return sorting.digitize(x, bins, right)
     if np.any(np.diff(bins) > 0):
-        raise ShapeError("the bins neither rise nor fall; use np.sort(bins)")
+        raise ShapeError(f"the bins {bins[:4]!s:.60}… neither rise nor fall. Pass np.sort(bins)")
     return len(bins) - sorting.searchsorted(bins[::-1], x, "left" if right else "right")
 
 
@@ -224,17 +225,17 @@ def isin(
 
 @of(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> Node:
-    """Return straight lines between the points (xp, fp), xp rising; beyond them the first and last value, or what is
-    given.
+    """Return linear interpolations between the points (xp, fp), xp ascending; outside them the first and last value by
+    default.
 
-    With a period, points and places are brought into one, and the line goes round.
+    With a period, all x are mapped into one period, and the interpolation is periodic.
     """
     x, xp, fp = (as_node(v).astype("float64") for v in (x, xp, fp))
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
-        raise ShapeError(f"the points are two rows of one length, not {xp.spec} and {fp.spec}")
+        raise ShapeError(f"xp and fp are {xp.spec} and {fp.spec}. Pass two rows of one length")
     if period is not None:
         if not period:
-            raise ShapeError("period is 0; use another number, or None for a line that does not go round")
+            raise ShapeError(f"period is {period}. Pass another number, or None for values that do not repeat")
         period = abs(period)
         x, xp = remainder(x, period), remainder(xp, period)
         order = sorting.argsort(xp)
@@ -252,7 +253,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     y = compare.where(equal(x, x1), y1, y)
     y = compare.where(x < xp[0], fp[0] if left is None or period else left, y)
     y = compare.where(x > xp[-1], fp[-1] if right is None or period else right, y)
-    return compare.where(isnan(x), x, y) if last else y  # NumPy gives a single point's value for NaN, too
+    return compare.where(isnan(x), x, y) if last else y  # NumPy returns a single point's value for NaN, too
 
 
 # -- one position for several -----------------------------------------------------------------------------------------
@@ -271,7 +272,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...
 
 @of(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Node:
-    """Return positions among all elements, from one along each axis; outside of it refused when they are taken."""
+    """Return indices among all elements, from one along each axis; indices outside an axis are errors when they are
+    used.
+    """
     lengths = tuple(np.atleast_1d(dims).tolist())
     modes = (mode,) * len(lengths) if isinstance(mode, str) else tuple(mode)
     parts = [positions(inside(i, n, m)).astype("int64") for i, n, m in zip(multi_index, lengths, modes)]

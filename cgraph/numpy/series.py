@@ -49,7 +49,7 @@ def i0(x: Any) -> Node:
     x = as_node(x)
     size = abs(x if x.dtype.kind == "f" else x.astype("float64"))
     small = size <= 8.0
-    far = where(small, 8.0, size)  # so that neither side makes a NaN, of a gradient either, where the other holds
+    far = where(small, 8.0, size)  # so that neither branch is NaN, nor its gradient, where the other is selected
     near = where(small, size, 8.0)
     return where(
         small, exp(near) * series(near / 2.0 - 2.0, TO_8), exp(far) * series(32.0 / far - 2.0, BEYOND) / sqrt(far)

@@ -41,7 +41,7 @@ expand_dims, roll, tile = of(np.expand_dims)(expand_dims), of(np.roll)(join.roll
 def whole_order(order: str) -> bool:
     """Return True if elements are counted with the first axis fastest."""
     if order not in ("C", "F", "A", "K"):
-        raise ShapeError(f"order is 'C' or 'F', not {order!r}; a node has no order of its own in memory")
+        raise ShapeError(f"order is {order!r}. Use 'C' or 'F'")
     return order == "F"
 
 
@@ -128,7 +128,7 @@ def flipud(m: Any) -> Node:
 
 @of(np.rot90)
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
-    """Rotate by quarter turns from the first of two axes to the second."""
+    """Rotate by quarter turns, from the first of two axes to the second."""
     m = as_node(m)
     first, second = (axis_of(a, m.ndim) for a in axes)
     if first == second:
@@ -170,8 +170,7 @@ def resize(a: Any, new_shape: Any) -> Node:
 
 @of(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Node:
-    """Return every window of the operand, as new last axes: a view of overlapping elements, which has no bytes of its
-    own."""
+    """Return every window of the operand, as new last axes: a view of overlapping elements without bytes of its own."""
     x = as_node(x)
     lengths = np.atleast_1d(window_shape).tolist()
     axes = list(axes_of(None, x.ndim)) if axis is None else [axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist()]

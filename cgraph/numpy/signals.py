@@ -36,7 +36,7 @@ def along(axis: int, part: slice) -> tuple[slice, ...]:
 
 @of(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Node:
-    """Return each element less the one before it along an axis, n times over."""
+    """Return the differences of neighbouring elements along an axis, applied n times."""
     a = as_node(a)
     axis = axis_of(axis, a.ndim)
     ends = [v if v is None else beside(as_node(v), a, axis) for v in (prepend, append)]
@@ -49,7 +49,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def beside(v: Node, a: Node, axis: int) -> Node:
-    """Return a number as one more element along an axis, and anything else unchanged."""
+    """Return a number as one more element along an axis; other values unchanged."""
     return v if v.ndim else broadcast_to(v, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
 
 
@@ -74,7 +74,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     axes = list(axes_of(None, f.ndim)) if axis is None else [axis_of(a, f.ndim) for a in np.atleast_1d(axis).tolist()]
     spacings = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
     if len(spacings) != len(axes) or edge_order not in (1, 2):
-        raise ShapeError(f"{len(varargs)} distances for {len(axes)} axes, edge_order {edge_order} of 1 or 2")
+        raise ShapeError(
+            f"got {len(varargs)} distances for {len(axes)} axes and edge_order {edge_order}. Pass one distance for all "
+            "axes or one for each, and edge_order=1 or 2"
+        )
     slopes = tuple(slope(f, a, h, edge_order) for a, h in zip(axes, spacings))
     return slopes[0] if len(slopes) == 1 else slopes
 
@@ -85,7 +88,8 @@ def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
     n, h = y.shape[0], as_node(spacing, real_dtype(f.dtype))
     if n < edge_order + 1:
         raise ShapeError(
-            f"axis {axis} of {f.spec} has too few elements for edge_order {edge_order}; it needs {edge_order + 1}"
+            f"axis {axis} of {f.spec} has fewer than the {edge_order + 1} elements that edge_order {edge_order} needs. "
+            "Lower edge_order= or omit the axis"
         )
     if h.ndim == 0:
         steps = broadcast_to(h, (n - 1,))
@@ -149,7 +153,7 @@ def sliding_products(a: Node, v: Node, mode: str) -> Node:
     n = v.size
     around = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}
     if mode not in around:
-        raise ShapeError(f"mode is 'full', 'same' or 'valid', not {mode!r}")
+        raise ShapeError(f"mode is {mode!r}. Use 'full', 'same' or 'valid'")
     before, behind = around[mode]
     dtype = common_dtype(a, v)
     a, v = pad_evenly(ravel(a.astype(dtype)), (before, behind)), flip(ravel(v.astype(dtype)))
@@ -194,10 +198,10 @@ def pad(
     """Pad the operand.
 
     Parameters
-        pad_width: one number, a pair, or a pair for each axis: elements before and behind
+        pad_width: elements before and after: one number, a pair, or a pair for each axis
         mode: constant, empty (zeros), edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median
-        constant_values, end_values: as `pad_width`: what the constant is; what a ramp ends with
-        stat_length: as `pad_width`: how many elements from the edge a statistic is of; all by default
+        constant_values, end_values: the constant, and the ends of ramps; in the form of `pad_width`
+        stat_length: number of elements from the edge that a statistic uses, in the form of `pad_width`; all by default
     """
     x = as_node(array)
     if isinstance(pad_width, dict):

@@ -30,9 +30,9 @@ def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
     aweights: Any = None, *, dtype: Any = None,
 ) -> Node:  # fmt: skip
-    """Return the covariances of variables, which are rows, or columns if `rowvar` is false.
+    """Return the covariances of variables, which are rows, or columns if `rowvar` is False.
 
-    `fweights` say how often each observation counts, `aweights` how much.
+    `fweights` are integer counts of observations, `aweights` their weights.
     """
     x = as_node(m)
     kind = np.dtype(dtype or np.result_type(x.dtype, *([] if y is None else [as_node(y).dtype]), "float64"))
@@ -61,7 +61,7 @@ def cov(
 def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
     """Return observations as ``[variables, observations]``."""
     if x.ndim > 2:
-        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; variables and observations are two")
+        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes. Pass at most two: variables and observations")
     x = x.astype(kind)
     return expand_dims(x, 0) if x.ndim == 1 else x if rowvar or x.shape[0] == 1 else x.T
 
@@ -84,7 +84,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 @of(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
-    """Return the edges of the bins: so many between the smallest and the largest, or in a range, or those given."""
+    """Return the edges of the bins: equal bins between the smallest and the largest element or over a range, or the
+    edges passed.
+    """
     a = ravel(a)
     if isinstance(bins, str):
         raise NoMeaningError(f"how many bins {bins!r} gives depends on values; use a number, as bins=10")
@@ -107,9 +109,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Node, Node]:
-    """Return how many elements lie in each bin, or the sum of their weights; and the edges of the bins.
+    """Return the number of elements in each bin, or the sum of their weights; and the edges of the bins.
 
-    Edges belong to the bin above them, the last one to the last bin.
+    An edge belongs to the bin above it, the last one to the last bin.
     """
     a = ravel(a)
     edges = histogram_bin_edges(a, bins, range)
@@ -139,7 +141,9 @@ def bin_of(a: Node, edges: Node) -> Node:
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Node, Node, Node]:
-    """Return how many points lie in each cell of a grid, or the sum of their weights; and the edges along both axes."""
+    """Return the number of points in each cell of a grid, or the sum of their weights; and the edges along both
+    axes.
+    """
     x, y = ravel(x), ravel(y)
     both = list(bins) if (isinstance(bins, Sequence) or np.ndim(bins) > 0) and len(bins) == 2 else [bins, bins]
     ranges = (None, None) if range is None else range

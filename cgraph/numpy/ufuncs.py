@@ -22,15 +22,15 @@ REDUCED: dict[Any, Callable] = {
     np.minimum: reductions.min,
     np.multiply: reductions.prod,
 }
-"""Ufuncs whose ``reduce`` is a function of its own."""
+"""Ufuncs whose ``reduce`` has a function."""
 ACCUMULATED: dict[Any, Callable] = {np.add: reductions.cumsum, np.multiply: reductions.cumprod}
-"""Ufuncs whose ``accumulate`` is a function of its own."""
+"""Ufuncs whose ``accumulate`` has a function."""
 GROUPED: dict[Any, Any] = {
     np.bitwise_and: -1, np.bitwise_or: 0, np.bitwise_xor: 0, np.fmax: None, np.fmin: None, np.gcd: 0, np.hypot: 0.0,
     np.lcm: 1, np.logaddexp: -np.inf, np.logaddexp2: -np.inf, np.logical_and: True, np.logical_or: False,
     np.logical_xor: False, np.maximum: None, np.minimum: None,
 }  # fmt: skip
-"""Ufuncs whose operands may be grouped at will, with what no elements at all give; None: nothing."""
+"""Associative ufuncs, with their result for no elements; None if there is none."""
 
 
 def reduce(
@@ -43,7 +43,9 @@ def reduce(
     said |= {} if where is True else {"where": where}
     function = REDUCED.get(ufunc)
     if function is None and ufunc not in GROUPED:
-        raise NoMeaningError("what reduce gives depends on the order; use x[0] with np.sum or np.prod of x[1:]")
+        raise NoMeaningError(
+            f"the result of {ufunc.__name__}.reduce depends on the order; use x[0] with np.sum or np.prod of x[1:]"
+        )
     for name in said:
         if function is None or name not in signature(function).parameters:
             raise NoMeaningError(f"reduce takes no {name}= of nodes; use np.where, or x.astype(dtype), before it")
@@ -59,7 +61,9 @@ def accumulate(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: An
     if ufunc in ACCUMULATED:
         return ACCUMULATED[ufunc](x, axis, dtype)
     if ufunc not in GROUPED:
-        raise NoMeaningError("what accumulate gives depends on the order; use np.cumsum or np.cumprod")
+        raise NoMeaningError(
+            f"the result of {ufunc.__name__}.accumulate depends on the order; use np.cumsum or np.cumprod"
+        )
     return by_steps(ours, x if dtype is None else x.astype(dtype), axis_of(axis, x.ndim))
 
 

@@ -104,7 +104,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """Return the elements of a diagonal of two axes as a new last axis, as ``np.diagonal``."""
     x = as_node(x)
     if x.ndim < 2 or axis_of(axis1, x.ndim) == axis_of(axis2, x.ndim):
-        raise ShapeError(f"axes {axis1} and {axis2} of {x.name} {x.spec} must be two different axes")
+        raise ShapeError(f"axes {axis1} and {axis2} of {x.name} {x.spec} must differ. Pass two different axes")
     return apply(Diagonal(int(offset)), moveaxis(x, (axis1, axis2), (-2, -1)))
 
 

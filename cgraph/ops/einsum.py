@@ -65,7 +65,7 @@ def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
         return inputs, (most if "..." in left else "") + "".join(named)
     right = right.replace("...", most)
     if any(c not in "".join(inputs) for c in right) or len(set(right)) != len(right):
-        raise ShapeError(f"the result {right!r} must name each letter once, and only letters of {inputs}")
+        raise ShapeError(f"the result {right!r} repeats a letter or has one that is not in {inputs}. Name each once")
     return inputs, right
 
 

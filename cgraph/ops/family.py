@@ -73,7 +73,7 @@ def common_dtype(*xs: Any) -> np.dtype:
 
 
 def kind_of(x: Any) -> Any:
-    """Return what promotion reads of an operand: the dtype of computation, or the Python number."""
+    """Return an operand as promotion reads it: the dtype of computation, or the Python number."""
     return computing_dtype(resolve_dtype(x.dtype)) if isinstance(x, Node | np.ndarray | np.generic) else x
 
 

@@ -31,7 +31,7 @@ def check(x: Spec, kind: str, axes: tuple[int, ...]) -> None:
         raise DTypeError(f"{x.dtype} is not {'complex' if kind == 'c' else 'a real float'}; convert with astype first")
     if any(x.shape[a] == 0 for a in axes):
         raise ShapeError(
-            f"an axis among {list(axes)} of {list(x.shape)} is empty; a transform needs at least one element"
+            f"an axis among {list(axes)} of {list(x.shape)} is empty. Pass at least one element along each"
         )
 
 

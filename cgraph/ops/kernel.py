@@ -178,7 +178,8 @@ def kernel(
         return partial(kernel, out=out, tasks=tasks, dtype=dtype, grad=grad)
     if (out is None) != (tasks is None):
         raise GraphError(
-            "only one of out= and tasks= is given; pass both for a kernel of arrays, neither for one of numbers"
+            f"{'tasks' if tasks is None else 'out'}= is missing. Pass out= and tasks= for a kernel of arrays, neither "
+            "for one of numbers"
         )
     try:
         user_function(function)

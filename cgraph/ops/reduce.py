@@ -62,7 +62,7 @@ class Reduction(Op):
         return self.work_of(target, self.program(code_of(x.dtype)), x.shape)
 
     def work_of(self, target: Target, program: Program, shape: tuple[int, ...]) -> Work:
-        """Return the reduction of what `program` computes from an element of each operand, all of one shape."""
+        """Return the reduction of the results of `program` over elements of the operands, all of one shape."""
         nbytes = reduce_nbytes(self.kind, program[-1][1], shape, self.axes)
         return Work(partial(reduce_calls, target, self.kind, program, axes=self.axes), nbytes, strided=True)
 

@@ -23,7 +23,7 @@ class WeightLayer(Record, eq=False):
         name: its weights' name, or its op's and a number
         core: the node of the op
         end: the node whose value is ``op(x, weights) + bias``
-        last: the node behind the bounds (relu, clip) that follow
+        last: the last node of the bounds (relu, clip) that follow
         weights: float32, ``[k, c, r, s]`` or ``[inputs, outputs]``
         bias: float32, one for each channel of the result
     """

@@ -1,8 +1,8 @@
-"""A float network as the quantiser sees it: its layers, and which of its values become bytes.
+"""A float network for the quantiser: its layers, and the values that become bytes.
 
-A layer reads bytes. What lies before it and computes the same of bytes as of floats, or is pointwise, reads bytes as
-well, back to the next layers, whose results become bytes behind their bounds. Pointwise ops in a row are one loop and
-stay floats inside. What no layer comes after stays as it is: scores, softmaxes, norms, what is added up beside them.
+A layer reads bytes. Nodes upstream that compute the same from bytes as from floats, or are pointwise, read bytes as
+well, back to the next layers, whose results become bytes after their bounds. A chain of pointwise ops is one loop and
+stays float inside. Nodes that are upstream of no layer stay unchanged: scores, softmaxes, norms, and sums with them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ from cgraph.passes.integers.patterns import PIXELS, IsInner
 from cgraph.quantiser.layers import WeightLayer, layers_of
 from cgraph.record import Record
 
-ALIKE = (Reshape, Transpose, Slice, MaxPool, Pad)  # the result has the operand's numbers, and zeros
+ALIKE = (Reshape, Transpose, Slice, MaxPool, Pad)  # ops whose result contains the operand's numbers, and zeros
 BETWEEN = (*ALIKE, Concat, AvgPool, Resize, Pointwise, BroadcastTo)
 
 
@@ -44,8 +44,8 @@ class Network(Record, eq=False):
     Fields
         outputs, order: the graph, operands before users
         all_layers: its layers, in running order
-        layers: those of them that are quantised
-        bytes: per value that becomes bytes, in running order, the value whose scale it has
+        layers: the layers that are quantised
+        bytes: for each value that becomes bytes, in running order, the value whose scale it has
     """
 
     outputs: tuple[Node, ...]
@@ -60,7 +60,7 @@ class Network(Record, eq=False):
         unknown = left.difference(x.name for x in self.all_layers)
         if unknown:
             layer_names = ", ".join(x.name for x in self.all_layers) or "none"
-            raise GraphError(f"there is no layer {min(unknown)!r}; there are {layer_names}")
+            raise GraphError(f"the network has no layer {min(unknown)!r} to skip. Use one of {layer_names}")
         layers = tuple(x for x in self.layers if x.name not in left)
         values = ByteValues(self.order, *reading(self.order, self.outputs), self.all_layers, layers)
         return Network(self.outputs, self.order, self.all_layers, layers, values.bytes())
@@ -72,8 +72,8 @@ class Network(Record, eq=False):
         """Return the graph with other layers and values.
 
         Parameters
-            layer: of a layer and what it reads now, the sum and bias
-            value: of a value that becomes bytes, and of what it is now, what it shall be
+            layer: function of a layer and its present operand that returns the sum and bias
+            value: function of a value that becomes bytes and its present node that returns its replacement
         Result
             the new node of each old one, and the outputs
         """
@@ -93,13 +93,14 @@ def prepare(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
 
     Raises
         UnassignedError: a Var that is not an input has no value
-        GraphError: there are quantised values in it
+        GraphError: the graph contains quantised values
     """
     roots = tuple(outputs)
     input_vars = set(inputs)
     order = post_order(roots)
-    if any(isinstance(x.op, Quantize | Dequantize) for x in order):
-        raise GraphError("the network is quantised already. Pass the float network")
+    for x in order:
+        if isinstance(x.op, Quantize | Dequantize):
+            raise GraphError(f"the network is quantised already, at {x.name} ({x.where}). Pass the float network")
     roots = freeze(roots, [x for x in order if isinstance(x, Var) and x not in input_vars])
     return drop_identities(fold_norm(fold_constants(roots)))
 

@@ -23,7 +23,7 @@ Samples = Sequence[tuple[np.ndarray, ...]]
 def ranges_of(network: Network, inputs: Sequence[Var], samples: Samples, method: str, tell: Tell) -> dict[Node, Range]:
     """Return the range of every value that has a scale of its own.
 
-    InputError where a value is not finite.
+    InputError if a value is not finite.
     """
     nodes = list(dict.fromkeys(network.bytes.values()))
     extremes = limits(nodes, inputs, samples, tell)
@@ -54,7 +54,7 @@ def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell:
 
 
 def histograms(spans: dict[Node, Range], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, np.ndarray]:
-    """Return how many numbers of each node fall into each of BINS equal parts of its span."""
+    """Return how many numbers of each node are in each of BINS equal parts of its range."""
     updates, counts = {}, {}
     for i, (x, (low, high)) in enumerate(spans.items()):
         place = clip(floor((x - np.float32(low)) * np.float32(BINS / (high - low))), 0, BINS - 1)

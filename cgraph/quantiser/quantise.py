@@ -1,4 +1,4 @@
-"""quantise: a float network as one whose values are bytes, by what samples make of it.
+"""quantise: a float network as an 8-bit one, calibrated with samples.
 
 Ranges are observed, scales chosen, layers' biases corrected, layers that cost too much left float; then the graph is
 built again with ``dequantize(quantize(x))`` where values become bytes.
@@ -36,16 +36,17 @@ class Choices(Record):
     """Options of the quantiser.
 
     Fields
-        method: the range of a value: ``minmax`` of what was seen, ``percentile`` (99.999 % of it), or ``entropy``
-        images: what values become, uint8 or int8
-        symmetric: their zero point lies in the middle
-        correct: change biases until every layer has the means of the floats
+        method: the range of a value: ``minmax`` of all samples, ``percentile`` (99.999 % of the numbers), or
+            ``entropy``
+        images: dtype of quantised values, uint8 or int8
+        symmetric: the zero point is the middle of the range
+        correct: adjust biases until every layer has the means of the float network
         skip: names of layers that stay float
-        agreement: leave as many layers float, the costliest first, as it takes for this share of samples to get the
-            floats' answer; None leaves none
-        sensitivity: make the table of layers in any case
+        agreement: leave as many layers float, the costliest first, as are needed for this share of samples to have the
+            same answer as the float network; None quantises all
+        sensitivity: always compute the table of layers
     Raises
-        InputError: another method or dtype, or a share that is none
+        InputError: another method or dtype, or a share outside 0 to 1
     """
 
     method: str = "minmax"
@@ -58,11 +59,11 @@ class Choices(Record):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
+            raise InputError(f"method is {self.method!r}. Use one of {', '.join(METHODS)}")
         if self.images not in EIGHT_BITS:
-            raise InputError(f"images become {' or '.join(EIGHT_BITS)}, not {self.images}")
+            raise InputError(f"images is {self.images}. Use {' or '.join(EIGHT_BITS)}")
         if self.agreement is not None and not 0 <= self.agreement <= 1:
-            raise InputError(f"agreement is a share of the samples, 0 to 1, not {self.agreement}")
+            raise InputError(f"agreement is {self.agreement}. Pass a share of the samples, from 0 to 1")
 
     @property
     def form(self) -> ByteForm:
@@ -74,7 +75,7 @@ class Quantised(Record, eq=False):
 
     Fields
         outputs, inputs: its graph, for `cgraph.compile` and `cgraph.formats.onnx.save`
-        report: what it costs and saves
+        report: its accuracy and its bytes, compared with the float network
     """
 
     outputs: tuple[Node, ...]
@@ -94,17 +95,17 @@ def quantise(
     tell: Tell = silent,
     **options: Any,
 ) -> Quantised:
-    """Quantise a network's convolutions and products, and what lies between them.
+    """Quantise a network's convolutions and products, and the values between them.
 
     Parameters
-        outputs, inputs: the graph; all other Vars keep the values that they hold now
-        samples: for each run the array of the input, or a tuple of one for each: what the network will meet
+        outputs, inputs: the graph; all other Vars keep their present values
+        samples: for each run the array of the input, or a tuple with one for each input: typical data
         labels: the index of the right score in the first output, for every sample of every run, to count right answers
-        tell: called with a stage's name, what is done of it and how much there is, as `Bars` takes it
+        tell: called with a stage's name, its progress and its size, as by `Bars`
         options: method, images, symmetric, correct, skip, agreement, sensitivity: see `Choices`; `wanted` is the
             deprecated name of `labels`
     Raises
-        GraphError: no layer to quantise, none of a name, or the network is quantised already
+        GraphError: no layer to quantise, an unknown name in `skip`, or the network is quantised already
         InputError: no samples; another shape or dtype; a value is not finite; not one label for each sample
         UnassignedError: a Var that is not an input has no value
     """
@@ -153,7 +154,7 @@ def deprecated_labels(options: dict[str, Any], labels: Any) -> Any:
 
 
 def sample_arrays(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
-    """Return the arrays of one run. InputError when they are not those of the inputs."""
+    """Return the arrays of one run. InputError if they do not fit the inputs."""
     arrays = sample if isinstance(sample, tuple | list) else (sample,)
     if len(arrays) != len(inputs):
         raise InputError(f"a sample has {len(arrays)} arrays for {len(inputs)} inputs. Pass a tuple with one for each")
@@ -166,14 +167,16 @@ def answers_of(floats: Function, samples: Samples, labels: Any, tell: Tell) -> A
     right = None if labels is None else np.asarray(labels).reshape(-1)
     count = len(places(outputs))
     if right is not None and len(right) != count:
-        raise InputError(f"{len(right)} right answers are given for {count} samples. Pass one label for each sample")
+        raise InputError(f"got {len(right)} labels for {count} samples. Pass one label for each sample")
     return Answers(outputs, right)
 
 
 def tune(
     simulation: Simulation, samples: Samples, choices: Choices, answers: Answers, tell: Tell
 ) -> tuple[Sensitivity, ...]:
-    """Return the cost of each layer, the worst first, and which layers stay float; correct the biases of the others."""
+    """Return the cost of each layer, the worst first, and the layers that stay float; correct the biases of the
+    others.
+    """
     few, layers = samples[:FEW], list(simulation.network.layers)
     table = []
     if choices.sensitivity or choices.agreement is not None:

@@ -14,15 +14,15 @@ from cgraph.record import Record
 BINS = 8192
 LEVELS = 128  # of a value's size, by which two distributions are compared
 PERCENTILE = 99.999
-LARGEST = 127  # of a weight
-MOST_BIAS = 2.0**30  # in units of the sums, half of what int32 holds
+LARGEST = 127  # steps of a weight
+MOST_BIAS = 2.0**30  # in units of the sums, half of the range of int32
 LEAST = np.finfo(np.float32).tiny
 
 Range = tuple[float, float]
 
 
 class Quantum(Record):
-    """The scale and zero point of integers that stand for floats: ``(number - zero) * scale``."""
+    """Scale and zero point of integers that represent floats: ``(number - zero) * scale``."""
 
     scale: np.float32
     zero: int
@@ -33,14 +33,14 @@ class ByteForm(Record):
 
     Fields
         dtype: uint8 or int8
-        symmetric: the zero point lies in the middle
+        symmetric: the zero point is the middle of the range
     """
 
     dtype: str = "uint8"
     symmetric: bool = False
 
     def quantum(self, limits: Range) -> Quantum:
-        """Return the scale for a range, widened until it holds 0."""
+        """Return the scale for a range, widened until it contains 0."""
         least = int(np.iinfo(self.dtype).min)
         low, high = min(limits[0], 0.0), max(limits[1], 0.0)
         if self.symmetric:
@@ -53,14 +53,14 @@ class ByteForm(Record):
         return Quantum(scale, least + int(np.rint(-low / np.float64(scale))))
 
 
-# -- ranges of what was seen -------------------------------------------------------------------------------------------
+# -- ranges of samples -------------------------------------------------------------------------------------------------
 
 
 def percentile(counts: np.ndarray, low: float, high: float, p: float = PERCENTILE) -> Range:
     """Return the range without ``(100 - p) / 2`` per cent of the values on each side.
 
     Parameters
-        counts: how many values fell into each of equal bins from `low` to `high`
+        counts: number of values in each of equal bins from `low` to `high`
     """
     edges = np.linspace(low, high, len(counts) + 1)
     share = np.cumsum(counts) / max(counts.sum(), 1)
@@ -71,15 +71,14 @@ def percentile(counts: np.ndarray, low: float, high: float, p: float = PERCENTIL
 
 
 def entropy(counts: np.ndarray, low: float, high: float) -> Range:
-    """Return the range around 0 whose values, in few levels, are most like all of them (least Kullback-Leibler
-    divergence).
+    """Return the range around 0 whose quantised values have the least Kullback-Leibler divergence from all values.
 
     Parameters
-        counts: how many values fell into each of equal bins from `-high` to `high`, with `low` being `-high`
+        counts: number of values in each of equal bins from `-high` to `high`, with `low` being `-high`
     """
     middle = len(counts) // 2
     counts = counts.copy()
-    counts[middle] = min(counts[middle], counts[middle + 1])  # 0, of which a relu makes many, is exact in any range
+    counts[middle] = min(counts[middle], counts[middle + 1])  # 0, which a relu often returns, is exact in any range
     halves = range(LEVELS // 2, middle + 1, LEVELS // 2)
     best = min(halves, key=lambda half: divergence(counts, middle - half, middle + half))
     return float(low * best / middle), float(high * best / middle)
@@ -101,7 +100,7 @@ def divergence(counts: np.ndarray, first: int, stop: int) -> float:
 
 
 def smooth(x: np.ndarray) -> np.ndarray:
-    """Return a distribution without zeros: each takes 1e-4 from what is there."""
+    """Return a distribution without zeros: each zero takes 1e-4 from the others."""
     zero = x == 0
     if zero.all():
         return x
@@ -125,8 +124,8 @@ class IntegerWeights(Record, eq=False):
     Fields
         numbers: int8, as the op reads them
         scale: float32 for each channel of the result
-        unit: float32 for each channel: what a bias of 1 stands for
-        axis: of `numbers` that counts channels
+        unit: float32 for each channel: the value of a bias of 1
+        axis: axis of `numbers` that counts channels
     """
 
     numbers: np.ndarray
@@ -141,7 +140,7 @@ class IntegerWeights(Record, eq=False):
 
     @property
     def floats(self) -> np.ndarray:
-        """The floats that the numbers stand for."""
+        """The floats that the numbers represent."""
         return self.numbers.astype("float32") * self.wide
 
     def bias(self, x: np.ndarray) -> np.ndarray:

@@ -25,8 +25,8 @@ def quantised_outputs(
     """Replace values by ``dequantize(quantize(x))``, and the layers' constants by dequantised ones.
 
     Parameters
-        quanta: of each value that becomes bytes
-        biases: what is added to each layer's channels
+        quanta: scale of each value that becomes bytes
+        biases: correction of each layer's channels
     """
 
     def layer(x: WeightLayer, operand: Node) -> Node:

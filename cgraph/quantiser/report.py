@@ -1,4 +1,4 @@
-"""Report of a quantised network: loss of accuracy, in all and by layer, and bytes saved."""
+"""Report of a quantised network: loss of accuracy, in total and by layer, and bytes saved."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -10,16 +10,16 @@ from cgraph.errors import bytes_text
 from cgraph.record import Record
 from cgraph.terminal import visible
 
-MOST_DECIBELS = 200.0  # what equal answers are said to have
+MOST_DECIBELS = 200.0  # decibels reported for equal outputs
 
 
 class Likeness(Record):
     """Similarity of answers to those of the float network.
 
     Fields
-        decibels: power of the outputs over that of what differs
-        agreement: share of samples whose largest score stands in the same place
-        right: share of samples whose largest score stands where it should; None where nobody said
+        decibels: power of the outputs over that of the difference
+        agreement: share of samples whose largest score has the same index
+        right: share of samples whose largest score has the index of the label; None without labels
     """
 
     decibels: float
@@ -28,12 +28,12 @@ class Likeness(Record):
 
 
 class Sensitivity(Record):
-    """The cost of one layer when it alone is quantised.
+    """The cost of quantising one layer alone.
 
     Fields
         layer: its name
         likeness: of the network's outputs
-        skipped: it stays float in the end
+        skipped: True if it stays float in the end
     """
 
     layer: str
@@ -43,12 +43,12 @@ class Sensitivity(Record):
 
 class Report(Record):
     """Fields
-    float_right: of the floats, as `Likeness.right`
+    float_right: `Likeness.right` of the float network
     likeness: of the quantised network, over all samples
-    weights, plan: bytes of the weights and of the arena, as floats and quantised
-    layers: how many are quantised
-    skipped: names of those that are not
-    table: each layer by itself, the worst first; empty where nobody asked
+    weights, plan: bytes of the weights and of the arena, as float and quantised
+    layers: number of quantised layers
+    skipped: names of the layers that stay float
+    table: each layer quantised alone, the worst first; empty unless requested
     """
 
     float_right: float | None
@@ -63,7 +63,7 @@ class Report(Record):
         return visible("\n".join([*self.table_lines(), *self.lines()]))
 
     def facts(self) -> dict[str, Any]:
-        """Return the same as numbers and texts."""
+        """Return the fields as numbers and texts."""
 
         def plain(x: Any) -> Any:
             if isinstance(x, Record):
@@ -96,8 +96,8 @@ class Answers(Record, eq=False):
     """Outputs of the float network for some samples, as a reference.
 
     Fields
-        outputs: of each run
-        labels: the place of each sample's right score, None where nobody said
+        outputs: outputs of each run
+        labels: the index of each sample's right score; None without labels
     """
 
     outputs: tuple[list[np.ndarray], ...]

@@ -27,7 +27,7 @@ class Simulation:
     Fields
         network: all layers that may be quantised
         outputs: its outputs, then each layer's means
-        biases: what is added to each layer's channels at present
+        biases: present corrections of each layer's channels
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Simulation:
         self.choose(())
 
     def choose(self, layers: Iterable[WeightLayer]) -> None:
-        """Quantise these layers and the values that they read, and no others."""
+        """Quantise these layers and the values that they read; leave all others float."""
         names = {x.name for x in layers}
         network = self.network.without(x.name for x in self.network.layers if x.name not in names)
         values: dict[Var, Any] = {flag: node in network.bytes for node, flag in self.flags.items()}

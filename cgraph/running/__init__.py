@@ -1,1 +1,1 @@
-"""Calls of compiled and saved functions: inputs, cells, arenas, update edges; images by rows."""
+"""Calls of compiled and saved functions: inputs, cells, arenas, update edges; streamed images."""

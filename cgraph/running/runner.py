@@ -1,6 +1,6 @@
 """Runner: a program with its cells and the arenas that it runs in, independent of any graph.
 
-What `compile` gives is a Runner with its graph (`cgraph.function`), what `load` gives is one without.
+`compile` returns a Runner with its graph (`cgraph.function`), `load` one without.
 """
 
 import os
@@ -25,20 +25,20 @@ from cgraph.terminal import visible
 
 T = TypeVar("T")
 Inputs = dict[Variable, np.ndarray]
-PRESENT_VALUE = attrgetter("cell.value")  # C code alone, as `Var.cell` is
+PRESENT_VALUE = attrgetter("cell.value")  # only C code, as `Var.cell` is
 
 
 class Runner:
     """A callable program. Mutable: its arenas, and the cells of its update edges.
 
     Fields
-        program: what an engine made; its code can be shown
-        inputs: what each call is given, in order; each has a name and a spec
+        program: an engine's program; its code can be shown
+        inputs: the inputs of a call, in order; each has a name and a spec
         cells: Vars that are read and are not inputs
-        updated: what a run gives a new value
-        outputs: what a call returns; each has a spec
+        updated: Vars that a run gives new values
+        outputs: outputs of a call; each has a spec
         single: a call returns the only output itself, not a list of it
-        incremental: which steps must run when Vars change; None where every step always runs
+        incremental: selects the steps that must run when Vars change; None if every step always runs
     """
 
     def __init__(
@@ -79,8 +79,7 @@ class Runner:
         return self.program.code.nbytes
 
     def __copy__(self) -> Self:
-        """Return the same cells and code, other arenas: runs of both may go on at once where there are no update
-        edges."""
+        """Return the same cells and code with other arenas: runs of both may overlap if there are no update edges."""
         copy = type(self).__new__(type(self))
         copy.__dict__ |= {**self.__dict__, "_idle": []}
         return copy
@@ -88,11 +87,11 @@ class Runner:
     def returning(self, library: str) -> Self:
         """Return a Runner in the same memory whose calls return arrays of ``torch``, ``jax``, ``cupy`` or ``numpy``.
 
-        They are new arrays, which the library reads where they lie. With ``copy=False`` they are those in a device's
-        memory, which the next run overwrites. Inputs may be of any of these libraries in any case.
+        They are new arrays, which the library reads in place. With ``copy=False`` they are arrays in a device's memory,
+        which the next run overwrites. Inputs may be of any of these libraries in any case.
 
         Raises
-            InputError: the library is another, or not installed
+            InputError: another library, or one that is not installed
         """
         copy = type(self).__new__(type(self))
         copy.__dict__ |= {**self.__dict__, "_read": None if library == "numpy" else reader_of(library)}
@@ -103,7 +102,7 @@ class Runner:
         rooms.need(self.nbytes if self.incremental else 0)
         self._rooms_shared, self._turns = rooms, turns
 
-    # -- what the cells hold --------------------------------------------------------------------------------------
+    # -- values of the cells ---------------------------------------------------------------------------------------
     @property
     def state(self) -> dict[str, Variable]:
         """The cells by name; a second cell of one name is called ``name.2``."""
@@ -137,7 +136,7 @@ class Runner:
     def load_state(self, path: str | os.PathLike) -> None:
         """Assign the values that `save_state` wrote to the cells, all at once and between two runs.
 
-        An exception, an interrupt too, leaves every cell as it was, or all with what the file has.
+        An exception, including an interrupt, leaves every cell unchanged, or all with the values of the file.
 
         Raises
             FormatError: the file is not one that `save_state` wrote, or has other names
@@ -159,15 +158,16 @@ class Runner:
 
         Parameters
             args, named: arrays for the inputs, by position or by name
-            out: arrays that take the outputs
-            copy: False gives views that the next run overwrites; of what a device computes, arrays in its memory
+            out: arrays for the outputs
+            copy: False returns views that the next run overwrites; on a GPU engine, device arrays
         Raises
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
             UnassignedError: a Var that is not an input holds no value
         """
         if self._read is not None and not copy and self.program.own_array is None:
             raise InputError(
-                "copy=False gives views of memory that is used again, which another library cannot know. Use copy=True"
+                "copy=False returns views of memory that later calls overwrite, which another library cannot track. "
+                "Use copy=True"
             )
         values, rooms = self._values(args, named), self._rooms(out)
         if self.updated:
@@ -191,14 +191,14 @@ class Runner:
         """Return the values of all inputs in order, each given once."""
         if len(args) > len(self.inputs):
             raise InputError(
-                f"{len(args)} inputs are given, the Function takes {len(self.inputs)}. Pass one array for each input"
+                f"the Function takes {len(self.inputs)} inputs, got {len(args)}. Pass one array for each input"
             )
         values: dict[Variable, Any] = dict(zip(self.inputs, args))
         for name, value in named.items():
             x = self._by_name.get(name)
             if x is None:
                 names = ", ".join(self._by_name) or "none"
-                raise InputError(f"there is no input {name!r}; the inputs are {names}")
+                raise InputError(f"the Function has no input {name!r}. Use one of {names}")
             if x in values:
                 raise InputError(f"input {name!r} is given twice. Pass it by position or by name")
             values[x] = value
@@ -208,7 +208,7 @@ class Runner:
         return tuple(values[x] for x in self.inputs)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
-        """Return the arrays that take the outputs, checked before anything is done."""
+        """Return the arrays for the outputs, checked before anything is computed."""
         if out is None:
             return None
         rooms = self._each(out, self.single and isinstance(out, np.ndarray))
@@ -223,7 +223,7 @@ class Runner:
         if is_one:
             return [out]
         if not isinstance(out, Iterable):
-            raise InputError(f"out is {out!r:.60}; it takes an array for each of the {len(self.outputs)} outputs")
+            raise InputError(f"out is {out!r:.60}. Pass an array for each of the {len(self.outputs)} outputs")
         return list(out)
 
     def _run(self, inputs: Inputs, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
@@ -239,10 +239,11 @@ class Runner:
     def _run_on(
         self, record: "_InstanceRecord", inputs: Inputs, out: Sequence[np.ndarray | None] | None, copy: bool
     ) -> list[np.ndarray]:
-        """Run: first all that may fail, then the program, which writes all update edges or none, then the results.
+        """Run: first everything that may fail, then the program, which writes all update edges or none, then the
+        results.
 
-        Whoever sees a Var's version may keep what is computed from it. So there is none while a run may be writing, and
-        what the instance holds is known only when the run is over.
+        A result computed from a Var may be stored under the Var's version. So there is no version while a run may be
+        writing, and the values in the instance are known only when the run is over.
         """
         instance = record.instance
         values = self._values_now() if self._used else {}
@@ -295,7 +296,7 @@ class Runner:
             values = self._values_now()
             self._check(values)
             values |= {x: CellValue(np.array(values[x].array) if values[x].is_there else None) for x in self.updated}
-            record.state = None  # what the arena holds afterwards belongs to no version of the Vars
+            record.state = None  # the values that stay in the arena belong to no version of the Vars
             record.instance.bind(inputs, values, record.done)
             yield record.instance
         finally:
@@ -329,14 +330,14 @@ class Runner:
         return record
 
     def _give(self, record: "_InstanceRecord") -> None:
-        """Return an instance after a run."""
+        """Return an instance to the idle ones after a run."""
         if record.room is None:
             self._idle.append(record)
         elif self._rooms_shared is not None:
             self._rooms_shared.give(record.room)
 
     def _needs(self, available: str) -> str:
-        """Say how much memory a run needs, and how much there is."""
+        """Return a text with the memory that a run needs, and the memory available."""
         return f"the arena needs {bytes_text(self.nbytes)}, {available}"
 
 
@@ -359,13 +360,14 @@ def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 class _InstanceRecord:
-    """An instance, and the values in it. Mutable: which values, for which versions of the cells.
+    """An instance, and the values in it. Mutable: the values, and the versions of the cells that they were computed
+    from.
 
     Fields
-        fresh, own: per output, whether a run computes it, and whether it lies in the instance's memory
-        room: the memory that it shares with other programs; None where it has its own
-        state: which values, see `IncrementalPlan`; None if unknown
-        versions: of the cells in the run that `state` is of
+        fresh, own: for each output, whether a run computes it, and whether it is in the instance's memory
+        room: the memory that it shares with other programs; None if it has its own
+        state: the valid values, see `IncrementalPlan`; None if unknown
+        versions: versions of the cells in the run that `state` describes
         done: the word that a run sets when it has written its update edges
     """
 

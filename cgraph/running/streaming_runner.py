@@ -16,8 +16,8 @@ class ByRows(Runner):
     """A Runner with row sources as inputs and row sinks as outputs.
 
     Fields
-        pictures: the outputs that go by rows, by position; each has a name and a spec
-        fed: the inputs that come by rows
+        pictures: the streamed outputs, by position; each has a name and a spec
+        fed: the streamed inputs
     """
 
     pictures: Mapping[int, Any]

@@ -21,15 +21,17 @@ from cgraph.saved.pieces import Pieces
 
 def target_of(function: Runner) -> Target:
     """Return the target whose code is saved: one that any processor of its kind runs. FormatError if it cannot be
-    saved."""
+    saved.
+    """
     target = getattr(function.program, "target", None)
     if target is None or target.name not in NEEDS:
         raise FormatError(
-            "only what the CPU engine compiled for an x86-64 processor can be saved. Compile with engine='cpu'"
+            "only what the CPU engine compiled for an x86-64 processor can be saved, not code for "
+            f"{getattr(target, 'name', 'no processor')}. Compile with engine='cpu'"
         )
     callbacks = {function.program.code.labels[i] for i in callback_labels(function.program.code)}
     if callbacks:
-        raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}")
+        raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}. Replace them by ops")
     return generic_target(target)
 
 
@@ -47,7 +49,7 @@ def compiled_entry(
     streamed = {p.constant: i for i, p in enumerate(code.ring.pieces)} if code.ring else {}
     start_of = {id(x): constants.add_once(x) for x in in_program_order(code, streamed)}
     add_code(code, arrays, start_of, streamed)
-    assert function.incremental is not None  # what the CPU engine compiles has a plan
+    assert function.incremental is not None  # functions of the CPU engine have a plan
     add_tables(function.incremental.tables, arrays)
     entry: dict[str, Any] = {"ring": None}
     if code.ring and code.ring.pieces:
@@ -93,7 +95,7 @@ def weights_of(code: Code, ring: Ring) -> tuple[Pieces, list[Any]]:
 def in_program_order(code: Code, streamed: Collection[int]) -> list[np.ndarray]:
     """Return the constants in the order in which rows first read them; those that no row reads come last.
 
-    `streamed`: which ones go through a ring, and are left out.
+    `streamed`: the constants that go through a ring, which are omitted.
     """
     read = (r for r in code.relocations if r.symbol.kind == "constant" and r.symbol.number not in streamed)
     first = {r.symbol.number: int(r.positions.min()) for r in read}
@@ -104,7 +106,7 @@ def in_program_order(code: Code, streamed: Collection[int]) -> list[np.ndarray]:
 def add_code(code: Code, arrays: Pieces, start_of: Mapping[int, int], streamed: Mapping[int, int]) -> None:
     """Add the table and the relocations. Constants' addresses point into one piece of memory, their file.
 
-    `streamed`: which constants go through a ring, and which piece each is; they follow with numbers of their own.
+    `streamed`: the constants that go through a ring, and the piece of each; they are numbered after the others.
     """
     arrays.name("table", code.table)
     arrays.name("args", code.args)
@@ -145,7 +147,7 @@ def add_tables(tables: Tables, arrays: Pieces) -> None:
 
 
 def view_entry(view: View, number_of: Mapping[Any, int], start_of: Mapping[int, int]) -> list[Any]:
-    """Return an output's place: kind of memory, number, byte offset, strides."""
+    """Return an output's location: kind of memory, number, byte offset, strides."""
     base, offset, strides = view.at.base, view.at.offset, list(view.strides)
     if base is ARENA:
         return ["arena", 0, offset, strides]

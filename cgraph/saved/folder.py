@@ -1,9 +1,9 @@
-"""Opening the folder of a saved function: whose it is, and whether its files are what was written.
+"""Access to the folder of a saved function: checks of its owner, and of its files against the manifest.
 
-It holds machine code. So the folder and its files must be the user's, where nobody else can write or rename them, as in
-the kernel cache; or the caller trusts them. The folder is opened part by part from the root on and each part is checked
-as it was opened. No link is followed inside the folder, and what is mapped is the very file that was looked at. Sums
-find damage, not malice.
+The folder contains machine code. So the folder and its files must belong to the user, and nobody else may be able to
+write or rename them, as in the kernel cache; or the caller trusts them. The folder is opened part by part from the
+root, and each part is checked as it is opened. No link is followed inside the folder, and the file that is mapped is
+the one that was checked. Checksums detect damage, not malice.
 """
 
 import mmap
@@ -56,7 +56,7 @@ class Folder:
                 raise FormatError(f"{path} is not a regular file. Save the function again")
             if not self.trust and not is_own(status):
                 raise foreign(path)
-            if not status.st_size:  # cannot be mapped
+            if not status.st_size:  # an empty file cannot be mapped
                 return np.zeros(0, np.uint8)
             return np.frombuffer(mmap.mmap(handle, status.st_size, mmap.MAP_PRIVATE, mmap.PROT_READ), np.uint8)
         finally:

@@ -1,13 +1,13 @@
-"""What the folder of a saved function holds: names, versions, and arrays one behind another in files.
+"""Contents of the folder of a saved function: names, versions, and files of concatenated arrays.
 
-manifest.json           versions, Vars, outputs, sums; small, and last to be read in full or not at all
-program-TARGET.bin      tables: rows, arguments, relocations, what runs again
+manifest.json           versions, Vars, outputs, sums; small, and written last
+program-TARGET.bin      tables: rows, arguments, relocations, incremental evaluation
 kernels-TARGET.bin      machine code as one image, addresses in it are 0
 interpreter-TARGET.bin  the same of the interpreter
-constants-TARGET.bin    each content once, in the order in which the program reads them first
-weights-TARGET.bin      constants that each run reads through a ring, at pages; only where there are any
-state.bin               what cells held
-graph.onnx              the graph, where it was given: for other versions and processors
+constants-TARGET.bin    each content once, in the order in which the program first reads them
+weights-TARGET.bin      constants that each run reads through a ring, at pages; only if there are any
+state.bin               values of the cells
+graph.onnx              the graph, if it was saved: for other versions and processors
 """
 
 import platform
@@ -17,7 +17,7 @@ from zlib import crc32
 
 FORMAT, VERSION = "cgraph function", 4
 MANIFEST, STATE, GRAPH = "manifest.json", "state.bin", "graph.onnx"
-SUM, SUM_END = b', "crc32": "', b'"}\n'  # how a manifest ends: the sum of all that stands before, in hexadecimal
+SUM, SUM_END = b', "crc32": "', b'"}\n'  # end of a manifest: the checksum of everything before, in hexadecimal
 IMAGES = ("kernels", "interpreter")
 PAGE = 4096  # bytes; where weights begin that are read past the system's cache
 KINDS = ("arena", "stop", "done", "args", "variable", "target", "constant")  # of symbols, by number
@@ -29,7 +29,7 @@ NEEDS = {
     "avx2": _AVX2,
     "portable": (),
 }
-"""What a processor needs for each target's code, as ``/proc/cpuinfo`` calls it; the widest target first."""
+"""Features that each target's code needs, as named in ``/proc/cpuinfo``; the widest target first."""
 
 
 def program_file(target: str) -> str:
@@ -55,7 +55,7 @@ def system() -> str:
 
 
 def with_sum(text: str) -> bytes:
-    """Return the text of a JSON object with its own sum as the last entry."""
+    """Return the text of a JSON object with its own checksum as the last entry."""
     body = text.removesuffix("}").encode()
     return body + SUM + b"%08x" % crc32(body) + SUM_END
 
@@ -67,7 +67,7 @@ def sum_fits(raw: bytes) -> bool:
 
 
 def sum_of(parts: Sequence) -> int:
-    """Return the CRC-32 of pieces one behind another: it finds damage, not malice."""
+    """Return the CRC-32 of concatenated pieces: it detects damage, not malice."""
     crc = 0
     for part in parts:
         crc = crc32(part, crc)

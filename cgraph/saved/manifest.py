@@ -17,8 +17,8 @@ from cgraph.saved.layout import FORMAT, NEEDS, VERSION, sum_fits, system
 from cgraph.storage.cell import Cell, assign, value_of
 from cgraph.version import __version__
 
-LARGEST = 4 << 20  # bytes of a manifest
-MOST_VALUES = 250_000  # in it: numbers, texts, lists and objects
+LARGEST = 4 << 20  # maximum bytes of a manifest
+MOST_VALUES = 250_000  # maximum number of its numbers, texts, lists and objects
 
 
 class SavedVar(Record, eq=False):
@@ -31,7 +31,7 @@ class SavedVar(Record, eq=False):
 
     @property
     def value(self) -> np.ndarray:
-        """A copy of the value. UnassignedError if there is none."""
+        """Return a copy of the value. UnassignedError if there is none."""
         return value_of(self)
 
     def assign(self, value: Any, copy: bool = True) -> "SavedVar":
@@ -52,11 +52,11 @@ class Manifest(Record, eq=False):
     Fields
         entries: the manifest itself
         variables: inputs and cells
-        starts: where the value of each begins in the file of the state; -1 where there is none
-        inputs, cells, updated: which of them they are
-        outputs: with their specs
-        names: of the outputs; none where they have none
-        files: bytes and sum of each file
+        starts: where the value of each begins in the file of the state; -1 if it has none
+        inputs, cells, updated: positions of these variables
+        outputs: outputs with their specs
+        names: names of the outputs; empty if they have none
+        files: bytes and checksum of each file
     """
 
     entries: dict[str, Any]
@@ -76,7 +76,9 @@ def entries_of(file: np.ndarray) -> dict[str, Any]:
         raise FormatError(f"the manifest has {len(file)} bytes; at most {LARGEST} are read. Save the function again")
     raw = file.tobytes()
     if not sum_fits(raw):
-        raise FormatError("the manifest is not what was saved: it is cut off or changed. Save the function again")
+        raise FormatError(
+            f"the manifest of {len(raw)} bytes has another checksum: it is cut off or changed. Save the function again"
+        )
     if sum(raw.count(mark) for mark in (b",", b":", b"[", b"{")) > MOST_VALUES:
         raise FormatError(f"the manifest holds more than {MOST_VALUES:,} values")
     try:
@@ -84,7 +86,10 @@ def entries_of(file: np.ndarray) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the manifest is not JSON: {error}") from None
     if not isinstance(entries, dict) or entries.get("format") != FORMAT:
-        raise FormatError("this is not a saved function. Pass a folder that Function.save wrote")
+        form = entries.get("format") if isinstance(entries, dict) else None
+        raise FormatError(
+            f"this is not a saved function of format {FORMAT}, but {form!r:.40}. Pass a folder that Function.save wrote"
+        )
     return entries
 
 
@@ -204,7 +209,7 @@ class FileArrays:
 
 
 def check_inside(view: View, nbytes: int) -> None:
-    """Raise FormatError unless every element of a view lies in memory of so many bytes."""
+    """Raise FormatError unless every element of a view is inside memory of so many bytes."""
     steps = [(n - 1) * stride for n, stride in zip(view.shape, view.strides)]
     low = view.at.offset + sum(x for x in steps if x < 0)
     high = view.at.offset + sum(x for x in steps if x > 0) + view.itemsize

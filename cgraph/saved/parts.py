@@ -19,17 +19,17 @@ Files = Mapping[str, np.ndarray] | Folder
 
 
 class Parts:
-    """The files of one target, checked against the sizes and sums of the manifest.
+    """The files of one target, checked against the sizes and checksums of the manifest.
 
     Parameters
-        verify: the constants are summed, too
+        verify: the constants are checked, too
         in_memory: the constants are copied, not mapped
     Fields
-        constants: the file of those that stay in memory
-        weights: the file of those that go through a ring; empty without one
-        places: where in it each lies, and its bytes
-        ring: path and stamp of that file, and bytes of the ring; None where its weights stay in memory, too
-        is_verified: the constants were summed; what a run reads through a ring is compared with checksums
+        constants: the file of the constants that stay in memory
+        weights: the file of the constants that go through a ring; empty without a ring
+        places: offset and bytes of each of them
+        ring: path and stamp of that file, and bytes of the ring; None if the weights stay in memory
+        is_verified: the constants were checked; pieces that a run reads through a ring are compared with checksums
     """
 
     def __init__(self, files: Files, manifest: Manifest, target: str, verify: bool, in_memory: bool) -> None:
@@ -67,7 +67,7 @@ class Parts:
 
 
 def check_file(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool) -> np.ndarray:
-    """Return a file. FormatError unless it has the size in the manifest and, if `summed`, its sum."""
+    """Return a file. FormatError unless it has the size in the manifest and, if `summed`, its checksum."""
     nbytes, crc = items(sums.get(name), 2)
     if len(raw) != nbytes:
         raise FormatError(f"{name} has {len(raw)} bytes, {nbytes} were saved. Save the function again")

@@ -50,5 +50,5 @@ class Pieces:
 
 
 def bytes_in(x: np.ndarray) -> memoryview:
-    """Return the bytes of an array in C order, where they lie."""
+    """Return the bytes of an array in C order, without a copy."""
     return np.ascontiguousarray(x).reshape(-1).view(np.uint8).data

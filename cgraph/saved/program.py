@@ -38,7 +38,7 @@ def code_of(parts: Parts) -> Code:
     counts = dict(zip(KINDS, (1, 1, 1, 1, len(variables), len(targets), 1 + len(parts.places))))
     relocations = relocations_of(arrays, counts, len(args))
     weights = (parts.weights[start : start + nbytes] for start, nbytes in parts.places)
-    constants = (parts.constants, *weights)  # the first is a file with all that stay in memory
+    constants = (parts.constants, *weights)  # the first is the file of all constants that stay in memory
     memory = variables, targets, constants, manifest.updated
     steps = first_row, first_write, tuple(labels), label_of
     code = Code(kernels, table, args, relocations, *memory, views, nbytes, *steps)
@@ -47,7 +47,7 @@ def code_of(parts: Parts) -> Code:
 
 
 def with_ring(code: Code, parts: Parts) -> Code:
-    """Return the code with the ring that it was saved with; its pieces and their places follow from the rows."""
+    """Return the code with the ring that it was saved with; the pieces and their offsets follow from the rows."""
     if parts.ring is None:
         return code
     rings, (path, stamp, nbytes) = import_module("cgraph.engine.cpu.ring"), parts.ring
@@ -121,7 +121,7 @@ def relocations_of(arrays: FileArrays, counts: dict[str, int], words: int) -> tu
 
 
 def views_of(parts: Parts, nbytes: int) -> list[View]:
-    """Return where each output lies."""
+    """Return the location of each output."""
     manifest, views, entries = parts.manifest, [], get(parts.entry, "views", list)
     bases: dict[str, Sequence[Any]] = {"arena": [ARENA], "variable": manifest.variables, "constant": [parts.constants]}
     if len(entries) != len(manifest.outputs):

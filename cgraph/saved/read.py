@@ -35,16 +35,16 @@ def load(
     """Load a saved function with the values of its cells. NumPy and a few modules suffice.
 
     Parameters
-        folder: what `Function.save` wrote
-        threads: 0 is all the cores this process may use
-        trust: run its machine code even if others may have written it
-        verify: sum constants and graph too, a second for some gigabytes; all else is always summed. Weights
-            that runs read from the folder are compared with checksums by every run
-        in_memory: copy the constants, which else are mapped: a mapped file that somebody cuts off kills the process
+        folder: a folder that `Function.save` wrote
+        threads: 0 for all cores that this process may use
+        trust: run its machine code even if other users may have written it
+        verify: check constants and graph too, which takes a second for some gigabytes; all other files are always
+            checked. Weights that runs read from the folder are compared with checksums by every run
+        in_memory: copy constants instead of mapping them (truncating a mapped file kills the process)
     Raises
-        GraphError: fewer than no threads
-        FormatError: it is damaged, not the user's alone, or of another version, system or processor and has no graph
-            beside it; with one, that is compiled
+        GraphError: a negative number of threads
+        FormatError: the folder is damaged, writable by other users, or of another version, system or processor and
+            without a graph. With a graph, the graph is compiled instead
     """
     check_threads(threads)
     opened = Folder(folder, trust)
@@ -81,7 +81,7 @@ def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -
 
 
 def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
-    """Return the graph beside a program, checked against the manifest's sum; formats 1 and 2 have no sum."""
+    """Return the graph beside a program, checked against the manifest's checksum; formats 1 and 2 have none."""
     graph, sums = folder[GRAPH], entries.get("files")
     if entries.get("version") not in WITHOUT_SUM:
         check_file(GRAPH, graph, sums if isinstance(sums, dict) else {}, True)
@@ -97,7 +97,7 @@ WITHOUT_SUM = (1, 2)  # formats whose manifest does not list the graph
 
 
 def cpu_features() -> frozenset[str]:
-    """Return this processor's features, as Linux names them; nothing on other systems."""
+    """Return this processor's features as named by Linux; an empty set on other systems."""
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
             text = file.read(1 << 14)
@@ -108,11 +108,11 @@ def cpu_features() -> frozenset[str]:
 
 
 class SavedFunction(Runner):
-    """A function that was saved: what `compile` gave, without the graph. Changes: as a Function does.
+    """A function loaded from a folder, without its graph. Changes: as a Function does.
 
     Fields
         parts: its files
-        names: what the outputs are called; none where that is not known
+        names: names of the outputs; empty if they are unknown
     """
 
     def __init__(self, parts: Parts, threads: int) -> None:
@@ -134,8 +134,9 @@ class SavedFunction(Runner):
         slots.save_functions([self], folder, names=self.names)
 
     def share_cells(self, other: Runner) -> None:
-        """Use the cells of another function wherever names agree. InputError if a spec differs; then nothing has
-        changed."""
+        """Use the cells of another function wherever names agree. InputError if a spec differs; then nothing
+        changes.
+        """
         pairs = [(x, y) for x in (*self.cells, *self.updated) for y in (other.state.get(x.name),) if y is not None]
         for x, y in pairs:
             if x.spec != y.spec:
@@ -148,7 +149,7 @@ class SavedFunction(Runner):
         return unpickle, (slots.bytes_of_functions([self]),)
 
     def _fill(self, state: np.ndarray) -> None:
-        """Give the cells their saved values."""
+        """Assign the saved values to the cells."""
         values: dict[Cell, CellValue] = {}
         for x, start in zip(self.parts.manifest.variables, self.parts.manifest.starts):
             if start >= 0:

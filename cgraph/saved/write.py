@@ -37,12 +37,12 @@ def save(
     """Write a function as a folder, completely or not at all.
 
     Parameters
-        functions: what the CPU engine compiled: the same function for each target
-        folder: where there is nothing yet
+        functions: the same function, compiled by the CPU engine for each target
+        folder: a path where nothing exists yet
         graph: the text of an ONNX file, for other versions and processors
-        names: what the outputs are called; one that is there twice is changed, as ``y_1``
+        names: names of the outputs; repeated ones are changed, as ``y_1``
     Raises
-        FormatError: there is something at `folder`; a step is a Python function, or its code is of another engine
+        FormatError: `folder` exists; a step is a Python function, or its code is of another engine
     """
     path = Path(folder)
     if os.path.lexists(path):
@@ -86,12 +86,14 @@ def names_of(function: Runner) -> Sequence[str]:
 
 
 def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None = None) -> dict[str, list[Any]]:
-    """Return the files of one function compiled for several targets, in pieces, with the cells as between two runs."""
+    """Return the files of one function compiled for several targets, in pieces, with the cells' values between two
+    runs.
+    """
     return functions[0].between_runs(lambda: file_parts(functions, names, graph))
 
 
 def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None) -> dict[str, list[Any]]:
-    """Return the files in pieces. The manifest lists all others with their sums."""
+    """Return the files in pieces. The manifest lists all others with their checksums."""
     first = functions[0]
     variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
     number_of = {x: i for i, x in enumerate(variables)}
@@ -118,7 +120,7 @@ def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes |
 
 
 def variable_entry(x: Variable, state: Pieces) -> list[Any]:
-    """Return a Var, and where its value begins in the file of the state; -1 where it has none."""
+    """Return a Var's entry, with the offset of its value in the file of the state; -1 if it has none."""
     array = x.cell.array
     return [x.name, *spec_entry(x), x.where, -1 if array is None else state.add(array.copy())]
 
@@ -153,7 +155,7 @@ def target_entry(
     if not isinstance(function, SavedFunction):
         target = target_of(function)
         return target.name, compiled_entry(function, target, number_of, pieces)
-    parts = function.parts  # as they were saved
+    parts = function.parts  # those of the loaded file
     for name, raw in parts.files.items():
         if name != STATE:
             pieces[name] = Pieces()

@@ -13,10 +13,10 @@ def in_batches(
     """Return a function's results for all rows, batch by batch. The last batch is padded with zeros and cut again.
 
     Parameters
-        function: called with ``copy=False``; gives a list
-        arrays: of as many rows each, ``[rows, ...]``
-        batch: rows that the function takes and gives
-        results: what it gives
+        function: called with ``copy=False``; returns a list
+        arrays: arrays with equally many rows, ``[rows, ...]``
+        batch: number of rows of a call
+        results: specs of the results
     """
     count = len(arrays[0])
     outputs = [np.empty((count, *x.shape[1:]), x.dtype) for x in results]

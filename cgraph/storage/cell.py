@@ -38,11 +38,11 @@ class CellValue:
 
     Fields
         array: its bytes, or None
-        version: a number that nothing else has, another one after each run that may have written; None while one may
-            be writing, when nobody may keep what was computed from the array
-        shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
-        done: a word that is 0 until a run has given the array its first contents; None where it has some
-        elsewhere: a device's copy that is as new as the array, or newer; None where there is none
+        version: a unique number, renewed by each run that may have written; None while a run may be writing, when no
+            result computed from the array may be stored
+        shared: these bytes are used elsewhere or may not be written, so a run writes into a copy
+        done: a word that is 0 until a run has given the array its first contents; None if it has some
+        elsewhere: a device's copy that is as new as the array, or newer; None if there is none
     """
 
     __slots__ = ("__weakref__", "_array", "_is_old", "_place", "_stamp", "done", "elsewhere", "shared", "version")
@@ -86,10 +86,10 @@ class CellValue:
 
     @property
     def stamp(self) -> int | None:
-        """A unique number while runs read and write these very bytes in place.
+        """A unique number while runs read and write these bytes in place.
 
-        None when somebody has to look first: whoever moves the bytes takes the stamp away before, and what is shared
-        has none, so that no exception can come between.
+        None if the caller must check first: whoever moves the bytes removes the stamp before, and shared bytes have
+        none, so that no exception can come between.
         """
         return None if self.shared or self._is_old else self._stamp
 
@@ -100,8 +100,9 @@ class CellValue:
         return self.stamp
 
     def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
-        """Return the array, for a run that writes all of it and then sets the word `done`; until then the Var is as it
-        was."""
+        """Return the array, for a run that writes all of it and then sets the word `done`; until then the Var is
+        unchanged.
+        """
         if not self.is_there:
             self.done = done
             self._array = aligned_empty(spec)
@@ -146,7 +147,7 @@ class Cell:
 
 
 def value_of(variable: Variable) -> np.ndarray:
-    """Return a copy of the value that a variable holds. UnassignedError when it holds none."""
+    """Return a copy of a variable's value. UnassignedError if it has none."""
     array = variable.cell.array
     if array is None:
         raise unassigned(variable)
@@ -161,8 +162,8 @@ def unassigned(variable: Variable) -> UnassignedError:
 def assign(variable: Variable, value: Any, copy: bool = True) -> None:
     """Give a variable a value, whose shape and dtype must be its own; numbers and lists take its dtype.
 
-    It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
-    A run that is going on keeps the bytes that it has begun with.
+    It is copied, unless `copy` is False: then the array, perhaps one in a mapped file, must not change any more. A run
+    in progress keeps the bytes that it began with.
     """
     variable.cell.value = new_value(value, variable.spec, variable.name, copy)
 
@@ -170,9 +171,8 @@ def assign(variable: Variable, value: Any, copy: bool = True) -> None:
 def assign_all(values: Mapping[V, Any], copy: bool = True) -> None:
     """Assign several variables at once, each as `assign` does: all of them change, or none.
 
-    Every value is checked and copied first. An exception that comes at any moment, such as an interrupt, leaves all
-    variables with their old values or all with their new ones, and a run in another thread reads either the ones or
-    the others.
+    Every value is checked and copied first. An exception at any moment, such as an interrupt, leaves all variables with
+    their old values or all with their new ones, and a run in another thread reads either the old or the new ones.
     """
     commit([x.cell for x in values], [new_value(value, x.spec, x.name, copy) for x, value in values.items()])
 
@@ -190,8 +190,8 @@ def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> CellValue
 def commit(cells: Sequence["Cell"], values: Iterable[CellValue]) -> None:
     """Give each cell its new value in one step, which no exception, signal handler or other thread interrupts.
 
-    The step is one call of C code that runs no Python code: the old values go only afterwards, since callbacks of weak
-    references to them are Python code.
+    The step is one call of C code that runs no Python code: the old values are released only afterwards, since
+    callbacks of weak references to them are Python code.
     """
     set_all(cells, "value", list(values))
 
@@ -206,17 +206,17 @@ def set_all(holders: Sequence[Any], name: str, values: Sequence[Any]) -> None:
 def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
     """Return `value` as an array of exactly this spec; Python numbers and lists take its dtype. InputError otherwise.
 
-    Arrays of other libraries keep their own dtype, and are read where they lie when they speak DLPack.
+    Arrays of other libraries keep their own dtype, and are read in place if they support DLPack.
     """
     if not isinstance(value, np.ndarray | np.generic):
         try:
             value = of_plain(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
         except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
-            raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
+            raise InputError(f"{name} expects {spec}, got {value!r:.60}: {error}. Pass an array of numbers") from None
     value = resolve_array(np.asarray(value))
     if value.dtype.kind not in NUMBERS:
         raise InputError(
-            f"{name} {spec} is given {value.tolist()!r:.60}, which holds no numbers. Pass an array of numbers"
+            f"{name} expects {spec}, got {value.tolist()!r:.60}, which holds no numbers. Pass an array of numbers"
         )
     check_fits(value, spec, name)
     return value
@@ -235,17 +235,17 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
     """Raise InputError unless an array is exactly of this spec."""
     if value.dtype != spec.dtype:
         raise InputError(
-            f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]; "
-            f"convert it first, with .astype({name_of(spec.dtype)!r})"
+            f"{name} expects {spec}, got {value.dtype}[{','.join(map(str, value.shape))}]. "
+            f"Convert it with .astype({name_of(spec.dtype)!r})"
         )
     if value.shape != spec.shape:
-        raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]. Give it this shape")
+        raise InputError(f"{name} expects {spec}, got {value.dtype}[{','.join(map(str, value.shape))}]. Reshape it")
 
 
 NUMBERS = "biufcV"  # kinds of dtypes; V is that of storage dtypes that NumPy lacks
 PLAIN = (bool, int, float, complex, list, tuple, range)
-"""What has no dtype of its own."""
-IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, and what is pinned there
+"""Values without a dtype of their own."""
+IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: host memory, and pinned host memory
 
 
 def foreign_array(value: Any) -> np.ndarray:
@@ -254,12 +254,15 @@ def foreign_array(value: Any) -> np.ndarray:
     if not hasattr(value, "__dlpack__"):
         return np.asarray(value)
     if value.__dlpack_device__()[0] not in IN_HOST_MEMORY:
-        raise BufferError("it lies in a device's memory; bring it to the processor's first, with .cpu()")
+        raise BufferError(
+            f"it lies in the memory of the DLPack device {value.__dlpack_device__()}. Copy it to the host first, "
+            "as with .cpu()"
+        )
     return np.from_dlpack(value)
 
 
 LIBRARIES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy", "cupy": "cupy"}
-"""Libraries whose arrays a call can return, and the modules of theirs that read arrays of others."""
+"""Libraries whose arrays a call can return, and their modules that read arrays of others."""
 
 
 def reader_of(library: str) -> Callable[[Any], Any]:

@@ -8,17 +8,17 @@ from typing import Any
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 
-FUNCTION_NBYTES, STEP_NBYTES = 24 << 10, 3 << 10  # measured: what a Function takes besides its arrays
+FUNCTION_NBYTES, STEP_NBYTES = 24 << 10, 3 << 10  # measured: bytes of a Function besides its arrays
 
 
 class FunctionCache:
-    """Functions by key. Mutable: the least recently used ones go when all are too many or too large.
+    """Functions by key. Mutable: the least recently used ones are dropped when all are too many or too large.
 
     The latest one stays whatever its size. Threads may share a cache, and an exception at any line leaves it usable.
 
     Fields
-        most: Functions
-        most_nbytes: bytes of all Functions, see `nbytes_of`
+        most: maximum number of Functions
+        most_nbytes: maximum bytes of all Functions, see `nbytes_of`
     """
 
     def __init__(self, most: int, most_nbytes: int) -> None:
@@ -50,10 +50,10 @@ class FunctionCache:
 
 
 def nbytes_of(function: Any, key: Iterable[Node] = ()) -> int:
-    """Return bytes that a Function keeps alive: its arena, its steps, and all constants and Vars of its graph and of
-    `key`.
+    """Return the bytes that a Function keeps alive: its arena, its steps, and all constants and Vars of its graph and
+    of `key`.
 
-    Arrays that its inputs are given do not count: it holds them only while it runs.
+    Arrays passed as inputs do not count: the Function holds them only while it runs.
     """
     inputs = set(function.inputs)
     leaves = (x for x in post_order((*key, *function.outputs)) if not x.operands and x not in inputs)

@@ -18,19 +18,19 @@ class RowSource:
     """The rows of one input in one run. Mutable: they are read from first to last.
 
     Parameters
-        value: an array of the input's spec, perhaps in a mapped file, of which some rows at a time are read; or what
-            gives rows when it is iterated: arrays ``[n, c, w]`` of one row or ``[n, c, rows, w]`` of some
-        spec, name: of the input
+        value: an array of the input's spec, perhaps in a mapped file, which is read some rows at a time; or an iterable
+            of rows: arrays ``[n, c, w]`` of one row or ``[n, c, rows, w]`` of some
+        spec, name: spec and name of the input
     Raises
         InputError: it is neither; later, an array of another shape or dtype, too few rows or too many
-        whatever the iterator raises, with a note that says whose rows were asked for
+        whatever the iterator raises, with a note that names the input
     """
 
     def __init__(self, value: Any, spec: Spec, name: str) -> None:
         if isinstance(value, np.ndarray):
             fitting_array(value, spec, name)
         elif not isinstance(value, Iterable):
-            raise InputError(f"{name} {spec} is given {value!r:.60}; it takes an array or an iterator of rows")
+            raise InputError(f"{name} expects {spec} or an iterator of its rows, got {value!r:.60}. Pass one of these")
         self.spec, self.name, self.position = spec, name, 0
         self.parts = iter([value] if isinstance(value, np.ndarray) else value)
         self.part: np.ndarray | None = None
@@ -54,15 +54,15 @@ class RowSource:
             filled, self.position = filled + count, self.position + count
         if self.position == whole and (self.part is not None or self.next_rows() is not None):
             raise InputError(
-                f"{self.name} {self.spec}: more than its {whole} rows are given. Stop the iterator after the last row"
+                f"{self.name} {self.spec} got more than its {whole} rows. Stop the iterator after the last row"
             )
 
     def next_rows(self) -> np.ndarray | None:
-        """Return more rows ``[n, c, rows, w]``; None where there are none."""
+        """Return more rows ``[n, c, rows, w]``; None if there are none."""
         try:
             rows = next(self.parts, None)
         except Exception as error:
-            error.add_note(f"while rows of {self.name} were asked for")
+            error.add_note(f"while reading rows of {self.name}")
             raise
         return None if rows is None else self.fitting(rows)
 
@@ -71,7 +71,7 @@ class RowSource:
         n, c, _, w = self.spec.shape
         if not isinstance(rows, np.ndarray):
             raise InputError(
-                f"{self.name} {self.spec} is given {rows!r:.60} for rows; they are arrays. Yield NumPy arrays"
+                f"the iterator of {self.name} {self.spec} must yield arrays, got {rows!r:.60}. Yield NumPy arrays"
             )
         shape = rows.shape if rows.ndim != ROWS + 1 else (*rows.shape[:ROWS], 1, *rows.shape[ROWS:])
         if rows.dtype != self.spec.dtype or len(shape) != ROWS + 2 or shape[ROWS] < 1:
@@ -80,8 +80,8 @@ class RowSource:
             actual = f"{rows.dtype}[{','.join(map(str, rows.shape))}]"
             kind = self.spec.dtype
             raise InputError(
-                f"{self.name} {self.spec} is given {actual} for rows; they are {kind}[{n},{c},{w}] "
-                f"or {kind}[{n},{c},rows,{w}]"
+                f"rows of {self.name} {self.spec} must be {kind}[{n},{c},{w}] or {kind}[{n},{c},rows,{w}], "
+                f"got {actual}. Reshape or convert them"
             )
         return rows.reshape(shape)
 
@@ -90,8 +90,8 @@ class RowSink:
     """The destination of one output's rows in one run. Mutable: they arrive from first to last.
 
     Parameters
-        to: an array that takes them, perhaps in a mapped file; or what is called with each band of them, an array
-            ``[n, c, rows, w]`` of its own
+        to: an array for the rows, perhaps in a mapped file; or a function that is called with each band of rows, a new
+            array ``[n, c, rows, w]``
     """
 
     def __init__(self, to: np.ndarray | Sink) -> None:

@@ -12,7 +12,7 @@ class SharedArena:
     """One arena, with an instance of each program in it. Mutable: the program that ran last owns the values there.
 
     Fields
-        memory: bytes
+        memory: bytes of the arena
         instances: the instance of each program
         last: the program that ran last
     """
@@ -35,7 +35,7 @@ class SharedArenas:
     more.
 
     Fields
-        nbytes: of a piece of memory: what the largest program needs
+        nbytes: bytes of an arena: the need of the largest program
     """
 
     def __init__(self) -> None:

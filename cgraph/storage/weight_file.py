@@ -1,8 +1,7 @@
 """Weight files, from which a run reads weights into a ring while kernels compute.
 
-A page with magic, version, how many arrays there are and a checksum of the table; the table, for each array where it
-lies, its bytes and a digest of them; then the arrays, each from the beginning of a page on, so that reads can go past
-the system's cache.
+A page with magic, version, the number of arrays and a checksum of the table; the table, with the offset, the bytes and
+a digest of each array; then the arrays, each beginning at a page, so that reads can bypass the system's cache.
 """
 
 import io
@@ -27,22 +26,22 @@ MAGIC, VERSION = b"cgweight", 1
 DIGEST = 16  # bytes
 PORTION = 1 << 20  # bytes that a check reads at once
 ENTRY = 2 * 8 + DIGEST
-SPOOL = 1 << 28  # bytes that a spool maps at once, more for a larger array; what is not written takes no disk
+SPOOL = 1 << 28  # bytes that a spool maps at once, more for a larger array; unwritten bytes take no disk
 
 
 class StreamedWeights(Record):
     """Options for constants that each run reads from a file instead of keeping them in memory.
 
     Parameters
-        path: the file, which `compile` writes unless it holds these very weights already, as its table says
-        ring: bytes of memory that take the weights, at least as many as one kernel call reads of them; by default what
-            a budget leaves beside the arena, and without a budget 12 MiB
-        slice: bytes of a slice of large filters and matrices at most, or one panel of them; by default a third of the
+        path: the file, which `compile` writes unless its table says that it has exactly these weights already
+        ring: bytes of memory for the weights, at least those that one kernel call reads; by default what a budget
+            leaves beside the arena, and without a budget 12 MiB
+        slice: maximum bytes of a slice of large filters and matrices, or one panel of them; by default a third of the
             ring, and no more than 4 MiB
-        progress: called with the bytes written so far and those in all, while the file is written
-        verify: compare each piece with its checksum whenever a run reads it, before a kernel does
+        progress: called with the bytes written so far and the total, while the file is written
+        verify: compare the checksum of each piece whenever a run reads it, before a kernel does
     Raises
-        GraphError: a ring or a slice without a byte
+        GraphError: `ring` or `slice` is less than one byte
     """
 
     path: str
@@ -62,7 +61,7 @@ class Checksum(Record):
     """The checksum of an array in a file.
 
     Fields
-        nbytes: of the array
+        nbytes: bytes of the array
         digest: their BLAKE2b
     """
 
@@ -74,16 +73,16 @@ class Checksum(Record):
         return digest_of(content[: self.nbytes]) == self.digest
 
 
-Checksums = dict[int, Checksum]  # by where in the file an array begins
+Checksums = dict[int, Checksum]  # by the offset in the file at which an array begins
 
 
 class WeightMap(mmap.mmap):
     """A mapped weight file; `place_of` finds arrays in it.
 
     Fields
-        weights: as asked for
+        weights: the options
         stamp: identity and last change of the file
-        sums: of the arrays in it
+        sums: checksums of its arrays
     """
 
     weights: StreamedWeights
@@ -92,7 +91,7 @@ class WeightMap(mmap.mmap):
 
 
 def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
-    """Return the file that an array lies in, and where in it; None for any other array."""
+    """Return the file of an array, and its offset in it; None for any other array."""
     mapping = mapping_of(array)
     if not isinstance(mapping, WeightMap):
         return None
@@ -103,8 +102,8 @@ class Spool:
     """Temporary unnamed files for arrays that are created one after another and needed later. Mutable: it grows.
 
     Parameters
-        folder: where there is room for them
-        small: bytes of arrays that stay where they are
+        folder: a folder with enough free space
+        small: arrays of at most so many bytes stay in memory
     """
 
     def __init__(self, folder: str | Path, small: int) -> None:
@@ -131,7 +130,7 @@ def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> li
     """Return the arrays mapped from the file. Write it first unless its table says that it has these very arrays.
 
     Raises
-        WeightsError: another process replaces the file as soon as it is written
+        WeightsError: another process keeps replacing the file
     """
     arrays = [in_c_order(x) for x in arrays]
     head, places = header(arrays)
@@ -150,7 +149,7 @@ def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> li
 
 
 def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
-    """Return the file's beginning; where each array lies, and where the file ends."""
+    """Return the file's beginning, the offset of each array, and the end of the file."""
     start = pages(PAGE + ENTRY * len(arrays))
     places = [start]
     for x in arrays:
@@ -161,7 +160,7 @@ def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
 
 
 def entry_of(place: int, x: np.ndarray) -> bytes:
-    """Return where an array lies, its bytes and their digest."""
+    """Return an array's offset, its bytes and their digest."""
     entry = number(place) + number(x.nbytes) + digest_of(x.data)
     release(x)
     return entry
@@ -177,7 +176,7 @@ def sums_in(table: bytes) -> Checksums:
 
 
 def sums_of(arrays: Mapping[int, np.ndarray]) -> Checksums:
-    """Return the checksums of arrays by where in a file each begins."""
+    """Return the checksums of arrays by their offsets in a file."""
     sums = {}
     for place, x in arrays.items():
         sums[place] = Checksum(x.nbytes, digest_of(x.data))
@@ -219,10 +218,10 @@ def with_progress(
 
 
 def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> WeightMap | None:
-    """Map the file, and give back what the system keeps of it in memory.
+    """Map the file, and let the system drop its cached pages.
 
-    None where it does not begin with `head` or is not as long as that says: the file that is mapped is the one that
-    was compared.
+    None if it does not begin with `head` or does not have the length that it declares: the file that is mapped is the
+    one that was compared.
     """
     try:
         file = io.FileIO(weights.path)
@@ -257,7 +256,7 @@ def check_weights(path: str | Path) -> None:
 
 
 def digest_in(file: BinaryIO, place: int, nbytes: int) -> bytes:
-    """Return the digest of some bytes of a file, as many of them as there are."""
+    """Return the digest of some bytes of a file, up to its end."""
     digest = blake2b(digest_size=DIGEST)
     file.seek(place)
     while nbytes > 0 and (portion := file.read(min(nbytes, PORTION))):

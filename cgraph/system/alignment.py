@@ -16,7 +16,7 @@ def aligned(nbytes: int) -> int:
 
 
 def aligned_memory(nbytes: int) -> np.ndarray:
-    """Return uninitialised bytes, the first of which lies at a multiple of the alignment."""
+    """Return uninitialised bytes; the address of the first is a multiple of the alignment."""
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]

@@ -23,8 +23,8 @@ def run_module(module: str, arguments: list[str], output: IO[bytes], errors: IO[
 
     Parameters
         module: its full name
-        arguments: of its command line
-        output, errors: files that receive what it writes
+        arguments: its command line
+        output, errors: files for its output and its error messages
         seconds: after this time it is killed
     Returns
         the exit status, a negative signal number if a signal ended it, None if it took too long

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 0.05  # seconds after which who waits looks again at who is before; only an exception makes it wait so long
+PATIENCE = 0.05  # seconds after which a waiting call checks the ticket before it again; needed only after an exception
 
 
 class Ticket:

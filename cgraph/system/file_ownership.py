@@ -6,14 +6,15 @@ from contextlib import suppress
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 LAST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # how the last part of a path is opened
-PART = LAST | getattr(os, "O_PATH", 0)  # and those before it, which the user may not be allowed to list
+PART = LAST | getattr(os, "O_PATH", 0)  # and the parts before it, which the user may not be allowed to list
 
 
 Stamp = tuple[int, ...]
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """Return what differs once a file is replaced or changed: device, inode, size, times of the last changes.
+    """Return a value that changes when a file is replaced or changed: device, inode, size, times of the last
+    changes.
 
     The second time is that of the inode, which no user can set back.
     """
@@ -35,22 +36,23 @@ def is_closed(status: os.stat_result) -> bool:
 
 
 def is_safe(status: os.stat_result) -> bool:
-    """Return True if only the user and root can rename entries of a folder: theirs, and closed or sticky as /tmp.
+    """Return True if only the user and root can rename entries of a folder: it belongs to them, and is closed or sticky
+    like /tmp.
 
-    Whoever owns ``/`` counts as root: in a container it may go by another number.
+    The owner of ``/`` counts as root: in a container its number may differ.
     """
     others = status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
     return status.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
 
 
 def open_folder(path: str, make: bool = False) -> int | None:
-    """Open a folder from the root on, each part inside the one before, which was checked as it was opened.
+    """Open a folder part by part from the root, each inside the one before, which was checked when it was opened.
 
-    So nothing can be exchanged between a check and its use, and nothing is made where somebody else could rename it.
+    So nothing can be exchanged between a check and its use, and nothing is created where another user could rename it.
 
     Parameters
-        path: absolute and without links (`os.path.realpath`); a link that somebody puts there since is an OSError
-        make: make the parts that are missing, for the user alone
+        path: absolute and without links (`os.path.realpath`); a link created there since then is an OSError
+        make: create missing parts, accessible to the user only
     Returns
         a descriptor; None where others can rename a part
     Raises
@@ -79,6 +81,6 @@ def open_part(name: str, flags: int, folder: int, make: bool) -> int:
     except FileNotFoundError:
         if not make:
             raise
-    with suppress(FileExistsError):  # another process has made it meanwhile
+    with suppress(FileExistsError):  # another process has created it meanwhile
         os.mkdir(name, 0o700, dir_fd=folder)
     return os.open(name, flags, dir_fd=folder)

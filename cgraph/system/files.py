@@ -14,11 +14,11 @@ SUFFIX = ".part"
 def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
     """Write `parts` to a new file, flush it to disk, and rename it over the old one.
 
-    A process that is killed leaves at worst a ``.part`` file. A link stays one: what it leads to is replaced. What is
-    no file, such as a pipe or a device, stays what it is and is written.
+    A process that is killed leaves at worst a ``.part`` file. A link stays a link: its target is replaced. Pipes and
+    devices are written directly.
 
     Raises
-        OSError: it is a folder, or in none that there is; nobody may write there, or the disk is full
+        OSError: the path is a folder, or its folder does not exist; no permission to write; the disk is full
     """
     path = Path(os.path.realpath(path))
     if path.is_dir() or not path.parent.is_dir():

@@ -11,13 +11,13 @@ from cgraph.terminal import write
 
 T = TypeVar("T")
 Tell = Callable[[str, int, int], None]
-QUICK = 1.0  # seconds that need no line
-CLEAR = "\r\x1b[K"  # back to the start of a terminal's line, which is emptied: another bar may have written there
-PAUSE, LONG_PAUSE = 0.2, 5.0  # seconds between two lines, where somebody looks and where nobody does
+QUICK = 1.0  # shorter operations show no line
+CLEAR = "\r\x1b[K"  # back to the start of a terminal's line, which is cleared: another bar may have written there
+PAUSE, LONG_PAUSE = 0.2, 5.0  # seconds between two lines, on a terminal and in a log
 
 
 def line_start(stream: TextIO | None) -> str:
-    """Return the characters that clear a progress line; nothing where there are no bars."""
+    """Return the characters that clear a progress line; an empty string if there are no bars."""
     return CLEAR if stream is not None and stream.isatty() else ""
 
 

@@ -1,10 +1,10 @@
 """The picture of a plan: steps across, bytes upwards, one rectangle for each value.
 
-A hole between rectangles is waste; the dashed line is the lower bound, the marked step has the most bytes in use. One
-hue is one block of bytes. A strong left edge says that a value takes over the bytes of another, a pale ground that
-several values share reserved bytes, stripes that the bytes are a workspace, a dotted edge that other nodes are views.
+A gap between rectangles is unused memory; the dashed line is the lower bound; the marked step has the most bytes in
+use. One hue is one block of bytes. A strong left edge marks a value that takes over the bytes of another, a pale
+background bytes that several values share, stripes a workspace, a dotted edge a value with views.
 
-The text is one SVG file that needs nothing else; pointing at a rectangle tells everything about the value.
+The SVG text is self-contained; a tooltip on each rectangle describes its value.
 Time O(n log n) for n values; about 300 bytes of text each.
 """
 
@@ -17,15 +17,15 @@ from cgraph.view.boxes import WORKSPACE, Box, MemoryPicture, last_drawn_steps, m
 from cgraph.view.sheet import Svg, heading, style_of
 from cgraph.view.text import COLOURS, markup, plain
 
-WIDTH, HEIGHT = 1200, 700  # of the picture, in pixels
+WIDTH, HEIGHT = 1200, 700  # size of the picture, in pixels
 LEFT, TOP, RIGHT, BOTTOM = 84, 74, 24, 130  # margins around the plan
-STRIP = 50  # height of the bytes in use, below the plan
+STRIP = 50  # height of the curve of bytes in use, below the plan
 TICKS = 8
-THIN = 3  # pixels; an edge would hide what is thinner
+THIN = 3  # pixels; an edge would hide thinner rectangles
 LETTER = 6.2  # width of a letter on a rectangle
-FEWEST_LETTERS = 8  # of a name that is cut off
+FEWEST_LETTERS = 8  # end of a shortened name
 LINE = 12  # height of a line of letters
-MOST_VIEWS = 8  # told of one value
+MOST_VIEWS = 8  # facts in a tooltip
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 STYLE = """
@@ -76,7 +76,7 @@ def memory_svg(memory: MemoryPicture, title: str = "") -> Svg:
 
 
 def summary(memory: MemoryPicture) -> str:
-    """Return how large a plan is, in one line."""
+    """Return the size of a plan and its bound, in one line."""
     text = f"{len(memory.boxes)} values in {bytes_text(memory.nbytes)} ({memory.nbytes} bytes)"
     if memory.lower_bound:
         text += f", {memory.ratio:.4f} × the lower bound"
@@ -130,7 +130,7 @@ class _Picture:
         self.first, self.steps = memory.first, memory.last + 1 - memory.first
         self.top = max(memory.nbytes, 1)
         self.bottom = HEIGHT - BOTTOM
-        self.ground = self.bottom + STRIP + 12  # of the strip
+        self.ground = self.bottom + STRIP + 12  # of the curve
 
     def x(self, step: int) -> float:
         return LEFT + (step - self.first) * (WIDTH - LEFT - RIGHT) / self.steps
@@ -164,7 +164,7 @@ class _Picture:
         return f'<rect class="reserved c{colour}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}"/>'
 
     def rectangle(self, box: Box, until: int) -> str:
-        """Return one value, with its name on it where there is room."""
+        """Return one value's rectangle, with its name if there is room."""
         x, y, width, height = self.place(box, until)
         style = "workspace" if box.kind == WORKSPACE else f"operand c{box.block % len(COLOURS)}"
         style += " viewed" if box.views else " thin" if min(width, height) < THIN else ""
@@ -177,7 +177,7 @@ class _Picture:
         return text + label(plain(box.name), x, y, width, height)
 
     def strip(self) -> list[str]:
-        """Return the bytes in use at each step."""
+        """Return the curve of bytes in use."""
         scale = STRIP / self.top
         path = f"M{LEFT} {self.ground}"
         for step, nbytes in zip(self.memory.changes.tolist(), self.memory.in_use.tolist()):
@@ -205,7 +205,7 @@ class _Picture:
 
 
 def _round_step(span: int, steps: tuple[int, ...], base: int = 10) -> int:
-    """Return the smallest of `steps`, times a power of `base`, that makes at most `TICKS` ticks in a span."""
+    """Return the smallest of `steps`, times a power of `base`, that gives at most `TICKS` ticks in a span."""
     scale = 1
     while span > TICKS * scale * steps[-1]:
         scale *= base

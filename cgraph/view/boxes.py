@@ -1,6 +1,6 @@
 """Boxes of a memory picture: one for each value, steps across and bytes upwards.
 
-Pictures, pages and reports all read these records, so that all of them show the one plan.
+Pictures, pages and reports all read these records, so they agree.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ class Box(Record):
     """The bytes of one value while they are in use.
 
     Fields
-        name: the op's name, or what the problem calls the operand
-        spec: ``float32[3,4]``; empty when it is not known
-        where: the user's file and line; empty when it is not known
+        name: the op's name, or the name in the planning problem
+        spec: ``float32[3,4]``; empty if unknown
+        where: the user's file and line; empty if unknown
         nbytes, offset: bytes ``[offset, offset + nbytes)`` of the arena
         first, last: steps, both included
         operand: the operand of the problem that holds it
-        block: boxes of one number share bytes by being in one block, and have one colour
+        block: number of its block; boxes of one block share bytes and have one colour
         kind: `VALUE` or `WORKSPACE`
-        over, inside: the box whose bytes it takes over, or in whose bytes it is made; -1 if none
-        views: the other nodes that show these bytes
+        over, inside: the box whose bytes it takes over, or inside which it is computed; -1 if none
+        views: the other nodes that are views of these bytes
     """
 
     name: str
@@ -46,16 +46,16 @@ class Box(Record):
 
 
 class MemoryPicture(Record):
-    """All boxes of a plan, with the figures of the whole.
+    """All boxes of a plan, with its totals.
 
     Fields
         boxes: one per value
-        reserved: one per operand that several values share: all of its bytes, from the first step to the last
-        nbytes, strategy, proved: of the plan
+        reserved: one box per operand that several values share: all its bytes, from the first step to the last
+        nbytes, strategy, proved: as in the plan
         lower_bound: no plan of this schedule has fewer bytes
         peak, peak_nbytes: the first step with the most bytes in use, and those bytes
-        first, last: the steps that are shown, both included
-        changes, in_use: steps at which the bytes in use change, rising, and those bytes from there on, int64 ``[m]``
+        first, last: the first and the last step shown
+        changes, in_use: steps at which the bytes in use change, rising, and the bytes from there on, int64 ``[m]``
     """
 
     boxes: tuple[Box, ...]
@@ -73,7 +73,7 @@ class MemoryPicture(Record):
 
     @property
     def ratio(self) -> float:
-        """Plan size over lower bound; 1 when nothing needs bytes."""
+        """Plan size over lower bound; 1 if no bytes are needed."""
         return self.nbytes / self.lower_bound if self.lower_bound else 1.0
 
     def alive(self, step: int) -> list[int]:
@@ -83,7 +83,7 @@ class MemoryPicture(Record):
 
 
 def memory_of_plan(problem: Problem, plan: Plan) -> MemoryPicture:
-    """Return the boxes of a plan from sizes and intervals alone. Time O(n log n)."""
+    """Return the boxes of a plan, from sizes and intervals only. Time O(n log n)."""
     blocks = blocks_of(problem, plan)
     boxes = [
         Box(x.name or f"operand {i}", "", "", x.nbytes, at, x.interval.first, x.interval.last, i, blocks[i])
@@ -93,7 +93,7 @@ def memory_of_plan(problem: Problem, plan: Plan) -> MemoryPicture:
 
 
 def last_drawn_steps(boxes: Sequence[Box]) -> list[int]:
-    """Return the last step at which each box is drawn: before another value overwrites it or is made of it."""
+    """Return the last step at which each box is drawn: before another value overwrites it or is computed in it."""
     until = [x.last for x in boxes]
     for i, x in enumerate(boxes):
         for covered, by in ((x.over, x), (i if x.inside >= 0 else -1, boxes[x.inside])):
@@ -105,8 +105,8 @@ def last_drawn_steps(boxes: Sequence[Box]) -> list[int]:
 def blocks_of(problem: Problem, plan: Plan) -> list[int]:
     """Return the number of each operand's block.
 
-    When the plan is made of blocks (operands begin together or do not share a byte), those with one offset are in one
-    block. In any other plan each operand is a block of its own.
+    In a plan made of blocks (operands begin together or share no byte), operands of one offset are in one block. In any
+    other plan each operand is a block of its own.
     """
     sizes: dict[int, int] = {}
     for at, x in zip(plan.offsets, problem.operands):
@@ -124,7 +124,7 @@ def memory_with(
 ) -> MemoryPicture:
     """Return the boxes of a plan with the bytes in use at every step.
 
-    `bound` is what no plan beats; by default what no plan of this problem beats, the largest operator breadth.
+    `bound` is a lower bound of the plans; by default the largest operator breadth of this problem.
     """
     changes = np.unique(np.concatenate((problem.first, problem.last + 1)))
     in_use = breadths_at(problem, changes)

@@ -1,7 +1,7 @@
 """Picture of a budget curve: extra milliseconds of plans across, bytes of their arenas upwards.
 
-One dot is one plan; the line says how many bytes are needed when so much time may be spent. The plan that was asked for
-is red. Pointing at a dot tells by which means it came about.
+One dot is one plan; the line shows the bytes needed for a given extra time. The plan within the requested budget is
+red. A tooltip on each dot lists the plan's means.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from cgraph.record import Record
 from cgraph.view.sheet import Svg, heading, style_of
 from cgraph.view.text import markup
 
-WIDTH, HEIGHT = 900, 460  # of the picture, in pixels
+WIDTH, HEIGHT = 900, 460  # size of the picture, in pixels
 LEFT, TOP, RIGHT, BOTTOM = 96, 74, 110, 60  # margins
 TICKS = 5
 
@@ -25,13 +25,13 @@ class Point(Record):
     """A plan within a budget.
 
     Fields
-        nbytes: of the arena
-        means: order of the steps, regions in bands, what is computed again
-        bands: beyond one of each step
-        again: steps that are computed again
-        calls: more than of the plan that changes nothing
-        seconds: predicted for those calls alone
-        asked: it is the plan of the budget that was asked for
+        nbytes: bytes of the arena
+        means: order of the steps, regions in bands, rematerialisation
+        bands: bands beyond one per step
+        again: number of steps that are computed again
+        calls: additional calls compared with the plan without changes
+        seconds: predicted time of these calls
+        asked: True for the plan within the requested budget
     """
 
     nbytes: int
@@ -80,7 +80,7 @@ def curve_svg(points: Sequence[Point], title: str) -> Svg:
 
 
 def cheapest(points: Sequence[Point]) -> list[Point]:
-    """Return the Pareto front: plans that no other beats in both bytes and time, by rising time."""
+    """Return the Pareto front: plans with no other that needs fewer bytes and less time, by rising time."""
     front: list[Point] = []
     for point in sorted(points, key=lambda x: (x.seconds, x.nbytes)):
         if not front or point.nbytes < front[-1].nbytes:

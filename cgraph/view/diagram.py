@@ -17,17 +17,17 @@ class DiagramItem(Record):
     """One node.
 
     Fields
-        name: the op's name, or the leaf's own
-        kind: `OP`, `VIEW` (its bytes are another node's), `VAR` or `CONST`
+        name: the op's name, or the leaf's name
+        kind: `OP`, `VIEW` (its bytes are those of another node), `VAR` or `CONST`
         spec: ``float32[3,4]``
         where: the user's file and line
-        value: of a Const of one element, as text
-        nbytes: of the value
-        step: when it runs; -1 for a leaf, a view, and before planning
-        box: the value in `Memory.boxes` that holds its bytes, -1 if none
+        value: the number in a Const of one element, as text
+        nbytes: bytes of the value
+        step: its step; -1 for a leaf, a view, and before planning
+        box: the position in `Memory.boxes` of the value that contains its bytes, -1 if none
         block: the block of those bytes, -1 if none
         operands: positions in `Diagram.items`
-        output: it is an output of the Function
+        output: True for an output of the Function
     """
 
     name: str
@@ -44,7 +44,7 @@ class DiagramItem(Record):
 
 
 class Diagram(Record):
-    """A graph: items, operands before users, and update edges ``(source, Var)`` as positions in them."""
+    """A graph: items, operands before users, and update edges ``(source, Var)`` as positions in the items."""
 
     items: tuple[DiagramItem, ...]
     updates: tuple[tuple[int, int], ...]
@@ -71,7 +71,7 @@ def diagram_of(shown: Shown) -> Diagram:
 
 
 def diagram_of_nodes(outputs: Iterable[Node], updates: Mapping[Var, Node] | None = None) -> Diagram:
-    """Return a graph as it was written, before any pass. Time O(n)."""
+    """Return the user's graph, before any pass. Time O(n)."""
     ends, updates = tuple(outputs), dict(updates or {})
     nodes = post_order((*ends, *updates.values(), *updates))
     index = {node: i for i, node in enumerate(nodes)}

@@ -1,10 +1,10 @@
-"""A graph as DOT, the language of Graphviz, and as a picture where its program `dot` is installed.
+"""A graph as DOT, the language of Graphviz, and as a picture if its program `dot` is installed.
 
 One colour is one block of bytes, the same as in the picture of the memory. A dashed outline is a view, in the colour of
-the bytes that it shows. Ellipses are Vars, notes are Consts, a double outline is an output, a dashed line is an update
-edge. A graph that is not compiled has no colours.
+its bytes. Ellipses are Vars, notes are Consts, a double outline is an output, a dashed line is an update edge. A graph
+that is not compiled has no colours.
 
-Time O(n) for the text. The program `dot` takes long from a few thousand nodes on; `cgraph.view.page` does not.
+Time O(n) for the text. The program `dot` is slow for more than a few thousand nodes; `cgraph.view.page` is not.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ SHAPES = {OP: "box", VIEW: "box", VAR: "ellipse", CONST: "note"}
 STYLES = {OP: "filled,rounded", VIEW: "filled,rounded,dashed", VAR: "filled", CONST: "filled"}
 NO_BLOCK = {OP: "#ffffff", VIEW: "#ffffff", VAR: "#e0ecff", CONST: "#f3f4f6"}
 UPDATE = 'style=dashed, color="#b91c1c", fontcolor="#b91c1c", constraint=false, label="update"'
-STRAIGHT = " [weight=8]"  # a chain of values goes down, and does not make way for each constant
+STRAIGHT = " [weight=8]"  # chains of values run straight down; edges of constants do not bend them
 HEAD = """digraph cgraph {
   graph [rankdir=TB, fontname="Helvetica", ranksep=0.35, nodesep=0.25]
   node [fontname="Helvetica", fontsize=10, color="#4b5563", fontcolor="#111827", margin="0.12,0.06"]
@@ -37,7 +37,7 @@ def function_dot(shown: Shown) -> str:
 
 @public
 def graph_dot(outputs: NodeLike | Iterable[NodeLike], updates: Mapping[Var, NodeLike] | None = None) -> str:
-    """Return a graph as it was written, as DOT text."""
+    """Return the user's graph, before any pass, as DOT text."""
     return diagram_dot(diagram_of_nodes((outputs,) if isinstance(outputs, Node) else outputs, updates))
 
 
@@ -46,7 +46,7 @@ def render(dot: str, kind: str) -> bytes:
 
     Raises
         UnavailableError: Graphviz, or the package that calls it, is not installed
-        GraphError: `kind` is another; Graphviz fails
+        GraphError: `kind` is neither; Graphviz fails
     """
     if kind not in FORMATS:
         raise GraphError(f"Graphviz draws {' and '.join(FORMATS)} here, not {kind!r}. Use one of these")
@@ -58,8 +58,8 @@ def render(dot: str, kind: str) -> bytes:
         return graphviz.pipe("dot", kind, dot.encode(), quiet=True)
     except graphviz.ExecutableNotFound as error:
         raise UnavailableError(
-            "the program dot is not installed (Debian: apt install graphviz); the DOT text, the page and the picture "
-            "of the memory need no program"
+            "the program dot is not installed. Install it (Debian: apt install graphviz), or use the DOT text, the "
+            "page or the picture of the memory, which need no program"
         ) from error
     except graphviz.CalledProcessError as error:
         raise GraphError(f"Graphviz fails: {plain(str(error))}") from error

@@ -7,7 +7,7 @@ from cgraph.record import Record
 
 
 class StepRow(Record):
-    """One step: what runs, the bytes it writes, the bytes of the arena in use meanwhile, and its time if measured."""
+    """One step: its op, the bytes it writes, the bytes of the arena in use meanwhile, and its time if measured."""
 
     step: int
     op: str
@@ -43,11 +43,11 @@ class Kernels(Record):
 
 
 class PieceRow(Record):
-    """A piece of weights that is read from a file during each run.
+    """A piece of weights that each run reads from a file.
 
     Fields
-        name: of the step that reads it, and its line
-        read: seconds of reading it alone
+        name: name and line of the step that reads it
+        read: seconds of reading it while nothing else runs
         predicted, measured: seconds that a run waits for it
     """
 
@@ -59,13 +59,13 @@ class PieceRow(Record):
 
 
 class WeightFigures(Record):
-    """Figures of weights that are read from disk during a run.
+    """Figures of weights that each run reads from disk.
 
     Fields
         path: the file
-        ring: bytes of memory that take them
+        ring: bytes of memory for them
         pieces: in the order of reading
-        kernels: seconds of all steps, each run alone with its weights there
+        kernels: seconds of all steps, each run alone with its weights in memory
         predicted, measured: seconds of a whole run
     """
 
@@ -78,12 +78,12 @@ class WeightFigures(Record):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a run reads."""
+        """Bytes that each run reads."""
         return sum(piece.nbytes for piece in self.pieces)
 
 
 class RingRow(Record):
-    """A value inside a region: the most bytes of its rows at one time, and those of all of it."""
+    """A value inside a region: the most bytes of its rows in use at one time, and the bytes of the whole value."""
 
     name: str
     nbytes: int
@@ -91,14 +91,14 @@ class RingRow(Record):
 
 
 class RegionRow(Record):
-    """Steps that are computed in bands of rows.
+    """Steps that run in bands of rows.
 
     Fields
-        step: of the schedule
-        nbytes: of its frame: rows and workspaces
-        rings: of the values that have no other bytes, in running order
-        bands, slides: how many; slid_nbytes: what slides copy
-        seconds: predicted for the calls that bands and slides are more than one of each value
+        step: position in the schedule
+        nbytes: bytes of its band buffer: rows and workspaces
+        rings: the values that exist only in the band buffer, in running order
+        bands, slides: number of each; slid_nbytes: bytes that slides copy
+        seconds: predicted time of the calls beyond one per value
     """
 
     step: int
@@ -112,26 +112,27 @@ class RegionRow(Record):
 
     @property
     def whole_nbytes(self) -> int:
-        """Bytes of the values inside, each whole."""
+        """Bytes of the values inside, if each were whole."""
         return sum(ring.whole_nbytes for ring in self.rings)
 
 
 class Figures(Record):
-    """The memory needs of a Function, with their causes.
+    """The memory of a Function, and its uses.
 
     Fields
         steps: in running order
         peak, peak_nbytes: the first step with the most bytes in use, and those bytes
-        alive: what is in use there, largest first
+        alive: the values in use there, largest first
         nbytes: of the arena; `unshared_nbytes`: if every value had bytes of its own; `lower_bound`: of any plan
             of this schedule, whatever overwrites or is made in place; `plain_lower_bound`: if nothing does
-        var_nbytes, const_nbytes: outside the arena
-        order, strategy: what made the schedule and the plan; `proved`: no plan of this schedule is smaller
-        kernels: None when only the plan is known
-        inner: what steps do in their workspaces, by the step's name and line: the bodies of loops
-        on_host: steps that leave the device, with the bytes carried to the host and back
-        weights: those that are read from a file during each run
-        regions: steps that are computed in bands of rows
+        var_nbytes, const_nbytes: bytes outside the arena
+        order, strategy: names of the schedule's order and of the plan's strategy; `proved`: no plan of this schedule is
+            smaller
+        kernels: None if only the plan exists
+        inner: plans inside steps' workspaces, by the step's name and line: the bodies of loops
+        on_host: steps that run on the host, with the bytes carried there and back
+        weights: weights that each run reads from a file
+        regions: steps that run in bands of rows
     """
 
     steps: tuple[StepRow, ...]
@@ -155,12 +156,12 @@ class Figures(Record):
 
     @property
     def ratio(self) -> float:
-        """Plan size over lower bound; 1 when nothing needs bytes."""
+        """Plan size over lower bound; 1 if no bytes are needed."""
         return self.nbytes / self.lower_bound if self.lower_bound else 1.0
 
     @property
     def seconds(self) -> float | None:
-        """The sum of the steps' times; None when they were not measured."""
+        """The sum of the steps' times; None if they were not measured."""
         times = [row.seconds for row in self.steps if row.seconds is not None]
         return sum(times) if times else None
 

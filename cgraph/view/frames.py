@@ -1,8 +1,8 @@
-"""The frame of a region that is computed in bands of rows: which rows of which value lie where, band by band.
+"""Pictures of band buffers: the rows of each value in the buffer of a region, band by band.
 
-A box is some rows of a value from the band that makes them, or the slide that moves them, to the last that reads them;
-rows of one value have one colour. So the picture of a frame is that of a plan, with bands and slides as its steps.
-Bands that come again are drawn once, and rows count as if they came once.
+A box is a group of rows of a value from the band that computes them, or the slide that moves them, to the last band
+that reads them; rows of one value have one colour. So the picture is that of a plan with bands and slides as its steps.
+Repeated bands are drawn once, and rows count as if the bands ran once.
 """
 
 from cgraph.budget.bands.build_bands import values_of
@@ -24,10 +24,10 @@ from cgraph.view.sheet import Svg
 
 @public
 def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
-    """Return the frame of a region of a Function, regions counted in running order, as an SVG text: see
+    """Return the band buffer of a Function's region, numbered in running order, as an SVG text; see
     `cgraph.view.frames`.
 
-    GraphError where there is no such region: `budget=` and `bands=` make them, of several values each.
+    GraphError if there is no such region: the options `budget` and `bands` create regions of several values.
     """
     regions = regions_of(shown)
     if not 0 <= region < len(regions):
@@ -45,7 +45,7 @@ def regions_of(shown: Shown) -> list[tuple[int, Node]]:
 
 
 def frame_memory(node: Node) -> MemoryPicture:
-    """Return the boxes of a region's frame."""
+    """Return the boxes of a region's band buffer."""
     assert isinstance(node.op, Stream)
     boxes = boxes_of(node)
     return memory_with(
@@ -100,8 +100,8 @@ class _BandRows:
     """Rows of values in the band buffer. Mutable: they change as bands run.
 
     Fields
-        there: per value and row, where it lies, since which step, and the last step that reads it
-        gone: the same of rows that have moved, behind value and row
+        there: for each value and row its address, its first step, and the last step that reads it
+        gone: the same for rows that have moved, with value and row first
     """
 
     def __init__(self, values: list[Rows]) -> None:
@@ -125,7 +125,7 @@ class _BandRows:
             self.there[value, row] = at + k * self.values[value].row_nbytes, t, t
 
     def boxes(self, first: int) -> list[Box]:
-        """Return a box for neighbouring rows of the same steps; operands count from `first`."""
+        """Return a box for each group of neighbouring rows of the same steps; operands count from `first`."""
         rows = [*self.gone, *((value, row, *place) for (value, row), place in self.there.items())]
         rows.sort(key=lambda x: (x[0], x[3], x[4], x[2]))
         runs: list[list[tuple[int, int, int, int, int]]] = []

@@ -5,10 +5,10 @@
     %2 = multiply(%0, %1) : float32[1,3,8,8]
     return %2
 
-A line gives the op, its operands, its parameters that differ from the defaults, and the spec of the result. `text`
-writes it, before or after any pass. `graph_from_text` reads it back where all parameters are plain: numbers, texts,
-None, dtypes, and tuples of these. Constants of more than `MOST_VALUES` elements show a checksum in place of their
-values, and reading takes them from the caller.
+A line has the op, its operands, its parameters that differ from the defaults, and the spec of the result. `text` writes
+it, before or after any pass. `graph_from_text` reads it back if all parameters are plain: numbers, texts, None, dtypes,
+and tuples of these. Constants of more than `MOST_VALUES` elements are shown by a checksum, and the reader takes their
+values from the caller.
 """
 
 import ast
@@ -30,7 +30,7 @@ from cgraph.passes import PASSES
 from cgraph.record import Record
 from cgraph.terminal import visible
 
-MOST_VALUES = 16  # elements of a constant that the text shows
+MOST_VALUES = 16  # maximum elements of a constant that are shown
 CHECKSUM = "sha256:"
 NOT_A_LINE = (
     ValueError,
@@ -52,11 +52,11 @@ def text(graph: NodeLike | Iterable[NodeLike] | Function, passes: str | None = N
     """Return a graph as text, one line for each node.
 
     Parameters
-        graph: a node, several nodes, or a Function, whose graph is shown as it runs
-        passes: None for the graph as it is; the name of a pass, such as ``fold_constants``, for the graph after that
-            pass and all before it; ``all`` after all passes; ``trace`` for the text after each pass that changed it
+        graph: a node, several nodes, or a Function, whose compiled graph is shown
+        passes: None for the graph itself; the name of a pass, such as ``fold_constants``, for the graph after that pass
+            and all before it; ``all`` after all passes; ``trace`` for the text after each pass that changed it
     Raises
-        GraphError: there is no such pass, or `graph` is a Function and `passes` is not None
+        GraphError: an unknown pass, or `graph` is a Function and `passes` is not None
     """
     if isinstance(graph, Function):
         if passes is not None:
@@ -66,7 +66,7 @@ def text(graph: NodeLike | Iterable[NodeLike] | Function, passes: str | None = N
     nodes = (graph,) if isinstance(graph, Node) else tuple(graph)
     for x in nodes:
         if not isinstance(x, Node):
-            raise GraphError(f"text takes nodes or a Function, not {x!r:.60}")
+            raise GraphError(f"text needs nodes or a Function, got {x!r:.60}. Wrap arrays in cg.Const")
     if passes is None:
         return lines_of(nodes)
     if passes == "trace":
@@ -149,17 +149,17 @@ def is_plain(value: Any) -> bool:
 
 
 def values_text(array: np.ndarray) -> str:
-    """Return the elements of a constant, or a checksum where there are more than `MOST_VALUES`."""
+    """Return the elements of a constant, or a checksum if it has more than `MOST_VALUES`."""
     return repr(literal_of(array.tolist())) if array.size <= MOST_VALUES else checksum_of(array)
 
 
 def checksum_of(array: np.ndarray) -> str:
-    """Return the checksum that stands for the elements of a large constant."""
+    """Return the checksum that represents the elements of a large constant."""
     return f"{CHECKSUM}{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
 
 
 def literal_of(values: Any) -> Any:
-    """Return numbers as literals of Python: those that are not finite as texts."""
+    """Return numbers as literals of Python; those that are not finite as strings."""
     if isinstance(values, list):
         return [literal_of(x) for x in values]
     return values if isinstance(values, int) or np.isfinite(values) else str(values)
@@ -170,16 +170,16 @@ def literal_of(values: Any) -> Any:
 
 @public
 def graph_from_text(source: str, constants: Mapping[str, Any] | None = None) -> tuple[Node, ...]:
-    """Return the outputs of a graph that `text` has written.
+    """Return the outputs of a graph from its text.
 
-    Vars are new ones of the same names. Ops whose parameters are not plain cannot be read.
+    Vars are new ones with the same names. Ops with parameters that are not plain cannot be read.
 
     Parameters
         source: the text
-        constants: arrays for the constants that the text gives by a checksum alone, by number: ``{"%3": array}``
+        constants: arrays of the constants that the text shows only by a checksum, by number: ``{"%3": array}``
     Raises
-        FormatError: a line is not one that `text` writes; an op is unknown; a parameter is not plain; a constant is
-            missing, or has another spec or checksum; a result has another spec than its line says; there is an update
+        FormatError: a line that `text` does not write; an unknown op; a parameter that is not plain; a constant that is
+            missing, or has another spec or checksum; a result with another spec than its line; an update edge
     """
     reader = GraphReader(constants or {})
     for number, line in enumerate(source.splitlines(), 1):
@@ -197,7 +197,7 @@ class GraphReader:
 
     Fields
         nodes: by number
-        outputs: those of the line ``return``
+        outputs: outputs named in the line ``return``
     """
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
@@ -213,7 +213,9 @@ class GraphReader:
             self.outputs = self.nodes_in(line)
             return
         if line.startswith("update "):
-            raise FormatError("update edges cannot be read. Remove the line, and pass updates= to compile")
+            raise FormatError(
+                f"update edges cannot be read: {line!r:.60}. Remove the line, and pass updates= to compile"
+            )
         match = LINE.fullmatch(line)
         if match is None:
             raise FormatError(f"{line!r:.80} is not a node. Write '%7 = op(%5, %6) name=value : float32[2,3]'")
@@ -238,7 +240,7 @@ class GraphReader:
         return apply(self.op_of(match["op"], call["fields"] or ""), *self.nodes_in(call["operands"]))
 
     def nodes_in(self, part: str) -> list[Node]:
-        """Return the nodes that a part of a line names. FormatError for a node that no line before it defines."""
+        """Return the nodes named in a part of a line. FormatError for a node that no earlier line defines."""
         numbers = [int(x) for x in re.findall(r"%(\d+)", part)]
         for number in numbers:
             if number not in self.nodes:
@@ -255,7 +257,7 @@ class GraphReader:
         return self.ops[name](**{str(x.arg): field_of(x.value) for x in call.keywords})
 
     def array_of(self, match: re.Match[str]) -> np.ndarray:
-        """Return the array of a constant. FormatError where it is missing or another one."""
+        """Return the array of a constant. FormatError if it is missing or differs."""
         spec, values = spec_of(match["spec"]), match["values"] or ""
         if not values.startswith(CHECKSUM):
             numbers = np.array(numbers_of(ast.literal_eval(values)))
@@ -295,11 +297,11 @@ def spec_of(source: str) -> Spec:
 
 
 def ops_by_name() -> dict[str, type[Op]]:
-    """Return the classes of logical ops by the name that the text gives them."""
+    """Return the classes of logical ops by their names in texts."""
     classes, todo = {}, [Op]
     while todo:
         cls = todo.pop()
         todo += cls.__subclasses__()
-        if ".physical." not in cls.__module__:  # made by lowering, with parameters that are not plain
+        if ".physical." not in cls.__module__:  # ops of lowered graphs have parameters that are not plain
             classes[snake_case(cls.__name__)] = cls
     return classes

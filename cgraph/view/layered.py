@@ -1,9 +1,9 @@
 """Layered layout of a graph: every node below its operands, with few crossings.
 
-Idea: the layer is the longest way from a leaf; leaves, and what is made of them alone and read once, such as packed
-weights, stand right above their first user, and not all in one wide layer at the top. Layers are sorted by the mean
-place of what they are joined to, down and up in turn, and every node moves as near to that mean as its neighbours let
-it. There are no dummy nodes for edges over several layers (they would make it quadratic): such edges pass over nodes.
+Idea: a node's layer is the longest path from a leaf. Leaves, and values computed only from leaves and read once, such
+as packed weights, are placed directly above their first user, not all in one wide layer at the top. Layers are sorted
+by the mean position of their neighbours, downwards and upwards in turn, and every node moves as near to that mean as
+possible. There are no dummy nodes for edges over several layers, which would make it quadratic: such edges cross nodes.
 
 Source: Sugiyama, Tagawa and Toda 1981, doi 10.1109/TSMC.1981.4308636 (layers and means).
 Time O((n + e) log n) for n nodes and e operands; loops, no recursion.
@@ -50,9 +50,10 @@ def _layers(operands: Sequence[Sequence[int]], users: Sequence[Sequence[int]]) -
 
 
 def _settle(row: list[int], joined: Sequence[Sequence[int]], columns: list[float]) -> None:
-    """Sort a layer by the means of what it is joined to, and move its nodes there as far as they stay 1 apart.
+    """Sort a layer by the mean positions of their neighbours, and move its nodes there as far as they stay 1 apart.
 
-    Pushing all to the right of a mean, and all to the left, are two ways to keep apart; so is halfway between them.
+    Pushing all nodes to the right of their means, and all to the left, both keep the distance; the result is halfway
+    between.
     """
     means = {i: sum(columns[x] for x in joined[i]) / len(joined[i]) if joined[i] else columns[i] for i in row}
     row.sort(key=lambda i: (means[i], columns[i]))

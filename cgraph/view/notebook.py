@@ -1,4 +1,4 @@
-"""Functions and nodes as notebooks show them."""
+"""Functions and nodes in notebooks."""
 
 from cgraph.errors import bytes_text
 from cgraph.function import Function
@@ -8,23 +8,23 @@ from cgraph.view.planned import function_svg
 from cgraph.view.report import report
 from cgraph.view.report_html import STYLE, cell, number, table
 
-MOST_ITEMS = 30  # of a graph's table: the last ones
+MOST_ITEMS = 30  # the last rows of a graph's table
 
 
 def notebook_html(function: Function) -> str | None:
-    """Return the picture of its memory over its report; None on the reference engine, which has no plan."""
+    """Return the picture of a Function's memory above its report; None on the reference engine, which has no plan."""
     if function.compiled is None:
         return None
     return f'<div style="max-width:1200px;overflow-x:auto">{function_svg(function)}</div>\n{report(function).html()}'
 
 
 def notebook_svg(function: Function) -> str | None:
-    """Return the picture of its memory; None on the reference engine."""
+    """Return the picture of a Function's memory; None on the reference engine."""
     return None if function.compiled is None else function_svg(function)
 
 
 def node_html(node: Node) -> str:
-    """Show a node below the nodes it is computed from, as a table; nothing is computed."""
+    """Return a node below the nodes it is computed from, as a table; nothing is computed."""
     items = diagram_of_nodes((node,)).items
     first = max(0, len(items) - MOST_ITEMS)
     rows = [_row(i, item, first) for i, item in enumerate(items) if i >= first]

@@ -1,9 +1,9 @@
-"""One page to explore a Function: the plan of its memory, its graph beside it, and what is in use at every step.
+"""A page to explore a Function: the plan of its memory, its graph beside it, and the values in use at every step.
 
-The page is one file that asks nothing of a network: its policy forbids the browser to load anything, and to run any
-script but the one whose hash it names. Names from the graph are data in it, never markup.
+The page is one file that uses no network: its policy forbids the browser to load anything, and to run any script except
+the one whose hash it contains. Names from the graph are data in it, never markup.
 
-Time O(n log n); about 400 bytes of text for each node. Drawing leaves out what is not in sight.
+Time O(n log n); about 400 bytes of text for each node. Only visible parts are drawn.
 """
 
 import base64
@@ -24,15 +24,16 @@ from cgraph.view.sheet import Page
 from cgraph.view.text import markup
 
 SCRIPTS = ("viewport.js", "memory.js", "graph.js", "page.js")
-MOST_NAMES = 3  # of outputs, in a title
+MOST_NAMES = 3  # outputs named in a title
 
 
 @public
 def page_html(shown: Shown, title: str = "", times: Figures | None = None) -> Page:
-    """Return the page of a Function, as HTML text, under `title` or the names of its outputs; with `times`, a timed
-    report of it, also how long each step takes.
+    """Return the page of a Function, as HTML text, titled `title` or by its outputs. `times`, a timed report of the
+    Function, adds the time of each step.
 
-    GraphError when it has no plan, as on the reference engine, or when `times` are those of another Function or none.
+    GraphError if the Function has no plan, as on the reference engine, or if `times` are those of another Function or
+    have no times.
     """
     memory, diagram = memory_of(shown), diagram_of(shown)
     title = title or ", ".join(x.name for x in compiled_of(shown).outputs[:MOST_NAMES])
@@ -59,7 +60,7 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
     names = [x.name for x in compiled_of(shown).layout.steps]
     if [row.op for row in times.steps] != names or len(seconds) != len(names):
         raise GraphError(
-            "a page takes the times of a timed report of the Function that it shows. "
+            f"times has {len(seconds)} steps, the Function {len(names)}: they are those of another Function. "
             "Pass times=timed_report(function, ...)"
         )
     return seconds
@@ -78,5 +79,5 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return how a policy names a script or a style."""
+    """Return the hash of a script or a style as a policy names it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -37,7 +37,7 @@ class BoxRow(Record):
 
 
 class ReservedRow(Record):
-    """All bytes of an operand that several values share, as in `Memory.reserved`."""
+    """All bytes of an operand that several values share, as in `MemoryPicture.reserved`."""
 
     nbytes: int
     offset: int
@@ -47,12 +47,12 @@ class ReservedRow(Record):
 
 
 class ItemRow(DiagramItem):
-    """A node, and its place.
+    """A node, and its position.
 
     Fields
-        folded: a constant, or a view of constants alone: shown when it is asked for
-        column, layer: in units of one, where what is folded is not shown
-        whole_column, whole_layer: where everything is
+        folded: True for a constant, or a view of constants only: hidden until requested
+        column, layer: in units of one, with folded items hidden
+        whole_column, whole_layer: with all items shown
     """
 
     folded: bool
@@ -70,13 +70,13 @@ class UpdateRow(Record):
 
 
 class PageData(Record):
-    """All that the page is made of; memory's fields are those of `Memory`.
+    """All data of the page; the memory's fields are those of `MemoryPicture`.
 
     Fields
-        summary: the figures in a line
-        unshared: bytes of all values when none shares
-        colours: of blocks
-        seconds: of each step; empty where nobody measured them
+        summary: the totals in a line
+        unshared: bytes of all values if none shared
+        colours: colours of blocks
+        seconds: seconds of each step; empty if they were not measured
     """
 
     summary: str
@@ -108,7 +108,7 @@ TABLES: dict[str, type[Record]] = {
 def page_data(
     memory: MemoryPicture, diagram: Diagram, summary: str, unshared: int, seconds: Sequence[float] = ()
 ) -> PageData:
-    """Return the data of a page. Time O(n log n) for the places of items."""
+    """Return the data of a page. Time O(n log n) for the positions of items."""
     return PageData(
         summary=summary,
         unshared=unshared,
@@ -159,7 +159,7 @@ def item_rows(diagram: Diagram) -> list[ItemRow]:
 
 
 def folded_of(diagram: Diagram) -> list[bool]:
-    """Return which items are folded: constants, and views of constants alone, except outputs."""
+    """Return the folded items: constants, and views of constants only, except outputs."""
     folded: list[bool] = []
     for x in diagram.items:
         is_view = x.kind == VIEW and all(folded[i] for i in x.operands)

@@ -35,7 +35,7 @@ def memory_of(shown: Shown) -> MemoryPicture:
 
 
 def compiled_of(shown: Shown) -> Compiled:
-    """Return the plan behind a Function. GraphError when it has none."""
+    """Return the plan of a Function. GraphError if it has none."""
     if isinstance(shown, Compiled):
         return shown
     if shown.compiled is None:
@@ -44,7 +44,7 @@ def compiled_of(shown: Shown) -> Compiled:
 
 
 def views_by_owner(compiled: Compiled) -> dict[Node, list[Node]]:
-    """Return the nodes that have no bytes of their own, by the node whose bytes they show."""
+    """Return the nodes without bytes of their own, by the node whose bytes they refer to."""
     views: dict[Node, list[Node]] = defaultdict(list)
     for node, view in compiled.layout.views.items():
         owner = owner_of(view)

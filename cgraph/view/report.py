@@ -21,14 +21,14 @@ from cgraph.view.weights import time_weights, weights_of
 
 
 class FunctionReport(Figures):
-    """The figures of a Function, shown as text when printed and as a page in a notebook."""
+    """The figures of a Function, printed as text and shown as a page in a notebook."""
 
     def text(self, most: int | None = 50) -> str:
-        """Return plain text; of more than `most` steps those that need or take the most."""
+        """Return plain text; of more than `most` steps only those with the most bytes or the longest times."""
         return report_text(self, most)
 
     def html(self) -> str:
-        """Return the same as a part of a page."""
+        """Return the report as HTML, for a part of a page."""
         return report_html(self)
 
     def __str__(self) -> str:
@@ -40,15 +40,16 @@ class FunctionReport(Figures):
 
 @public
 def report(shown: Shown) -> FunctionReport:
-    """Return the report of a Function. GraphError when it has no plan, as on the reference engine."""
+    """Return the report of a Function. GraphError if it has no plan, as on the reference engine."""
     return _report(shown, None, weights_of(shown) if isinstance(shown, Function) else None)
 
 
 @public
 def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any) -> FunctionReport:
-    """Return the report with the time of each step for these inputs: see `cgraph.view.timing`. Updates are not written.
+    """Return the report with the time of each step for these inputs; see `cgraph.view.timing`. Updates are not
+    written.
 
-    Of weights from a file also what a run waits for, predicted and measured: see `cgraph.view.weights`.
+    For weights in a file it has the time that a run waits for them, predicted and measured; see `cgraph.view.weights`.
     """
     seconds = step_seconds(function, args, named, repeats)
     return _report(function, seconds, time_weights(function, args, named, seconds, repeats))

@@ -1,4 +1,4 @@
-"""A report as part of a page: figures, values at the peak, and a table of steps behind a fold."""
+"""A report as HTML, for a part of a page: figures, values at the peak, and a folded table of steps."""
 
 from cgraph.errors import bytes_text
 from cgraph.view.figures import Figures, RegionRow
@@ -17,7 +17,7 @@ STYLE = """
 
 
 def report_html(report: Figures) -> str:
-    """Return a self-contained part of a page; all names are escaped."""
+    """Return self-contained HTML; all names are escaped."""
     parts = [
         f'<div class="cgraph"><style>{STYLE}</style>',
         table((), _facts(report)),

@@ -4,13 +4,13 @@ from cgraph.errors import bytes_text
 from cgraph.view.figures import Figures, RegionRow, StepRow, WeightFigures
 from cgraph.view.text import plain
 
-BAR = 12  # characters of the column that draws the bytes in use
+BAR = 12  # characters of the column with bars of the bytes in use
 MOST_NAME, MOST_SPEC = 40, 28
 UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 
 def report_text(report: Figures, most: int | None) -> str:
-    """Write summary, peak and table; of more than `most` steps those with the most bytes or the longest times."""
+    """Return summary, peak and table; of more than `most` steps those with the most bytes or the longest times."""
     rows = table_rows(report, most)
     lines = [*_summary(report), "", *_peak(report), "", *_table(report, rows)]
     if len(rows) < len(report.steps):
@@ -34,14 +34,14 @@ def table_rows(report: Figures, most: int | None) -> list[StepRow]:
 
 
 def saving_text(report: Figures) -> str:
-    """Say how many bytes sharing saves."""
+    """Return the bytes that sharing saves, as text."""
     if not report.unshared_nbytes:
         return "nothing to share"
     return f"sharing saves {100 * (1 - report.nbytes / report.unshared_nbytes):.1f} %"
 
 
 def seconds_text(seconds: float | None) -> str:
-    """Return a time for people: ``0.0123`` is ``12.3 ms``."""
+    """Return a readable time: ``0.0123`` is ``12.3 ms``."""
     if seconds is None:
         return ""
     unit, size = next((x for x in UNITS if seconds >= x[1]), UNITS[-1])
@@ -49,14 +49,14 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def proof_text(report: Figures) -> str:
-    """Say what is proved about the plan's size."""
+    """Return what is proved about the plan's size."""
     if report.nbytes == report.lower_bound:
         return "which no plan beats"
     return "proved the smallest of its kind" if report.proved else "not proved the smallest"
 
 
 def against_bounds(report: Figures) -> str:
-    """Compare the arena with its bound, and with the bound if no value overwrote another."""
+    """Return the arena compared with its bound, and with the bound if no value overwrote another."""
     plain = report.plain_lower_bound
     more = f"; {bytes_text(plain)} if nothing overwrote" if plain != report.lower_bound else ""
     return f"the arena is {report.ratio:.4f} × that{more}"
@@ -83,7 +83,7 @@ def _summary(report: Figures) -> list[str]:
 
 
 def weights_lines(weights: WeightFigures, most: int | None) -> list[str]:
-    """Describe the ring; with times, of more than `most` pieces those with the longest waits."""
+    """Return lines about the ring; with times, of more than `most` pieces those with the longest waits."""
     lines = [
         f"weights   {bytes_text(weights.nbytes)} in {len(weights.pieces)} pieces from {plain(weights.path)} through a "
         f"ring of {bytes_text(weights.ring)}"
@@ -112,7 +112,7 @@ def weights_lines(weights: WeightFigures, most: int | None) -> list[str]:
 
 
 def region_text(region: RegionRow) -> str:
-    """Describe the savings and costs of a region in one line."""
+    """Return the savings and costs of a region in one line."""
     return (
         f"step {region.step}, {plain(region.name)}: {len(region.rings) + 1} values in {region.bands} bands, "
         f"{bytes_text(region.nbytes)} in place of {bytes_text(region.whole_nbytes)}; {region.slides} slides copy "
@@ -121,7 +121,7 @@ def region_text(region: RegionRow) -> str:
 
 
 def region_lines(region: RegionRow) -> list[str]:
-    """Describe a region, with the most rows of each value at one time."""
+    """Return lines about a region, with the most rows of each value in use at one time."""
     rings = (f"{bytes_text(x.nbytes):>12} of {bytes_text(x.whole_nbytes):>10}  {plain(x.name)}" for x in region.rings)
     return [f"region    {region_text(region)}", *rings]
 

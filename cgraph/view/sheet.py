@@ -1,4 +1,4 @@
-"""Pictures and pages as text that a notebook shows."""
+"""Pictures and pages as text, with the methods by which notebooks show them."""
 
 from base64 import b64encode
 
@@ -9,14 +9,14 @@ text{font:12px system-ui,sans-serif;fill:#4b5563}
 .end{text-anchor:end}.middle{text-anchor:middle}
 .grid{stroke:#e5e7eb;fill:none}.axis{stroke:#9ca3af;fill:none}
 """
-"""What all pictures look like on white."""
+"""The style of all pictures on a white background."""
 
 DARK_SHEET = ".sheet{fill:#111827}text{fill:#9ca3af}.title{fill:#f3f4f6}.grid{stroke:#1f2937}.axis{stroke:#6b7280}"
-"""And where the reader's screen is dark."""
+"""Changes to the style on a dark screen."""
 
 
 class Svg(str):
-    """A picture: SVG text that needs nothing else."""
+    """A picture as self-contained SVG text."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class Svg(str):
 
 
 class Page(str):
-    """A page: HTML text that needs nothing else. A notebook shows it in a frame of its own."""
+    """A page as self-contained HTML text. A notebook shows it in a frame."""
 
     __slots__ = ()
 
@@ -44,11 +44,10 @@ class Page(str):
 
 
 def style_of(own: str, dark: str = "") -> str:
-    """Return the style of a picture: the sheet's and its own, and what is otherwise where the reader's screen is
-    dark."""
+    """Return the style of a picture: the common one and its own, and their changes for a dark screen."""
     return f"<style>{SHEET}{own}@media (prefers-color-scheme:dark){{{DARK_SHEET}{dark}}}</style>"
 
 
 def heading(width: int, height: int) -> str:
-    """Return the beginning of a picture of that many pixels."""
+    """Return the beginning of a picture of so many pixels."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'

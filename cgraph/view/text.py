@@ -1,21 +1,22 @@
-"""Names, numbers and colours in pictures: safe to show and short enough."""
+"""Names, numbers and colours in pictures: escaped and short enough."""
 
 from html import escape
 
 from cgraph.terminal import visible
 
-LONGEST = 200  # characters of a name
+LONGEST = 200  # maximum characters of a name
 COLOURS = tuple(
     f"#{x}"
     for x in "91c8ed dfdf3a c77d6b f1f1a7 a3dcc5 a77bea dfad3a b68bc1 47d163 ce7e8e a7a7f1 c9c99c d5bddb df7c3a a6e665 "
     "6b99c7 dca8a3 ce7eae".split()
 )
-"""Of blocks; then they come round again. Any two are told apart by readers who see red and green alike, too, and dark
-letters can be read on all; drawn from colours of even brightness, each the farthest from those before it."""
+"""Colours of blocks, used in turn. Readers with red-green colour blindness can tell any two apart, and dark letters are
+readable on all; selected from colours of even brightness, each the farthest from those before it.
+"""
 
 
 def plain(text: str) -> str:
-    """Return a name as text to show: visible, and cut off if it is too long."""
+    """Return a name as visible text, shortened if it is too long."""
     shown = visible(text, "")
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
 
@@ -26,5 +27,5 @@ def markup(text: str) -> str:
 
 
 def colour_of(block: int) -> str:
-    """Return the colour of a block's bytes, the same in every picture; neighbouring numbers are far apart."""
+    """Return the colour of a block, the same in every picture; neighbouring numbers have very different colours."""
     return COLOURS[block % len(COLOURS)]

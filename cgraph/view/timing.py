@@ -1,7 +1,7 @@
 """Times of the steps of a Function, and the number of its kernels.
 
-Steps run one by one, so each time includes one start of the interpreter (some microseconds), and a step finds in the
-processor's caches what the step before it left there, as in a whole run.
+Steps run one by one, so each time includes one start of the interpreter (some microseconds). A step finds in the
+processor's caches what the previous step left, as in a whole run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,21 @@ from cgraph.view.planned import compiled_of
 
 
 def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repeats: int) -> list[float]:
-    """Return seconds of each step, the shortest of `repeats` runs after one that is not counted. No update edge is
-    written.
+    """Return seconds of each step, the shortest of `repeats` runs after an uncounted one. No update edge is written.
 
-    What a step waits for weights from a file does not count.
+    The time in which a step waits for weights from a file does not count.
 
     Raises
-        GraphError: there is no program, as on the reference engine; `repeats` is less than 1; rows come once
+        GraphError: there is no program, as on the reference engine; `repeats` is less than 1; inputs are streamed by
+            rows
         InputError, UnassignedError: as when the Function is called
     """
     if repeats < 1:
         raise GraphError(f"a timed report repeats at least once, not {repeats} times. Pass repeats=1 or more")
     if isinstance(function, RowsFunction):
-        raise GraphError("steps are timed in several runs; rows of images come once. Compile without rows= for times")
+        raise GraphError(
+            f"timing runs the steps {repeats} times, but streamed rows arrive once. Compile without rows= for times"
+        )
     steps = range(len(compiled_of(function).layout.steps))
     with function.instance_for(args, named) as instance:
         runs = [[_seconds(instance, t) for t in steps] for _ in range(repeats + 1)]
@@ -35,9 +37,9 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
 
 
 def record_run(function: Function, args: tuple, named: Mapping[str, Any], repeats: int = 3) -> tuple[Share, ...]:
-    """Record which thread ran which tasks when, in the shortest of `repeats` runs. Updates are not written.
+    """Return a record of the tasks of each thread, for the shortest of `repeats` runs. Updates are not written.
 
-    Nothing where the engine does not know. Raises as `step_seconds` does.
+    Empty if the engine does not record them. Raises the errors of `step_seconds`.
     """
     with function.instance_for(args, named) as instance:
         instance.run(write=False)
@@ -45,12 +47,12 @@ def record_run(function: Function, args: tuple, named: Mapping[str, Any], repeat
 
 
 def run_nanoseconds(shares: Sequence[Share]) -> int:
-    """Return the nanoseconds from the first begin to the last end."""
+    """Return the nanoseconds from the first beginning to the last end."""
     return max((x.end for x in shares), default=0) - min((x.begin for x in shares), default=0)
 
 
 def program_size(function: Function) -> tuple[int, int] | None:
-    """Return different kernels and kernel calls of the program; None when there is no program."""
+    """Return the numbers of different kernels and of kernel calls of the program; None if there is no program."""
     if function.compiled is None:
         return None
     code = function.program.code

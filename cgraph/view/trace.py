@@ -1,10 +1,9 @@
 """Traces of steps over time for Perfetto and Chrome, with the bytes in use.
 
-It has two processes. The first is what `cgraph.view.timing` measured: each step was run alone on all threads of its
-Function, and the shortest of several times is laid end to end with those of its neighbours; its length is the sum of
-the steps. The second is a recording of one run, the shortest of
-several: a track for each thread, and on it a bar for every share of a step's
-tasks that this thread ran, so that gaps are waiting. A loop is one step in both.
+The trace has two processes. The first has the times of `cgraph.view.timing`: each step was run alone on all threads of
+its Function, and the shortest times are laid end to end; its length is the sum of the steps. The second is a recording
+of one run, the shortest of several: it has a track for each thread, with a bar for every share of a step's tasks that
+the thread ran, so gaps are waiting. A loop is one step in both.
 
 Source: Trace Event Format, Google 2016: JSON objects with phases ``X`` (complete), ``C`` (counter) and ``M`` (names of
 tracks); times are microseconds.
@@ -36,7 +35,7 @@ def write_trace(function: Function, path: str | os.PathLike, args: tuple, named:
 
 
 def trace_json(figures: Figures, shares: Sequence[Share] = (), title: str = "cgraph") -> str:
-    """Return the trace of a timed report and of a run, as JSON text. GraphError when its steps have no times."""
+    """Return the trace of a timed report and of a run, as JSON text. GraphError if its steps have no times."""
     events = [*_events_of_steps(figures, title), *(_events_of_run(figures, shares, title) if shares else ())]
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
 
@@ -85,7 +84,9 @@ def _in_use(row: StepRow, begin: int, process: int) -> Event:
 
 
 def _nanoseconds(row: StepRow) -> int:
-    """Return integer nanoseconds, which add up exactly: steps neither overlap nor end after what encloses them."""
+    """Return integer nanoseconds, which add up exactly: steps neither overlap nor exceed the event that encloses
+    them.
+    """
     if row.seconds is None:
         raise GraphError(
             "a trace needs the times of steps, which a timed report has. Pass cg.timed_report(function, ...)"

@@ -1,8 +1,8 @@
 """Waits for streamed weights: predicted from times of rows and reads, and measured piece by piece.
 
-Each piece is read alone and each step run alone; from these times follows what a reader and kernels that overlap would
-wait for (`cgraph.engine.cpu.ring_timing`). Then whole runs are made, one behind the other, and the shortest counts. No
-update edge is written. Weights that were read are not in the system's cache, so every run reads the disk.
+Each piece is read alone and each step run alone; these times predict the waits of a reader and kernels that overlap
+(`cgraph.engine.cpu.ring_timing`). Then whole runs are made one after the other, and the shortest counts. No update edge
+is written. Weights that were read are not in the system's cache, so every run reads the disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from cgraph.view.figures import PieceRow, WeightFigures
 
 
 def weights_of(function: Function) -> WeightFigures | None:
-    """Return the ring of a Function and the pieces that go through it, without times; None where nothing is read."""
+    """Return the ring of a Function and the pieces that go through it, without times; None if nothing is read."""
     ring = getattr(function.program.code, "ring", None)
     if ring is None or not ring.pieces:
         return None
@@ -34,7 +34,7 @@ def time_weights(
 
     Parameters
         steps: seconds of each step
-        repeats: whole runs, after one that is not counted
+        repeats: whole runs, after an uncounted one
     """
     weights, code = weights_of(function), function.program.code
     if weights is None:
@@ -58,8 +58,7 @@ def piece_row(code: Code, piece: Piece) -> PieceRow:
 
 
 def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
-    """Return seconds of each row: those of its step, in proportion to its tasks; none where update edges are
-    written."""
+    """Return seconds of each row: those of its step, in proportion to its tasks; none if update edges are written."""
     tasks, per_row = code.table[:, 2], np.zeros(len(code.table))
     for t, seconds in enumerate(steps):
         rows = slice(int(code.first_row[t]), int(code.first_row[t + 1]))
@@ -68,14 +67,14 @@ def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
 
 
 def read_seconds(instance: StreamedInstance, piece: Piece) -> float:
-    """Return seconds of reading a piece alone."""
+    """Return seconds of reading a piece while nothing else runs."""
     start = perf_counter()
     instance.reader.read_alone(piece.offset, piece.nbytes)
     return perf_counter() - start
 
 
 def time_run(instance: StreamedInstance) -> tuple[float, np.ndarray]:
-    """Return seconds of a whole run, and those that it waited for each piece."""
+    """Return seconds of a whole run, and its wait for each piece."""
     before, start = instance.reader.waits, perf_counter()
     instance.run(write=False)
     return perf_counter() - start, instance.reader.waits - before

@@ -98,7 +98,7 @@ class Coordinator:
         return self.client.submit(function, *args, **options)
 
     def refresh(self) -> None:
-        """Update the lists of workers: who joined, left, became ready or answered again."""
+        """Update the lists of workers that joined, left, became ready or answered again."""
         present = self.present()
         for workers in (self.ready, self.preparing, self.silent, self.unfit, self.seconds):
             for worker in [x for x in workers if x not in present]:

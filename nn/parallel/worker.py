@@ -80,7 +80,7 @@ class TrainingWorker(WorkerPlugin):
 
     @property
     def step(self) -> int:
-        """Step of the state, of which it is a part."""
+        """Step of the state to which it belongs."""
         return int(self.state["step"].cell.array)  # type: ignore[arg-type]
 
     def set_step(self, step: int) -> None:

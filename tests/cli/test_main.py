@@ -173,7 +173,7 @@ def test_a_file_that_is_not_there_is_named_once(name, open_model, capsys, tmp_pa
     assert main(given) == 2
     assert capsys.readouterr().err in (
         f"cgraph: {name}: No such file or directory\n",
-        "cgraph: there is no input 'a'; there are x, z, sr, s\n",
+        "cgraph: the model has no input 'a'. Use one of x, z, sr, s\n",
     )
 
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_quantised_is_said_in_one_line(model, tmp_path, capsys):
         ),
         (["--samples", samples, "-o", str(tmp_path / "q.txt")], "written as .onnx"),
         (["--samples", samples, "-o", out, "--skip", "nobody"], "no layer 'nobody'"),
-        (["--samples", samples, "-o", out, "--agreement", "7"], "agreement is a share"),
+        (["--samples", samples, "-o", out, "--agreement", "7"], "agreement is 7.0. Pass a share"),
     ):
         assert main(["quantise", model, *arguments]) == 2
         (line,) = capsys.readouterr().err.splitlines()

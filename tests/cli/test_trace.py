@@ -30,7 +30,7 @@ def test_a_model_is_traced_on_invented_inputs(model, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--runs", "0"], "--runs 0 must be at least 1"), (["--memory", "none"], "no memory strategy 'none'")],
+    [(["--runs", "0"], "--runs is 0. Give at least 1"), (["--memory", "none"], "no memory strategy 'none'")],
 )
 def test_what_cannot_be_traced_is_an_error_in_one_line(model, tmp_path, capsys, options, message):
     assert main(["trace", model, "-o", str(tmp_path / "trace.json"), *options]) == 2

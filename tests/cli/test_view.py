@@ -125,7 +125,7 @@ def test_what_is_no_model_is_an_error_in_one_line(module, tmp_path, capsys, refe
 @pytest.mark.parametrize("name", ["out.xyz", "out"])
 def test_an_unknown_ending_names_the_known_ones(module, tmp_path, capsys, name):
     assert main(["view", f"{module}:total", "-o", str(tmp_path / name)]) == 2
-    assert "only .svg, .html, .png, .dot" in capsys.readouterr().err
+    assert "Use one of .svg, .html, .png, .dot" in capsys.readouterr().err
 
 
 def test_what_the_user_compiled_is_shown_unless_options_ask_for_another():
@@ -155,6 +155,6 @@ def test_a_graph_that_cannot_be_read_in_one_picture_is_refused(module, tmp_path,
     )
     for ending in ("svg", "png"):
         assert main(["view", "long:y", "--graph", "-o", str(tmp_path / f"long.{ending}")]) == 2
-        assert "nodes in one picture cannot be read; -o page.html" in capsys.readouterr().err
+        assert "of a readable picture. Use -o page.html" in capsys.readouterr().err
     assert main(["view", "long:y", "-o", str(tmp_path / "long.html")]) == 0
     assert main(["view", "long:y", "-o", str(tmp_path / "long.dot")]) == 0

@@ -145,7 +145,7 @@ def test_what_does_not_fit_is_refused(one, both, graph, tmp_path):
     x, z = da.from_array(X), da.from_array(Z)
     for arrays, text in (
         ((X,), "from_array"),
-        ((x, z), "takes 1 inputs, and is given 2"),
+        ((x, z), "takes 1 inputs, got 2"),
         ((x.astype("float64"),), r"given float64\[23, 3, 5\]; it takes float32\[any,3,5\]"),
         ((x[:, :2],), "it takes"),
     ):

@@ -115,8 +115,8 @@ REFUSED = {
     "no functional network": (subclassed(network("ReLU", {})), "'MyModel' is not a functional or sequential network"),
     "channels first": (network("ReLU", {"data_format": "channels_first"}), "has channels first"),
     "an unknown activation": (network("Activation", {"activation": "swish"}), "'swish' is not supported"),
-    "a slope": (network("ReLU", {"negative_slope": 0.1}), "slope or threshold"),
-    "a threshold": (network("ReLU", {"threshold": 0.1}), "slope or threshold"),
+    "a slope": (network("ReLU", {"negative_slope": 0.1}), "negative_slope 0.1"),
+    "a threshold": (network("ReLU", {"threshold": 0.1}), "threshold 0.1"),
     "a dense layer on images": (network("Dense", {}, {"kernel": np.ones((2, 2), "f4")}), "a Dense layer on"),
 }  # fmt: skip
 

@@ -298,7 +298,7 @@ def small_tree(**changed) -> bytes:
         ({"nodes_featureids": [-1, 0, 0]}, "column -1"),
         ({"nodes_modes": ["BRANCH_NEAR", "LEAF", "LEAF"]}, "BRANCH_NEAR"),
         ({"nodes_values": [0.0]}, "different lengths"),
-        ({"nodes_nodeids": [0, 1, 1]}, "name a node twice"),
+        ({"nodes_nodeids": [0, 1, 1]}, "is listed twice"),
         ({"target_ids": [0, 1]}, "outside 0 to 0"),
         ({"target_weights": [1.0]}, "a weight names a target outside"),
         ({"target_nodeids": [1, 9]}, "9"),

@@ -101,9 +101,9 @@ REFUSED = {
         "frames of 8 every 0",
     ),
     "n-grams of strings": (text(pool_int64s=None, pool_strings=["a", "b"]), "n-grams of strings"),
-    "runs at negative places": (text(ngram_indexes=[0, -1]), "do not fit the n-grams"),
-    "runs behind the last": (text(ngram_counts=[0, 3]), "do not fit the n-grams"),
-    "runs that go back": (text(ngram_counts=[2, 1], max_gram_length=2), "do not fit the n-grams"),
+    "runs at negative places": (text(ngram_indexes=[0, -1]), r"ngram_indexes \[0, -1\] do not fit"),
+    "runs behind the last": (text(ngram_counts=[0, 3]), r"ngram_counts \[0, 3\] .* do not fit"),
+    "runs that go back": (text(ngram_counts=[2, 1], max_gram_length=2), r"ngram_counts \[2, 1\] .* do not fit"),
     "heads that nobody counts": (
         one("RotaryEmbedding", [("x", FLOAT, (1, 2, 8))], {name: np.ones((1, 2, 4), "f4") for name in "cs"}, 23),
         "num_heads is missing",

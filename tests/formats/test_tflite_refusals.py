@@ -103,13 +103,13 @@ REFUSED = {
         lambda net: net.op(
             "ONE_HOT", [net.input((3,), "int32"), whole(net, 4), floats(net, 2), floats(net, 1)], axis=-1
         ),
-        "the on value and the off value must have one element",
+        "the on value has 2 elements, the off value 1",
     ),
     "two cold numbers": (
         lambda net: net.op(
             "ONE_HOT", [net.input((3,), "int32"), whole(net, 4), floats(net, 1), floats(net, 2)], axis=-1
         ),
-        "the on value and the off value must have one element",
+        "the on value has 1 elements, the off value 2",
     ),
     "two depths": (
         lambda net: net.op(
@@ -118,7 +118,7 @@ REFUSED = {
         "2 numbers, one is expected",
     ),
     "shuffled weights": (
-        on_image("FULLY_CONNECTED", ones(2, 3), ones(2), weights_format=1), "shuffled weights are not supported",
+        on_image("FULLY_CONNECTED", ones(2, 3), ones(2), weights_format=1), ".shuffled. is not supported",
     ),
     "rows that do not fit": (on_image("FULLY_CONNECTED", ones(2, 7), ones(2)), "cannot be cut into rows of 7"),
     "rows of another length, kept": (

@@ -310,7 +310,7 @@ def test_a_name_may_stand_on_the_stack_and_a_dictionary_may_have_attributes():
 
 
 REFUSED = {
-    "a dictionary from arguments": (NAMES["Dict"] + b"(K\x01tR.", "a dictionary from arguments"),
+    "a dictionary from arguments": (NAMES["Dict"] + b"(K\x01tR.", "a dictionary from 1 arguments"),
     "a key that is a list": (b"}]K\x01s.", "neither text nor numbers"),
     "a key without a value": (b"}(K\x01u.", "neither text nor numbers"),
     "an item of what is no dictionary": (b"]K\x01K\x01s.", "a list of 0 is not a dict"),

@@ -145,7 +145,7 @@ def test_a_function_by_rows_says_what_it_takes_and_is_not_timed(tmp_path):
     function = cg.compile(y, [x], rows=[x, y])
     assert repr(function).startswith("<RowsFunction (x float32[1,1,100,24]) -> float32[1,1,100,24]; arena ")
     assert "stream" in str(function.report())
-    with pytest.raises(GraphError, match="rows of images come once"):
+    with pytest.raises(GraphError, match="streamed rows arrive once"):
         function.trace(tmp_path / "trace.json", picture(x))
 
 
@@ -223,11 +223,11 @@ def wrong_rows(value, at, instead):
 
 WRONG = {
     "an early end": (None, InputError, "rows end after 120 of 200"),
-    "another dtype": (np.zeros((1, 1, 24)), InputError, r"float64\[1,1,24\] for rows; they are float32\[1,1,24\]"),
-    "another width": (np.zeros((1, 1, 23), "f4"), InputError, r"float32\[1,1,23\] for rows"),
-    "no rows": (np.zeros((1, 1, 0, 24), "f4"), InputError, r"float32\[1,1,0,24\] for rows"),
+    "another dtype": (np.zeros((1, 1, 24)), InputError, r"must be float32\[1,1,24\] .*got float64\[1,1,24\]"),
+    "another width": (np.zeros((1, 1, 23), "f4"), InputError, r"got float32\[1,1,23\]"),
+    "no rows": (np.zeros((1, 1, 0, 24), "f4"), InputError, r"got float32\[1,1,0,24\]"),
     "too many": (np.zeros((1, 1, 90, 24), "f4"), InputError, "more than its 200 rows"),
-    "a list": ([1.0], InputError, "they are arrays"),
+    "a list": ([1.0], InputError, "must yield arrays"),
     "an exception": (ZeroDivisionError("mine"), ZeroDivisionError, "mine"),
     "an interrupt": (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
 }
@@ -269,10 +269,10 @@ def test_an_iterator_says_whose_rows_were_asked_for():
     function = cg.compile(y, [x], rows=[x, y])
     with pytest.raises(ZeroDivisionError) as failed:
         function(wrong_rows(picture(x), 3, ZeroDivisionError()))
-    assert failed.value.__notes__ == ["while rows of x were asked for"]
+    assert failed.value.__notes__ == ["while reading rows of x"]
     with pytest.raises(InputError, match="array or an iterator"):
         function(3)
-    with pytest.raises(InputError, match=r"is given float32\[1,1,199,24\]"):
+    with pytest.raises(InputError, match=r"got float32\[1,1,199,24\]"):
         function(picture(x)[:, :, 1:])
 
 
@@ -286,7 +286,7 @@ def test_refusals_name_what_does_not_go_by_rows(tmp_path):
         (y, {"rows": [y]}, "the inputs that they are made of"),
         (flat, {"rows": [x, flat]}, "rows are those of images"),
         ([y, more], {"rows": [x, y, more]}, "one can be given away"),
-        (flipped, {"rows": [x, flipped]}, "slice cannot be given by rows"),
+        (flipped, {"rows": [x, flipped]}, "slice cannot be streamed by rows"),
         (y, {"rows": [x, y], "bands": 56}, "not with bands="),
         (y, {"rows": [x, y], "engine": "reference"}, "takes images whole"),
     ]

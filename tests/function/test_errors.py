@@ -48,15 +48,15 @@ def test_inputs_of_a_call():
     one = np.ones(2, "float32")
     with pytest.raises(InputError, match="input y float32.2. is missing"):
         f(one)
-    with pytest.raises(InputError, match="no input 'z'; the inputs are x, y"):
+    with pytest.raises(InputError, match="no input 'z'. Use one of x, y"):
         f(one, z=one)
     with pytest.raises(InputError, match="'x' is given twice"):
         f(one, x=one)
-    with pytest.raises(InputError, match="3 inputs are given, the Function takes 2"):
+    with pytest.raises(InputError, match="the Function takes 2 inputs, got 3"):
         f(one, one, one)
-    with pytest.raises(InputError, match=r"x float32\[2\] is given float32\[3\]"):
+    with pytest.raises(InputError, match=r"x expects float32\[2\], got float32\[3\]"):
         f(np.ones(3, "float32"), one)
-    with pytest.raises(InputError, match=r"given float64\[2\]; convert it first, with .astype\('float32'\)"):
+    with pytest.raises(InputError, match=r"got float64\[2\]. Convert it with .astype\('float32'\)"):
         f(np.ones(2), one)
 
 
@@ -90,7 +90,7 @@ REFUSED = {
         lambda: cg.compile(X, [X, cg.Var((3,), name="x")]),
         "two inputs are called 'x'; give each a name of its own",
     ),
-    "an unknown option": (lambda: cg.compile(X, speed=9), "compile has no option 'speed'; there are memory, order"),
+    "an unknown option": (lambda: cg.compile(X, speed=9), "compile has no option 'speed'. Use one of memory, order"),
     "an unknown strategy": (lambda: cg.compile(X, memory="best"), "no memory strategy 'best'; there are auto, "),
     "an unknown order": (lambda: cg.compile(X, order="best"), "there is no order 'best'; there are "),
     "an unknown engine": (lambda: cg.compile(X, engine="abacus"), "there is no engine 'abacus'. Choose one of "),
@@ -219,7 +219,7 @@ NO_NUMBERS = (None, "1", b"1", {}, object(), [None], ["a"], np.array([None] * 3)
 def test_what_holds_no_numbers_is_refused_as_such(value):
     x = cg.Var((3,), "int64", "x")
     for act in (cg.compile(x + 1, [x]), x.assign):
-        with pytest.raises(InputError, match=r"x int64\[3\] is given") as found:
+        with pytest.raises(InputError, match=r"x expects int64\[3\], got") as found:
             act(value)
         assert "astype" not in str(found.value)
 

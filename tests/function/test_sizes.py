@@ -239,9 +239,9 @@ def test_refusals_name_the_size(tmp_path):
         "input mask is missing": ((x,), {}),
         "x is given twice": ((x,), {"x": x}),
         "z is not an input": ((), {"z": x}),
-        "3 inputs are given": ((x, x, x), {}),
-        r"x float32\[3,2,12\] is given float64": ((x.astype("f8"), mask), {}),
-        r"x float32\[3,2,12\] is given float32\[3,2,11\]": ((x[..., :11], mask), {}),
+        "inputs, got 3": ((x, x, x), {}),
+        r"x expects float32\[3,2,12\], got float64": ((x.astype("f8"), mask), {}),
+        r"x expects float32\[3,2,12\], got float32\[3,2,11\]": ((x[..., :11], mask), {}),
     }
     for text, (args, named) in wrong.items():
         with pytest.raises(InputError, match=text):

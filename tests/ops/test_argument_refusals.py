@@ -52,7 +52,7 @@ REFUSED = {
     "concat of nothing": (lambda: cg.concat([]), ShapeError, "got no operands"),
     "sliding: too long": (lambda: cg.sliding(X, 5), ShapeError, "windows of 5 do not fit an axis of 4"),
     "sliding: of nothing": (lambda: cg.sliding(X, 0), ShapeError, "windows of 0 do not fit an axis of 4"),
-    "diagonal: of a row": (lambda: cg.diagonal(ROW), ShapeError, "must be two different axes"),
+    "diagonal: of a row": (lambda: cg.diagonal(ROW), ShapeError, "must differ. Pass two different axes"),
     "diagonal: one axis twice": (lambda: cg.diagonal(X, 0, 1, -1), ShapeError, "axes 1 and -1"),
     "diag of images": (lambda: cg.diag(IMAGES), ShapeError, "4 axes; pass a vector or a matrix"),
     "diag of a number": (lambda: cg.diag(NUMBER), ShapeError, "0 axes; pass a vector or a matrix"),

@@ -149,14 +149,14 @@ def test_values_that_only_scores_come_after_stay_float():
 REFUSED = {
     "at least one sample": lambda x, y: quantise(y, x, []),
     "2 arrays for 1 inputs": lambda x, y: quantise(y, x, [(pictures(1)[0], 1)]),
-    "no method 'best'": lambda x, y: quantise(y, x, pictures(), method="best"),
-    "uint8, not int16": lambda x, y: quantise(y, x, pictures(), images="int16"),
-    "agreement is a share": lambda x, y: quantise(y, x, pictures(), agreement=2),
-    "there is no layer 'a'": lambda x, y: quantise(y, x, pictures(), skip=("a",)),
+    "method is 'best'": lambda x, y: quantise(y, x, pictures(), method="best"),
+    "images is int16. Use": lambda x, y: quantise(y, x, pictures(), images="int16"),
+    "agreement is 2. Pass a share": lambda x, y: quantise(y, x, pictures(), agreement=2),
+    "has no layer 'a'": lambda x, y: quantise(y, x, pictures(), skip=("a",)),
     "quantised already": lambda x, y: quantise(quantise(y, x, pictures(1), correct=False).outputs, x, pictures()),
     "no convolution": lambda x, y: quantise(cg.sin(x), x, pictures()),
     "reach from": lambda x, y: quantise(y, x, [np.full(SHAPE, np.inf, "float32")]),
-    "3 right answers are given for 2": lambda x, y: quantise(y, x, pictures(1), [1, 2, 3]),
+    "got 3 labels for 2": lambda x, y: quantise(y, x, pictures(1), [1, 2, 3]),
 }
 
 

@@ -97,7 +97,7 @@ def test_numbers_and_their_floats_come_back(case, tmp_path):
 REFUSED = {
     "as int16": lambda x: cg.quantize(x, np.float32(0.1), 0, "int16"),
     "several axes": lambda x: cg.quantize(x, np.ones((3, 4), "float32")),
-    "axis of a zero point differs": lambda x: cg.quantize(x, np.ones((3, 1), "float32"), np.ones(4, "uint8")),
+    "axis of a zero point .* differs": lambda x: cg.quantize(x, np.ones((3, 1), "float32"), np.ones(4, "uint8")),
 }
 
 

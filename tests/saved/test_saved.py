@@ -100,17 +100,17 @@ def test_errors_are_those_of_the_function():
     a, right = normal(4), np.array([0, 3])
     for args, error, text in (
         ((a,), InputError, r"input i int64\[2\] is missing"),
-        ((a, right, a), InputError, "3 inputs are given"),
-        ((normal(5), right), InputError, r"x float32\[4\] is given float32\[5\]"),
+        ((a, right, a), InputError, "inputs, got 3"),
+        ((normal(5), right), InputError, r"x expects float32\[4\], got float32\[5\]"),
         ((a, right), UnassignedError, r"w float32\[4\] \(made at test_saved.py:\d+\) has no value"),
     ):
         with pytest.raises(error, match=text):
             function(*args)
-    with pytest.raises(InputError, match="there is no input 'y'; the inputs are x, i"):
+    with pytest.raises(InputError, match="no input 'y'. Use one of x, i"):
         function(a, y=right)
     with pytest.raises(UnassignedError, match="w"):
         _ = function.cells[0].value
-    with pytest.raises(InputError, match=r"w float32\[4\] is given float32\[3\]"):
+    with pytest.raises(InputError, match=r"w expects float32\[4\], got float32\[3\]"):
         function.cells[0].assign(normal(3))
     function.cells[0].assign(a)
     with pytest.raises(PositionError, match="take at test_saved.py:.*: a position is outside its axis"):

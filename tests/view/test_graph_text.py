@@ -124,7 +124,7 @@ def test_what_cannot_be_shown_is_refused():
         cg.text(y, passes="fuse")
     with pytest.raises(GraphError, match="Pass nodes instead"):
         cg.text(cg.compile(y, [x]), passes="all")
-    with pytest.raises(GraphError, match="takes nodes or a Function, not 3"):
+    with pytest.raises(GraphError, match="needs nodes or a Function, got 3"):
         cg.text([y, 3])
 
 

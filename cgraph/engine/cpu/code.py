@@ -18,7 +18,7 @@ from cgraph.system.file_ownership import Stamp
 from cgraph.terminal import visible
 
 if TYPE_CHECKING:
-    from cgraph.storage.weight_file import Checksum  # a process that streams nothing loads no such module
+    from cgraph.storage.weight_file import Checksum  # processes that stream nothing do not load it
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
 SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done", ARGS: "args"}

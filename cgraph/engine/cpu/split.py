@@ -23,7 +23,7 @@ from cgraph.planning.options import CompileOptions, Request
 from cgraph.record import Record, replace
 from cgraph.storage.weight_file import PAGE, StreamedWeights, pages
 
-QUARTER = 4  # of a ring: what is tried next
+QUARTER = 4  # growth of a ring from one try to the next
 
 Plan = Callable[[Request, CompileOptions], Compiled]
 MakeCode = Callable[[Compiled], Code]

@@ -16,7 +16,7 @@ from cgraph.storage.weight_file import place_of
 
 
 class StreamedRows(TableRows):
-    """Rows of which the first part waits for weights."""
+    """Rows whose first part waits for weights."""
 
     def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray, first: ControlledTable) -> None:
         super().__init__(table, split, numbers)

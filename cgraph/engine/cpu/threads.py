@@ -30,7 +30,7 @@ from cgraph.system.fair_lock import FairLock
 
 SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
-POLITE_SECONDS = 1e-4  # in which those who wait for a core are faster
+POLITE_SECONDS = 1e-4  # seconds in which waiting threads get a core faster
 MOST_THREADS = 64
 # Words of a team and of the cores; the same numbers as in cgraph.kernels.interpret.emit, which a warm process does not
 # import.

@@ -1,7 +1,7 @@
 """The CUDA driver through ctypes, without a toolkit or another package. Every result is checked.
 
 Some errors lose the context (an illegal address, a trap, a hardware fault): the driver then refuses every call until
-the process ends. This module remembers the first such error and repeats its text.
+the process ends. This module stores the first such error and repeats its text.
 """
 
 import ctypes
@@ -67,7 +67,9 @@ class Driver:
     def do(self, name: str, *args: Any) -> None:
         """Make one call. EngineError has the driver's own name of the error."""
         if self.process != os.getpid():
-            raise EngineError("CUDA was used before this process was forked. Use it in the parent or in a new process")
+            raise EngineError(
+                f"CUDA was used in process {self.process} before it forked this one. Use it there or in a new process"
+            )
         if self.lost:
             raise EngineError(f"the CUDA context of this process is lost since {self.lost}. Start a new process")
         code = getattr(self.library, name)(*args)

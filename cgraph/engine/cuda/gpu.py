@@ -20,7 +20,7 @@ LEAST_CAPABILITY, LEAST_DRIVER = (7, 5), 12000
 MAJOR, MINOR = 75, 76  # attributes
 NON_BLOCKING = 1  # a stream that does not wait for the default one
 THREAD_LOCAL = 1  # a capture that other threads' calls do not disturb
-SPIN, NAP = 100e-6, 50e-6  # seconds: of asking again and again, then of sleep between two questions
+SPIN, NAP = 100e-6, 50e-6  # seconds: of polling without sleep, then of sleep between two polls
 LAUNCHER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 
@@ -175,7 +175,7 @@ class GpuQueue:
         graph = ctypes.c_void_p()
         try:
             self.run(table)
-        except EngineError:  # which is the one to tell; a stream that is left capturing takes no other work
+        except EngineError:  # the first error is the one to report; a stream left in capture takes no other work
             self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(graph))
             raise
         self.driver.do("cuStreamEndCapture", self.stream, ctypes.byref(graph))
@@ -196,7 +196,7 @@ class GpuQueue:
             while not self.driver.is_done(self.stream):
                 if time.monotonic() - start > SPIN:
                     time.sleep(NAP)
-        except KeyboardInterrupt:  # what is queued reads and writes this run's memory
+        except KeyboardInterrupt:  # queued work reads and writes this run's memory
             self.driver.do("cuStreamSynchronize", self.stream)
             raise
 

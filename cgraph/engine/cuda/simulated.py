@@ -10,7 +10,7 @@ from cgraph.engine.cuda.simulator import launch
 from cgraph.engine.cuda.simulator.text import Fault
 from cgraph.kernels.target import gpu_target
 
-NBYTES = 1 << 34  # more than the host is likely to give
+NBYTES = 1 << 34  # more than most hosts provide
 
 
 class SimulatedDevice:

@@ -116,7 +116,8 @@ def parse(text: TextIO, allowance: Allowance) -> list[Section]:
         allowance.spend("its options", nbytes=OPTION + getsizeof(line))
         sections[-1][2][name.strip()] = value.split("#")[0].strip()
     if not sections or sections[0][0] not in ("net", "network"):
-        raise FormatError("the first section must be [net]: add one with width, height and channels")
+        first = f"[{sections[0][0]}]" if sections else "absent"
+        raise FormatError(f"the first section must be [net], it is {first}. Add one with width, height and channels")
     return [Section(kind, i - 1, line, options) for i, (kind, line, options) in enumerate(sections)]
 
 

@@ -40,7 +40,8 @@ def linear(kind: str, x: Node) -> Emitted:
     axis, count = axis_of(scale)
     if axis_of(zero) not in ((axis, count), (0, 1)):
         raise FormatError(
-            "the axis of a zero point differs from that of its scale, which ONNX does not support. Use one axis"
+            f"the axis of a zero point ({axis_of(zero)[1]} values along axis {axis_of(zero)[0]}) differs from that of "
+            f"its scale ({count} along axis {axis}), which ONNX does not support. Use one axis"
         )
     shape = (count,) if count > 1 else ()
     along = {"axis": axis} if count > 1 else {}

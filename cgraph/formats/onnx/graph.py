@@ -118,7 +118,7 @@ class OnnxGraphBuilder:
             return self.function(function, operands, attributes)
         importer = OPERATORS.get(operator_key(proto))
         if importer is None:
-            raise FormatError("the operator is not supported")
+            raise FormatError(f"the operator {proto.op_type} is not supported. See docs/formats.md for those that are")
         context = Context(
             proto.op_type,
             proto.name,

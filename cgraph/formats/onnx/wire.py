@@ -90,11 +90,15 @@ def chunks_of_numbers(raw: memoryview) -> Iterator[np.ndarray]:
         chunk = packed[at : at + CHUNK]
         ends = np.flatnonzero(chunk < 128) + 1
         if not len(ends):
-            raise FormatError("a number is truncated or has more than 64 bits")
+            raise FormatError(
+                f"a number in {len(chunk)} bytes is truncated or has more than 64 bits: the file is damaged"
+            )
         starts = np.concatenate([[0], ends[:-1]])
         lengths = ends - starts
         if lengths.max() > LONGEST:
-            raise FormatError("a number has more than 64 bits")
+            raise FormatError(
+                f"a number has {lengths.max()} bytes, at most {LONGEST} hold 64 bits: the file is damaged"
+            )
         values = np.zeros(len(ends), np.uint64)
         for i in range(int(lengths.max())):
             here = lengths > i

@@ -192,7 +192,7 @@ def build_node(
 def check_quantised(name: str, quantised: Sequence[QuantisedFormat]) -> None:
     """Raise FormatError if an operator does not support quantised values, or moves them and their scales differ."""
     if quantised and name not in ON_BYTES:
-        raise FormatError("quantised values are not supported. Dequantise its operands")
+        raise FormatError(f"{name} does not support quantised values. Dequantise its operands")
     if quantised and not ON_BYTES[name] and not all(x.equals(quantised[0]) for x in quantised):
         raise FormatError("its operands and results have different scales or zero points. Requantise them to one scale")
 

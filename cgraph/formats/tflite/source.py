@@ -57,7 +57,9 @@ class TfliteSource:
 
     def __init__(self, data: memoryview, name: str) -> None:
         if bytes(data[WORD : 2 * WORD]) != IDENTIFIER:
-            raise FormatError("this is not a TFLite model: bytes 4 to 8 are not TFL3")
+            raise FormatError(
+                f"this is not a TFLite model: bytes 4 to 8 are {bytes(data[WORD : 2 * WORD])!r}, not {IDENTIFIER!r}"
+            )
         self.data, self.name = data, name
         self.allowance = Allowance(len(data))
         self.model = Table(data, unpack(data, 0, "I"))

@@ -52,7 +52,7 @@ def torchvision_arrays(arrays: Arrays, model: MaskRCNN) -> dict[str, np.ndarray]
     """Return arrays of torchvision's ``maskrcnn_resnet50_fpn``, with old or new names, or of its second version.
 
     Raises
-        FormatError: the file lacks an array of this network, or has one that the network has not
+        FormatError: the file lacks an array of this network, or has one that the network does not have
     """
     asked = ArrayReader(arrays, "torchvision's network of this version and depth")
     trunk, box, mask = model.trunk, model.box, model.mask

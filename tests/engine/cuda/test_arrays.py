@@ -98,7 +98,7 @@ def test_another_shape_or_dtype_is_refused(library):
     found = make(VALUE, copy=False)
     for spec in (((4, 3), "float32"), ((3, 4), "int32")):
         x = cg.Var(*spec, name="x")
-        with pytest.raises(InputError, match=r"x \w+\[.*\] is given float32\[3,4\]"):
+        with pytest.raises(InputError, match=r"x expects \w+\[.*\], got float32\[3,4\]"):
             cg.compile(x + 1, x, engine="cuda")(found)
 
 

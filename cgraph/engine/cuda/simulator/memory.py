@@ -12,7 +12,7 @@ from cgraph.system.alignment import round_up
 DEVICE = 1 << 44  # the first address of device memory
 GAP = 256  # unallocated bytes after each allocation
 WORD = 4
-# A stamp says who touched a word: launch, block, barriers passed, thread; 0 means no thread.
+# A stamp identifies an access: launch, block, barriers passed, thread; 0 means no thread.
 THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 10, 12, 20
 BLOCK_AT = THREAD_BITS + EPOCH_BITS
 LAUNCH_AT = BLOCK_AT + BLOCK_BITS

@@ -13,7 +13,7 @@ from cgraph.record import Record
 from cgraph.system.alignment import round_up
 
 SHARED, LOCAL, PARAM = 1 << 32, 2 << 32, 3 << 32
-"""Where a kernel's own arrays begin, as addresses; device memory lies higher."""
+"""Addresses of a kernel's own arrays; device memory is higher."""
 
 BRANCHES = ("bra", "ret", "bar", "barrier", "trap", "exit")
 LETTERS = {"b": "u", "u": "u", "s": "i", "f": "f"}

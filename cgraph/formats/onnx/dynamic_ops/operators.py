@@ -54,7 +54,8 @@ def keeping(axes: Axes, fill: Any = None) -> Callable[[Importer], Importer]:
 
     Parameters
         axes: the axes of the computation; the others may be of dynamic length
-        fill: of the dtype, what may stand along those axes behind the value; None refuses an dynamic length there
+        fill: function of the dtype that returns the padding after the value along those axes; None refuses a dynamic
+            length there
     """
 
     def decorator(importer: Importer) -> Importer:

@@ -101,7 +101,7 @@ def rotary_embedding(c: Context) -> Node:
     if packed:
         heads = c.attribute("num_heads", 0)
         if not heads:
-            raise FormatError("num_heads is missing: give it for an operand of 3 axes")
+            raise FormatError(f"num_heads is missing: give it for an operand of {x.ndim} axes")
         x = cg.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
     else:
         x = cg.transpose(x, (0, 2, 1, 3))

@@ -112,8 +112,9 @@ def open_loop(
         with c.limits.under(active):
             results = c.build(body, [Const(np.array(number, np.int64)), going, *state])
         if not all(are_alike(a, b) for a, b in zip(results[1:], state)):
+            i = next(i for i, (a, b) in enumerate(zip(results[1:], state)) if not are_alike(a, b))
             raise FormatError(
-                "the state of a loop changes its dtype or number of axes, which is not supported. Cast or reshape it"
+                f"state {i} of a loop changes its dtype or number of axes, which is not supported. Cast or reshape it"
             )
         state = [either(c, active, new, old) for new, old in zip(results[1:], state)]
         for values, x in zip(collected, results[1 + len(state) :]):

@@ -77,7 +77,7 @@ def gather_nd(c: Context) -> Array:
     if c.is_ragged:
         if batch:
             raise FormatError(
-                "batch_dims are not supported if lengths are known only at run time. Give shapes= that fix them"
+                f"batch_dims {batch} is not supported if lengths are known only at run time. Give shapes= that fix them"
             )
         x, index = c.array(0), c.array(1)
         places = positions_nd(c, x, index)

@@ -52,8 +52,8 @@ def letters_of_einsum(c: Context) -> tuple[list[str], str]:
     terms, arrow, result = c.required("equation").replace(" ", "").partition("->")
     if not arrow or "." in terms:
         raise FormatError(
-            "an equation without -> or with ... is not supported if lengths are known only at run time. Write it "
-            "with ->"
+            f"the equation {c.required('equation')!r:.80} has no -> or has ..., which is not supported if lengths are "
+            "known only at run time. Write it with -> and without ..."
         )
     return terms.split(","), result
 

@@ -162,7 +162,10 @@ def q_activation(c: Context) -> Node:
 def q_gemm(c: Context) -> Node:
     """Import QGemm: alpha * A * B + C, with C in units of the sums; float without a result scale."""
     if c.attribute("transA", 0) or c.attribute("alpha", 1.0) != 1.0:
-        raise FormatError("QGemm with transA=1 or alpha other than 1 is not supported. Use transA=0 and alpha=1")
+        raise FormatError(
+            f"QGemm with transA {c.attribute('transA', 0)} and alpha {c.attribute('alpha', 1.0)} is not supported. "
+            "Use transA=0 and alpha=1"
+        )
     transposed, bias = c.attribute("transB", 0), c.get(6)
     y = part(c, 3, 0 if transposed else 1)
     product = cg.matmul(part(c, 0), y.T if transposed else y)

@@ -147,8 +147,12 @@ class AttributeNames(Record, eq=False):
         (each_tree, tree), (each, number) = (np.unique(x, return_inverse=True) for x in (trees, numbers))
         keys = tree * len(each) + number
         order = np.argsort(keys, kind="stable")
-        if np.any(keys[order][1:] == keys[order][:-1]):
-            raise FormatError("lists of nodes have different lengths, or name a node twice")
+        twice = order[1:][keys[order][1:] == keys[order][:-1]]
+        if len(twice):
+            at = twice[0]
+            raise FormatError(
+                f"node {numbers[at]} of tree {trees[at]} is listed twice. Give each node a number of its own"
+            )
         return cls(each_tree, each, keys[order], order)
 
     def find(self, trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -177,7 +181,7 @@ def named_forest(c: Context) -> tuple[Forest, AttributeNames]:
     missing = np.asarray(c.attribute("nodes_missing_value_tracks_true") or np.zeros(len(trees)), bool)
     lists = (trees, numbers, values, integers(c, "nodes_featureids"), modes, *ways, missing)
     if len({len(each) for each in lists}) > 1:
-        raise FormatError("lists of nodes have different lengths, or name a node twice")
+        raise FormatError(f"lists of nodes have different lengths: {', '.join(str(len(each)) for each in lists)}")
     names = AttributeNames.of(trees, numbers)
     true, false = (names.find(trees, way) for way in ways)
     _, first = np.unique(trees, return_index=True)
@@ -315,7 +319,7 @@ def split_ensemble(c: Context) -> Questions:
     missing = np.asarray(c.attribute("nodes_missing_value_tracks_true") or np.zeros(count), bool)
     lists = [integers(c, "nodes_featureids"), splits, modes.astype(np.int64), missing, true, false]
     if {len(each) for each in lists} != {count}:
-        raise FormatError("lists of nodes have different lengths")
+        raise FormatError(f"lists of {count} nodes have the lengths {', '.join(str(len(each)) for each in lists)}")
     listed = [np.concatenate([each, np.zeros(leaves, each.dtype)]) for each in lists]
     listed[2][count:] = LEAF
     return with_member_tests(c, Questions(*listed))

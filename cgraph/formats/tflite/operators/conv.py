@@ -208,7 +208,7 @@ def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, i
         count = np.multiply.outer(*inside)
     count = count.astype("int32")
     if not count.all():
-        raise FormatError("a window lies outside its image")
+        raise FormatError(f"a window of {window} lies outside its image of {x.shape[2:]} pixels")
     total = total - np.int32(c[0].bytes.sign) * count
     mean = cg.floor_divide(cg.abs(total) + count // 2, count)
     mean = cg.where(cg.less(total, 0), -mean, mean) + np.int32(c[0].bytes.sign)

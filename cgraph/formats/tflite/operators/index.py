@@ -28,7 +28,7 @@ def one_hot(c: TfliteContext) -> Node:
     x, axis = c[0].plain, c.option("axis")
     depth, on, off = only(c.ints(1)), c.constant(2), c.constant(3)
     if on.size != 1 or off.size != 1:
-        raise FormatError("the on value and the off value must have one element each")
+        raise FormatError(f"the on value has {on.size} elements, the off value {off.size}; each must have one")
     numbers = [np.reshape(n, ()).item() for n in (on, off)]
     return cg.one_hot(x, depth, axis, c.dtypes[0], *numbers)
 

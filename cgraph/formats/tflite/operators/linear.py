@@ -20,7 +20,9 @@ from cgraph.ops.physical.integer import IntegerMatmul
 def fully_connected(c: TfliteContext) -> Node:
     """Import FULLY_CONNECTED: ``x @ w.T + bias``, with x reshaped to rows of the length of those of w ``[n, k]``."""
     if c.option("weights_format"):
-        raise FormatError("shuffled weights are not supported. Convert with the default weights format")
+        raise FormatError(
+            f"weights_format {c.option('weights_format')} (shuffled) is not supported. Convert with the default one"
+        )
     w = c.filters(1, (1, 0))
     shape = rows_of(c, w.shape[0])
     x = c[0].plain.reshape((prod(shape), w.shape[0]))

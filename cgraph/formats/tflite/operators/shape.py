@@ -175,7 +175,9 @@ def pad(c: TfliteContext) -> TfliteValue:
 def mirror_pad(c: TfliteContext) -> TfliteValue:
     """Import MIRROR_PAD; mode 0 excludes the edge."""
     if c.option("mode") != 0:
-        raise FormatError("mirror padding that repeats the edge (SYMMETRIC) is not supported. Use REFLECT")
+        raise FormatError(
+            f"mirror padding of mode {c.option('mode')}, which repeats the edge, is not supported. Use mode 0 (REFLECT)"
+        )
     return TfliteValue(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
 
 
