@@ -32,7 +32,7 @@ def read_inputs(
             arrays[name] = array
     missing = [f"{x.name} {x.spec}" for x in inputs if x.name not in arrays]
     if missing:
-        raise FormatError(f"no value for {', '.join(missing)}. Add --input {missing[0]}=FILE")
+        raise FormatError(f"no value for {', '.join(missing)}. Add --input NAME=FILE")
     return arrays
 
 

@@ -131,7 +131,7 @@ def test_an_error_is_one_line_and_status_2(classifier, pixels, tmp_path, monkeyp
 
 
 def test_traceback_shows_where_an_error_comes_from(classifier):
-    with pytest.raises(cg.FormatError, match="no value for image. Add --input image=FILE"):
+    with pytest.raises(cg.FormatError, match="no value for image .*Add --input NAME=FILE"):
         main(["--traceback", "run", str(classifier)])
 
 

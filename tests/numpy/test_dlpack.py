@@ -104,7 +104,7 @@ def test_both_run_in_the_same_memory_and_count_as_one(library):
 
 
 def test_views_that_the_next_run_overwrites_are_not_given_away(library):
-    with pytest.raises(InputError, match="memory that is used again"):
+    with pytest.raises(InputError, match="memory that later calls overwrite"):
         doubled().returning("torch")(np.ones((2, 3), "float32"), copy=False)
     assert not library.taken
 
