@@ -11,13 +11,13 @@ from cgraph import slots
 from cgraph.budget.bands.streamed_rows import IMAGE_AXES, by_rows
 from cgraph.budget.patches.cut_patches import cut_patches
 from cgraph.budget.refusal import needs_text
+from cgraph.dtypes.convert import name_of
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
 from cgraph.errors import FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
-from cgraph.ir.half import name_of
 from cgraph.ir.traverse import post_order
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.incremental_tables import tables_of
