@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
 
 def show(finds: Finder, name: str, picture: np.ndarray, as_text: bool = False) -> None:
     """Write a picture with its objects, and print their names."""
-    image, detections = finds.drawn(picture)
+    image, detections = finds.draw(picture)
     image.save(OUT / f"{name}_found.png")
     listed = as_json(detections, finds.names)
     print(json.dumps({name: listed}) if as_text else f"{name}: {', '.join(one['name'] for one in listed)}")
@@ -43,7 +43,7 @@ def show(finds: Finder, name: str, picture: np.ndarray, as_text: bool = False) -
 
 def play(finds: Finder, name: str, shown: Film) -> None:
     """Write a film with the objects of every frame."""
-    write_film(OUT / name, shown.rate, (finds.drawn(picture)[0] for picture in count_frames(shown, name)))
+    write_film(OUT / name, shown.rate, (finds.draw(picture)[0] for picture in count_frames(shown, name)))
 
 
 def show_synthetic(finds: Finder, as_text: bool = False) -> None:

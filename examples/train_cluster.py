@@ -63,7 +63,7 @@ def main() -> None:
     given = arguments()
     images, classes = pictures(given.data)
     model, held_out = nn.models.resnet20(0), len(images) // 10
-    data = nn.Loader((images[held_out:], classes[held_out:]), batch=128, change=nn.shifted(4))
+    data = nn.Loader((images[held_out:], classes[held_out:]), batch=128, change=nn.random_shift(4))
     local = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}  # which nobody else can reach
     cluster = given.scheduler or LocalCluster(n_workers=given.workers, **local)
     with Client(cluster) as client:

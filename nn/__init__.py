@@ -14,7 +14,7 @@ from nn.history import History
 from nn.layer import Layer, Parameter, Sample, initialise
 from nn.layers import *  # noqa: F403
 from nn.layers import __all__ as _layers
-from nn.loader import Loader, shifted
+from nn.loader import Loader, random_shift, shifted
 from nn.mode import Mode
 from nn.optim import Optimiser
 from nn.parallel import data_parallel
@@ -57,6 +57,7 @@ __all__ = [
     "models",
     "optim",
     "quantise",
+    "random_shift",
     "read_checkpoint",
     "save_weights",
     "set_values",

@@ -8,6 +8,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import Node, Var
 from cgraph.storage.cell import assign_all
+from nn.deprecation import renamed_method
 
 
 class Cache:
@@ -24,8 +25,8 @@ class Cache:
         self.start = Var((batch,), "int64", "start").assign(np.zeros(batch, np.int64))
         self.rows: dict[tuple[object, str, int], Var] = {}
 
-    def extended(self, layer: object, name: str, x: Node, mode: Any) -> Node:
-        """Return all rows of a layer, with those of `x` ``[batch, heads, t, d]`` after the cached ones."""
+    def append(self, layer: object, name: str, x: Node, mode: Any) -> Node:
+        """Append the rows of `x` ``[batch, heads, t, d]`` to the cached rows of a layer, and return all rows."""
         use = next(i for i in count() if self.rows.get((layer, name, i)) not in mode.updates)
         key = layer, name, use
         if key not in self.rows:
@@ -35,6 +36,8 @@ class Cache:
         new = cg.set_rows(rows, self.start, x, axis=2)
         mode.update(rows, new)
         return new
+
+    extended = renamed_method("extended", "append")
 
     def forget(self) -> None:
         """Begin new sequences. Old rows are not cleared, because nothing reads them."""

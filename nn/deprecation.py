@@ -1,4 +1,4 @@
-"""Deprecated names of keyword arguments, which work for one more version."""
+"""Deprecated names of methods and keyword arguments, which work for one more version."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -30,3 +30,18 @@ def renamed_keyword(old: str, new: str) -> Callable[[Callable[P, R]], Callable[P
         return call
 
     return decorate
+
+
+def renamed_method(old: str, new: str) -> Callable[..., Any]:
+    """Return a method that calls the method `new` of the same object, with a DeprecationWarning.
+
+    A class assigns it to its old name: ``clipped = renamed_method("clipped", "clip")``.
+    """
+
+    def call(self: Any, *args: Any, **keywords: Any) -> Any:
+        warn(f"{type(self).__name__}.{old} is called {new} now. Use {new}.", DeprecationWarning, stacklevel=2)
+        return getattr(self, new)(*args, **keywords)
+
+    call.__name__ = old
+    call.__doc__ = f"Deprecated name of `{new}`."
+    return call

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from warnings import warn
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class Loader(Record, eq=False):
         return self.change(arrays, np.random.default_rng([self.seed, step, 1] + [shard] * (shards > 1)))
 
 
-def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:
+def random_shift(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:
     """Return a `change` that shifts each picture ``[c, h, w]`` of the first array by up to `pixels`, with zeros."""
 
     def change(arrays: tuple[np.ndarray, ...], rng: "np.random.Generator") -> tuple[np.ndarray, ...]:
@@ -88,6 +89,12 @@ def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generat
         return (moved, *arrays[1:])
 
     return change
+
+
+def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:
+    """Deprecated name of `random_shift`."""
+    warn("nn.shifted is called nn.random_shift now. Use nn.random_shift.", DeprecationWarning, stacklevel=2)
+    return random_shift(pixels)
 
 
 @lru_cache(maxsize=2)

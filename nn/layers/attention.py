@@ -90,7 +90,7 @@ class MultiHeadAttention(Layer):
                 raise InputError(
                     "a cache needs a causal layer with one operand. Pass causal=True, and neither y nor mask."
                 )
-            k, v = (mode.cache.extended(self, name, z, mode) for name, z in (("keys", k), ("values", v)))
+            k, v = (mode.cache.append(self, name, z, mode) for name, z in (("keys", k), ("values", v)))
         bias = self._bias(k.shape[2], x.shape[1], start)
         if bias is not None:
             mask = bias if mask is None else cg.where(mask, bias, float("-inf"))

@@ -69,14 +69,14 @@ def pooling_branch(inputs: int, outputs: int, torch: bool) -> Sequential:
     return Sequential(AvgPool2d(3, 1, "same", count_pad=torch), conv(inputs, outputs, 1))
 
 
-def concatenated_branches(*parts: Layer) -> Branches:
+def concatenate_branches(*parts: Layer) -> Branches:
     """Return branches whose results are concatenated."""
     return Branches(parts, Concatenate(1))
 
 
 def block_35(inputs: int, outputs: int, torch: bool) -> Branches:
     """Return a block at 35×35 pixels."""
-    return concatenated_branches(
+    return concatenate_branches(
         chain(inputs, (64, 1)),
         chain(inputs, (48, 1), (64, 5)),
         chain(inputs, (64, 1), (96, 3), (96, 3)),
@@ -87,7 +87,7 @@ def block_35(inputs: int, outputs: int, torch: bool) -> Branches:
 def block_17(c: int, torch: bool) -> Branches:
     """Return a block at 17×17 pixels: four branches of 192 channels, `c` inside the 1×7 and 7×1 chains."""
     w, t = (1, 7), (7, 1)
-    return concatenated_branches(
+    return concatenate_branches(
         chain(768, (192, 1)),
         chain(768, (c, 1), (c, w), (192, t)),
         chain(768, (c, 1), (c, t), (c, w), (c, t), (192, w)),
@@ -109,8 +109,8 @@ def block_8(inputs: int, torch: bool) -> Flat:
 
 def blocks(torch: bool) -> tuple[Layer, ...]:
     """Return all blocks after the stem."""
-    down_17 = concatenated_branches(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
-    down_8 = concatenated_branches(
+    down_17 = concatenate_branches(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
+    down_8 = concatenate_branches(
         chain(768, (192, 1), (320, 3, 2)),
         chain(768, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)),
         MaxPool2d(3, 2),

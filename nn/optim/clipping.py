@@ -4,14 +4,19 @@ from collections.abc import Sequence
 
 import cgraph as cg
 from cgraph import Node, Record
+from nn.deprecation import renamed_method
 
 
 class Clipping(Record):
-    """A bound on gradients."""
+    """A bound on gradients. A subclass defines `clip`."""
 
-    def clipped(self, gradients: Sequence[Node]) -> list[Node]:
+    def clip(self, gradients: Sequence[Node]) -> list[Node]:
         """Return the clipped gradients."""
+        if type(self).clipped is not Clipping.clipped:  # a subclass that defines the old name
+            return self.clipped(gradients)
         raise NotImplementedError
+
+    clipped = renamed_method("clipped", "clip")
 
 
 class ClipValue(Clipping):
@@ -20,7 +25,7 @@ class ClipValue(Clipping):
     low: float
     high: float
 
-    def clipped(self, gradients: Sequence[Node]) -> list[Node]:
+    def clip(self, gradients: Sequence[Node]) -> list[Node]:
         return [cg.clip(g, self.low, self.high) for g in gradients]
 
 
@@ -29,7 +34,7 @@ class ClipL2(Clipping):
 
     limit: float
 
-    def clipped(self, gradients: Sequence[Node]) -> list[Node]:
+    def clip(self, gradients: Sequence[Node]) -> list[Node]:
         total = cg.sum(cg.square(gradients[0]))
         for g in gradients[1:]:
             total = total + cg.sum(cg.square(g))

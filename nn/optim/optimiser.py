@@ -79,7 +79,7 @@ class Optimiser(Record):
         step = cg.astype(state["step"], "float32")
         rate = self.rate.at(step)
         if self.clipping is not None:
-            gradients = self.clipping.clipped(gradients)
+            gradients = self.clipping.clip(gradients)
         weights = list(parameters.values())
         slots: list[Slots] = [{name: state[f"{path}/{name}"] for name in self.method.remembers} for path in parameters]
         edges: dict[Var, Node] = {state["step"]: state["step"] + 1}

@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 import nn
 from nn.deprecation import renamed_keyword
+from nn.optim.clipping import Clipping
 
 
 @renamed_keyword("old", "new")
@@ -39,3 +40,21 @@ def test_every_loss_takes_its_old_keyword(loss):
 def test_quantise_takes_its_old_keyword():
     with pytest.warns(DeprecationWarning, match="labels"), pytest.raises(cg.InputError):
         nn.quantise(nn.models.mlp(), np.zeros((1, 3), np.float32), wanted=[0])
+
+
+def test_old_names_of_methods_and_functions_do_the_same_with_a_warning():
+    gradients = [cg.Const(np.array([3.0, 4.0], "float32"))]
+    with pytest.warns(DeprecationWarning, match="ClipL2.clipped is called clip now"):
+        old = nn.optim.ClipL2(1.0).clipped(gradients)
+    assert np.array_equal(old[0].eval(), nn.optim.ClipL2(1.0).clip(gradients)[0].eval())
+    with pytest.warns(DeprecationWarning, match="random_shift"):
+        assert callable(nn.shifted(2))
+
+
+def test_a_clipping_that_defines_the_old_name_still_clips():
+    class Halve(Clipping):
+        def clipped(self, gradients):
+            return [g * 0.5 for g in gradients]
+
+    (half,) = Halve().clip([cg.Const(np.array([3.0], "float32"))])
+    assert half.eval() == [1.5]

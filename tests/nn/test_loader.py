@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nn.loader import Loader, shifted
+from nn.loader import Loader, random_shift
 
 X = np.arange(10, dtype=np.float32)[:, None]
 
@@ -34,7 +34,7 @@ def test_the_order_depends_on_seed_and_epoch_alone():
 
 def test_shifted_pictures_are_the_same_pixels_elsewhere():
     images = np.ones((6, 1, 5, 5), np.float32)
-    moved, labels = shifted(2)((images, np.arange(6)), np.random.default_rng(0))
+    moved, labels = random_shift(2)((images, np.arange(6)), np.random.default_rng(0))
     assert moved.shape == images.shape and labels.tolist() == list(range(6))
     for picture in moved[:, 0]:
         rows, columns = np.nonzero(picture)

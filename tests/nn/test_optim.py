@@ -167,11 +167,11 @@ def test_decay_gives_the_losses_that_the_ancestor_misses():
 
 def test_clipping_bounds_gradients():
     values = [cg.Const(np.array([3.0, -4.0], np.float32)), cg.Const(np.array([12.0], np.float32))]
-    one, two = (x.eval() for x in optim.ClipL2(6.5).clipped(values))
+    one, two = (x.eval() for x in optim.ClipL2(6.5).clip(values))
     assert_close(np.concatenate([one, two]), np.array([1.5, -2.0, 6.0]))
-    one, two = (x.eval() for x in optim.ClipL2(20.0).clipped(values))
+    one, two = (x.eval() for x in optim.ClipL2(20.0).clip(values))
     assert_close(np.concatenate([one, two]), np.array([3.0, -4.0, 12.0]))
-    one, two = (x.eval() for x in optim.ClipValue(-1.0, 2.0).clipped(values))
+    one, two = (x.eval() for x in optim.ClipValue(-1.0, 2.0).clip(values))
     assert_close(np.concatenate([one, two]), np.array([2.0, -1.0, 2.0]))
 
 

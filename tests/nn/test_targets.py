@@ -102,7 +102,7 @@ def test_resnet8_of_bytes_is_as_right_as_its_floats():
 def test_lenet_learns_mnist():
     pictures, wanted = mnist()
     model = nn.models.lenet(0)
-    data = nn.Loader((pictures[:8000], wanted[:8000]), batch=100, change=nn.shifted(2))
+    data = nn.Loader((pictures[:8000], wanted[:8000]), batch=100, change=nn.random_shift(2))
     nn.train(model, data, optimiser=nn.Optimiser(rate=nn.optim.Cosine(0.002, 480)), epochs=6, progress=False)
     right = nn.compile(model, batch=100)(pictures[8000:]).argmax(1) == wanted[8000:]
     assert right.mean() >= 0.98

@@ -8,6 +8,7 @@ import numpy as np
 from cgraph import Record
 from nn.compile import Predictor
 from nn.compile import compile as compile_model
+from nn.deprecation import renamed_method
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.objects import Detection, find
 from nn.models.mask_rcnn.pretrained_configs import from_file
@@ -34,10 +35,12 @@ class Finder(Record, eq=False):
     def __call__(self, picture: np.ndarray) -> list[Detection]:
         return [one for one in find(self.predict, self.config, [picture])[0] if one.score >= self.least]
 
-    def drawn(self, picture: np.ndarray, pixels: int = 512) -> tuple[Any, list[Detection]]:
+    def draw(self, picture: np.ndarray, pixels: int = 512) -> tuple[Any, list[Detection]]:
         """Return a Pillow image of the picture with its objects, enlarged to `pixels` if small, and the objects."""
         detections = self(picture)
         return draw_detections(picture, detections, self.names, max(1, pixels // min(picture.shape[:2]))), detections
+
+    drawn = renamed_method("drawn", "draw")
 
 
 def finder(weights: Path | None = None, least: float = 0.6, **options: Any) -> Finder:

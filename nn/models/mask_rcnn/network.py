@@ -69,7 +69,7 @@ class MaskRCNN(Layer):
         config = self.config
         raw = self.raw(image, mode)
         boxes, counts = proposals(config, raw.scores, raw.deltas, raw.anchors, window, training=False)
-        classed = [self.classed(raw.maps, boxes[:, some], mode) for some in self.portions(boxes.shape[1])]
+        classed = [self.classify(raw.maps, boxes[:, some], mode) for some in self.portions(boxes.shape[1])]
         scores, deltas = (cg.concat(list(parts), 1) for parts in zip(*classed))
         final_boxes, score, kinds, count = detections(config, scores, deltas, boxes, counts, window)
         masks = [
@@ -83,7 +83,7 @@ class MaskRCNN(Layer):
         size = -(-count // self.config.portions)
         return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 
-    def classed(self, maps: Sequence[Node], boxes: Node, mode: Mode) -> tuple[Node, Node]:
+    def classify(self, maps: Sequence[Node], boxes: Node, mode: Mode) -> tuple[Node, Node]:
         """Return class logits ``[n, k, classes]`` and coded boxes ``[n, k, classes, 4]`` of boxes ``[n, k, 4]``."""
         scores, deltas = self.box(self.roi_features(maps, boxes, self.config.cells), mode=mode)
         several = (*boxes.shape[:2], self.config.classes)
