@@ -86,7 +86,7 @@ class FunctionTrace:
     def call(self, function: Callable, args: tuple, kwargs: dict, name: str) -> Any:
         """Call a function of the library with nodes in place of tracers."""
         if name in BODIES:
-            args = tuple(partial(self.body, x) if callable(x) and not isinstance(x, Tracer | Node) else x for x in args)
+            args, kwargs = tuple(map(self.with_body, args)), {key: self.with_body(x) for key, x in kwargs.items()}
         if (name in UFUNCS or name in SELECTING) and any(isinstance(x, Tracer) and x.weak for x in args):
             args = suspended(with_strong_dtypes, name, args)
         operands: list[Tracer] = []
@@ -96,6 +96,10 @@ class FunctionTrace:
         if name in VIEWS and not (name == "getitem" and copies(plain[1], result)):
             return self.wrap_views(name, result, operands)
         return self.wrap(result)
+
+    def with_body(self, x: Any) -> Any:
+        """Return an argument with a user's function traced when it is called; anything else unchanged."""
+        return partial(self.body, x) if callable(x) and not isinstance(x, Tracer | Node) else x
 
     def body(self, function: Callable, *args: Any) -> Any:
         """Call a user's function that builds the body of a loop or a branch: nodes in, nodes out."""
