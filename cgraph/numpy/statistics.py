@@ -38,7 +38,8 @@ def cov(
     kind = np.dtype(dtype or np.result_type(x.dtype, *([] if y is None else [as_node(y).dtype]), "float64"))
     x = variables(x, rowvar, kind)
     if y is not None:
-        x = concat([x, variables(as_node(y), rowvar, kind)], 0)
+        y = as_node(y)
+        x = concat([x, variables(y, rowvar or (y.ndim == 2 and y.shape[0] == 1), kind)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     factors = [as_node(w) for w in (fweights, aweights) if w is not None]
     weights = factors[0] if len(factors) == 1 else factors[0] * factors[1] if factors else None
@@ -63,7 +64,7 @@ def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
     if x.ndim > 2:
         raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes. Pass at most two: variables and observations")
     x = x.astype(kind)
-    return expand_dims(x, 0) if x.ndim == 1 else x if rowvar or x.shape[0] == 1 else x.T
+    return expand_dims(x, 0) if x.ndim == 1 else x if rowvar else x.T
 
 
 @of(np.corrcoef)

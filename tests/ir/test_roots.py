@@ -3,6 +3,7 @@
 import pickle
 
 import cgraph as cg
+from cgraph.ir import table
 from cgraph.ir.graph import Op
 from cgraph.ir.roots import Roots, rebuild
 from cgraph.ir.table import LEAST_SWEPT, NodeTable, number_of
@@ -17,6 +18,16 @@ class Numbered(Op):
     """An op that no other test has."""
 
     number: int
+
+
+def test_an_op_leaves_the_table_of_ops_with_its_last_node():
+    number_of(Numbered(-1))
+    before = len(table._FIRST)
+    for i in range(100):
+        first, again = Numbered(i), Numbered(i)
+        assert number_of(first) == number_of(again)
+        del first, again
+    assert len(table._FIRST) == before
 
 
 def test_a_node_is_inner_where_one_node_reads_it_and_nobody_sees_it():

@@ -20,6 +20,20 @@ def test_the_old_keyword_is_passed_under_its_new_name_with_a_warning():
     assert double(4) == double(new=4) == 8
 
 
+def call_all_that_warn():
+    x, y = cg.Var((2, 3)), cg.Var((2, 3))
+    double(old=3)
+    nn.losses.quadratic(x, wanted=y)
+    with pytest.raises(cg.InputError):
+        nn.quantise(nn.models.mlp(), np.zeros((1, 3), np.float32), wanted=[0])
+
+
+def test_a_warning_names_the_line_that_calls():
+    with pytest.warns(DeprecationWarning) as warned:
+        call_all_that_warn()
+    assert len(warned) == 3 and {w.filename for w in warned} == {__file__}
+
+
 def test_both_names_in_one_call_are_refused():
     with pytest.raises(TypeError, match="not both"):
         double(old=1, new=2)

@@ -1,6 +1,9 @@
 """Weights from outside for Mask R-CNN, by files that are made here, and data sets in COCO's format."""
 
 import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from nn.models.mask_rcnn import (
     mask_rcnn_matterport,
     matterport_arrays,
     matterport_config,
+    pretrained_configs,
     torchvision_arrays,
     torchvision_config,
 )
@@ -288,18 +292,45 @@ def test_classes_of_coco_are_numbered_as_each_rule_does():
     assert with_gaps()[18] == "dog" and with_gaps()[13] == "stop sign" and with_gaps()[12] == "unused"
 
 
+@pytest.mark.parametrize("suffix", [".pth", ".h5"])
+def test_a_network_of_a_file_has_a_name_for_each_class(suffix, monkeypatch):
+    """No file is read here: networks by both rules are made, each with its own number of classes."""
+    for name in ("set_values", "torchvision_arrays", "matterport_arrays"):
+        monkeypatch.setattr(pretrained_configs, name, lambda *_: {})
+    monkeypatch.setattr(pretrained_configs, "read_torch", lambda _: {})
+    monkeypatch.setattr(pretrained_configs, "read_keras", lambda _: SimpleNamespace(weights={}))
+    model, names = pretrained_configs.from_file(Path(f"weights{suffix}"))
+    assert len(names) == model.config.classes == {".pth": 91, ".h5": 81}[suffix]
+
+
 @pytest.mark.parametrize("suffix", [".gif", ".png", ".webp", ".mp4"])
 def test_a_film_is_written_and_read(tmp_path, suffix):
     if suffix == ".mp4":
         pytest.importorskip("imageio_ffmpeg")
-    path, frames = tmp_path / f"film{suffix}", list(film(5))
+    path, frames = tmp_path / f"film{suffix}", [x[:96] for x in film(5)]  # wider than high
     write_film(path, 10, (Image.fromarray(x) for x in frames))
     found = read_film(path)
     pictures = list(found.frames)
     assert is_film(path) and len(pictures) == 5 and found.rate == near(10, "float64 through float32")
     for got, want in zip(pictures, frames):
+        assert got.shape == want.shape == (96, len(want[0]), 3) and len(want[0]) > 96
         assert np.abs(got.astype(int) - want).mean() < 12
     assert (frames[0] != frames[4]).any()
+
+
+def test_what_ffmpeg_reads_has_its_rows_columns_rate_and_length(monkeypatch):
+    """By a module in the place of imageio-ffmpeg, which says its facts first, then gives bytes."""
+    frames = np.random.default_rng(0).integers(0, 256, (3, 4, 6, 3), np.uint8)
+
+    def read_frames(name, input_params):
+        assert name == "file:a.mp4" and "file,pipe" in input_params
+        yield {"size": (6, 4), "fps": 24.0, "duration": 0.125}
+        yield from (x.tobytes() for x in frames)
+
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", SimpleNamespace(read_frames=read_frames))
+    found = read_film(Path("a.mp4"))
+    assert (found.length, found.rate) == (3, 24.0)
+    np.testing.assert_array_equal(list(found.frames), frames)
 
 
 def test_a_picture_is_no_film(tmp_path):

@@ -1,4 +1,5 @@
 import io
+from importlib.util import find_spec
 
 import pytest
 
@@ -37,3 +38,28 @@ def test_a_bar_that_is_off_shows_nothing(capsys):
     bar = progress_bar(0, 3, False)
     bar.show(1, 0.5), bar.close()
     assert isinstance(bar, SilentBar) and capsys.readouterr() == ("", "")
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("out", [io.StringIO, Screen])
+@pytest.mark.parametrize("error", [io.StringIO, Screen])
+def test_a_bar_moves_where_the_error_stream_is_a_terminal_wherever_output_goes(out, error, monkeypatch):
+    monkeypatch.setattr("sys.stdout", out())
+    monkeypatch.setattr("sys.stderr", error())
+    bar = progress_bar(0, 3, True)
+    bar.close()
+    assert isinstance(bar, PlainBar) == (error is io.StringIO or find_spec("rich") is None)
+
+
+@pytest.mark.parametrize(("first", "text"), [(0, "10 s left"), (10, "20 s left"), (19, "3 min 20 s left")])
+def test_the_time_left_counts_the_steps_of_this_run(first, text, monkeypatch):
+    """20 of 30 steps are done, those from the first on in 20 seconds."""
+    clock = iter([100.0, 120.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    PlainBar(first, 30, stream).show(20, 0.5, 0.1)
+    assert stream.getvalue().strip().endswith(text)

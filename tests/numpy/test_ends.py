@@ -46,6 +46,25 @@ def orders(count: int) -> list[tuple[int, ...]]:
     return [*some, *(tuple(i - count for i in axes) for axes in some)]
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "name", ["frexp", "modf", "sqrt", "log2", "sign", "signbit", "spacing", "abs", "cbrt", "nan_to_num"]
+)
+def test_subnormal_numbers_are_numbers(name, dtype):
+    info = np.finfo(dtype)
+    x = np.array([info.smallest_subnormal, info.smallest_subnormal * 5, info.smallest_normal / 3, info.smallest_normal])
+    compare(f"np.{name}(x)", dtype, x=np.concatenate([x, -x if name not in ("sqrt", "log2") else x]).astype(dtype))
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.2.0", reason="NumPy laid a single row along observations")
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (3, 2), (3,)])
+@pytest.mark.parametrize("other", [None, (1, 3), (3,), (3, 1), (3, 2)])
+@pytest.mark.parametrize("rowvar", [True, False])
+def test_cov_lays_rows_or_columns_of_both_operands_along_variables(shape, other, rowvar):
+    arrays = {"x": drawn(shape)} if other is None else {"x": drawn(shape), "y": drawn(other, seed=1)}
+    compare(f"np.cov({', '.join(arrays)}, rowvar={rowvar})", **arrays)
+
+
 # -- choices ----------------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Quantized graphs computed on bytes: exactly what their ops mean, on every target; beside floats and onnxruntime."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from cgraph.ops.physical.integer import (
 )
 from cgraph.passes import rewrite_graph
 from cgraph.passes.integers.compute_integers import compute_integers
+from cgraph.passes.integers.patterns import vector_of
 
 TARGETS = ("host", "avx2", "portable")
 KINDS = ("uint8", "int8")
@@ -268,3 +271,21 @@ def test_ops_of_several_results_beside_bytes_stay_what_they_are():
     outputs = [values, places, found, count]
     for got, want in zip(cg.compile(outputs, [x])(given), evaluate(outputs, {x: given}), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3), (2, 3, 3), (3, 2, 2, 3), (2, 1, 3)])
+def test_a_vector_along_an_axis_is_seen_along_that_axis_alone(shape):
+    """Held in every shape that is broadcast to one: as few axes as it has, or with axes of length 1."""
+    rng = np.random.default_rng(0)
+    for rank in range(len(shape) + 1):
+        for ones in itertools.product((False, True), repeat=rank):
+            held = tuple(1 if one else n for one, n in zip(ones, shape[len(shape) - rank :]))
+            value = rng.standard_normal(held).astype("float32")
+            node = cg.broadcast_to(cg.Const(value), shape)
+            for axis in range(len(shape)):
+                vector = vector_of(node, axis)
+                is_along = all(n == 1 or len(shape) - rank + i == axis for i, n in enumerate(held))
+                assert (vector is not None) == is_along
+                if vector is not None:
+                    along = vector.reshape(-1, *[1] * (len(shape) - axis - 1))
+                    np.testing.assert_array_equal(np.broadcast_to(along, shape), node.eval())

@@ -232,3 +232,19 @@ def test_products_with_one_constant_share_its_panels():
     found = pack_matmul((x,), host_target())
     panels = {node.operands[1] for node in post_order(found) if isinstance(node.op, PackedMatmul)}
     assert len(panels) == 1
+
+
+@pytest.mark.parametrize("packs", [False, True])
+@pytest.mark.parametrize(
+    "held", [(5, 1), (1, 7), (1, 1), (7,), (1,), (1, 5, 7), (3, 1, 7), (3, 5, 1), (1, 1, 7), (2, 1, 5, 7)]
+)
+def test_a_constant_that_is_broadcast_along_any_axes_is_multiplied_as_it_is_broadcast(held, packs):
+    rng = np.random.default_rng(0)
+    array = rng.standard_normal(held).astype("float32")
+    shape = np.broadcast_shapes(held, (3, 5, 7))
+    y = cg.broadcast_to(cg.Const(array), shape)
+    x = cg.Var((*shape[:-2], 4, 5), "float32", "x").assign(rng.standard_normal((*shape[:-2], 4, 5)).astype("float32"))
+    product = x @ y
+    if packs:
+        product = pack_matmul((product,), host_target())[0]
+    assert_close(cg.compile(product)(), x.value @ np.broadcast_to(array, shape))

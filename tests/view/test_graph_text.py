@@ -128,6 +128,15 @@ def test_what_cannot_be_shown_is_refused():
         cg.text([y, 3])
 
 
+@pytest.mark.parametrize("array", [np.arange(3.0), np.arange(300.0)], ids=["in the text", "beside the text"])
+def test_names_of_vars_and_constants_are_read_back(array):
+    x, weight = cg.Var(array.shape, "float64", "an image"), cg.Const(array, name="conv1/weight")
+    written = cg.text(x * weight)
+    (again,) = cg.graph_from_text(written, {"%1": array})
+    assert {node.name for node in again.operands} == {"an image", "conv1/weight"}
+    assert cg.text(again) == written
+
+
 def test_names_of_files_show_no_control_characters():
     x = cg.Var((2,), name="a\x1b[2Jb")
     assert "\x1b" not in cg.text(x * 2.0)
