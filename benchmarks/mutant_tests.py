@@ -19,9 +19,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
     "array_api": ("tests/array_api",),
     "autodiff": ("tests/autodiff",),
+    "batching": ("tests/jit/test_vmap.py",),
     "budget": BANDS,
     "cli": ("tests/cli",),
     "dist": ("tests/dist",),
+    "dtypes": ("tests/dtypes",),
     "engine/cpu": ("tests/engine", *RUNS),
     "engine/cpu/reader": FROM_DISK,
     "engine/cpu/ring": FROM_DISK,
@@ -61,6 +63,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "storage/weight_file": FROM_DISK,
     "system": (*FILES, "tests/test_children.py", "tests/nn/test_files.py", "tests/nn/test_progress.py"),
     "terminal": ("tests/cli/test_terminal.py",),
+    "transforms": ("tests/jit",),
     "view": ("tests/view",),
 }
 
