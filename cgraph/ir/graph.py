@@ -39,6 +39,11 @@ NODES: "NodeTable[Node]" = NodeTable()
 _SERIAL = count()
 
 
+def next_serial() -> int:
+    """Return a serial that later nodes exceed and older ones do not."""
+    return next(_SERIAL)
+
+
 def public(function: Called) -> Called:
     """Register a function under its name for operators and file formats, and add the location to its errors."""
     called = OPS[function.__name__] = locates_errors(function)

@@ -1,20 +1,23 @@
-"""Loops and conditionals inside a graph: scan and cond."""
+"""Loops with a number of rounds and choices inside a graph: scan, fori and cond."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cgraph.errors import GraphError, ShapeError
-from cgraph.ir.graph import Node, apply, public
-from cgraph.ir.traverse import descendants, post_order
-from cgraph.ops.compare import where
+import numpy as np
+
+from cgraph.errors import DTypeError, GraphError, ShapeError
+from cgraph.ir.graph import Node, apply, next_serial, public
+from cgraph.ops.closure import close
+from cgraph.ops.conditional import Conditional
 from cgraph.ops.join import stack
-from cgraph.ops.leaf import ConstOp, Var, as_node
+from cgraph.ops.leaf import Var, as_node
 from cgraph.ops.loop import Body, Loop
-from cgraph.ops.shape import ViewOp, items, reshape, zeros, zeros_like
+from cgraph.ops.nested import Values, like, nodes_of, ordered, structure
+from cgraph.ops.shape import items, reshape, zeros
+from cgraph.ops.while_loop import condition_node, next_state, while_loop
 
 UNROLLED = 4  # loops up to this length are unrolled, so that passes can fuse their nodes
 
-Values = Any  # a node, or several as a tuple, or None
 Function = Callable[[Values, Values], tuple[Values, Values]]
 
 
@@ -25,12 +28,12 @@ def scan(f: Function, init: Values, xs: Values = None, length: int | None = None
     Parameters
         f: takes the state and one row, and returns the next state, of the same specs, and one row of the result. A loop
             of more than `UNROLLED` rounds calls it once, with Vars; a shorter one calls it in each round
-        init: the initial state: a node or array, or a tuple of them
-        xs: a sequence ``[length, ...]``, a tuple of sequences, or None
+        init: the initial state: a node or array, nested tuples, lists and dicts of them, or None
+        xs: a sequence ``[length, ...]``, several of them nested in the same way, or None
         length: number of rounds; needed only without `xs`
     Returns
-        the final state, and the rows that `f` returned, stacked along a new first axis; each is a node, a tuple or
-        None, as `f` returns it
+        the final state, and the rows that `f` returned, stacked along a new first axis; both are nested as `f` returns
+        them
     Raises
         GraphError: neither `xs` nor `length` is given, or `f` does not return a pair
         ShapeError: sequences differ in length, or the next state differs from the current one in shape or dtype
@@ -41,14 +44,16 @@ def scan(f: Function, init: Values, xs: Values = None, length: int | None = None
         return unroll(f, init, xs, carry, rows, count)
     names = [Var(x.shape, x.dtype, f"carry{i}") for i, x in enumerate(carry)]
     row_names = [Var(x.shape[1:], x.dtype, f"row{i}") for i, x in enumerate(rows)]
-    after, ys = call_body(f, like(init, names), like(xs, row_names), carry)
-    following, results = nodes_of(after), nodes_of(ys)
+    following, ys = call_body(f, like(init, names), like(xs, row_names), init, carry)
+    results = nodes_of(ys)
     if not following and not results:
         raise GraphError("scan: the function returned neither a state nor a result; return (state, row)")
     if count == 0:
         return init if init is None else like(init, carry), like(ys, [zeros((0, *y.shape), y.dtype) for y in results])
-    shared, body = close_body(names, row_names, following, results)
-    outputs = items(apply(Loop(body, count), *carry, *rows, *shared))
+    closed = close([*names, *row_names], [*following, *results])
+    after, stacked = closed.results[: len(carry)], closed.results[len(carry) :]
+    body = Body(tuple(names), tuple(row_names), closed.names, after, stacked)
+    outputs = items(apply(Loop(body, count), *carry, *rows, *closed.shared))
     return like(init, outputs[: len(carry)]), like(ys, outputs[len(carry) :])
 
 
@@ -70,87 +75,102 @@ def unroll(
     rows_of_ys: list[list[Node]] = []
     ys: Values = None
     for i in range(count):
-        after, ys = call_body(f, like(init, carry), like(xs, [x[i] for x in rows]), carry)
-        carry = nodes_of(after)
+        carry, ys = call_body(f, like(init, carry), like(xs, [x[i] for x in rows]), init, carry)
         rows_of_ys.append(nodes_of(ys))
     return like(init, carry), like(ys, [stack(list(parts)) for parts in zip(*rows_of_ys)])
 
 
-def call_body(f: Function, state: Values, row: Values, carry: Sequence[Node]) -> tuple[Values, Values]:
-    """Call `f` and check its result. ShapeError if the next state has other specs."""
+def call_body(
+    f: Function, state: Values, row: Values, init: Values, carry: Sequence[Node]
+) -> tuple[list[Node], Values]:
+    """Call `f`; return the nodes of the next state, and its row. ShapeError if that state has other specs."""
     answer = f(state, row)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise GraphError(f"scan: the function returned {answer!r:.60}; return a pair (next state, row of the result)")
-    after = nodes_of(answer[0])
-    if [x.spec for x in after] != [x.spec for x in carry]:
-        before, after_ = (", ".join(str(x.spec) for x in nodes) or "none" for nodes in (carry, after))
-        raise ShapeError(
-            f"scan: the state is {before} before a round and {after_} after it; return equal shapes and dtypes"
+    return next_state("scan", init, answer[0], carry), answer[1]
+
+
+@public
+def fori(
+    lower: Any, upper: Any, body: Callable[[Node, Values], Values], state: Values, maximum: int | None = None
+) -> Values:
+    """Repeat ``state = body(i, state)`` for i from `lower` to ``upper - 1``, and return the last state.
+
+    The body is called once, with Vars for `i` (int64) and the state; its kernels run in native code.
+
+    Parameters
+        lower, upper: integers, or nodes of one integer, which a run knows
+        body: takes i and the state, and returns the next state, of the same structure, shapes and dtypes
+        state: the initial state: a node or array, or nested tuples, lists and dicts of them
+        maximum: of rounds, where a bound is a node; needed only for gradients (see `while_loop`)
+    Raises
+        ShapeError: the next state differs from the present one in structure, shape or dtype; a bound has several
+            elements
+    Example
+        >>> n = cg.Var((), "int64")
+        >>> factorial = cg.fori(1, n + 1, lambda i, y: y * i, np.int64(1))
+        >>> int(cg.compile(factorial, n)(10))
+        3628800
+    """
+    if isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer):
+        count = max(int(upper) - int(lower), 0)
+        (_, after), _ = scan(
+            lambda s, _: ((s[0] + 1, next_values(body, s, state)), None), (np.int64(lower), state), length=count
         )
-    return answer
-
-
-def close_body(carry: list[Var], rows: list[Var], following: list[Node], ys: list[Node]) -> tuple[list[Node], Body]:
-    """Return the outside values that a body reads, and the body with Vars in their place."""
-    order = post_order([*following, *ys])
-    inner = descendants(order, [*carry, *rows])
-    free: set[Node] = set()
-    for node in order:
-        if isinstance(node.op, ConstOp) or (isinstance(node.op, ViewOp) and all(x in free for x in node.operands)):
-            free.add(node)
-    read = dict.fromkeys(x for node in order if node in inner for x in node.operands)
-    read |= dict.fromkeys([*following, *ys])
-    shared = [x for x in read if x not in inner and x not in free]
-    new: dict[Node, Node] = {x: Var(x.shape, x.dtype, f"shared{i}") for i, x in enumerate(shared)}
-    names: list[Any] = [new[x] for x in shared]
-    for node in order:
-        if node not in new and (node in free or not node.operands):
-            new[node] = node
-        elif node not in new and node in inner:
-            new[node] = apply(node.op, *(new[x] for x in node.operands))
-    return shared, Body(
-        tuple(carry), tuple(rows), tuple(names), tuple(new[x] for x in following), tuple(new[y] for y in ys)
+        return after
+    first, end = index_node(lower), index_node(upper)
+    _, after = while_loop(
+        lambda s: s[0] < end, lambda s: (s[0] + 1, next_values(body, s, state)), (first, state), maximum
     )
+    return after
+
+
+def next_values(body: Callable[[Node, Values], Values], values: tuple[Node, Values], state: Values) -> Values:
+    """Return the next state. ShapeError if its structure or specs differ from those of the present one."""
+    return like(state, next_state("fori", state, body(*values), nodes_of(values[1])))
+
+
+def index_node(x: Any) -> Node:
+    """Return a bound as an int64 of rank 0. ShapeError or DTypeError if it is no integer."""
+    node = as_node(x)
+    if node.dtype.kind not in "iu":
+        raise DTypeError(f"fori: the bound {node.name} {node.spec} is not an integer; convert it with astype('int64')")
+    if node.size != 1:
+        raise ShapeError(f"fori: the bound {node.name} {node.spec} has {node.size} elements; pass one integer")
+    return reshape(node, ()).astype("int64")
 
 
 @public
 def cond(p: Any, f: Callable[..., Values], g: Callable[..., Values], *xs: Any) -> Values:
     """Return ``f(*xs)`` if `p` is True, else ``g(*xs)``: one of two results of equal specs.
 
-    Both branches are computed, and one is selected. The other branch receives zeros in place of `xs`, so its NaN and
-    infinities appear neither in the value nor in the gradient. Nothing is saved by `cond`, and Python functions in both
-    branches are called at every run.
+    Both functions are called once, when the graph is built; a run computes one of them. What a function computes from
+    values outside belongs to it, too. The gradient is that of the function that a run computes.
 
     Parameters
         p: one bool
-        f, g: take `xs` and return a node or a tuple of nodes
+        f, g: take `xs`, and return a node, or nested tuples, lists and dicts of nodes
+        xs: nodes or arrays, or nested tuples, lists and dicts of them
     Raises
-        ShapeError: `p` has several elements, or the branches differ in their specs
+        GraphError: the functions return no nodes
+        ShapeError: `p` has several elements, or the results differ in structure or specs
+    Example
+        >>> x = cg.Var((), "float64")
+        >>> y = cg.cond(x > 0, cg.log, lambda x: 0 * x, x)
+        >>> float(cg.compile(y, x)(1.0))
+        0.0
     """
-    p = as_node(p).astype(bool)
-    if p.size != 1:
-        raise ShapeError(
-            f"cond: the condition {p.name} {p.spec} has {p.size} elements; reduce it with any or all, or use where"
-        )
-    p, nodes = reshape(p, ()), [as_node(x) for x in xs]
-    first = f(*(where(p, x, zeros_like(x)) for x in nodes))
-    other = g(*(where(p, zeros_like(x), x) for x in nodes))
-    left, right = nodes_of(first), nodes_of(other)
-    if [x.spec for x in left] != [x.spec for x in right]:
-        one, two = (", ".join(str(x.spec) for x in nodes) for nodes in (left, right))
-        raise ShapeError(f"cond: one function returns {one}, the other {two}; return equal shapes and dtypes")
-    return like(first, [where(p, a, b) for a, b in zip(left, right)])
-
-
-def nodes_of(values: Values) -> list[Node]:
-    """Return one node, several or none as a list."""
-    if values is None:
-        return []
-    return [as_node(x) for x in (values if isinstance(values, tuple | list) else (values,))]
-
-
-def like(pattern: Values, nodes: Sequence[Node]) -> Values:
-    """Arrange nodes as `pattern` is: one node, a tuple, or None."""
-    if pattern is None:
-        return None
-    return tuple(nodes) if isinstance(pattern, tuple | list) else nodes[0]
+    p, operands = condition_node("cond", p), nodes_of(xs)
+    names = [Var(x.shape, x.dtype, f"operand{i}") for i, x in enumerate(operands)]
+    since, values = next_serial(), like(xs, names)
+    first = f(*values)
+    left, right = nodes_of(first), nodes_of(ordered(first, other := g(*values)))
+    if [x.spec for x in left] != [x.spec for x in right] or structure(first) != structure(ordered(first, other)):
+        one, two = (", ".join(str(x.spec) for x in nodes) or "none" for nodes in (left, right))
+        raise ShapeError(f"cond: one function returns {one}, the other {two}; return equal structures and specs")
+    if not left:
+        raise GraphError("cond: the functions returned no nodes; return the values that depend on the choice")
+    closed = close(names, [*left, *right], since)
+    shared = (*names, *closed.names)
+    bodies = (Body((), (), shared, (), ys) for ys in (closed.results[: len(left)], closed.results[len(left) :]))
+    return like(first, items(apply(Conditional(*bodies), p, *operands, *closed.shared)))

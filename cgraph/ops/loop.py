@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -55,7 +55,39 @@ class Body(Record, eq=False):
         return [np.asarray(arrays[x], x.dtype) for x in self.results]
 
 
-class Loop(Op):
+class Structured(Op):
+    """Base of ops that run sub-graphs: loops and branches."""
+
+    takes_complex = True
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The sub-graphs."""
+        raise NotImplementedError(f"{self.name} does not define bodies")
+
+    def with_bodies(self, bodies: Sequence[Body]) -> Self:
+        """Return the op with other sub-graphs of the same specs."""
+        raise NotImplementedError(f"{self.name} does not define with_bodies")
+
+    @property
+    def pure(self) -> bool:  # type: ignore[override]
+        return all(node.op.pure for body in self.bodies for node in body.order)
+
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return any(node.op.can_fail for body in self.bodies for node in body.order)
+
+    def infer(self, *specs: Spec) -> Bundle:
+        raise NotImplementedError(f"{self.name} does not define infer")
+
+    def check(self, specs: Sequence[Spec], expected: Sequence[Spec]) -> None:
+        """Raise ShapeError unless the operands have these specs."""
+        if list(specs) != list(expected):
+            operands, reads = (", ".join(map(str, x)) for x in (specs, expected))
+            raise ShapeError(f"operands are {operands}, but the body of {self.name} reads {reads}")
+
+
+class Loop(Structured):
     """`length` rounds of a body, each of which passes its state to the next and gives a row to each stacked result.
 
     Operands
@@ -69,20 +101,17 @@ class Loop(Op):
         a Bundle: the final state; for each y ``[length, ...]``; with `states`, for each carry ``[length, ...]``
     """
 
-    takes_complex = True
-
     body: Body
     length: int
     backward: bool = False
     states: bool = False
 
     @property
-    def pure(self) -> bool:  # type: ignore[override]
-        return all(node.op.pure for node in self.body.order)
+    def bodies(self) -> tuple[Body, ...]:
+        return (self.body,)
 
-    @property
-    def can_fail(self) -> bool:  # type: ignore[override]
-        return any(node.op.can_fail for node in self.body.order)
+    def with_bodies(self, bodies: Sequence[Body]) -> Self:
+        return replace(self, body=bodies[0])
 
     @property
     def rounds(self) -> Sequence[int]:
@@ -97,11 +126,7 @@ class Loop(Op):
     def infer(self, *specs: Spec) -> Bundle:
         body = self.body
         rows = [Spec((self.length, *x.shape), x.dtype) for x in body.xs]
-        expected = [*(x.spec for x in body.carry), *rows, *(x.spec for x in body.shared)]
-        if list(specs) != expected:
-            raise ShapeError(
-                f"operands are {', '.join(map(str, specs))}, but the loop's body reads {', '.join(map(str, expected))}"
-            )
+        self.check(specs, [*(x.spec for x in body.carry), *rows, *(x.spec for x in body.shared)])
         stacked = (*body.ys, *(body.carry if self.states else ()))
         return Bundle((*(x.spec for x in body.carry), *(Spec((self.length, *y.shape), y.dtype) for y in stacked)))
 

@@ -5,11 +5,14 @@ from typing import Any
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.traverse import post_order
+from cgraph.ops.conditional import Conditional
 from cgraph.ops.loop import Body, Loop
 from cgraph.ops.shape import Item
+from cgraph.ops.while_loop import WhileLoop
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_pointwise import fuse_pointwise
+from cgraph.passes.loop_bodies import in_bodies
 from cgraph.record import Record, replace
 
 INSIDE = (fold_constants, drop_identities, fuse_pointwise)
@@ -32,17 +35,20 @@ class Tidy(Record):
 def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Merge loops that differ only in returning their states: same values, never more rounds.
 
-    Drop states, sequences and results without a reader. Not joined: loops that only read the same sequences.
+    Drop states, sequences and results without a reader. Rewrite all bodies, also those of other loops and of branches.
+    Not joined: loops that only read the same sequences.
     """
     graph = Roots.of(outputs)
+    if graph.has(WhileLoop, Conditional):
+        graph = in_bodies(graph, simplify, (WhileLoop, Conditional))
     if not graph.has(Loop):
-        return outputs
+        return graph
     asked: dict[tuple, set[int]] = {}
     for node in graph.order:
         if isinstance(node.op, Item) and isinstance(node.operands[0].op, Loop):
             asked.setdefault(key_of(node.operands[0]), set()).add(node.op.index)
     if not asked:
-        return outputs
+        return graph
     loops = {key_of(n): n.op for n in graph.order if isinstance(n.op, Loop)}
     tidied = {key: tidy(loops[key], indices) for key, indices in asked.items()}  # type: ignore[arg-type]
 
@@ -55,6 +61,13 @@ def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         return None
 
     return rebuild(graph, change)
+
+
+def simplify(roots: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Rewrite the results of a body."""
+    for rewrite in (*INSIDE, tidy_loops):
+        roots = rewrite(roots)
+    return roots
 
 
 def key_of(loop: Node) -> tuple:
@@ -88,8 +101,7 @@ def tidy(op: Loop, indices: set[int]) -> Tidy:
 def body_of(body: Body, carry: list[int], ys: list[int], read: set[Node]) -> Body:
     """Return the body with these results, rewritten; the same body if nothing changes."""
     roots = tuple(body.next[i] for i in carry) + tuple(body.ys[i] for i in ys)
-    for rewrite in (*INSIDE, tidy_loops):
-        roots = rewrite(roots)
+    roots = simplify(roots)
     smaller = Body(
         tuple(body.carry[i] for i in carry),
         tuple(x for x in body.xs if x in read),

@@ -620,6 +620,8 @@ REST = [
     case("scan", lambda h, x, w: cg.scan(lambda h, row: (cg.tanh(h @ w + row), h[0]), h, x), (2, 3), (3, 2, 3), (3, 3)),
     case("scan", running, (2, 3), (7, 2, 3), (3, 3), label="loop"),
     case("cond", lambda p, x: cg.cond(p, cg.sin, lambda x: x * x * x, x), truth(), SHAPE),
+    case("while_loop", lambda x: cg.while_loop(lambda s: cg.sum(s * s) > 1, lambda s: cg.sin(s) / 2, x, 9), SHAPE),
+    case("fori", lambda x: cg.fori(0, 6, lambda i, s: cg.sin(s) + x * cg.astype(i, x.dtype), x), SHAPE),
     case("delay", lambda x: cg.delay(np.sin, x) + 1, SHAPE, smooth=False),
     case("delay_array", lambda x: cg.delay_array((5,), x.dtype, lambda v: v.sum(0), x), SHAPE, smooth=False),
     case("lazy_print", lambda x: cg.lazy_print(x) * 2, (2, 2)),

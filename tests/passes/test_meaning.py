@@ -32,9 +32,10 @@ from cgraph.ops.physical.matmul import PanelMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.ops.physical.ports import RowSink, RowSource
 from cgraph.ops.physical.rerun import Rerun
-from cgraph.ops.physical.rounds import Rounds
+from cgraph.ops.physical.rounds import PlannedConditional, Rounds, WhileRounds
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
+from cgraph.ops.physical.structured import PlannedOp
 from cgraph.ops.physical.table import ByteTable
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
@@ -43,7 +44,7 @@ from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
-BASES = {BlockedOp, PanelMatmul}
+BASES = {BlockedOp, PanelMatmul, PlannedOp}
 BYTES = {
     IntegerConv,
     BlockedIntegerConv,
@@ -54,7 +55,16 @@ BYTES = {
 }  # test_integers.py
 BYTES |= {ByteMatmul, ByteTable}  # test_byte_matmul.py, test_byte_tables.py
 HALVES = {PairedMatmul}  # test_precision.py
-PLANNED = {InPlace, Rerun, Rounds, Stream, SlicedConv, SlicedMatmul}  # made after lowering, of ops that are lowered
+PLANNED = {
+    InPlace,
+    PlannedConditional,
+    Rerun,
+    Rounds,
+    WhileRounds,
+    Stream,
+    SlicedConv,
+    SlicedMatmul,
+}  # made after lowering, of ops that are lowered
 PORTS = {RowSource, RowSink}  # made where a run is fed by rows: tests/function/test_by_rows.py
 
 

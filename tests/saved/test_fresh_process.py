@@ -11,9 +11,9 @@ FEW = """
 cgraph cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores cgraph.engine.cpu.instance
 cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors
 cgraph.ir cgraph.dtypes.convert cgraph.ir.labels cgraph.ir.spec cgraph.kernels cgraph.kernels.code_image
-cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature cgraph.memory
-cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.runner cgraph.saved
-cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
+cgraph.kernels.control cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
+cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.runner
+cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage.shared_arenas cgraph.system
 cgraph.system.alignment cgraph.system.bounded_cache cgraph.system.fair_lock cgraph.system.file_ownership
 cgraph.terminal cgraph.version

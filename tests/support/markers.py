@@ -10,6 +10,9 @@ def written_out(calls: Sequence[Call], byte_at: Callable[[Pointer], int]) -> Ite
     at = 0
     while at < len(calls):
         call = calls[at]
+        if isinstance(call.kernel, End):  # of what left a loop
+            at += 1
+            continue
         if not isinstance(call.kernel, Repeat | Skip):
             yield call
             at += 1

@@ -1,66 +1,38 @@
-"""Planned loops: the steps of one round with their places, run once for every row."""
+"""Planned loops and branches: markers around the steps of their bodies."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cgraph.ir.graph import Op
-from cgraph.ir.spec import Bundle, Spec
-from cgraph.ir.work import Part, Work
-from cgraph.kernels.kernel import End, Pointer, Repeat, View, marker_call
+from cgraph.ir.work import Part
+from cgraph.kernels.kernel import End, Pointer, Repeat, Skip, View, marker_call
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
+from cgraph.ops.conditional import Conditional
 from cgraph.ops.loop import Loop
-from cgraph.ops.physical.planned_body import BodyPlaces, PlannedBody, copies, place_of, placed
+from cgraph.ops.physical.planned_body import BodyPlaces, copies, place_of, placed
+from cgraph.ops.physical.structured import PlannedOp
+from cgraph.ops.while_loop import WhileLoop
 from cgraph.record import Record
+
+ENDLESS = (1 << 63) - 1  # rounds
 
 
 class RowSlot(Record, eq=False):
     """The base of the current row of a stacked result."""
 
 
-class Rounds(Op):
-    """A loop with a planned body: one step with inner steps.
+class Rounds(PlannedOp):
+    """A loop over rows with a planned body."""
 
-    Fields
-        loop: the computation
-        round: its planned body
-    """
-
-    takes_complex = True
-
-    loop: Loop
-    round: PlannedBody
-
-    @property
-    def name(self) -> str:
-        return self.loop.name
-
-    @property
-    def pure(self) -> bool:  # type: ignore[override]
-        return self.loop.pure
-
-    @property
-    def can_fail(self) -> bool:  # type: ignore[override]
-        return self.loop.can_fail
-
-    def infer(self, *specs: Spec) -> Bundle:
-        return self.loop.infer(*specs)
-
-    def meaning(self, *xs: Any) -> Any:
-        return self.loop.meaning(*xs)
-
-    def work(self, target: Target, *specs: Spec) -> Work:
-        def parts(out: tuple[View, ...], *operands: View, workspace: View | None = None) -> Iterator[Part]:
-            return self.parts(target, out, operands, workspace)
-
-        return Work(parts, self.round.nbytes, inner={"a round": self.round.plan})
+    inner_names = ("a round",)
+    op: Loop
 
     def parts(
         self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
     ) -> Iterator[Part]:
         """Yield the initial state, then the parts of one round between the markers of a loop."""
-        body = self.loop.body
-        carry, xs, shared = self.loop.parts(operands)
+        body = self.op.body
+        carry, xs, shared = self.op.parts(operands)
         states, stacked = out[: len(carry)], out[len(carry) :]
         slots = [RowSlot() for _ in stacked]
         places = BodyPlaces.of(workspace, zip((*body.carry, *body.shared), (*states, *shared)))
@@ -72,18 +44,60 @@ class Rounds(Op):
 
     def begin(self, moving: Sequence[Any], views: Sequence[View]) -> tuple[Repeat, list[Pointer]]:
         """Return the marker of the loop's beginning, and the addresses of the rows of the first round."""
-        length = self.loop.length
+        length = self.op.length
         strides = [view.size // max(length, 1) * view.itemsize for view in views]
-        if not self.loop.backward:
+        if not self.op.backward:
             return Repeat(length, tuple(moving), tuple(strides)), [view.at for view in views]
         starts = [view.at + max(length - 1, 0) * stride for view, stride in zip(views, strides)]
         return Repeat(length, tuple(moving), tuple(-stride for stride in strides)), starts
 
     def one_round(self, target: Target, slots: Sequence[RowSlot]) -> Iterator[Part]:
         """Yield copies of the initial state (if an output), the steps, and copies of result rows and final state."""
-        body, count = self.loop.body, len(self.loop.body.ys)
+        body, count = self.op.body, len(self.op.body.ys)
         before = [(place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots[count:], body.carry)]
-        rows = [(place_of(slot, y.spec), view) for slot, y, view in zip(slots, body.ys, self.round.ys)]
+        rows = [(place_of(slot, y.spec), view) for slot, y, view in zip(slots, body.ys, self.plans[0].ys)]
         yield Part("states of the loop", copies(target, before))
-        yield from self.round.parts()
-        yield Part("results of a round", [*copies(target, rows), *self.round.state_calls(target)])
+        yield from self.plans[0].parts()
+        yield Part("results of a round", [*copies(target, rows), *self.plans[0].state_calls(target)])
+
+
+class WhileRounds(PlannedOp):
+    """A loop that a condition ends, with planned bodies."""
+
+    inner_names = ("the condition", "a round")
+    op: WhileLoop
+
+    def parts(
+        self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
+    ) -> Iterator[Part]:
+        """Yield the initial state, then the condition and one round between the markers of a loop."""
+        body, (condition, one_round) = self.op.body, self.plans
+        carry, shared = operands[: len(out)], operands[len(out) :]
+        places = BodyPlaces.of(workspace, zip((*body.carry, *body.shared), (*out, *shared)))
+        begin, leave = Repeat(ENDLESS if self.op.maximum is None else self.op.maximum), Skip(1)
+        yield Part("state of the loop", copies(target, list(zip(out, carry))))
+        yield Part("rounds of the loop", [marker_call(begin)])
+        yield from placed(condition.parts(), places)
+        yield Part("condition of the loop", [marker_call(leave, places.pointer(condition.ys[0].at))])
+        yield from placed(one_round.parts(), places)
+        yield from placed([Part("results of a round", one_round.state_calls(target))], places)
+        yield Part("rounds of the loop", [marker_call(End(begin)), marker_call(End(leave))])
+
+
+class PlannedConditional(PlannedOp):
+    """A choice between planned bodies."""
+
+    inner_names = ("the first function", "the other function")
+    op: Conditional
+
+    def parts(
+        self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
+    ) -> Iterator[Part]:
+        """Yield the steps of both bodies, each with what it returns; the condition decides which are skipped."""
+        p, *shared = operands
+        for value, body, plan in zip((1, 0), self.op.bodies, self.plans):
+            places, skip = BodyPlaces.of(workspace, zip(body.shared, shared)), Skip(value)
+            yield Part("choice", [marker_call(skip, p.at)])
+            yield from placed(plan.parts(), places)
+            yield Part("results of a choice", copies(target, [(to, places.view(y)) for to, y in zip(out, plan.ys)]))
+            yield Part("choice", [marker_call(End(skip))])
