@@ -39,6 +39,12 @@ def foreign_storage(dtype: np.dtype) -> StorageDtype | None:
     return BY_NAME.get(dtype.name) if dtype.isbuiltin == 2 else None  # `name` is slow
 
 
+def code_of(dtype: np.dtype) -> str:
+    """Return NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
+    storage = BY_DTYPE.get(dtype)
+    return storage.code if storage else f"{dtype.kind}{dtype.itemsize}"
+
+
 def dtype_of_code(code: str) -> np.dtype:
     """Return NumPy's dtype for a kernel's short code."""
     return np.dtype("?") if code == "b1" else resolve_dtype(code)

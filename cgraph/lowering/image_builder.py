@@ -4,8 +4,8 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
 from cgraph.lowering.options import LoweringOptions
 from cgraph.ops.leaf import Const, ConstOp

@@ -5,12 +5,11 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.dtypes.convert import convert
+from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots
 from cgraph.kernels.conv.transpose_calls import pack_transposed
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.target import Target
 from cgraph.kernels.winograd.rule import winograd_rule

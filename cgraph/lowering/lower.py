@@ -7,12 +7,12 @@ widest that any downstream convolution reads. A convolution's result and a resid
 halo, so that one may overwrite the other. `cgraph.lowering.image_lowerings` has a row for each op.
 """
 
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin
 from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import at_origins
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
 from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.image_lowerings import Lowering, LoweringContext, lowering_of

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.dtypes.convert import dtype_of_code
+from cgraph.dtypes.convert import code_of, dtype_of_code
 from cgraph.ir.graph import Node
-from cgraph.kernels.expression import Program, code_of, constant_of, operands_of
+from cgraph.kernels.expression import Program, constant_of, operands_of
 from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import number_of
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.problem import Plan

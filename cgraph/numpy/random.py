@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import ArgumentError, GraphError
 from cgraph.ir.graph import OPS
 from cgraph.ir.spec import dtype_of, shape_of
 from cgraph.ir.tracing import TRACE
 from cgraph.kernels import philox
-from cgraph.kernels.expression import code_of
 from cgraph.numpy.creation import array
 from cgraph.ops import random as ops
 

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgraph.dtypes.convert import computing_dtype, convert
+from cgraph.dtypes.convert import code_of, computing_dtype, convert
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import dtype_of
-from cgraph.kernels.expression import code_of
 from cgraph.ops.compare import equal, greater, less, where
 from cgraph.ops.complex import conj, real
 from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, unary, unify

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.attention.calls import Rule, attention_calls, attention_nbytes
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.attention_weights import QueryRows, attention_gradients, repeat_heads, weights

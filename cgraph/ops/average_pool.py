@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import Trace, code_of
+from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.pool.calls import average_pool_calls

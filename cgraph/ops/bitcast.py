@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec, dtype_of
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import View
 from cgraph.ops.compare import not_equal
 from cgraph.ops.leaf import as_node

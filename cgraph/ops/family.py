@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.dtypes.convert import computing_dtype, dtype_of_code, resolve_dtype
+from cgraph.dtypes.convert import code_of, computing_dtype, dtype_of_code, resolve_dtype
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node

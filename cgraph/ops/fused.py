@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.dtypes.convert import dtype_of_code
+from cgraph.dtypes.convert import code_of, dtype_of_code
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise
 from cgraph.ops.reduce import Reduction

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.move.calls import fill_calls

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import Call, View, split_scratch
 from cgraph.kernels.pool.calls import max_pool_calls
 from cgraph.kernels.pool_indices.calls import place_calls, spread_calls

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import dtype_of
-from cgraph.kernels.expression import code_of
 from cgraph.ops.arithmetic import to_integers
 from cgraph.ops.family import Pointwise, broadcast
 from cgraph.ops.leaf import as_node

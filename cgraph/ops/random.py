@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels import philox
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.random.calls import random_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.compare import where

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgraph.dtypes.convert import computing_dtype, dtype_of_code
+from cgraph.dtypes.convert import code_of, computing_dtype, dtype_of_code
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import square

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.target import Target

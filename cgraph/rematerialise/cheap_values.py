@@ -8,8 +8,9 @@ another order. Of a chain of such steps, only one value waits.
 Not done: the pass stores no value that would not wait otherwise, and computes no product again.
 """
 
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node
-from cgraph.kernels.expression import UNARY, code_of
+from cgraph.kernels.expression import UNARY
 from cgraph.memory.layout import Layout
 from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm

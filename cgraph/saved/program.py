@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of as dtype_code
 from cgraph.engine.cpu.code import Code, Relocation, Ring, Symbol
 from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, SKIP
-from cgraph.kernels.expression import code_of as dtype_code
 from cgraph.kernels.kernel import ARENA, Jump, Kernel, Pointer, View
 from cgraph.memory.tables import Lists, Tables
 from cgraph.record import replace

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import FormatError
 from cgraph.ir.labels import distinct_names
-from cgraph.kernels.expression import code_of
 from cgraph.running.runner import Runner
 from cgraph.saved.entry import compiled_entry, target_of
 from cgraph.saved.layout import (

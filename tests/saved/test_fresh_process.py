@@ -10,7 +10,8 @@ from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, s
 FEW = """
 cgraph cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores cgraph.engine.cpu.instance
 cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors
-cgraph.ir cgraph.dtypes.convert cgraph.ir.labels cgraph.ir.spec cgraph.kernels cgraph.kernels.code_image
+cgraph.dtypes cgraph.dtypes.convert cgraph.dtypes.storage
+cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels cgraph.kernels.code_image
 cgraph.kernels.control cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
 cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.runner
 cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program

@@ -12,13 +12,13 @@ from cgraph.budget.bands.regions import Region, Stage
 from cgraph.budget.bands.repeated_bands import shorten
 from cgraph.budget.bands.replay_bands import check_rows
 from cgraph.budget.bands.row_rings import Read, Rows
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.origin import keeps_origin
 from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import at_origins
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import by_rows

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.dtypes.convert import dtype_of_code
+from cgraph.dtypes.convert import code_of, dtype_of_code
 from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.device import Device
 from cgraph.engine.cuda.dlpack import SharedArray, capsule_of, read_capsule
 from cgraph.engine.cuda.host import extent
 from cgraph.errors import InputError
 from cgraph.ir.spec import Spec
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.record import replace
 

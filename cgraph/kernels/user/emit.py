@@ -19,8 +19,8 @@ from numba.np import linalg
 from numba.np.numpy_support import as_dtype, from_dtype
 from numpy import dtype as numpy_dtype
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import NoKernelError
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.llvm.build import POINTER, Builder
 from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 from cgraph.kernels.llvm.vmath import FLOAT

@@ -4,7 +4,8 @@ from math import prod
 
 import numpy as np
 
-from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.dtypes.convert import code_of
+from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import Pointer, View, contiguous
 
 PLACE = np.dtype("int32")

@@ -1,9 +1,9 @@
 """Kernel geometry of a convolution node."""
 
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node
 from cgraph.kernels.conv.transpose_calls import TransposedShape
 from cgraph.kernels.depthwise.calls import is_depthwise
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window

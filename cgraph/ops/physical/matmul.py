@@ -5,12 +5,11 @@ from itertools import product
 
 import numpy as np
 
-from cgraph.dtypes.convert import convert
+from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes, takes_bias
 from cgraph.kernels.gemm.portions import PackedB, to_panels
 from cgraph.kernels.kernel import Call, Pointer, View

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from cgraph.dtypes.convert import code_of
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Part, PlacedStep
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Call, Pointer, View, contiguous
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target

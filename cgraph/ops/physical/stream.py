@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import PlanError
 from cgraph.ir.bands import BandBuffer, InPlaceJoin, Move
 from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Part, Work
-from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.kernels.move.calls import copy_calls, part
 from cgraph.kernels.target import Target
