@@ -58,13 +58,13 @@ class Softplus(Pointwise):
 class Gelu(Pointwise):
     """x times the standard normal distribution function at x, or its tanh approximation; see `gelu`.
 
-    It is one op, so only x stays alive for the gradient. As a sum of products, every term would.
+    It is one op, so only x stays alive for the gradient. Written as a product of sums, every intermediate value would.
     """
 
     approximate: bool = False
 
     def written_out(self, x, erf=erf, tanh=tanh):
-        """Return the same value as an expression of nodes, or of anything else that has these functions."""
+        """Return the same value by plain operations, for nodes, or for arrays with these `erf` and `tanh`."""
         if self.approximate:
             return 0.5 * x * (1 + tanh(SLOPE * (x + CUBE * x * x * x)))
         return 0.5 * x * (1 + erf(x * ROOT))

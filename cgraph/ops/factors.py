@@ -79,7 +79,8 @@ class Svd(OnHost):
 
     @conjugate
     def grad(self, node, g):
-        """Source: Townsend 2016, Differentiating the singular value decomposition.
+        """Return the gradient of the operand. Source: Townsend 2016, Differentiating the singular value
+        decomposition.
 
         For complex matrices it is valid for functions that do not depend on the phases of the vectors, which LAPACK
         chooses.

@@ -1,6 +1,6 @@
-"""Reading and writing elements at positions that are data; the two are each other's gradients.
+"""Reading and writing elements at computed indices; the two are each other's gradients.
 
-Negative positions count from the end. A position outside its axis ends the run with a PositionError.
+Negative indices count from the end. An index outside its axis ends the run with a PositionError.
 """
 
 from collections.abc import Callable

@@ -76,8 +76,8 @@ class Windows(Record):
     def leave_out(self, shape: tuple[int, ...], results: tuple[int, ...]) -> bool:
         """Return True if some window contains padding only.
 
-        Only a window that begins before the axis can, with all its elements before it or with a step across all of it,
-        or one that begins after it. ShapeError if more than MOST_BEFORE windows would have to be checked.
+        Such a window begins before the axis, with all its elements before it or with a step across the whole axis, or
+        it begins after the axis. ShapeError if more than MOST_BEFORE windows would have to be checked.
         """
         if 0 in results:
             return False

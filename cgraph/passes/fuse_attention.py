@@ -228,7 +228,7 @@ def number_of_later_keys(x: Node) -> float | None:
 
 
 def is_triangle(visible: np.ndarray) -> bool:
-    """Return True for ``[..., m, n]`` of one matrix with a diagonal, True on the diagonal and below it."""
+    """Return True if the array ``[..., m, n]`` is one matrix that is True exactly on and below its main diagonal."""
     if visible.ndim < 2 or visible.size != visible.shape[-1] * visible.shape[-2]:
         return False
     return bool((visible.reshape(visible.shape[-2:]) == (np.tri(*visible.shape[-2:]) > 0)).all())

@@ -217,7 +217,7 @@ class CompiledFunction:
 
 
 def recipe_of(f: Callable) -> tuple[Callable, Any]:
-    """Return the Python function that a function is made of, and the transformations between them."""
+    """Return the user's Python function inside a transformed function, and the transformations applied to it."""
     return getattr(f, "recipe", (f, ()))
 
 

@@ -27,7 +27,7 @@ class Sequential(Layer):
 
 
 class Residual(Layer):
-    """``body(x) + shortcut(x)``; without a shortcut x itself."""
+    """``body(x) + shortcut(x)``, or ``body(x) + x`` without a shortcut."""
 
     body: Layer
     shortcut: Layer | None = None

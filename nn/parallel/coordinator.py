@@ -39,7 +39,7 @@ class Coordinator:
         ready: workers that can take part
         preparing: workers that load or compile the job
         silent: workers that have not reported on an order
-        unfit: reason why a worker cannot take part
+        unfit: workers that cannot take part, with the reason
         seconds: time per shard of each worker
         round: number of the current round
         pace: seconds per step

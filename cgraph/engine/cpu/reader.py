@@ -212,7 +212,9 @@ def unchanged_file(ring: Ring) -> io.FileIO:
 
 
 def check_stamp(ring: Ring, file: io.FileIO) -> None:
-    """Raise WeightsError unless the open file and the file of that name are the one the function was made with."""
+    """Raise WeightsError unless the open file, and the file of that name, is the one that the function was compiled
+    with.
+    """
     try:
         stamps = stamp_of(os.stat(ring.path)), stamp_of(os.fstat(file.fileno()))
     except OSError as error:

@@ -40,7 +40,7 @@ real, imag = part(0), part(1)
 
 
 def pair(k: Builder, re: Val, im: Val) -> Val:
-    """The complex numbers of their parts."""
+    """Return complex numbers from their real and imaginary parts."""
     if re.lanes:
         order = [i for n in range(re.lanes) for i in (n, n + re.lanes)]
         return join_parts(k, shuffle_lanes(k, re, im, order), re.lanes)

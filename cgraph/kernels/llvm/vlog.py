@@ -63,7 +63,7 @@ def log_parts(k: Builder, f: Val) -> tuple[Val, Val]:
 
 
 def special(k: Builder, x: Val, y: Val) -> Val:
-    """The logarithm `y` of `x`, put right where `x` is 0, infinite, negative or NaN."""
+    """Return the logarithm `y` of `x`, corrected where `x` is 0, infinite, negative or NaN."""
     y = k.select(x == inf, x, y)
     y = k.select(x == 0.0, k.const(-inf, x.dtype, x.lanes), y)
     return k.select(x >= 0.0, y, k.const(nan, x.dtype, x.lanes))

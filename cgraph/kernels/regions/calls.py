@@ -31,7 +31,7 @@ class SampleGrid(Record):
 
 
 class Boxes(Record):
-    """Boxes ``[k, 4]``, and for each its image and its size of images: int64 ``[k]``. All contiguous."""
+    """Boxes ``[k, 4]``, the image of each, and the image size that it is read from: int64 ``[k]``. All contiguous."""
 
     corners: View
     batch: View

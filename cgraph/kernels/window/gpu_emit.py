@@ -40,7 +40,7 @@ def depthwise(k: GpuBuilder, dtype: str, biased: bool) -> None:
 
 @block(THREADS)
 def indices(k: GpuBuilder, dtype: str) -> None:
-    """As `cgraph.kernels.pool_indices.emit.indices`."""
+    """Emit the kernel of `cgraph.kernels.pool_indices.emit.indices` for a GPU."""
     a = k.args()
     with own_pixel(k, a) as (image, plane, row, column, out):
         r, s, x = own_window(a, image, plane, row, column)
