@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.prepared import aligned, alternate, prepare, workspace
 from cgraph.kernels.activation.calls import RELU
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import host_target
@@ -93,9 +94,7 @@ def direct(layer: Layer):
         out,
         view if layer.is_plain else source,
         Pointer(packed),
-        Pointer(pack_bias(shape, bias)),
-        None,
-        RELU,
+        Epilogue(Pointer(pack_bias(shape, bias)), activation=RELU),
         scratch,
     )
     return prepare(lowered.calls)
@@ -107,8 +106,8 @@ def depthwise(layer: Layer):
     _, filters, bias = operands(layer)
     out = laned_of(1, shape.k, *shape.result, shape.lanes, 0)
     source = laned_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
-    packed, biases = Pointer(pack_depthwise(shape, filters)), Pointer(pack_bias(shape, bias))
-    return prepare(depthwise_calls(shape, out, source, packed, biases, RELU).calls)
+    epilogue = Epilogue(Pointer(pack_bias(shape, bias)), activation=RELU)
+    return prepare(depthwise_calls(shape, out, source, Pointer(pack_depthwise(shape, filters)), epilogue).calls)
 
 
 def winograd(layer: Layer, m: int):
@@ -121,8 +120,8 @@ def winograd(layer: Layer, m: int):
     out = laned_of(1, shape.k, *shape.result, shape.lanes, 0)
     source = laned_of(1, layer.c, layer.h, layer.h, shape.lanes, 1)
     scratch = workspace(plan.nbytes)
-    biases = Pointer(pack_bias(shape, bias))
-    return prepare(winograd_calls(plan, out, source, Pointer(packed), biases, None, RELU, scratch).calls)
+    epilogue = Epilogue(Pointer(pack_bias(shape, bias)), activation=RELU)
+    return prepare(winograd_calls(plan, out, source, Pointer(packed), epilogue, scratch).calls)
 
 
 def onnxruntime_of(layer: Layer):

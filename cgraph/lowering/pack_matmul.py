@@ -57,9 +57,7 @@ def pack_matmul(
         y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
         in_pairs = options.pairs and node.dtype == np.float32
-        if y is None or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
-            return None
-        if not in_pairs and is_streamed(y, rows):
+        if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)) or not in_pairs and is_streamed(y, rows):
             return None
         panels, tile = panels_of(unbroadcast(operands[1]), y, rows, in_pairs)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)

@@ -180,7 +180,7 @@ def layout_of(
 
     Parameters
         order: nodes, operands before users
-        kept: nodes whose bytes stay to the end: outputs and sources of update edges
+        lasting: nodes whose bytes stay to the end: outputs and sources of update edges
         always: nodes that share their bytes with no other at any step, so that later runs can read them
         facts: facts of nodes that are computed already; others are added
         rows: steps whose values are stored row by row, all planes of one row before the next row
@@ -190,12 +190,7 @@ def layout_of(
     views |= {x: by_rows(Pointer(x), x.shape, code_of(x.dtype)) for x in rows}
     steps = tuple([n for n in order if (owners[n] is n or n.op.writes) and not is_leaf(n)])
     step_of = {node: t for t, node in enumerate(steps)}
-    last = list(range(len(steps)))
-    for t, node in enumerate(steps):
-        for x in node.op.reads(node.operands):
-            read = step_of.get(owners[x])
-            if read is not None:
-                last[read] = t
+    last = last_reads(steps, step_of, owners)
     end = max(len(steps) - 1, 0)
     ends, whole = {owners[n] for n in lasting}, {owners[n] for n in always}
     values: list[StepValue] = []
@@ -218,6 +213,17 @@ def layout_of(
             workspace_of[node] = len(steps) + len(workspaces)
             workspaces.append(StepValue(own.workspace, t, f"{own.name} workspace", t))
     return Layout(steps, views, (*values, *workspaces), step_of, workspace_of, facts.works, lasting, always)
+
+
+def last_reads(steps: Sequence[Node], step_of: Mapping[Node, int], owners: Mapping[Node, Node]) -> list[int]:
+    """Return for each step the last step that reads its value; the step itself if none does."""
+    last = list(range(len(steps)))
+    for t, node in enumerate(steps):
+        for x in node.op.reads(node.operands):
+            read = step_of.get(owners[x])
+            if read is not None:
+                last[read] = t
+    return last
 
 
 def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:

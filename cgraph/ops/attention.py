@@ -11,7 +11,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.attention.calls import Rule, attention_calls, attention_nbytes
+from cgraph.kernels.attention.calls import AttentionViews, Rule, attention_calls, attention_nbytes
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.attention_weights import QueryRows, attention_gradients, repeat_heads, weights
@@ -108,8 +108,7 @@ class Attention(Op):
     def calls(
         self, target: Target, out: View, q: View, k: View, v: View, *rest: View, workspace: View | None = None
     ) -> list[Call]:
-        mask, start = self.rest(rest)
-        return attention_calls(target, out, q, k, v, mask, start, self.rule, workspace)
+        return attention_calls(target, out, AttentionViews(q, k, v, *self.rest(rest)), self.rule, workspace)
 
     @property
     def rule(self) -> Rule:
@@ -142,6 +141,7 @@ def scaled_dot_product_attention(
     mask: Any = None,
     causal: bool = False,
     scale: float | None = None,
+    *,
     window: int = 0,
     start: Any = None,
     softcap: float = 0.0,

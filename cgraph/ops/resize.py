@@ -139,15 +139,7 @@ def resize(
         ONNX operator Resize
     """
     x, shape = as_node(x), shape_of(shape)
-    if mode not in ("nearest", "linear") or coordinates not in COORDINATES or rounding not in ROUNDINGS:
-        raise ShapeError(
-            f"mode={mode!r}, coordinates={coordinates!r} or rounding={rounding!r} is unknown; use nearest or linear, "
-            f"{', '.join(COORDINATES)}, and {', '.join(ROUNDINGS)}"
-        )
-    if len(shape) != x.ndim - 2 or any(n < 1 for n in (*shape, *x.shape[2:])):
-        raise ShapeError(
-            f"shape={list(shape)} does not fit {x.name} {x.spec}; pass a length >= 1 for each axis after two"
-        )
+    check_resize(x, shape, mode, coordinates, rounding)
     if mode == "linear":
         x = x.astype(float_dtype(x.dtype))
     ratios = tuple(scales or (count / n for count, n in zip(shape, x.shape[2:])))
@@ -162,6 +154,19 @@ def resize(
         at = positions(count, x.shape[axis], coordinates, scale)
         x = take_nearest(x, axis, at, rounding) if mode == "nearest" else interpolate(x, axis, at)
     return x
+
+
+def check_resize(x: Node, shape: tuple[int, ...], mode: str, coordinates: str, rounding: str) -> None:
+    """Raise ShapeError for an unknown mode, and for lengths that do not fit."""
+    if mode not in ("nearest", "linear") or coordinates not in COORDINATES or rounding not in ROUNDINGS:
+        raise ShapeError(
+            f"mode={mode!r}, coordinates={coordinates!r} or rounding={rounding!r} is unknown; use nearest or linear, "
+            f"{', '.join(COORDINATES)}, and {', '.join(ROUNDINGS)}"
+        )
+    if len(shape) != x.ndim - 2 or any(n < 1 for n in (*shape, *x.shape[2:])):
+        raise ShapeError(
+            f"shape={list(shape)} does not fit {x.name} {x.spec}; pass a length >= 1 for each axis after two"
+        )
 
 
 def take_nearest(x: Node, axis: int, at: np.ndarray, rounding: str) -> Node:

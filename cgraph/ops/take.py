@@ -14,6 +14,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.index.calls import (
+    ScatterRule,
     put_along_axis_calls,
     scatter_calls,
     scatter_nbytes,
@@ -86,8 +87,8 @@ class WritesAtPositions(AtPositions):
     ) -> list[Call]:
         """Copy `x`, unless the result overwrites it, then write."""
         first = [] if x == out else copy_calls(target, out, x)
-        how = WRITES[self.how]
-        return first + write_calls(target, out, indices, updates, self.axis, how, Pointer(STOP), workspace)
+        rule = ScatterRule(self.axis, WRITES[self.how], Pointer(STOP))
+        return first + write_calls(target, out, indices, updates, rule, workspace)
 
 
 class Take(AtPositions):

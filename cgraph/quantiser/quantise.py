@@ -19,7 +19,7 @@ from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.passes.integers.patterns import EIGHT_BITS
 from cgraph.quantiser.layers import WeightLayer
-from cgraph.quantiser.network import network_of, prepare
+from cgraph.quantiser.network import Network, network_of, prepare
 from cgraph.quantiser.observe import Samples, ranges_of
 from cgraph.quantiser.ranges import METHODS, ByteForm, weights_of
 from cgraph.quantiser.rebuild import quantised_outputs
@@ -113,16 +113,9 @@ def quantise(
     choices = Choices(**options)
     roots = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
     variables = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
-    runs = [sample_arrays(x, variables) for x in samples]
-    if not runs:
-        raise InputError("quantising needs at least one sample. Pass arrays that the network will meet")
+    runs = sample_runs(samples, variables)
     roots = prepare(roots, variables)
-    network = network_of(roots).without(choices.skip)
-    if not network.layers:
-        raise GraphError(
-            "there is no convolution of images and no product by constants of float32 to quantise. "
-            "Give the weights values, or fewer names in skip="
-        )
+    network = network_to_quantise(roots, choices)
     floats = compile(roots, variables)
     answers = answers_of(floats, runs, labels, tell)
     ranges = ranges_of(network, variables, runs, choices.method, tell)
@@ -133,16 +126,30 @@ def quantise(
     final = network.without(x.layer for x in table if x.skipped)
     new_outputs = quantised_outputs(final, quanta, choices.form, weights, simulation.biases)
     function = compile(new_outputs, variables)
-    report = Report(
-        answers.right,
-        answers.like(function, with_progress("check", runs, tell)),
-        sizes_of_weights(network.all_layers, final.layers),
-        (floats.nbytes, function.nbytes),
-        len(final.layers),
-        tuple(x.name for x in network.all_layers if x not in final.layers),
-        table,
-    )
+    alike = answers.like(function, with_progress("check", runs, tell))
+    skipped = tuple(x.name for x in network.all_layers if x not in final.layers)
+    sizes, nbytes = sizes_of_weights(network.all_layers, final.layers), (floats.nbytes, function.nbytes)
+    report = Report(answers.right, alike, sizes, nbytes, len(final.layers), skipped, table)
     return Quantised(new_outputs, variables, report)
+
+
+def sample_runs(samples: Iterable[Any], variables: tuple[Var, ...]) -> list[tuple[np.ndarray, ...]]:
+    """Return the arrays of each run. InputError if there is none."""
+    runs = [sample_arrays(x, variables) for x in samples]
+    if not runs:
+        raise InputError("quantising needs at least one sample. Pass arrays that the network will meet")
+    return runs
+
+
+def network_to_quantise(roots: tuple[Node, ...], choices: Choices) -> Network:
+    """Return the network without the layers that `choices` skips. GraphError if no layer is left."""
+    network = network_of(roots).without(choices.skip)
+    if not network.layers:
+        raise GraphError(
+            "there is no convolution of images and no product by constants of float32 to quantise. "
+            "Give the weights values, or fewer names in skip="
+        )
+    return network
 
 
 def deprecated_labels(options: dict[str, Any], labels: Any) -> Any:

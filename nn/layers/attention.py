@@ -94,8 +94,9 @@ class MultiHeadAttention(Layer):
         bias = self._bias(k.shape[2], x.shape[1], start)
         if bias is not None:
             mask = bias if mask is None else cg.where(mask, bias, float("-inf"))
-        rule = self.causal, None, self.window, start, self.softcap
-        mixed = cg.scaled_dot_product_attention(q, k, v, mask, *rule)
+        mixed = cg.scaled_dot_product_attention(
+            q, k, v, mask, self.causal, window=self.window, start=start, softcap=self.softcap
+        )
         return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.attention.calls import Rule, attention_calls, attention_nbytes, band_shape
+from cgraph.kernels.attention.calls import AttentionViews, Rule, attention_calls, attention_nbytes, band_shape
 from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.target import host_target, target_named
@@ -39,8 +39,8 @@ def computed(
         result[...] = np.nan
         workspace = np.full(attention_nbytes(target, dtype, q.shape, k.shape[1], v.shape[3]), 0xFF, np.uint8)
         views = [None if x is None else view_of(x) for x in (mask, start)]
-        arrays, rule = map(view_of, (result, q, k, v)), Rule(1 / 3, causal, window, softcap)
-        calls = attention_calls(target, *arrays, *views, rule, view_of(workspace))
+        operands, rule = AttentionViews(*map(view_of, (q, k, v)), *views), Rule(1 / 3, causal, window, softcap)
+        calls = attention_calls(target, view_of(result), operands, rule, view_of(workspace))
         run(calls, target, order)
         found.append(result.copy())
     assert len({x.tobytes() for x in found}) == 1
@@ -127,8 +127,8 @@ def test_a_mask_that_is_broadcast_by_strides_is_read_once_for_all_queries():
     mask = View(Pointer(base), (2, 4, 9, 70), (70, 0, 0, 1), "b1")
     out, target = np.empty((2, 4, 9, 5), "f4"), host_target()
     workspace = np.empty(attention_nbytes(target, "f4", q.shape, 2, 5), np.uint8)
-    views = [view_of(x) for x in (out, q, k, v)]
-    (call,) = attention_calls(target, *views, mask, None, Rule(1 / 3), view_of(workspace))
+    operands = AttentionViews(view_of(q), view_of(k), view_of(v), mask)
+    (call,) = attention_calls(target, view_of(out), operands, Rule(1 / 3), view_of(workspace))
     assert call.kernel.params[4]
     run_calls([call], target)
     assert_agrees(out, formula(q, k, v, base[:, None, None], None, False, 0))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, clip, leaky
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -68,8 +69,9 @@ def check(
     packed = pack_conv(shape, filters)
     assert packed.nbytes == shape.weights_nbytes
     lowered = conv_calls(
-        shape, out, source, Pointer(packed), Pointer(pack_bias(shape, bias)),
-        laned(residual, shape.lanes, (0, 1, 1, 0)), activation, workspace(conv_nbytes(shape, n)),
+        shape, out, source, Pointer(packed),
+        Epilogue(Pointer(pack_bias(shape, bias)), laned(residual, shape.lanes, (0, 1, 1, 0)), activation),
+        workspace(conv_nbytes(shape, n)),
     )  # fmt: skip
     run(lowered.calls, target, order)
     assert_near(plain(out), activated(want + residual, activation), "convolution", filters[0].size)
@@ -129,7 +131,9 @@ def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once():
     before = rng.standard_normal((1, 32, 14, 14)).astype("f4")
     out = laned(before, shape.lanes)
     assert conv_overwrites_residual(shape, has_halo=False)
-    run_calls(conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), residual=out).calls)
+    run_calls(
+        conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), Epilogue(residual=out)).calls
+    )
     assert_near(plain(out), conv64(x, filters, shape.window) + before, "convolution", filters[0].size)
 
 
@@ -164,7 +168,7 @@ def test_conv_keeps_a_nan():
     x[0, 3, 2, 4] = np.nan
     out = empty_laned((1, shape.k, *shape.result), shape.lanes)
     lowered = conv_calls(
-        shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), activation=clip(-1.0, 1.0)
+        shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), Epilogue(activation=clip(-1.0, 1.0))
     )
     run_calls(lowered.calls)
     assert (np.isnan(plain(out)).sum(axis=(2, 3)) == 1).all()

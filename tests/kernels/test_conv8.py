@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.conv8.calls import ByteShape, Join, MatrixRows, Result, conv8_calls, pack_conv8, pack_numbers
+from cgraph.kernels.conv8.calls import (
+    ByteShape,
+    ByteWeights,
+    Join,
+    MatrixRows,
+    Result,
+    conv8_calls,
+    pack_conv8,
+    pack_numbers,
+)
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Pointer
@@ -116,8 +125,8 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
     before = buffer(out).copy()
     calls, pack = (depthwise8_calls, pack_depthwise8) if is_depthwise8(shape) else (conv8_calls, pack_conv8)
     lowered = calls(
-        shape, out, framed(x, shape.source_lanes, halo8(shape, window), zero), Pointer(pack(shape, f)),
-        Pointer(pack_numbers(shape, start)), Pointer(pack_numbers(shape, scale)), result,
+        shape, out, framed(x, shape.source_lanes, halo8(shape, window), zero),
+        ByteWeights(*map(Pointer, (pack(shape, f), pack_numbers(shape, start), pack_numbers(shape, scale)))), result,
         laned(residual, shape.lanes, (0, 1, 1, 0)) if added else None,
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
@@ -182,8 +191,9 @@ def test_whole_numbers_at_their_limits(name, rounding):
     out, scale = empty_laned_of((1, k, 1, 40), shape.lanes, "u1", (0, 0, 0, 0)), np.stack([factor, shift])
     result = Result("u1", 128, fixed=rounding)
     run_calls(conv8_calls(
-        shape, out, framed(x, shape.lanes, (0, 0, 0, 0), 0), Pointer(pack_conv8(shape, f)),
-        Pointer(pack_numbers(shape, bias)), Pointer(pack_numbers(shape, scale)), result,
+        shape, out, framed(x, shape.lanes, (0, 0, 0, 0), 0),
+        ByteWeights(*map(Pointer, (pack_conv8(shape, f), pack_numbers(shape, bias), pack_numbers(shape, scale)))),
+        result,
     ).calls, target)  # fmt: skip
     sums = conv64(x.astype("i8"), f, Window(), 1).astype("i8") + bias[:, None, None]
     np.testing.assert_array_equal(plain(out), meaning(sums, scale, result))
@@ -252,8 +262,9 @@ def test_rows_of_a_matrix(n, dtype, fixed, name):
     out = np.full((m, n + 3), 9, dtype)
     run_calls(conv8_calls(
         shape, MatrixRows(Pointer(out), 0, n + 3), framed(x.T.reshape(1, k, 1, m), shape.lanes, (0, 0, 0, 0), 0),
-        Pointer(pack_conv8(shape, w.T.reshape(n, k, 1, 1))), Pointer(pack_numbers(shape, zeros)),
-        Pointer(pack_numbers(shape, scale)), result,
+        ByteWeights(*map(Pointer, (
+            pack_conv8(shape, w.T.reshape(n, k, 1, 1)), pack_numbers(shape, zeros), pack_numbers(shape, scale)
+        ))), result,
     ).calls, target)  # fmt: skip
     want = meaning((x.astype("i8") @ w.astype("i8")).T[None, :, None], scale, result)[0, :, 0].T
     np.testing.assert_array_equal(out[:, :n], want)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import RELU
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
@@ -59,7 +60,7 @@ def transposed(case, target, order="all", dtype="f4", run=run_calls):
     biases = np.pad(bias, (0, -k % shape.lanes))
     out = empty_laned((n, k, *shape.result), shape.lanes, (1, 0, 1, 1), dtype)
     source = laned(x, shape.lanes, shape.halo())
-    lowered = conv_transpose_calls(shape, out, source, Pointer(packed), Pointer(biases), RELU)
+    lowered = conv_transpose_calls(shape, out, source, Pointer(packed), Epilogue(Pointer(biases), activation=RELU))
     run(lowered.calls, target, order)
     assert_zero_frame(out)
     want = np.maximum(transposed64(x, filters, shape) + bias[:, None, None], 0)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import RELU6
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.depthwise.calls import depthwise_calls, pack_depthwise
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
@@ -47,7 +48,7 @@ def depthwise(case, target, order="all", dtype="f4", run=run_calls):
     out = empty_laned((n, c, *shape.result), shape.lanes, (1, 1, 1, 2), dtype)
     source = laned(x, shape.lanes, window.halo(h, w))
     packed, biases = Pointer(pack_depthwise(shape, filters)), Pointer(pack_bias(shape, bias))
-    run(depthwise_calls(shape, out, source, packed, biases, RELU6).calls, target, order)
+    run(depthwise_calls(shape, out, source, packed, Epilogue(biases, activation=RELU6)).calls, target, order)
     assert_zero_frame(out)
     want = activated(conv64(x, filters, window, c) + bias[:, None, None], RELU6)
     assert_near(plain(out), want, "depthwise convolution", 1)

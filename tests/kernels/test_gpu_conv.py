@@ -7,6 +7,7 @@ import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.kernels.activation.calls import NONE, RELU6
 from cgraph.kernels.conv.calls import conv_calls, conv_overwrites_residual
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.filter_grad import gpu_calls as gpu_filter_grad
 from cgraph.kernels.gemm import gpu_calls as gpu_gemm
 from cgraph.kernels.kernel import Kernel, Pointer
@@ -79,7 +80,7 @@ def test_a_residual_may_be_the_result():
     x, filters, residual = (rng.standard_normal(s).astype("f4") for s in ((1, 3, 5, 6), (7, 3, 1, 1), (1, 7, 5, 6)))
     out = laned(residual, 1, (0, 0, 0, 0))
     run_on_gpu(conv_calls(shape, out, laned(x, 1, (0, 0, 0, 0)), Pointer(test_conv.pack_conv(shape, filters)),
-                          residual=out).calls)  # fmt: skip
+                          Epilogue(residual=out)).calls)  # fmt: skip
     assert conv_overwrites_residual(shape, False)
     want = residual + test_conv.conv64(x, filters, Window())
     assert_near(plain(out), want, "float32 products")

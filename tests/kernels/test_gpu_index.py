@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.index.calls import (
+    ScatterRule,
     nonzero_calls,
     put_along_axis_calls,
     scatter_calls,
@@ -58,7 +59,7 @@ def test_positions_outside_read_the_nearest_element_and_write_nothing(outside):
     in_blocks(take_calls(BLOCKS, view_of(out), view_of(x), view_of(indices), 0, Pointer(STOP)))
     assert out.tolist() == [3, 9, 0, 9] and outside()
     STOP_WORD[:] = 0
-    in_blocks(scatter_calls(BLOCKS, view_of(x), view_of(indices), view_of(out), 0, "add", Pointer(STOP)))
+    in_blocks(scatter_calls(BLOCKS, view_of(x), view_of(indices), view_of(out), ScatterRule(0, "add", Pointer(STOP))))
     assert x.tolist() == [0, 1, 2, 6, 4, 5, 6, 7, 8, 18] and outside()
 
 
@@ -75,7 +76,7 @@ def written(x, indices, updates, how, is_sorted):
     nbytes = scatter_nbytes(BLOCKS, x.shape, 0, indices.size, len(indices))
     assert (nbytes > 0) == is_sorted
     scratch = view_of(np.zeros(nbytes, "u1")) if nbytes else None
-    given = view_of(x), view_of(indices), view_of(updates), 0, how, Pointer(STOP), scratch
+    given = view_of(x), view_of(indices), view_of(updates), ScatterRule(0, how, Pointer(STOP)), scratch
     families = in_blocks((put_along_axis_calls if indices.ndim == x.ndim else scatter_calls)(BLOCKS, *given))
     assert ("index.gpu.segments" in families) == is_sorted
     return x

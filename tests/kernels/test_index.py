@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.kernels.index.calls import (
+    ScatterRule,
     nonzero_calls,
     one_hot_calls,
     put_along_axis_calls,
@@ -93,7 +94,9 @@ def test_indices_inside_report_nothing():
 def test_an_update_outside_is_reported_and_left_out():
     out, error = np.arange(4.0), np.zeros(1, np.int64)
     indices, updates = np.array([1, 4, -5, -1]), np.array([10.0, 20, 30, 40])
-    run_calls(scatter_calls(HERE, view_of(out), view_of(indices), view_of(updates), 0, "set", Pointer(error)))
+    run_calls(
+        scatter_calls(HERE, view_of(out), view_of(indices), view_of(updates), ScatterRule(0, "set", Pointer(error)))
+    )
     assert out.tolist() == [0, 10, 2, 40] and error[0] == 1
 
 
@@ -120,7 +123,9 @@ def test_updates_at_equal_places_are_done_in_order(data, target, order, how):
     for i, update in zip(indices.ravel(), flat):
         want[i] = HOW[how](want[i], update) if how != "set" else update
     run_calls(
-        scatter_calls(HERE, view_of(out), view_of(indices), view_of(updates), axis, how), target_named(target), order
+        scatter_calls(HERE, view_of(out), view_of(indices), view_of(updates), ScatterRule(axis, how)),
+        target_named(target),
+        order,
     )
     np.testing.assert_array_equal(out, np.moveaxis(want, 0, axis))
 
@@ -140,7 +145,9 @@ def test_whole_rows_are_written_where_either_array_lies_apart(apart, how, order)
     out = out[:, ::2] if apart in ("the result", "both") else out[:, :33]
     given_updates = given_updates[:, 1::2] if apart in ("the updates", "both") else given_updates[:, 33:]
     out[...], given_updates[...] = x, updates
-    run_calls(scatter_calls(HERE, view_of(out), view_of(indices), view_of(given_updates), 0, how), order=order)
+    run_calls(
+        scatter_calls(HERE, view_of(out), view_of(indices), view_of(given_updates), ScatterRule(0, how)), order=order
+    )
     np.testing.assert_array_equal(out, want)
 
 
@@ -155,7 +162,9 @@ def test_put_along_axis_is_numpys(data, target, order):
     want, out = x.copy(), x.copy()
     np.put_along_axis(want, indices, updates, axis)
     run_calls(
-        put_along_axis_calls(HERE, view_of(out), view_of(indices), view_of(updates), axis), target_named(target), order
+        put_along_axis_calls(HERE, view_of(out), view_of(indices), view_of(updates), ScatterRule(axis)),
+        target_named(target),
+        order,
     )
     np.testing.assert_array_equal(out, want)
 
@@ -215,8 +224,10 @@ def test_positions_are_looked_at_where_nothing_is_moved(how, places, outside, dt
     calls = {
         "take": lambda: take_calls(HERE, view_of(out), view_of(x), view, 0, Pointer(error)),
         "take_along_axis": lambda: take_along_axis_calls(HERE, view_of(out), view_of(x), empty, 0, Pointer(error)),
-        "put_along_axis": lambda: put_along_axis_calls(HERE, view_of(x), empty, view_of(out), 0, "set", Pointer(error)),
-        "scatter": lambda: scatter_calls(HERE, view_of(x), view, view_of(out), 0, "add", Pointer(error)),
+        "put_along_axis": lambda: put_along_axis_calls(
+            HERE, view_of(x), empty, view_of(out), ScatterRule(0, "set", Pointer(error))
+        ),
+        "scatter": lambda: scatter_calls(HERE, view_of(x), view, view_of(out), ScatterRule(0, "add", Pointer(error))),
     }[how]()
     for target in TARGETS:
         error[0] = 0

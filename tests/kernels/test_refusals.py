@@ -10,7 +10,7 @@ from cgraph.kernels.conv.calls import conv_calls
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls
 from cgraph.kernels.depthwise.calls import depthwise_calls
 from cgraph.kernels.gemm.matmul_calls import matmul_calls
-from cgraph.kernels.index.calls import scatter_calls
+from cgraph.kernels.index.calls import ScatterRule, scatter_calls
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.random.calls import random_calls
@@ -41,15 +41,15 @@ def view(*shape: int, dtype: str = "f4"):
 
 
 def convolve(x: BlockedView, out: BlockedView | None = None):
-    return conv_calls(SHAPE, out or laned(halo=0), x, AT, None)
+    return conv_calls(SHAPE, out or laned(halo=0), x, AT)
 
 
 def each_channel(x: BlockedView, shape: ConvShape = DEPTHWISE):
-    return depthwise_calls(shape, laned(halo=0), x, AT, None)
+    return depthwise_calls(shape, laned(halo=0), x, AT)
 
 
 def transpose(x: BlockedView, out: BlockedView | None = None):
-    return conv_transpose_calls(TRANSPOSED, out or laned(halo=0), x, AT, None)
+    return conv_transpose_calls(TRANSPOSED, out or laned(halo=0), x, AT)
 
 
 def product(*shapes: tuple[int, ...]):
@@ -81,7 +81,7 @@ REFUSED = {
         lambda: copy_calls(TARGET, view(3), view(3, dtype="f8")), "items of 4 and 8 bytes",
     ),
     "positions along two axes": (
-        lambda: scatter_calls(TARGET, view(9), view_of(np.zeros((4, 6), "i8")[:, :3]), view(4, 3), 0),
+        lambda: scatter_calls(TARGET, view(9), view_of(np.zeros((4, 6), "i8")[:, :3]), view(4, 3), ScatterRule(0)),
         "are not one axis",
     ),
     "random numbers of a kind": (lambda: drawn("cauchy", view(3), view(1, dtype="u8")), "no random 'cauchy' values"),

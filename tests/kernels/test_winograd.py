@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.target import host_target, target_named
@@ -37,8 +38,8 @@ def run(case, m, target="host", order="all", pad=(1, 1, 1, 1), in_halo=(1, 1, 1,
     assert packed.nbytes == plan.weights_nbytes
     room = workspace(plan.nbytes)
     lowered = winograd_calls(
-        plan, out, laned(x, shape.lanes, in_halo), Pointer(packed), Pointer(pack_bias(shape, bias)),
-        laned(add, shape.lanes) if residual else None, activation, room,
+        plan, out, laned(x, shape.lanes, in_halo), Pointer(packed),
+        Epilogue(Pointer(pack_bias(shape, bias)), laned(add, shape.lanes) if residual else None, activation), room,
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
     assert_zero_frame(out)

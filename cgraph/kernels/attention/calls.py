@@ -67,6 +67,22 @@ class Rule(Record):
     softcap: float = 0.0
 
 
+class AttentionViews(Record):
+    """The operands of attention.
+
+    Fields
+        q, k, v: ``[b, h, m, d]``, ``[b, g, n, d]``, ``[b, g, n, e]`` of any strides
+        mask: ``[b, h, m, n]`` or 1 along any axis, bool or of the dtype of `q`; None for no mask
+        start: int64 ``[b]``, the position of the first query, or None for 0
+    """
+
+    q: View
+    k: View
+    v: View
+    mask: View | None = None
+    start: View | None = None
+
+
 def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> int:
     """Return the bytes of workspace that `attention_calls` needs for these sizes."""
     if target.has_blocks and max(q[3], e) <= DEPTHS[-1]:
@@ -76,24 +92,15 @@ def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int
 
 
 def attention_calls(
-    target: Target,
-    out: View,
-    q: View,
-    k: View,
-    v: View,
-    mask: View | None,
-    start: View | None,
-    rule: Rule,
-    workspace: View | None,
+    target: Target, out: View, operands: AttentionViews, rule: Rule, workspace: View | None
 ) -> list[Call]:
     """``softmax(q @ k.T * rule.scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
 
     Operands
-        out, q, k, v: ``[b, h, m, e]``, ``[b, h, m, d]``, ``[b, g, n, d]``, ``[b, g, n, e]`` of any strides
-        mask: ``[b, h, m, n]`` or 1 along any axis, bool or of the dtype of `q`
-        start: int64 ``[b]``
+        out: ``[b, h, m, e]`` of any strides
         workspace: at least `attention_nbytes` bytes
     """
+    q, k, v, mask, start = operands.q, operands.k, operands.v, operands.mask, operands.start
     batch, heads, m, d = q.shape
     groups, n, e = k.shape[1], k.shape[2], v.shape[3]
     shape = band_shape(target, q.dtype, q.shape, groups, e)

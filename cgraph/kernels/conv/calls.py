@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv import gpu_calls as gpu_conv
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
+from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.conv.gpu_calls import parts_nbytes
 from cgraph.kernels.conv.signature import TILE
 from cgraph.kernels.kernel import Pointer, View, split_scratch
@@ -30,24 +30,23 @@ def conv_calls(
     out: BlockedView,
     x: BlockedView | View,
     weights: Pointer,
-    bias: Pointer | None = None,
-    residual: BlockedView | None = None,
-    activation: BoundedActivation = NONE,
+    epilogue: Epilogue = NO_EPILOGUE,
     workspace: View | None = None,
     weights_dtype: str | None = None,
 ) -> KernelCalls:
-    """``out = activation(conv(x, weights) + bias + residual)``
+    """``out = epilogue(conv(x, weights))``
 
     Operands
         x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, if ``shape.is_plain``, a view ``[n, c,
             h, w]`` with contiguous pixels
-        weights: in the layout of `pack_conv`; bias: in that of `pack_bias`, or None
-        residual: of the result's shape; it may be `out` itself if `conv_overwrites_residual`
+        weights: in the layout of `pack_conv`
+        epilogue: its residual may be `out` itself if `conv_overwrites_residual`
         workspace: at least `conv_nbytes` bytes
         weights_dtype: dtype of the weights in memory, by default that of the images; pairs need images in bfloat16
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
+    residual = epilogue.residual
     check_result(shape, out, residual)
     before = KernelCalls()
     first, parts = split_scratch(workspace, *conv_rooms(shape, out.n))
@@ -64,7 +63,7 @@ def conv_calls(
         raise ValueError(f"x has {source.n} images and out has {out.n}: pass views with equal numbers of images")
     beside = blocked_place(residual) if residual else None
     grid = grid_of(shape, source, out, residual)
-    conv = Direct(shape, grid, source, weights, blocked_place(out), bias, beside, activation)
+    conv = Direct(shape, grid, source, weights, blocked_place(out), epilogue.bias, beside, epilogue.activation)
     return before + tile_calls(conv, weights_dtype=weights_dtype, workspace=parts)
 
 

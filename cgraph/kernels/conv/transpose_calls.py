@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.calls import tile_calls
+from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import release
 from cgraph.kernels.target import Target
@@ -147,20 +147,16 @@ class Phase(Record):
 
 
 def conv_transpose_calls(
-    shape: TransposedShape,
-    out: BlockedView,
-    x: BlockedView,
-    weights: Pointer,
-    bias: Pointer | None = None,
-    activation: BoundedActivation = NONE,
+    shape: TransposedShape, out: BlockedView, x: BlockedView, weights: Pointer, epilogue: Epilogue = NO_EPILOGUE
 ) -> KernelCalls:
-    """``out = activation(transposed convolution of x + bias)``
+    """``out = epilogue(transposed convolution of x)``
 
     Operands
         x: blocked images whose halo is at least ``shape.halo()``
-        weights: in the layout of `pack_transposed`; bias: ``[k]`` with zeros up to whole blocks, or None
+        weights: in the layout of `pack_transposed`
+        epilogue: without a residual
     Raises
-        ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
+        ValueError: shapes disagree, the halo is too narrow, a value shares a block of channels, or there is a residual
     """
     require_whole_blocks(out)
     require_first_lane(x)
@@ -169,7 +165,7 @@ def conv_transpose_calls(
         raise ValueError(f"values [{x.c}, {x.h}, {x.w}] and [{out.c}, {out.h}, {out.w}] are not those of {shape}")
     if not x.covers(shape.halo()):
         raise ValueError(f"a halo of {x.halo} is narrower than {shape.halo()}, which the filter reads")
-    down, across = shape.window.stride
+    (bias, activation), (down, across) = epilogue.without_residual(), shape.window.stride
     parts = []
     for phase in shape.phases():
         at = out.pixel(phase.row, phase.column)

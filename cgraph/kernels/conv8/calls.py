@@ -96,6 +96,20 @@ class MatrixRows(Record):
     step: int
 
 
+class ByteWeights(Record):
+    """Packed weights with the conversion of their sums.
+
+    Fields
+        at: in the layout of `pack_conv8`
+        bias: int32, up to the last panel's end
+        scale: float32, up to the last panel's end; two rows of int32 for a `fixed` result
+    """
+
+    at: Pointer
+    bias: Pointer
+    scale: Pointer
+
+
 class Sides(Record):
     """Values that differ between images, which are the right sides of products of two computed matrices.
 
@@ -116,9 +130,7 @@ def conv8_calls(
     shape: ByteShape,
     out: BlockedView | MatrixRows,
     x: BlockedView,
-    weights: Pointer,
-    bias: Pointer,
-    scale: Pointer,
+    weights: ByteWeights,
     result: Result,
     residual: BlockedView | None = None,
     sides: Sides = SHARED,
@@ -127,8 +139,6 @@ def conv8_calls(
 
     Operands
         x: channel-blocked images in a halo of their zero point at least ``shape.window.halo(h, w)`` wide
-        weights: in the layout of `pack_conv8`; bias: int32, scale: float32, up to the last panel's end; scales of a
-            `fixed` result are two rows of int32
         residual: of the result's form; it may be `out` if `conv_overwrites_residual`
         sides: values that differ between images; terms are those of pixels in one row
     Raises
@@ -148,18 +158,16 @@ def conv8_calls(
     chunk = chunk_of(tasks, tile_ns(shape.target, t.pixels * shape.vectors * groups))
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
     places = out_args(out) if isinstance(out, BlockedView) else row_args(shape, out)
+    form = result.dtype, result.fixed, result.join is not None, is_rows, sides.terms is not None
     call = TILE.call(
-        (
-            t.pixels, shape.vectors, shape.unroll, source.step, result.dtype, result.fixed, result.join is not None,
-            is_rows, sides.terms is not None, ahead,
-        ),
-        tasks, chunk,
+        (t.pixels, shape.vectors, shape.unroll, source.step, *form, ahead), tasks, chunk,
         offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
-        w=weights, w_image=sides.weights, w_panel=shape.panel_weights,
-        bias=bias, b_image=sides.starts, terms=sides.terms, scale=scale, shifts=shape.panels * shape.panel_channels,
-        channels=shape.k, columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
-        turns=blocks, by_block=0, **places, **join_args(result), **residual_args(residual),
+        w=weights.at, w_image=sides.weights, w_panel=shape.panel_weights,
+        bias=weights.bias, b_image=sides.starts, terms=sides.terms, scale=weights.scale,
+        shifts=shape.panels * shape.panel_channels, channels=shape.k, columns=grid.columns, across=t.across,
+        tiles=t.tiles, block=t.block, panels=shape.panels, turns=blocks, by_block=0,
+        **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (source.offsets, source.panel_offsets))
 

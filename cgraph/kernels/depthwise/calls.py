@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv.calls import check_result
+from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.depthwise.signature import SMALL, TAPS
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import Target
@@ -25,24 +25,21 @@ def is_depthwise(shape: ConvShape) -> bool:
 
 
 def depthwise_calls(
-    shape: ConvShape,
-    out: BlockedView,
-    x: BlockedView,
-    weights: Pointer,
-    bias: Pointer | None = None,
-    activation: BoundedActivation = NONE,
+    shape: ConvShape, out: BlockedView, x: BlockedView, weights: Pointer, epilogue: Epilogue = NO_EPILOGUE
 ) -> KernelCalls:
-    """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
+    """``out[n, c] = epilogue(conv(x[n, c], filters[c]))``
 
     Operands
         x: channel-blocked images whose halo is at least ``shape.window.halo(h, w)``
-        weights: in the layout of `pack_depthwise`; bias: in that of `pack_bias`, or None
+        weights: in the layout of `pack_depthwise`
+        epilogue: without a residual
     Raises
-        ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value shares a block of channels
+        ValueError: not depthwise, shapes disagree, the halo is too narrow, a value shares a block of channels, or there
+            is a residual
     """
     require_whole_blocks(x)
     check_result(shape, out, None)
-    window = shape.window
+    window, (bias, activation) = shape.window, epilogue.without_residual()
     if not is_depthwise(shape):
         raise ValueError(f"{shape} is not depthwise")
     if (x.n, x.c, x.h, x.w, x.lanes) != (out.n, shape.c, shape.h, shape.w, shape.lanes):

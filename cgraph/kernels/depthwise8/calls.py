@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from cgraph.kernels.conv8.calls import GROUP, ByteShape, Result, join_args, out_args, residual_args
+from cgraph.kernels.conv8.calls import GROUP, ByteShape, ByteWeights, Result, join_args, out_args, residual_args
 from cgraph.kernels.depthwise.calls import is_depthwise, pixels_of
 from cgraph.kernels.depthwise8.signature import ROWS
-from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
@@ -30,9 +29,7 @@ def depthwise8_calls(
     shape: ByteShape,
     out: BlockedView,
     x: BlockedView,
-    weights: Pointer,
-    bias: Pointer,
-    scale: Pointer,
+    weights: ByteWeights,
     result: Result,
     residual: BlockedView | None = None,
 ) -> KernelCalls:
@@ -53,7 +50,7 @@ def depthwise8_calls(
         (pixels, r, s, across, result.dtype, result.fixed, result.join is not None, False),
         tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * -(-s // GROUP))),
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
-        w=weights, bias=bias, scale=scale, shifts=shape.panels * shape.panel_channels,
+        w=weights.at, bias=weights.bias, scale=weights.scale, shifts=shape.panels * shape.panel_channels,
         rows=out.h, columns=out.w, blocks=out.blocks, band=band,
         **out_args(out), **join_args(result), **residual_args(residual),
     )  # fmt: skip

@@ -59,18 +59,13 @@ def matmul_calls(
     packed = b if isinstance(b, PackedB) else None
     calls: list[Call] = []
     for x in all_products(out, a, b, bias):
-        blocks = (
-            in_blocks(target, gpu_gemm.product_calls, x, activation, adds, workspace) if is_tiled(x, packed) else None
-        )
+        blocks = None
+        if is_tiled(x, packed):
+            blocks = in_blocks(target, gpu_gemm.product_calls, x, activation, adds, workspace)
         if blocks is not None:
             calls += blocks
         elif packed:
-            if is_simple(x):
-                raise ValueError(
-                    f"a packed constant needs a float result with contiguous rows, not dtype {x.dtype} with column "
-                    f"stride {x.out.column}. Pass b unpacked"
-                )
-            calls += tiled_calls(x, Portions.of_packed(x, packed), activation, workspace, target, adds)
+            calls += tiled_calls(x, packed_portions(x, packed), activation, workspace, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
         elif is_dot(x) and not adds:
@@ -94,6 +89,16 @@ def matmul_nbytes(
         in_place = is_simple(x) or (not adds and (is_dot(x) or is_row(x)))
         return 0 if in_place else Portions.of(x, target, adds).nbytes
     return 0
+
+
+def packed_portions(x: Matrices, packed: PackedB) -> Portions:
+    """Return the portions of a product with a packed constant. ValueError for a result of another layout."""
+    if is_simple(x):
+        raise ValueError(
+            f"a packed constant needs a float result with contiguous rows, not dtype {x.dtype} with column "
+            f"stride {x.out.column}. Pass b unpacked"
+        )
+    return Portions.of_packed(x, packed)
 
 
 def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> list[Matrices]:

@@ -15,7 +15,7 @@ from cgraph.kernels.move.calls import TASK_BYTES, constant, copy_calls, fill_cal
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, without, without_axis
 from cgraph.kernels.views.thread_blocks import in_blocks
-from cgraph.record import replace
+from cgraph.record import Record, replace
 
 GATHER_BLOCK = 4096  # columns with an index each
 SCATTER_BLOCK = 32  # minimum columns of a task, since each task goes over all indices
@@ -87,15 +87,22 @@ def inside_calls(indices: View, extent: int, error: Pointer | None) -> list[Call
     return [run_call(INSIDE, (indices.dtype,), arrays, GATHER_BLOCK, GATHER_BLOCK, extent=extent, error=error)]
 
 
+class ScatterRule(Record):
+    """How updates are written.
+
+    Fields
+        axis: that the indices count along
+        how: ``set``, ``add``, ``mul``, ``min`` or ``max``
+        error: a word that is set if an index lies outside the axis, or None
+    """
+
+    axis: int
+    how: str = "set"
+    error: Pointer | None = None
+
+
 def put_along_axis_calls(
-    target: Target,
-    out: View,
-    indices: View,
-    updates: View,
-    axis: int,
-    how: str = "set",
-    error: Pointer | None = None,
-    workspace: View | None = None,
+    target: Target, out: View, indices: View, updates: View, rule: ScatterRule, workspace: View | None = None
 ) -> list[Call]:
     """``np.put_along_axis(out, indices, updates, axis)``, or ``add``, ``mul``, ``min``, ``max`` into `out`.
 
@@ -105,6 +112,7 @@ def put_along_axis_calls(
     Parameters
         workspace: at least `scatter_nbytes` bytes; without one a GPU is slower
     """
+    axis, how, error = rule.axis, rule.how, rule.error
     extents = [v.shape[axis] if len(v.shape) == len(out.shape) else 1 for v in (indices, updates)]
     shape = (*out.shape[:axis], max(extents) if 0 not in extents else 0, *out.shape[axis + 1 :])
     if prod(shape) == 0 or out.size == 0:
@@ -143,14 +151,7 @@ def scatter_nbytes(target: Target, shape: tuple[int, ...], axis: int, positions:
 
 
 def scatter_calls(
-    target: Target,
-    out: View,
-    indices: View,
-    updates: View,
-    axis: int,
-    how: str = "set",
-    error: Pointer | None = None,
-    workspace: View | None = None,
+    target: Target, out: View, indices: View, updates: View, rule: ScatterRule, workspace: View | None = None
 ) -> list[Call]:
     """``out[:, …, indices, …] how= updates``, the reverse of `take_calls`: its gradient is ``add``.
 
@@ -159,8 +160,9 @@ def scatter_calls(
     Raises
         ValueError: axes of `indices` cannot be merged into one, in it or in `updates`
     """
+    axis = rule.axis
     if out.size == 0:
-        return inside_calls(indices, out.shape[axis], error)
+        return inside_calls(indices, out.shape[axis], rule.error)
     rank = len(indices.shape)
     inner = updates.strides[axis : axis + rank]
     shape, (i_steps, u_steps) = collapse(indices.shape, indices.strides, inner)
@@ -172,7 +174,7 @@ def scatter_calls(
     i_strides = tuple(i_step if a == axis else 0 for a in range(len(whole)))
     positions = View(indices.at, whole, i_strides, indices.dtype)
     changes = View(updates.at, whole, u_strides, updates.dtype)
-    return put_along_axis_calls(target, out, positions, changes, axis, how, error, workspace)
+    return put_along_axis_calls(target, out, positions, changes, rule, workspace)
 
 
 def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
@@ -184,7 +186,7 @@ def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: floa
     strides = (*indices.strides[:axis], 0, *indices.strides[axis:])
     positions = View(indices.at, shape, strides, indices.dtype)
     return fill_calls(target, out, off) + put_along_axis_calls(
-        target, out, positions, broadcast(constant(on, out.dtype), shape), axis
+        target, out, positions, broadcast(constant(on, out.dtype), shape), ScatterRule(axis)
     )
 
 

@@ -1,6 +1,6 @@
 """Calls of products of two computed matrices of bytes: a 1 x 1 convolution whose filters are packed per run."""
 
-from cgraph.kernels.conv8.calls import ByteShape, MatrixRows, Result, Sides, conv8_calls
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, MatrixRows, Result, Sides, conv8_calls
 from cgraph.kernels.kernel import LINE, Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.pack8.calls import pack_columns_calls, pack_matrices_calls
@@ -100,7 +100,8 @@ def some_calls(
     factors = contiguous(scales.at, (some.columns,), "f4")
     sides = Sides(some.shape.weights_nbytes, some.columns, added)
     to = MatrixRows(out.at, out.batch, out.row)
-    lowered = conv8_calls(some.shape, to, rows, right.at, starts.at, scales.at, result, sides=sides)
+    weights = ByteWeights(right.at, starts.at, scales.at)
+    lowered = conv8_calls(some.shape, to, rows, weights, result, sides=sides)
     return [
         *pack_matrices_calls(rows, x, added, MIDDLE - y_zero),
         *pack_columns_calls(some.shape, some.count, y, right.at, starts.at, -x_zero, some.shape.c * x_zero * y_zero),

@@ -26,11 +26,11 @@ def reduced_calls(
     outs, size, outputs = over_kept[len(reduced) :], reduced[0].size, over_kept[0].size
     parts = -(-size // max(each, 1)) or 1
     across = not any(map(lies_along, reduced)) and any(map(lies_along, over_kept[: len(reduced)]))
-    team, across = team_of(each, outputs, across)
-    kept_rank, reduced_rank = len(extents(over_kept[0])), len(extents(reduced[0]))
-    params = (kind, program, results, tuple(v.dtype for v in outs), len(reduced), kept_rank, reduced_rank, team, across)
+    team = team_of(each, outputs, across)
+    ranks = len(extents(over_kept[0])), len(extents(reduced[0]))
+    params = (kind, program, results, tuple(v.dtype for v in outs), len(reduced), ranks, team)
     call = TEAMS.call(
-        params, -(-outputs // (THREADS // team)) * parts,
+        params, -(-outputs // (THREADS // team[0])) * parts,
         outputs=outputs, size=size, each=each, parts=parts, part_steps=[v.size * v.itemsize for v in outs],
         arrays=[v.at for v in over_kept], kept_axes=table(over_kept), reduced_axes=table(reduced),
     )  # fmt: skip

@@ -18,25 +18,21 @@ def teams(
     results: tuple[int, ...],
     outs: tuple[str, ...],
     operands: int,
-    kept_rank: int,
-    reduced_rank: int,
-    team: int,
-    across: bool,
+    ranks: tuple[int, int],
+    team: tuple[int, bool],
 ) -> None:
-    a, own = k.args(), BlockTeam(k, team, across)
-    reduction, dtypes = (
-        Accumulator(k, kind, program[results[0]][1], len(results) > 1),
-        operand_dtypes(program, operands),
-    )
+    a, own = k.args(), BlockTeam(k, *team)
+    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1)
+    dtypes = operand_dtypes(program, operands)
     number, part = k.block_digits(a.parts)
     output = number * own.teams + own.number
     count = operands + len(outs)
-    there = offsets(k, a.kept_axes, kept_rank, count, k.smaller(output, a.outputs - 1))
+    there = offsets(k, a.kept_axes, ranks[0], count, k.smaller(output, a.outputs - 1))
     bases = [(a.arrays + i).load() + there[i] for i in range(count)]
     low = part * a.each
 
     def value(at: Val) -> tuple[Val, Val | None]:
-        inner = offsets(k, a.reduced_axes, reduced_rank, operands, at)
+        inner = offsets(k, a.reduced_axes, ranks[1], operands, at)
         values = evaluate(k, program, lambda i: k.pointer(bases[i] + inner[i], dtypes[i]).load(), 0)
         x, *index = (values[i] for i in results)
         return x, (index[0] if index else at) if reduction.finds_index else None

@@ -10,13 +10,15 @@ def arrays(values) -> int:
 
 
 # a task: one of `parts` parts, `each` of `size` elements, of as many results as a block has teams; `part_steps`: bytes
-# between the results of one part and those of the next; kept_axes have all arrays, reduced_axes the operands alone
+# between the results of one part and those of the next; kept_axes have all arrays, reduced_axes the operands alone;
+# `ranks`: their numbers; `team`: threads of a team, and whether neighbours belong to different teams
 TEAMS = Signature(
     "reduce.gpu.teams",
-    ("kind", "program", "results", "outs", "operands", "kept_rank", "reduced_rank", "team", "across"),
+    ("kind", "program", "results", "outs", "operands", "ranks", "team"),
     {
         "outputs": "i8", "size": "i8", "each": "i8", "parts": "i8",
         "part_steps": Words(("i8",), lambda values: len(values.outs)), "arrays": Words(("address",), arrays),
-        "kept_axes": axes("kept_rank", arrays), "reduced_axes": axes("reduced_rank", lambda values: values.operands),
+        "kept_axes": axes(lambda values: values.ranks[0], arrays),
+        "reduced_axes": axes(lambda values: values.ranks[1], lambda values: values.operands),
     },
 )  # fmt: skip

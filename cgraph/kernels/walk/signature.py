@@ -1,6 +1,7 @@
 """Arguments shared by families that walk arrays of any rank."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from types import SimpleNamespace
 
 from cgraph.kernels.signature import Signature, Words
@@ -8,12 +9,13 @@ from cgraph.kernels.signature import Signature, Words
 Count = Callable[[SimpleNamespace], int]
 
 
-def axes(rank: str, arrays: Count) -> Words:
+def axes(rank: str | Count, arrays: Count) -> Words:
     """Return the axes of a walk, fastest first: the extent, then the bytes per position in each array.
 
-    `rank` names the argument or param with their number.
+    `rank` is their number, or the name of the argument or param with it.
     """
-    return Words(("i8",), lambda values: getattr(values, rank) * (arrays(values) + 1))
+    count = attrgetter(rank) if isinstance(rank, str) else rank
+    return Words(("i8",), lambda values: count(values) * (arrays(values) + 1))
 
 
 def streams(arrays: Count) -> Words:

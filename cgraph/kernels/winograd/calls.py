@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.calls import check_result, tile_calls, tiling_of
+from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane
@@ -131,18 +131,16 @@ def winograd_calls(
     out: BlockedView,
     x: BlockedView,
     weights: Pointer,
-    bias: Pointer | None = None,
-    residual: BlockedView | None = None,
-    activation: BoundedActivation = NONE,
+    epilogue: Epilogue = NO_EPILOGUE,
     workspace: View | None = None,
     is_transformed: bool = False,
 ) -> KernelCalls:
-    """``out = activation(conv(x, weights) + bias + residual)``
+    """``out = epilogue(conv(x, weights))``
 
     Operands
         x: channel-blocked images; no halo is needed, but one as wide as the padding saves copies at the border
-        weights: as `pack_winograd` writes them; bias: as `pack_bias` writes it
-        residual: of the result's shape; it may be `out` itself
+        weights: in the layout of `pack_winograd`
+        epilogue: its residual may be `out` itself
         workspace: at least ``plan.nbytes`` bytes
         is_transformed: another part of the same layer has left the transformed images of the only block there
     Raises
@@ -150,21 +148,20 @@ def winograd_calls(
     """
     shape = plan.shape
     require_first_lane(x)
-    check_result(shape, out, residual)
+    check_result(shape, out, epilogue.residual)
     if (x.n, x.c, x.h, x.w, x.lanes) != (plan.n, shape.c, shape.h, shape.w, shape.lanes) or out.n != plan.n:
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] do not fit {plan}")
     inside = scratch_pointer(workspace, plan.nbytes)
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     parts = [KernelCalls((), (biases,))]
+    epilogue = replace(epilogue, bias=epilogue.bias or Pointer(biases))
     for first, count in spans(plan.tiles, plan.block):
         tiles = {"first": first, "count": count, "across": plan.across, "per_image": plan.per_image}
         tiles["band"] = plan.band(count)
         if not is_transformed:
             parts.append(KernelCalls((input_call(plan, tiles, x, inside),)))
         parts.append(product_calls(plan, count, weights, inside))
-        parts.append(
-            KernelCalls((output_call(plan, tiles, bias or Pointer(biases), residual, out, activation, inside),))
-        )
+        parts.append(KernelCalls((output_call(plan, tiles, epilogue, out, inside),)))
     return join_calls(parts)
 
 
@@ -194,23 +191,17 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer)
     return tile_calls(Direct(shape, Grid(1, count), source, weights, out), weights_step)
 
 
-def output_call(
-    plan: Winograd,
-    tiles: dict[str, int],
-    bias: Pointer,
-    residual: BlockedView | None,
-    out: BlockedView,
-    activation: BoundedActivation,
-    inside: Pointer,
-) -> Call:
+def output_call(plan: Winograd, tiles: dict[str, int], epilogue: Epilogue, out: BlockedView, inside: Pointer) -> Call:
+    residual = epilogue.residual
     r = residual or out
     tasks = banded_tasks(1, plan.shape.blocks, tiles["count"], tiles["band"])
     return OUTPUT_TRANSFORM.call(
         (out.dtype, plan.m), tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)),
         **tiles, blocks=plan.shape.blocks,
-        products=inside + plan.v_nbytes, p_xi=plan.m_step, p_block=plan.block * out.lanes, bias=bias,
+        products=inside + plan.v_nbytes, p_xi=plan.m_step, p_block=plan.block * out.lanes, bias=epilogue.bias,
         residual=residual.origin if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
-        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row, h=out.h, w=out.w, **activation.args,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row, h=out.h, w=out.w,
+        **epilogue.activation.args,
     )  # fmt: skip
 
 

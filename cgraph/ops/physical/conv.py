@@ -15,6 +15,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.pairs.calls import pair_calls
@@ -174,22 +175,21 @@ class BlockedConv(Op):
         """Fill the halo of the result, then its pixels."""
         to = self.result.at(out)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
+        epilogue = Epilogue(bias.at, residual, self.activation)
         halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         if self.pairs and self.source:
             halves = contiguous(scratch_pointer(workspace, self.halves_nbytes), self.source.shape, BFLOAT16.code)
             images = replace(self.source.at(halves), dtype=BFLOAT16.code)
-            lowered = conv_calls(
-                self.shape, to, images, filters.at, bias.at, residual, self.activation, weights_dtype=PAIRS
-            )
+            lowered = conv_calls(self.shape, to, images, filters.at, epilogue, weights_dtype=PAIRS)
             return [*halo_calls, *pair_calls(self.shape.target, halves, x), *lowered.calls]
         source: Any = x if self.source is None else self.source.at(x)
-        places = to, source, filters.at, bias.at
+        places = to, source, filters.at
         if self.tile:
-            body = winograd_calls(self.winograd, *places, residual, self.activation, workspace)
+            body = winograd_calls(self.winograd, *places, epilogue, workspace)
         elif is_depthwise(self.shape):
-            body = depthwise_calls(self.shape, *places, self.activation)
+            body = depthwise_calls(self.shape, *places, epilogue)
         else:
-            body = conv_calls(self.shape, *places, residual, self.activation, workspace, filters.dtype)
+            body = conv_calls(self.shape, *places, epilogue, workspace, filters.dtype)
         return [*halo_calls, *body.calls]
 
 

@@ -10,6 +10,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
@@ -62,7 +63,9 @@ class BlockedConvTranspose(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
             to, source = self.result.at(out), self.source.at(x)
-            lowered = conv_transpose_calls(self.shape, to, source, filters.at, bias.at, self.activation)
+            lowered = conv_transpose_calls(
+                self.shape, to, source, filters.at, Epilogue(bias.at, activation=self.activation)
+            )
             return [*fill_halo_calls(to), *lowered.calls]
 
         return Work(calls)

@@ -15,7 +15,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_overwrites_residual
-from cgraph.kernels.conv8.calls import ByteShape, MatrixRows, Result, conv8_calls, pack_conv8
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, MatrixRows, Result, conv8_calls, pack_conv8
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, is_depthwise8, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import LINE, Call, View, contiguous, scratch_pointer
@@ -160,7 +160,8 @@ class BlockedIntegerConv(Op):
         to, source = self.form.at(out), self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
         lower = depthwise8_calls if is_depthwise8(self.shape) else conv8_calls
-        lowered = lower(self.shape, to, source, filters.at, start.at, scale.at, self.result, residual)
+        weights = ByteWeights(filters.at, start.at, scale.at)
+        lowered = lower(self.shape, to, source, weights, self.result, residual)
         halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         return [*halo_calls, *lowered.calls]
 
@@ -254,7 +255,7 @@ class PackedIntegerMatmul(Op):
         form = self.rows
         pixels = form.at(contiguous(scratch_pointer(workspace, form.spec.nbytes), form.shape, "u1"))
         to = MatrixRows(out.at, 0, self.shape.k)
-        lowered = conv8_calls(self.shape, to, pixels, panels.at, start.at, scale.at, self.result)
+        lowered = conv8_calls(self.shape, to, pixels, ByteWeights(panels.at, start.at, scale.at), self.result)
         return [*pack_rows_calls(pixels, x), *lowered.calls]
 
 

@@ -12,6 +12,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls
+from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.gemm.portions import join_panels
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
@@ -87,7 +88,8 @@ class SlicedConv(Op):
         is_one_block = all(part.block == part.tiles for part in self.winograds)
         for i, (part, shape) in enumerate(zip(filters, self.shapes)):
             added = None if residual is None else residual.part(first, shape.k)
-            places = to.part(first, shape.k), source, part.at, bias.at + first * to.itemsize, added, conv.activation
+            epilogue = Epilogue(bias.at + first * to.itemsize, added, conv.activation)
+            places = to.part(first, shape.k), source, part.at, epilogue
             if conv.tile:
                 plan, is_there = self.winograds[i], i > 0 and is_one_block
                 calls += winograd_calls(plan, *places, workspace, is_there).calls

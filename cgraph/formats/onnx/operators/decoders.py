@@ -41,7 +41,7 @@ def group_query_attention(c: Context) -> tuple[Node, Node, Node]:
     scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
     window = max(c.attribute("local_window_size", -1), 0)
     cap = c.attribute("softcap", 0.0)
-    y = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window, start, cap)
+    y = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window=window, start=start, softcap=cap)
     return join_heads(y), keys, values
 
 
