@@ -164,7 +164,7 @@ class CompiledFunction:
         return executable
 
     def _compile(self, leaves: list[Any], structure: Any) -> Executable:
-        """FunctionTrace the function and compile what it computes."""
+        """Trace the function and compile the resulting graph."""
         variables = [placeholder(x, name) for x, name in zip(leaves, self._names(structure))]
         trace = FunctionTrace()
 

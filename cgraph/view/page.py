@@ -59,9 +59,10 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
     seconds = [row.seconds for row in times.steps if row.seconds is not None]
     names = [x.name for x in compiled_of(shown).layout.steps]
     if [row.op for row in times.steps] != names or len(seconds) != len(names):
+        timed = ", ".join(row.op for row in times.steps if row.seconds is not None) or "no step"
         raise GraphError(
-            f"times has {len(seconds)} steps, the Function {len(names)}: they are those of another Function. "
-            "Pass times=timed_report(function, ...)"
+            f"times must be a timed report of the Function that the page shows: it has times of {timed:.60}, "
+            f"but the steps are {', '.join(names):.60}. Pass times=timed_report(function, ...)"
         )
     return seconds
 

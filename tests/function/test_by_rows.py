@@ -270,7 +270,7 @@ def test_an_iterator_says_whose_rows_were_asked_for():
     with pytest.raises(ZeroDivisionError) as failed:
         function(wrong_rows(picture(x), 3, ZeroDivisionError()))
     assert failed.value.__notes__ == ["while reading rows of x"]
-    with pytest.raises(InputError, match="array or an iterator"):
+    with pytest.raises(InputError, match="or an iterator of its rows"):
         function(3)
     with pytest.raises(InputError, match=r"got float32\[1,1,199,24\]"):
         function(picture(x)[:, :, 1:])
@@ -283,9 +283,9 @@ def test_refusals_name_what_does_not_go_by_rows(tmp_path):
     more, flipped = y + 1, cg.flip(y, 2)
     refused = [
         (y, {"rows": [z]}, "not an input or output"),
-        (y, {"rows": [y]}, "the inputs that they are made of"),
-        (flat, {"rows": [x, flat]}, "rows are those of images"),
-        ([y, more], {"rows": [x, y, more]}, "one can be given away"),
+        (y, {"rows": [y]}, "names outputs only. Add the inputs"),
+        (flat, {"rows": [x, flat]}, "only images .* have rows"),
+        ([y, more], {"rows": [x, y, more]}, "at most one can be streamed"),
         (flipped, {"rows": [x, flipped]}, "slice cannot be streamed by rows"),
         (y, {"rows": [x, y], "bands": 56}, "not with bands="),
         (y, {"rows": [x, y], "engine": "reference"}, "takes images whole"),
