@@ -91,6 +91,10 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<jit of {getattr(self, '__qualname__', repr(self.__wrapped__))}>"
 
+    def __reduce__(self) -> str:
+        """Pickle it by its name, as Python pickles functions."""
+        return getattr(self, "__qualname__", repr(self))
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 

@@ -114,7 +114,7 @@ def number_of(f: Any, recipe: Hashable) -> int:
         return next(SERIALS)
     if number is None:
         number = numbers[recipe] = next(SERIALS)
-        finalize(f, EXECUTABLES.drop, number)
+        finalize(f, EXECUTABLES.drop, number).atexit = False
     return number
 
 

@@ -29,16 +29,20 @@ VIEWS = frozenset(
     "swapaxes transpose unstack view vsplit".split()
 )
 """Functions, methods and attributes whose results may share bytes with an operand in NumPy."""
-BODIES = frozenset("scan cond while_loop fori fori_loop".split())
+BODIES = frozenset("cond custom_gradient fori scan while_loop".split())
 """Functions that call a user's function while they build."""
 UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
 
 
 class FunctionTrace:
-    """The call of one function with tracers. Mutable: it is open until the function returns."""
+    """The call of one function with tracers. Mutable: it is open until the function returns.
 
-    def __init__(self) -> None:
-        self.is_open = True
+    Fields
+        reads_closed: it may read arrays of functions that have returned, as the gradient of `custom_gradient` does
+    """
+
+    def __init__(self, reads_closed: bool = False) -> None:
+        self.is_open, self.reads_closed = True, reads_closed
 
     def run(self, work: Callable[[], T]) -> T:
         """Call `work` with this trace in progress; afterwards its tracers cannot be used.
@@ -65,6 +69,8 @@ class FunctionTrace:
             return self.tracer(value)
         if isinstance(value, tuple | list):
             return members_as(value, map(self.wrap, value))
+        if isinstance(value, dict):
+            return {key: self.wrap(x) for key, x in value.items()}
         return value
 
     def wrap_views(self, name: str, value: Any, operands: Sequence[Tracer]) -> Any:
@@ -102,8 +108,8 @@ class FunctionTrace:
         return partial(self.body, x) if callable(x) and not isinstance(x, Tracer | Node) else x
 
     def body(self, function: Callable, *args: Any) -> Any:
-        """Call a user's function that builds the body of a loop or a branch: nodes in, nodes out."""
-        inner = FunctionTrace()
+        """Call a user's function that builds the body of a loop, a branch or a gradient: nodes in, nodes out."""
+        inner = FunctionTrace(reads_closed=True)
         return inner.run(lambda: nodes_in(function(*map(inner.wrap, args)), []))
 
     def operator(self, name: str, args: tuple) -> Any:
@@ -215,6 +221,8 @@ def nodes_in(value: Any, operands: list[Tracer]) -> Any:
         return value.node
     if isinstance(value, tuple | list):
         return members_as(value, [nodes_in(x, operands) for x in value])
+    if type(value) is dict:
+        return {key: nodes_in(x, operands) for key, x in value.items()}
     return value
 
 

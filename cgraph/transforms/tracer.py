@@ -11,8 +11,8 @@ from cgraph.ir.tracing import TRACE
 from cgraph.transforms.storage import Path, Storage, follow
 
 WAYS = (
-    "Use np.where or cg.cond to choose, a loop of cgraph (cg.scan) to repeat, static_argnames= for an argument that "
-    "is a plain setting, or keep this part outside the function"
+    "Use np.where or cg.cond to choose, cg.while_loop or cg.fori to repeat, static_argnames= for an argument that is a "
+    "plain setting, or keep this part outside the function"
 )
 
 
@@ -37,7 +37,7 @@ class Tracer:
     def node(self) -> Node:
         """The present value. GraphError after the end of the trace that created it."""
         storage = self.storage
-        if not storage.trace.is_open:
+        if not storage.trace.is_open and not getattr(TRACE.get(), "reads_closed", False):
             raise GraphError(
                 f"a traced array of {self._node.where} is used after its function has returned: it has left it through "
                 "a list, an attribute or a global. Return the value instead"
@@ -126,6 +126,9 @@ class Tracer:
 
     def item(self, *_: Any) -> Any:
         return self._no_value("item() needs a number")
+
+    def eval(self) -> Any:
+        return self._no_value("eval() needs the value")
 
     def tolist(self) -> Any:
         return self._no_value("tolist() needs numbers")

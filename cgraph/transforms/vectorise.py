@@ -10,7 +10,7 @@ from cgraph.errors import ArgumentError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.ops.shape import axis_of, moveaxis
-from cgraph.transforms.leaves import node_of, placeholder
+from cgraph.transforms.leaves import SETTINGS, node_of, placeholder
 from cgraph.transforms.trace import suspended
 from cgraph.transforms.transformation import InnerCall, Transformation, leaves_of
 from cgraph.transforms.trees import Branch, flatten, unflatten
@@ -77,7 +77,8 @@ class Vectorised(Transformation):
         if len(prefixes) != len(args):
             raise ArgumentError(f"in_axes has {len(prefixes)} axes for {len(args)} arguments; pass one for each")
         pairs = [*zip(prefixes, args), *[(0, x) for x in kwargs.values()]]
-        return [axis for prefix, x in pairs for axis in leaf_axes(prefix, flatten(x, []), "in_axes")]
+        axes = [axis for prefix, x in pairs for axis in leaf_axes(prefix, flatten(x, []), "in_axes")]
+        return [None if isinstance(x, SETTINGS) else axis for x, axis in zip(leaves_of((args, kwargs)), axes)]
 
 
 def leaf_axes(prefix: Any, structure: Any, what: str) -> Iterator[int | None]:

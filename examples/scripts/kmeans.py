@@ -18,10 +18,10 @@ def run(step, n=5000, d=8, k=10, tol=1e-6, most=100):
     rng = np.random.default_rng(6)
     X = np.concatenate([rng.normal(c, 1.0, (n // k, d)) for c in rng.uniform(-10, 10, (k, d))])
     centers = X[rng.permutation(n)[:k]]
-    for rounds in range(1, most + 1):
+    rounds, moved = 0, np.inf
+    while moved >= tol and rounds < most:
         centers, moved = step(X, centers)
-        if moved < tol:
-            break
+        rounds += 1
     return centers, rounds
 
 

@@ -173,6 +173,25 @@ def test_assignment_works_in_the_body_of_a_loop_and_of_a_branch():
     assert total.tolist() == [21, 0] and rows[:, 1].tolist() == [0] * 7 and np.array_equal(branch, x + 1)
 
 
+def test_assignment_works_in_loops_that_end_by_a_condition():
+    def f(x, n):
+        def halve(state):
+            state["x"][state["i"]] /= 2
+            return {"i": state["i"] + 1, "x": state["x"]}
+
+        def count(i, y):
+            y[0] += i
+            return y
+
+        last = cg.while_loop(lambda state: (state["x"] > 1).any() & (state["i"] < 3), halve, {"i": 0, "x": x})
+        return last["x"], last["i"], cg.fori(0, n, count, np.zeros(2))
+
+    x, i, total = cg.jit(f)(np.array([3.0, 2.0, 8.0, 9.0]), 5)
+    assert x.tolist() == [1.5, 1, 4, 9] and i == 3 and total.tolist() == [10, 0]
+    x, i, _ = cg.jit(f)(np.array([1.5, 1.0, 0.5, 0.2]), 5)
+    assert x.tolist() == [0.75, 1, 0.5, 0.2] and i == 1
+
+
 def test_arrays_of_cgraph_numpy_are_filled_inside():
     def f(x):
         out = cg.numpy.zeros((2, 3))

@@ -69,6 +69,14 @@ def test_a_gradient_has_the_structure_of_its_argument():
     assert np.allclose(slope["w"], X.T @ (X @ W) * 2 / 8) and slope["b"][0].shape == (4,)
 
 
+def test_a_gradient_of_ones_own_is_used():
+    def clipped(x):
+        return cg.sum(cg.custom_gradient(x * x, [x], lambda g: [np.clip(2 * g * x, -1, 1)]))
+
+    for f in (cg.grad(clipped), cg.grad(cg.jit(clipped)), cg.jit(cg.grad(clipped)), cg.vmap(cg.grad(clipped))):
+        assert np.allclose(f(X), np.clip(2 * X, -1, 1))
+
+
 def test_several_arguments_and_auxiliary_results():
     f = lambda a, x, n: (np.sum(a * x), {"x": x + n, "n": "text"})  # noqa: E731
     (value, aux), (to_a, to_x) = cg.value_and_grad(f, argnums=(0, -2), has_aux=True)(3.0, X, 1)

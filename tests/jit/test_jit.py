@@ -1,8 +1,10 @@
 """`cg.jit`: structures, keys, static values, the cache, closures, methods and nested functions; NumPy is the oracle."""
 
 import collections
+import copy
 import functools
 import gc
+import pickle
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -190,6 +192,15 @@ def test_methods_partials_lambdas_and_dataclasses_are_functions():
     assert type(got) is Layer and got.w.tolist() == [3, 12] and got.b == 3
     assert np.array_equal(cg.jit(functools.partial(np.add, 2.0))(X), X + 2)
     assert np.allclose(cg.jit(np.sin)(X), np.sin(X))
+
+
+@cg.jit
+def doubled(x):
+    return 2 * x
+
+
+def test_a_function_of_a_module_is_pickled_by_name():
+    assert pickle.loads(pickle.dumps(doubled)) is doubled and copy.deepcopy([doubled])[0] is doubled
 
 
 def test_nodes_as_arguments_give_nodes():

@@ -19,7 +19,7 @@ def looped(x):
     "f, words",
     [
         (lambda x, n: x if x.sum() > 0 else -x, r"if, while.*np\.where or cg\.cond"),
-        (lambda x, n: looped(x), r"if, while.*cg\.scan"),
+        (lambda x, n: looped(x), r"if, while.*cg\.while_loop"),
         (lambda x, n: x[0, 0] > 0 and x[0, 1] > 0, "and, or"),
         (lambda x, n: float(x[0, 0]), r"float\(\) needs a number"),
         (lambda x, n: int(x[0, 0]), r"int\(\) needs"),

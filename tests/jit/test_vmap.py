@@ -16,6 +16,11 @@ FEW = [case for case in ROWS if case.op in "take scatter conv2d matmul scan nonz
 X = np.linspace(-1, 1, 30).reshape(5, 2, 3)
 
 
+def floats_of(case: Case) -> tuple[int, ...]:
+    """The positions of the operands that are floats."""
+    return tuple(i for i, d in enumerate(case.draws) if np.dtype(d.dtype).kind == "f")
+
+
 def outputs(case: Case, xs) -> tuple:
     y = case.build(*xs)
     return tuple(y) if isinstance(y, list | tuple) else (y,)
@@ -48,6 +53,29 @@ def test_an_op_on_many_examples_gives_what_it_gives_on_each(case, capsys):
 def test_an_operand_is_shared_by_all_examples(case, capsys):
     for i in range(len(case.draws)):
         compared(case, i, "reference")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in ROWS if case.smooth and floats_of(case)], ids=str)
+def test_gradients_of_batches_and_batches_of_gradients_are_those_of_each_example(case, capsys):
+    """Of a function that calls Python or has a gradient of its own, only the batch of gradients."""
+    numbers, rng = floats_of(case), np.random.default_rng(5)
+
+    def total(*xs):
+        parts = [cg.real(y) * cg.imag(y) if y.dtype.kind == "c" else y for y in outputs(case, xs)]
+        return sum(cg.sum(y * y) * (i + 1) for i, y in enumerate(parts) if y.dtype.kind == "f")
+
+    examples = [[d.array(rng) for _ in range(SIZE)] for d in case.draws]
+    arrays, slope = [np.stack(x) for x in examples], cg.grad(total, argnums=numbers)
+    xs, one = [cg.Var(x.shape, x.dtype) for x in arrays], [cg.Var(d.shape, d.dtype) for d in case.draws]
+    function = cg.compile(slope(*one), one, engine="reference")
+    want = [np.stack(rows) for rows in zip(*[function(*[x[i] for x in examples]) for i in range(SIZE)])]
+    forms = [cg.vmap(slope)]
+    if case.op not in ("custom_gradient", "kernel"):
+        forms.append(cg.grad(lambda *xs: cg.sum(cg.vmap(total)(*xs)), argnums=numbers))
+    for form in forms:
+        for x, y in zip(cg.compile(form(*xs), xs, engine="reference")(*arrays), want, strict=True):
+            assert_close(x, y, 20 * case.scale, 1000)
 
 
 @pytest.mark.parametrize("case", FEW, ids=str)
@@ -98,6 +126,12 @@ def test_axes_say_where_the_examples_are():
     assert cg.vmap(lambda x, y: y, in_axes=(0, None))(np.arange(3.0), 2.0).tolist() == [2, 2, 2]
 
 
+def test_settings_are_shared_by_all_examples():
+    f = cg.jit(lambda x, mode, n: np.pad(x, n, mode=mode), static_argnames="n")
+    got = cg.vmap(f, in_axes=(0, 0, None))(X, "edge", 2)
+    assert np.array_equal(got, np.stack([np.pad(x, 2, mode="edge") for x in X]))
+
+
 def test_transformations_compose():
     per_example = cg.jit(cg.vmap(cg.grad(lambda w, x: np.sum(np.tanh(x @ w))), in_axes=(None, 0)))
     w = np.ones(3)
@@ -119,6 +153,19 @@ def test_assignment_loops_and_branches_are_batched():
     got, one = cg.vmap(f)(x, i), cg.jit(f)
     for a, b in zip(got, map(np.stack, zip(*[one(x[k], i[k]) for k in range(6)]))):
         assert np.allclose(a, b)
+
+
+def test_each_example_runs_its_own_number_of_rounds():
+    def root(a):
+        def better(state):
+            return (0.5 * (state[0] + a / state[0]), state[1] + 1)
+
+        return cg.while_loop(lambda state: abs(state[0] ** 2 - a) > 1e-9 * a, better, (a * 1.0, 0), maximum=60)
+
+    a = np.array([2.0, 9.0, 1e4])
+    roots, rounds = cg.vmap(root)(a)
+    assert np.allclose(roots, np.sqrt(a)) and rounds.tolist() == [root_[1] for root_ in map(cg.jit(root), a)]
+    assert np.allclose(cg.vmap(cg.grad(lambda a: root(a)[0]))(a), 0.5 / np.sqrt(a))
 
 
 def test_a_position_outside_an_example_does_not_reach_the_next_one():
