@@ -14,7 +14,19 @@ from cgraph.record import Record
 VALUE, WORKSPACE = "value", "workspace"
 
 
-class Box(Record):
+class BoxBytes(Record):
+    """The bytes of one value while they are in use; base of `Box`, which documents the fields, and of its row."""
+
+    name: str
+    spec: str
+    where: str
+    nbytes: int
+    offset: int
+    first: int
+    last: int
+
+
+class Box(BoxBytes):
     """The bytes of one value while they are in use.
 
     Fields
@@ -30,13 +42,6 @@ class Box(Record):
         views: the other nodes that are views of these bytes
     """
 
-    name: str
-    spec: str
-    where: str
-    nbytes: int
-    offset: int
-    first: int
-    last: int
     operand: int
     block: int
     kind: str = VALUE

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgraph.record import Record
-from cgraph.view.boxes import WORKSPACE, MemoryPicture, last_drawn_steps
+from cgraph.view.boxes import WORKSPACE, BoxBytes, MemoryPicture, last_drawn_steps
 from cgraph.view.diagram import CONST, VIEW, Diagram, DiagramItem
 from cgraph.view.layered import layered
 from cgraph.view.text import COLOURS, plain
 
 
-class BoxRow(Record):
+class BoxRow(BoxBytes):
     """A value's bytes; the fields are those of `Box`, and
 
     Fields
@@ -22,13 +22,6 @@ class BoxRow(Record):
         until: the last step at which it is drawn
     """
 
-    name: str
-    spec: str
-    where: str
-    nbytes: int
-    offset: int
-    first: int
-    last: int
     block: int
     is_workspace: bool
     over: int

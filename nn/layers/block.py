@@ -4,15 +4,13 @@ from dataclasses import field
 
 from cgraph import Node
 from nn.init import HE_NORMAL
-from nn.layer import Layer
-from nn.layers.conv import Conv2d
+from nn.layers.conv import Conv2d, WindowLayer
 from nn.layers.function import Function, activation
 from nn.layers.norm import BatchNorm
-from nn.layers.window import Pad, Sizes
 from nn.mode import Mode
 
 
-class ConvNorm(Layer):
+class ConvNorm(WindowLayer):
     """A Conv2d without bias, BatchNorm, and an activation.
 
     Fields
@@ -21,13 +19,6 @@ class ConvNorm(Layer):
         eps, scaled, frozen: as in BatchNorm
     """
 
-    inputs: int
-    outputs: int
-    window: Sizes
-    stride: Sizes = 1
-    pad: Pad = 0
-    dilation: Sizes = 1
-    groups: int = 1
     function: Function = "relu"
     eps: float = 1e-5
     scaled: bool = True

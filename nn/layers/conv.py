@@ -3,7 +3,7 @@
 A dilated convolution is `dilation` > 1, a depthwise one ``groups=inputs``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import ClassVar
 
@@ -15,7 +15,50 @@ from nn.layers.window import Pad, Sizes, pads, sizes
 from nn.mode import Mode
 
 
-class Conv2d(Layer):
+class WindowLayer(Layer):
+    """Base of layers with a convolution; the fields are those of Conv2d."""
+
+    inputs: int
+    outputs: int
+    window: Sizes
+    stride: Sizes = 1
+    pad: Pad = 0
+    dilation: Sizes = 1
+    groups: int = 1
+
+
+class FilterLayer(WindowLayer):
+    """Base of convolutions and transposed ones, over `axes` axes: one op with filters, and a bias."""
+
+    axes: ClassVar[int] = 2
+    use_bias: bool = True
+    start: Initialiser = GLOROT_UNIFORM
+    weight: Parameter = field(init=False)
+    bias: Parameter | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hold(weight=Parameter((*self.channels, *sizes(self.window, self.axes)), self.start))
+        self.hold(bias=Parameter((self.outputs,), ZEROS) if self.use_bias else None)
+
+    @property
+    def channels(self) -> tuple[int, int]:
+        """The first two lengths of the filters."""
+        raise NotImplementedError
+
+    @property
+    def function(self) -> Callable[..., Node]:
+        """The function that builds the op."""
+        raise NotImplementedError
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        stride, dilation = sizes(self.stride, self.axes), sizes(self.dilation, self.axes)
+        pad = pads(self.pad, x.shape[2:], sizes(self.window, self.axes), stride, dilation)
+        y = self.function(x, self.weight, stride=stride, pad=pad, dilation=dilation, groups=self.groups)
+        return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
+
+
+class Conv2d(FilterLayer):
     """Cross-correlation of images with `outputs` filters.
 
     Operands
@@ -32,31 +75,13 @@ class Conv2d(Layer):
         ``[n, outputs, p, q]``
     """
 
-    axes: ClassVar[int] = 2
-    inputs: int
-    outputs: int
-    window: Sizes
-    stride: Sizes = 1
-    pad: Pad = 0
-    dilation: Sizes = 1
-    groups: int = 1
-    use_bias: bool = True
-    start: Initialiser = GLOROT_UNIFORM
-    weight: Parameter = field(init=False)
-    bias: Parameter | None = field(init=False)
+    @property
+    def channels(self) -> tuple[int, int]:
+        return self.outputs, self.inputs // self.groups
 
-    def __post_init__(self) -> None:
-        window = sizes(self.window, self.axes)
-        self.hold(weight=Parameter((self.outputs, self.inputs // self.groups, *window), self.start))
-        self.hold(bias=Parameter((self.outputs,), ZEROS) if self.use_bias else None)
-
-    def build(self, *xs: Node, mode: Mode) -> Node:
-        (x,) = xs
-        stride, dilation = sizes(self.stride, self.axes), sizes(self.dilation, self.axes)
-        pad = pads(self.pad, x.shape[2:], sizes(self.window, self.axes), stride, dilation)
-        convolve = (cg.conv1d, cg.conv2d, cg.conv3d)[self.axes - 1]
-        y = convolve(x, self.weight, stride=stride, pad=pad, dilation=dilation, groups=self.groups)
-        return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
+    @property
+    def function(self) -> Callable[..., Node]:
+        return (cg.conv1d, cg.conv2d, cg.conv3d)[self.axes - 1]
 
 
 class Conv1d(Conv2d):
@@ -71,7 +96,7 @@ class Conv3d(Conv2d):
     axes: ClassVar[int] = 3
 
 
-class TransposeConv2d(Layer):
+class TransposeConv2d(FilterLayer):
     """The adjoint of a convolution: every pixel spreads its filter over the result.
 
     Operands
@@ -83,31 +108,15 @@ class TransposeConv2d(Layer):
         ``[n, outputs, p, q]`` with ``p = (h - 1) * stride + dilation * (window - 1) + 1 - cut``
     """
 
-    axes: ClassVar[int] = 2
-    inputs: int
-    outputs: int
-    window: Sizes
-    stride: Sizes = 1
     pad: int | Sequence[int] = 0
-    dilation: Sizes = 1
-    groups: int = 1
-    use_bias: bool = True
-    start: Initialiser = GLOROT_UNIFORM
-    weight: Parameter = field(init=False)
-    bias: Parameter | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        window = sizes(self.window, self.axes)
-        self.hold(weight=Parameter((self.inputs, self.outputs // self.groups, *window), self.start))
-        self.hold(bias=Parameter((self.outputs,), ZEROS) if self.use_bias else None)
+    @property
+    def channels(self) -> tuple[int, int]:
+        return self.inputs, self.outputs // self.groups
 
-    def build(self, *xs: Node, mode: Mode) -> Node:
-        (x,) = xs
-        stride, dilation = sizes(self.stride, self.axes), sizes(self.dilation, self.axes)
-        pad = pads(self.pad, x.shape[2:], sizes(self.window, self.axes), stride, dilation)
-        spread = (cg.conv_transpose1d, cg.conv_transpose2d, cg.conv_transpose3d)[self.axes - 1]
-        y = spread(x, self.weight, stride=stride, pad=pad, dilation=dilation, groups=self.groups)
-        return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
+    @property
+    def function(self) -> Callable[..., Node]:
+        return (cg.conv_transpose1d, cg.conv_transpose2d, cg.conv_transpose3d)[self.axes - 1]
 
 
 class TransposeConv1d(TransposeConv2d):

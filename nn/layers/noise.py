@@ -9,39 +9,40 @@ SELU_FLOOR = -1.7580993408473766
 """Limit of selu at minus infinity: ``-gamma * alpha``."""
 
 
-class Dropout(Layer):
+class DropLayer(Layer):
+    """Base of layers that drop elements with probability `rate` in training."""
+
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        return self.drop(x, mode.next_key()) if mode.training and self.rate else x
+
+    def drop(self, x: Node, key: Node) -> Node:
+        """Return `x` with elements dropped at random."""
+        raise NotImplementedError
+
+
+class Dropout(DropLayer):
     """Sets elements to zero with probability `rate` and divides the others by ``1 - rate``.
 
     Source: Srivastava et al. 2014.
     """
 
-    rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-
-    def build(self, *xs: Node, mode: Mode) -> Node:
-        (x,) = xs
-        if not mode.training or self.rate == 0:
-            return x
-        return cg.dropout(x, mode.next_key(), self.rate)
+    def drop(self, x: Node, key: Node) -> Node:
+        return cg.dropout(x, key, self.rate)
 
 
-class AlphaDropout(Layer):
+class AlphaDropout(DropLayer):
     """Dropout that preserves mean 0 and variance 1 after selu. Source: Klambauer et al. 2017, arXiv:1706.02515."""
 
-    rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-
-    def build(self, *xs: Node, mode: Mode) -> Node:
-        (x,) = xs
-        if not mode.training or self.rate == 0:
-            return x
+    def drop(self, x: Node, key: Node) -> Node:
         keep = 1 - self.rate
         scale = (keep + SELU_FLOOR**2 * keep * self.rate) ** -0.5
-        dropped = cg.where(cg.random_bernoulli(mode.next_key(), x.shape, keep), x, SELU_FLOOR)
+        dropped = cg.where(cg.random_bernoulli(key, x.shape, keep), x, SELU_FLOOR)
         return dropped * scale - scale * self.rate * SELU_FLOOR
 
 

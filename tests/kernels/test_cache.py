@@ -32,6 +32,7 @@ from cgraph.memory.search.cached import compile_cached
 from cgraph.record import replace
 from cgraph.system import file_ownership
 from cgraph.system.file_ownership import open_folder
+from tests.support.exchange import exchanged_before_call
 
 HOST, SOMEBODY = host_target(), 12345
 KERNEL, OTHER = Kernel("blocked_copy.fill_halo", ("f4", 4)), Kernel("blocked_copy.fill_halo", ("f8", 4))
@@ -77,23 +78,7 @@ def test_whatever_is_exchanged_while_a_folder_is_opened_leads_nowhere(tmp_path, 
             evil.mkdir()
             evil.chmod(0o777)
         monkeypatch.setenv("XDG_CACHE_HOME", str(root / "base"))
-        calls: list[str] = []
-
-        def exchanged(name: str, root: Path = root, at: int = at, calls: list[str] = calls) -> Callable:
-            known = getattr(os, name)
-
-            def call(*args, **kwargs):
-                calls.append(name)
-                if len(calls) == at + 1:
-                    (root / part).rename(root / "moved")
-                    (root / part).symlink_to(root / "evil" / "/".join(part.split("/")[1:]))
-                return known(*args, **kwargs)
-
-            return call
-
-        with monkeypatch.context() as patch:
-            for name in steps:
-                patch.setattr(os, name, exchanged(name))
+        with exchanged_before_call(monkeypatch, steps, at, root, part) as calls:
             folder = cache_folder()
         if folder is not None:
             folder.write("a", b"code")

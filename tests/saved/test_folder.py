@@ -24,6 +24,7 @@ from cgraph.saved.layout import GRAPH, MANIFEST, NEEDS, PAGE, VERSION, with_sum
 from cgraph.saved.manifest import MOST_VALUES
 from cgraph.saved.parts import places_of
 from cgraph.saved.write import save
+from tests.support.exchange import exchanged_before_call
 from tests.support.injection import Lines, events
 from tests.support.kernels import TARGETS
 from tests.support.saved import CASES, held, network, normal
@@ -362,23 +363,7 @@ def test_whatever_is_exchanged_while_a_folder_is_opened_is_refused(saved, tmp_pa
         for evil in ("evil", "evil/inner", "evil/inner/saved", "evil/saved"):
             (root / evil).mkdir()
             (root / evil).chmod(0o777)
-        calls: list[str] = []
-
-        def exchanged(name, root=root, at=at, calls=calls):
-            known = getattr(os, name)
-
-            def call(*args, **kwargs):
-                calls.append(name)
-                if len(calls) == at + 1:
-                    (root / part).rename(root / "moved")
-                    (root / part).symlink_to(root / "evil" / "/".join(part.split("/")[1:]))
-                return known(*args, **kwargs)
-
-            return call
-
-        with monkeypatch.context() as patch:
-            for name in ("open", "fstat", "stat", "lstat"):
-                patch.setattr(os, name, exchanged(name))
+        with exchanged_before_call(monkeypatch, ("open", "fstat", "stat", "lstat"), at, root, part) as calls:
             try:
                 opened = Folder(root / "outer/inner/saved", trust=False)
             except FormatError:

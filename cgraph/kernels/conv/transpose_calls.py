@@ -14,9 +14,8 @@ from cgraph.kernels.conv.calls import tile_calls
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import release
-from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
-from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.conv_shape import ConvShape, LayerShape
 from cgraph.kernels.views.kernel_calls import KernelCalls, join_calls, table
 from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window import Window
@@ -25,7 +24,7 @@ from cgraph.record import Record, replace
 Taps = tuple[tuple[int, int], ...]  # (tap of the filter, pixel of the image it reads relative to the result's)
 
 
-class TransposedShape(Record):
+class TransposedShape(LayerShape):
     """A transposed convolution of images ``[n, c, h, w]`` with filters ``[c, k / groups, r, s]``.
 
     ``out[n, k, i*stride + r*dilation - top, ...] += x[n, c, i, ...] * f[c, k, r, s]``
@@ -38,12 +37,6 @@ class TransposedShape(Record):
         ONNX operator ConvTranspose; Dumoulin and Visin 2016, arXiv:1603.07285
     """
 
-    c: int
-    h: int
-    w: int
-    k: int
-    target: Target
-    window: Window = Window()
     more: tuple[int, int] = (0, 0)
     groups: int = 1
     dtype: str = "f4"

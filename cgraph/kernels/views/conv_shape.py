@@ -14,7 +14,18 @@ from cgraph.record import Record
 UNROLL = 8  # unrolled reduction steps; 16 makes LLVM hoist loads and spill
 
 
-class ConvShape(Record):
+class LayerShape(Record):
+    """The fields that convolutions and transposed ones share; see `ConvShape`."""
+
+    c: int
+    h: int
+    w: int
+    k: int
+    target: Target
+    window: Window = Window()
+
+
+class ConvShape(LayerShape):
     """A convolution of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``.
 
     Fields
@@ -29,12 +40,6 @@ class ConvShape(Record):
             a layer uses that of the whole
     """
 
-    c: int
-    h: int
-    w: int
-    k: int
-    target: Target
-    window: Window = Window()
     groups: int = 1
     is_plain: bool = False
     dtype: str = "f4"
