@@ -4,10 +4,12 @@ Modules are loaded when a name in them is first used, so that a process that run
 checkers read `__init__.pyi`, which is generated.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from cgraph import slots
+from cgraph.tracebacks import short_tracebacks
 
 NAMES = {
     "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),
@@ -25,6 +27,7 @@ NAMES = {
         "NoGradientError",
         "NoKernelError",
         "NoMeaningError",
+        "OptionError",
         "PlanError",
         "PositionError",
         "ShapeError",
@@ -68,6 +71,7 @@ PACKAGES = ("array_api", "dist", "formats", "numpy", "quantiser", "view")
 slots.fill(
     {
         slots.numpy_attribute: "cgraph.numpy.dispatch:attribute",
+        slots.numpy_names: "cgraph.numpy.dispatch:names",
         slots.numpy_ufunc: "cgraph.numpy.dispatch:call_ufunc",
         slots.numpy_function: "cgraph.numpy.dispatch:call_function",
         slots.traced_call: "cgraph.transforms.trace:traced_call",
@@ -81,8 +85,10 @@ slots.fill(
         slots.save_functions: "cgraph.saved.write:save",
         slots.bytes_of_functions: "cgraph.saved.write:bytes_of",
         slots.compile_onnx: "cgraph.formats.compile_onnx:compile_onnx",
+        slots.load_model: "cgraph.formats.load:load_model",
     }
 )
+sys.excepthook = short_tracebacks(sys.excepthook)
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 
 
@@ -95,6 +101,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name in PACKAGES:
         return import_module(f"cgraph.{name}")
+    if name == "nn":
+        return import_module("nn")
     if name == "__all__":
         return [*_MODULE_OF, *PICTURES, *_functions()]
     if name in PICTURES:
@@ -102,7 +110,7 @@ def __getattr__(name: str) -> Any:
     elif name.startswith("__"):  # names that Python looks up in any module
         raise AttributeError(f"cgraph has no attribute {name!r}")
     if name not in _functions():
-        raise AttributeError(f"cgraph has no attribute {name!r}")
+        raise import_module("cgraph.numpy.missing").missing_name(name, __dir__())
     return _functions()[name]
 
 
@@ -113,4 +121,4 @@ def _functions() -> dict[str, Any]:
 
 
 def __dir__() -> list[str]:
-    return __getattr__("__all__")
+    return [*__getattr__("__all__"), *PACKAGES, "nn"]

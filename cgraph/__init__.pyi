@@ -34,6 +34,7 @@ from cgraph.errors import MemoryWarning as MemoryWarning
 from cgraph.errors import NoGradientError as NoGradientError
 from cgraph.errors import NoKernelError as NoKernelError
 from cgraph.errors import NoMeaningError as NoMeaningError
+from cgraph.errors import OptionError as OptionError
 from cgraph.errors import PlanError as PlanError
 from cgraph.errors import PositionError as PositionError
 from cgraph.errors import ShapeError as ShapeError
@@ -59,6 +60,7 @@ from cgraph.transforms.differentiate import grad as grad
 from cgraph.transforms.differentiate import value_and_grad as value_and_grad
 from cgraph.transforms.vectorise import vmap as vmap
 from cgraph.version import __version__ as __version__
+import nn as nn
 
 def abs(x: Any) -> Node: ...
 def add(x: Any, y: Any) -> Node: ...

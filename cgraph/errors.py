@@ -5,6 +5,7 @@ quoted with invisible characters escaped.
 """
 
 from cgraph.terminal import visible
+from cgraph.tracebacks import lines_of
 
 
 class CgraphError(Exception):
@@ -15,6 +16,12 @@ class CgraphError(Exception):
 
     def __str__(self) -> str:
         return visible(super().__str__())
+
+    def short_traceback(self) -> list[str]:
+        """Return the lines of the traceback, the user's only: see `cgraph.tracebacks`."""
+        return lines_of(self)
+
+    _render_traceback_ = short_traceback  # as IPython and notebooks call it
 
 
 class ShapeError(CgraphError, ValueError):
@@ -35,6 +42,10 @@ class NoMeaningError(CgraphError, TypeError, AttributeError):
 
 class GraphError(CgraphError, ValueError):
     """The graph does not fit the call: no outputs, an update of a non-Var, a cycle."""
+
+
+class OptionError(GraphError, TypeError):
+    """A function has no such option; the message names the nearest one, or all."""
 
 
 class UnassignedError(CgraphError, ValueError):

@@ -21,7 +21,7 @@ from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.incremental_tables import tables_of
-from cgraph.memory.problem import Plan
+from cgraph.memory.problem import Plan, Strategy
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import RowPort
 from cgraph.passes.freeze import freeze
@@ -33,37 +33,75 @@ from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
 from cgraph.saved.read import unpickle
 from cgraph.storage.function_cache import FunctionCache, nbytes_of
+from cgraph.storage.weight_file import StreamedWeights
+from cgraph.system.keywords import checks_keywords
 
 
+@checks_keywords()
 def compile(
-    outputs: NodeLike | Sequence[NodeLike],
+    outputs: NodeLike | Sequence[NodeLike] | Mapping[str, NodeLike],
     inputs: Var | Sequence[Var] = (),
     updates: Mapping[Var, NodeLike] | None = None,
     *,
     engine: str | Engine = "cpu",
     threads: int = 0,
-    **options: Any,
+    memory: str | Strategy = "auto",
+    order: str = "auto",
+    changing: Sequence[Var] = (),
+    budget: int | str | None = None,
+    passes: bool = True,
+    winograd: bool = True,
+    freeze: Sequence[Var] = (),
+    recompute: bool | float | str = False,
+    bands: int | None = None,
+    restructure: tuple[float, tuple[int, int]] | None = None,
+    weights: StreamedWeights | None = None,
+    rows: Sequence[NodeLike] = (),
+    weights_dtype: str | None = None,
+    precision: str | None = None,
 ) -> "Function":
     """Make a Function of a graph.
 
+        x = cg.Var((4,), name="x")
+        f = cg.compile(cg.sin(x) + 1, [x], budget="1MiB")
+        f(np.zeros(4, np.float32))  # [1, 1, 1, 1]
+
     Parameters
-        outputs: one node or several
+        outputs: one node, several, or several by name, ``{"boxes": b, "scores": s}``: results then have these names
         inputs: the Var or Vars that each call passes, in order; values of other Vars are read from their cells
         updates: update edges: after a run each Var holds its node's value, all at once
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 for all cores that this process may use; any number gives the same bits
-        options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
-            weights_dtype, precision, rows: see `cgraph.planning.options.CompileOptions`
+        memory: the memory strategy, by name or as a function of a `Problem` that returns a `Plan`
+        order: the running order: ``depth_first``, ``breadth_first``, ``least_memory`` or ``auto``
+        changing: Vars that change from run to run: values that do not depend on them are stored between runs
+        budget: maximum bytes of the arena, a number or text such as ``"2MiB"``; the same bits
+        passes: rewrite the graph first; False runs it as written
+        winograd: allow Winograd convolutions where they are faster; False computes each directly, more exactly
+        freeze: Vars whose present values become constants: weights at inference
+        recompute: compute values again instead of keeping them: True, bytes to fit in, or a share of the work
+        bands: compute images in bands of rows of at least so many pixels where that needs less memory
+        restructure: patches around the memory peak: a share of the peak, and patches down and across
+        weights: read large constants from a file while a run computes
+        rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory
+        weights_dtype: store large weights as ``float16`` or ``bfloat16``; arithmetic stays in float32
+        precision: ``bf16``: convolutions and products by constants round their factors to bfloat16
     Raises
         GraphError: no outputs; an input or the target of an update is not a Var; an unknown name; options that
             contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a Var in
             `changing`; see `cgraph.planning.options.check_together`
+        OptionError: there is no such option; the message names the nearest
         ShapeError: an update's node and its Var differ in shape or dtype
         BudgetError: no plan within the budget
         PlanError: `restructure` is not a share of the peak and two counts
+
+    `cgraph.planning.options.CompileOptions` documents each option in full.
     """
+    arguments = locals()
     input_vars = (inputs,) if isinstance(inputs, Var) else members(inputs)
-    nodes = (outputs,) if isinstance(outputs, Node) else members(outputs)
+    names = output_names(outputs)
+    several = outputs.values() if isinstance(outputs, Mapping) else outputs
+    nodes = (outputs,) if isinstance(outputs, Node) else members(several)
     if input_vars is None or nodes is None or not isinstance(updates, Mapping | None):
         raise GraphError(
             "compile needs a node or a list of nodes, a list of Vars, and a dict from Var to node; "
@@ -72,23 +110,45 @@ def compile(
         )
     request = Request(nodes, input_vars, dict(updates or {}))
     check_request(request)
-    backend, how = engine_named(engine, threads), options_of(options)
-    strategy_named(how.memory)
-    check_order(how.order)
-    check_together(request, how, backend.refuses, backend.name)
-    pictures = pictures_of(request, how, backend)
-    fed = frozenset(x for x in how.rows if isinstance(x, Var))
+    backend = engine_named(engine, threads)
+    options = options_of({name: arguments[name] for name in CompileOptions._fields})
+    return compile_request(request, backend, options, isinstance(outputs, Node), names)
+
+
+def compile_request(
+    request: Request, backend: Engine, options: CompileOptions, single: bool, names: Sequence[str]
+) -> "Function":
+    """Return the Function of a checked request.
+
+    Parameters
+        single: a call returns the only output itself
+        names: of the outputs, or none
+    """
+    strategy_named(options.memory)
+    check_order(options.order)
+    check_together(request, options, backend.refuses, backend.name)
+    pictures = pictures_of(request, options, backend)
+    fed = frozenset(x for x in options.rows if isinstance(x, Var))
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
-    roots = freeze(roots, how.freeze)
-    if how.restructure is not None:
-        roots = cut_patches(roots, input_vars, *how.restructure)
-    request = request.of(backend.lower(roots, how))
-    compiled = backend.plan(request, how)
+    roots = freeze(roots, options.freeze)
+    if options.restructure is not None:
+        roots = cut_patches(roots, request.inputs, *options.restructure)
+    request = request.of(backend.lower(roots, options))
+    compiled = backend.plan(request, options)
     program = backend.program(backend.code(request, compiled))
-    single = isinstance(outputs, Node)
     if fed:
-        return RowsFunction(request, compiled, program, single, pictures, fed)
-    return Function(request, compiled, program, single)
+        return RowsFunction(request, compiled, program, single, names, pictures, fed)
+    return Function(request, compiled, program, single, names)
+
+
+def output_names(outputs: Any) -> tuple[str, ...]:
+    """Return the names of outputs that are a dictionary; none for others. GraphError if a name is not a text."""
+    if not isinstance(outputs, Mapping):
+        return ()
+    for name in outputs:
+        if not isinstance(name, str):
+            raise GraphError(f"the name of an output is a text, not {name!r:.60}. Pass a dict such as {{'y': node}}")
+    return tuple(outputs)
 
 
 def check_request(request: Request) -> None:
@@ -151,7 +211,14 @@ class Function(Runner):
         program: the engine's program; its code can be shown
     """
 
-    def __init__(self, request: Request, compiled: Compiled | None, program: Program, single: bool) -> None:
+    def __init__(
+        self,
+        request: Request,
+        compiled: Compiled | None,
+        program: Program,
+        single: bool,
+        names: Sequence[str] = (),
+    ) -> None:
         if compiled:  # the lowered graph need not stay alive with weights that were packed since
             request = request.of((*compiled.outputs, *compiled.sources))
         self.updates, self.compiled = dict(request.updates), compiled
@@ -162,7 +229,9 @@ class Function(Runner):
             variables = (*request.inputs, *cells)
             tables = partial(tables_of, compiled, variables)
             incremental = IncrementalPlan(len(compiled.layout.steps), variables, tables)
-        super().__init__(program, request.inputs, cells, tuple(self.updates), request.outputs, single, incremental)
+        super().__init__(
+            program, request.inputs, cells, tuple(self.updates), request.outputs, single, incremental, names
+        )
 
     @property
     def plan(self) -> Plan:
@@ -195,7 +264,7 @@ class Function(Runner):
             folder: a path where nothing exists yet
             also: the same graph compiled for other targets
             graph: the graph as `cgraph.formats.onnx.serialised` writes it, for other versions and processors
-            names: names of the outputs
+            names: of the outputs, the Function's own by default
         Raises
             FormatError: `folder` exists; a step is a Python function; the Function was not compiled by the CPU engine;
                 the number of names differs from that of the outputs
@@ -238,10 +307,11 @@ class RowsFunction(ByRows, Function):
         compiled: Compiled | None,
         program: Program,
         single: bool,
+        names: Sequence[str],
         pictures: Mapping[int, RowPort],
         fed: frozenset[Var],
     ) -> None:
-        super().__init__(request, compiled, program, single)
+        super().__init__(request, compiled, program, single, names)
         self.pictures, self.fed = pictures, fed
 
 

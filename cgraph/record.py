@@ -13,10 +13,40 @@ methods, which read the names of the fields.
 
 from dataclasses import Field, field
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")
 set_field = object.__setattr__  # bypasses Record.__setattr__, which raises
+
+
+class RecordSignature:
+    """The signature of a class of records, as ``help`` and `inspect.signature` show it: its fields."""
+
+    def __get__(self, record: Any, cls: type["Record"]) -> Any:
+        """Return the signature of a class. AttributeError for a record, which is not its class."""
+        if record is not None:
+            raise AttributeError("a record has no signature; its class has one")
+        from inspect import Parameter, Signature, signature
+
+        if cls.__init__ is not Record.__init__:
+            own = list(signature(cls.__init__).parameters.values())[1:]
+            return Signature(own, return_annotation=None)
+        bases = [vars(base).get("__annotations__", {}) for base in reversed(cls.__mro__)]
+        kinds = {name: kind for names in bases for name, kind in names.items()}
+        parameters: list[Parameter] = []
+        is_optional, kind = False, cast(Any, Parameter.POSITIONAL_OR_KEYWORD)
+        for name in cls._fields:
+            default = shown_default(cls._defaults[name]) if name in cls._defaults else Parameter.empty
+            if is_optional and default is Parameter.empty:  # a subclass adds it after a parent's default
+                kind = Parameter.KEYWORD_ONLY
+            is_optional = is_optional or default is not Parameter.empty
+            parameters.append(Parameter(name, kind, default=default, annotation=kinds[name]))
+        return Signature(parameters, return_annotation=None)
+
+
+def shown_default(default: Any) -> Any:
+    """Return a default as a signature shows it; one that is made for each record, as an empty value of its kind."""
+    return default.default_factory() if isinstance(default, Field) else default  # type: ignore[operator, misc]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -30,6 +60,7 @@ class Record:
 
     _fields: ClassVar[tuple[str, ...]] = ()
     _defaults: ClassVar[dict[str, Any]] = {}
+    __signature__: ClassVar[Any] = RecordSignature()
     _compared: ClassVar[Any]
     """The class and the fields' values, which equality and hash compare."""
 

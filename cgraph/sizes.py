@@ -7,14 +7,19 @@ memory of the largest, and share the graph's Vars. Kernels take sizes as argumen
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords, options_of
+from cgraph.record import Record
+from cgraph.running.arguments import ordered
 from cgraph.storage.shared_arenas import SharedArenas
+from cgraph.system.byte_counts import byte_count
 from cgraph.system.fair_lock import FairLock
+from cgraph.system.keywords import checks_keywords
 from cgraph.terminal import visible
 
 MOST_KEPT = 16  # sizes
@@ -23,17 +28,19 @@ Sizes = Mapping[str, int]
 Shape = Sequence[int | str]
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def compile_sizes(
-    build: Callable[[Sizes], tuple],
+    build: Callable[[Sizes], tuple | Callable[..., Function]],
     shapes: Mapping[str, Shape],
     most: Sizes | None = None,
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> "SizedFunction":
     """Make one function of a graph for each size.
 
     Parameters
         build: a function that gets each size by name and returns the arguments of `cgraph.compile`: outputs, inputs
-            and, perhaps, update edges. Weights are Vars or arrays from outside it, so that all sizes share them
+            and, perhaps, update edges; or a function of options that returns a Function. Weights are Vars or arrays
+            from outside it, so that all sizes share them
         shapes: for each input, in order, its shape, with names for the sizes that vary: ``{"x": ("batch", 784)}``
         most: the largest sizes: their plan is made at once, and no other size needs a larger arena. Without it, memory
             grows with the largest size so far
@@ -46,16 +53,40 @@ def compile_sizes(
     return SizedFunction(build, shapes, most, options)
 
 
+class SizedInput(Record):
+    """An input whose sizes vary.
+
+    Fields
+        name: as in a call
+        shape: with names for the sizes that vary
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+
+    @property
+    def spec(self) -> str:
+        """The shape as text."""
+        return f"[{','.join(map(str, self.shape))}]"
+
+
 class SizedFunction:
     """A function of arrays whose sizes vary. Mutable: it compiles new sizes, and runs change the Vars of update edges.
 
     Fields
         shapes: per input its shape, with names for the sizes that vary
         most: the largest sizes, or None
+        sizes: names of the sizes that vary
+        names: of the outputs, if a file has them
     """
 
     def __init__(
-        self, build: Callable[[Sizes], tuple], shapes: Mapping[str, Shape], most: Sizes | None, options: Mapping
+        self,
+        build: Callable[[Sizes], tuple | Callable[..., Function]],
+        shapes: Mapping[str, Shape],
+        most: Sizes | None,
+        options: Mapping,
+        names: Sequence[str] = (),
     ) -> None:
         if not callable(build) or not isinstance(shapes, Mapping) or not all(map(is_shape, shapes.values())):
             raise GraphError(
@@ -67,21 +98,24 @@ class SizedFunction:
                 f"most gives the largest sizes by name, not {most!r:.60}. Pass a dict such as {{'batch': 64}}"
             )
         self.build, self.shapes, self.options = build, {x: tuple(shape) for x, shape in shapes.items()}, dict(options)
-        self.names = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
-        if not self.names:
+        self.inputs = tuple(SizedInput(x, shape) for x, shape in self.shapes.items())
+        self.names = tuple(names)
+        self.sizes = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
+        if not self.sizes:
             raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
         self.most = dict(most) if most is not None else None
+        check_options(self.options)
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
         self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
         if self.most is not None:
-            if self.most.keys() != set(self.names):
+            if self.most.keys() != set(self.sizes):
                 raise GraphError(
-                    f"most gives {', '.join(self.most) or 'nothing'}; sizes are {', '.join(self.names)}. Give each one"
+                    f"most gives {', '.join(self.most) or 'nothing'}; sizes are {', '.join(self.sizes)}. Give each one"
                 )
             self.at(**self.most)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{x} [{','.join(map(str, shape))}]" for x, shape in self.shapes.items())
+        inputs = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
         return visible(f"<SizedFunction ({inputs}); {len(self._functions)} sizes>")
 
     @property
@@ -90,28 +124,18 @@ class SizedFunction:
         return self._rooms.nbytes
 
     def __call__(self, /, *args: Any, out: Any = None, copy: bool = True, **named: Any) -> Any:
-        """Run at the sizes of these arrays, as a Function's call does.
+        """Run at the sizes of these arrays, by position, by name or in one dictionary, as a Function's call does.
 
         Raises
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
-        arrays = self.ordered(args, named)
-        return self.at(**self.sizes_of(arrays))(out=out, copy=copy, **arrays)
+        arrays = dict(zip(self.shapes, ordered(args, named, self.inputs)))
+        return self.at(**self.sizes_of(arrays))(arrays, out=out, copy=copy)
 
-    def ordered(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return each input's array by name."""
-        if len(args) > len(self.shapes):
-            raise InputError(f"the Function takes {len(self.shapes)} inputs, got {len(args)}. Pass one array for each")
-        arrays = dict(zip(self.shapes, args))
-        for x in named:
-            if x not in self.shapes or x in arrays:
-                kind = "is given twice" if x in arrays else f"is not an input; the inputs are {', '.join(self.shapes)}"
-                raise InputError(f"{x} {kind}")
-        arrays.update(named)
-        for x in self.shapes:
-            if x not in arrays:
-                raise InputError(f"input {x} is missing. Pass {x}=array")
-        return arrays
+    def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
+        """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
+        arrays = dict(zip(self.shapes, ordered((inputs,), {}, self.inputs)))
+        return self.at(**self.sizes_of(arrays)).run(names, arrays)
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Return the sizes that arrays have. InputError where they disagree."""
@@ -128,27 +152,27 @@ class SizedFunction:
                 first_size, where = by_name.setdefault(name, (size, x))
                 if first_size != size:
                     raise InputError(f"{name} is {first_size} in {where} and {size} in {x}. Give both one size")
-        return {name: by_name[name][0] for name in self.names}
+        return {name: by_name[name][0] for name in self.sizes}
 
     def at(self, **sizes: int) -> Function:
         """Return the Function for these sizes. Its calls use the same memory, so views of results are valid only until
         the next call.
         """
-        if sizes.keys() != set(self.names):
-            raise InputError(f"sizes are {', '.join(self.names)}, not {', '.join(sizes) or 'none'}. Give each one")
+        if sizes.keys() != set(self.sizes):
+            raise InputError(f"sizes are {', '.join(self.sizes)}, not {', '.join(sizes) or 'none'}. Give each one")
         for name, size in sizes.items():
             if self.most is not None and size > self.most[name]:
                 raise InputError(
                     f"{name} is {size}; it was compiled for {self.most[name]} at most. Raise most= of compile_sizes"
                 )
-        key = tuple(sizes[name] for name in self.names)
+        key = tuple(sizes[name] for name in self.sizes)
         return self._making.run(lambda: self._function_of(key))
 
     def _function_of(self, key: tuple[int, ...]) -> Function:
         """Return the Function for these sizes, and mark it as the latest."""
         function = self._functions.get(key)
         if function is None:
-            function = self._compiled_at(dict(zip(self.names, key)))
+            function = self._compiled_at(dict(zip(self.sizes, key)))
             while len(self._functions) >= MOST_KEPT:
                 self._functions.popitem(last=False)
                 self._rooms.sweep()
@@ -159,15 +183,19 @@ class SizedFunction:
     def _compiled_at(self, sizes: Sizes) -> Function:
         """Compile the graph of these sizes into the shared arenas."""
         built = self.build(sizes)
-        if not isinstance(built, tuple) or len(built) not in (2, 3):
+        options = dict(self.options)
+        if self.most is not None and self._functions and self.nbytes:  # 0 on an engine without plans
+            limits = (options.get("budget"), self.nbytes)
+            options["budget"] = min(byte_count(n) for n in limits if n is not None)
+        if callable(built):
+            function = built(**options)
+        elif isinstance(built, tuple) and len(built) in (2, 3):
+            outputs, inputs, *updates = built
+            function = compile(outputs, inputs, *updates, **options)
+        else:
             raise GraphError(
                 f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}. Return such a tuple"
             )
-        outputs, inputs, *updates = built
-        options = dict(self.options)
-        if self.most is not None and self._functions and self.nbytes:  # 0 on an engine without plans
-            options["budget"] = min(n for n in (options.get("budget"), self.nbytes) if n is not None)
-        function = compile(outputs, inputs, *updates, **options)
         if [x.name for x in function.inputs] != list(self.shapes):
             named = ", ".join(x.name for x in function.inputs) or "none"
             raise GraphError(
@@ -178,7 +206,12 @@ class SizedFunction:
 
     def save(self, folder: str | os.PathLike) -> None:
         """Raise FormatError: a saved function has one plan."""
-        raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.names[0]}=…)")
+        raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.sizes[0]}=…)")
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise GraphError for an option that `cgraph.compile` does not take, before anything is compiled."""
+    options_of({name: value for name, value in options.items() if name not in ("engine", "threads")})
 
 
 def is_shape(x: Any) -> bool:

@@ -27,7 +27,7 @@ class Hook:
 
 
 # NumPy's functions and an ndarray's methods on nodes
-numpy_attribute, numpy_ufunc, numpy_function = Hook(), Hook(), Hook()
+numpy_attribute, numpy_names, numpy_ufunc, numpy_function = Hook(), Hook(), Hook(), Hook()
 # notebooks, reports, traces
 node_html, function_html, function_svg, report, write_trace = Hook(), Hook(), Hook(), Hook(), Hook()
 # public functions while a Python function is traced
@@ -35,7 +35,7 @@ traced_call = Hook()
 # files
 read_safetensors, write_safetensors = Hook(), Hook()
 save_functions, bytes_of_functions = Hook(), Hook()
-compile_onnx = Hook()
+compile_onnx, load_model = Hook(), Hook()
 
 
 def fill(places: Mapping[Hook, str]) -> None:

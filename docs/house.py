@@ -43,6 +43,7 @@ SUBJECTS = {
     "slots": "calls from below to above",
     "version": "",
     "terminal": "safe text for terminals",
+    "tracebacks": "tracebacks of the user's lines",
 }
 COMPILE = {
     "function": 1,

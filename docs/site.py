@@ -22,7 +22,18 @@ import cgraph.view  # pictures are among the functions
 DOCS = Path(__file__).parent
 MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
 GUIDES = ("nn", "memory", "numpy", "array_api", "onnx", "formats", "saved", "weights", "sequences", "quantised")
-GUIDES += ("performance", "half", "lengths", "loops", "recompute", "own_kernels", "cuda", "dist", "command_line")
+GUIDES += (
+    "performance",
+    "half",
+    "lengths",
+    "loops",
+    "recompute",
+    "own_kernels",
+    "cuda",
+    "dist",
+    "command_line",
+    "errors",
+)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 SECTION = re.compile(r"(Parameters|Operands|Result|Returns|Raises|Fields|Source)$")
 ITEM = re.compile(r"    ([\w*, …]+): (.*)")

@@ -38,7 +38,7 @@ def stub() -> str:
     functions = [declared(name, getattr(cgraph, name)) for name in sorted(set(cgraph.__all__) - names)]
     imports = {f"from {module} import {name}" for text in functions for module, name in types_of(text)}
     exported = [f"from {m} import {name} as {name}" for m, names in cgraph.NAMES.items() for name in names]
-    packages = [f"from cgraph import {name} as {name}" for name in cgraph.PACKAGES]
+    packages = [*(f"from cgraph import {name} as {name}" for name in cgraph.PACKAGES), "import nn as nn"]
     hidden = {text for text in imports if f"{text} as {text.split()[-1]}" not in exported}
     lines = [HEAD.format("cgraph"), "", *sorted(hidden), "", *sorted(packages + exported), ""]
     return "\n".join([*lines, *(DOTTED.sub(r"\2", text) for text in functions)]) + "\n"

@@ -68,3 +68,7 @@ __all__ = [
     "write_checkpoint",
     *_layers,
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

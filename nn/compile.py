@@ -1,13 +1,18 @@
 """compile: a model as a Predictor for inference on any number of samples."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Var
+from cgraph.ir.spec import Spec
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
+from cgraph.running.results import Results
 from cgraph.storage.batches import in_batches
+from cgraph.storage.cell import fitting_array
+from cgraph.system.keywords import checks_keywords
 from nn.checks import check_integer, check_kind
 from nn.layer import L, Layer, Sample, map_parameters
 from nn.weights import check_assigned
@@ -26,7 +31,7 @@ class Predictor:
         self._several = several
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return the model's results for all samples: one array, or a tuple of arrays.
+        """Return the model's results for all samples: one array, or several that also take the names of a dictionary.
 
         Raises
             InputError: wrong number of arrays, samples of another shape, or arrays of different lengths
@@ -38,7 +43,7 @@ class Predictor:
                 f"the inputs have {', '.join(str(len(x)) for x in samples)} samples. Pass as many of each."
             )
         outputs = in_batches(self.function, samples, self.batch, self.function.results)
-        return tuple(outputs) if self._several else outputs[0]
+        return Results(outputs, self.function.names) if self._several else outputs[0]
 
     def map_batches(self, *arrays: Any, threads: int = 1) -> Any:
         """Return the model's results for dask arrays, block by block on workers; see `cgraph.dist.map_batches`."""
@@ -51,13 +56,14 @@ class Predictor:
         return list(zip(arrays, self.samples))
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def compile(
     model: Layer,
     batch: int = 1,
     samples: Sequence[Sample] | None = None,
     *,
     frozen: bool = True,
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> Predictor:
     """Compile `model` for inference: no dropout, running statistics.
 
@@ -81,8 +87,8 @@ def compile(
         model = freeze(model)
     inputs = [Var((batch, *sample.shape), sample.dtype, f"input{i}") for i, sample in enumerate(samples)]
     result = model(*inputs)
-    several = isinstance(result, tuple)
-    function = cg.compile(list(result) if several else [result], inputs, **options)
+    several = isinstance(result, tuple | dict)
+    function = cg.compile(result if several else [result], inputs, **options)
     return Predictor(function, samples, batch, several)
 
 
@@ -106,11 +112,11 @@ def freeze(model: L) -> L:
 
 
 def fitting(array: Any, sample: Sample, i: int) -> np.ndarray:
-    """Return `array` as samples of this shape and dtype. InputError when it does not fit."""
+    """Return `array` as samples of this shape and dtype, float64 rounded to float32. InputError if it does not fit."""
     samples = np.asarray(array) if isinstance(array, np.ndarray) else np.asarray(array, sample.dtype)
-    if samples.shape[1:] != tuple(sample.shape) or samples.ndim == 0 or samples.dtype != np.dtype(sample.dtype):
+    if samples.shape[1:] != tuple(sample.shape) or samples.ndim == 0:
         sizes = f"{sample.dtype}[any,{','.join(map(str, sample.shape))}]"
         raise InputError(
             f"input {i} is {samples.dtype}{list(samples.shape)}, the model takes {sizes}. Reshape or cast it."
         )
-    return samples
+    return fitting_array(samples, Spec(samples.shape, np.dtype(sample.dtype)), f"input {i}")

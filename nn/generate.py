@@ -1,14 +1,16 @@
 """Generator: continues sequences with a decoder, one Function call for each token, with a cache in place."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.storage.cell import assign_all
 from cgraph.system.fair_lock import FairLock
+from cgraph.system.keywords import checks_keywords
 from nn.cache import Cache
 from nn.compile import freeze
 from nn.mode import Mode
@@ -72,6 +74,7 @@ class Generator:
         cache: keys and values so far
     """
 
+    @checks_keywords(COMPILE_KEYWORDS, "Generator")
     def __init__(
         self,
         model: Decoder,
@@ -80,7 +83,7 @@ class Generator:
         *,
         seed: int = 0,
         frozen: bool = True,
-        **options: Any,
+        **options: Unpack[CompileKeywords],
     ) -> None:
         """
         Parameters
@@ -103,8 +106,8 @@ class Generator:
         model = freeze(model) if frozen else model
         tokens = Var((batch, min(CHUNK, model.length)), "int64", "tokens")
         counts = Var((batch,), "int64", "counts")
-        self.prompt = self._function(model, tokens, counts, [tokens, counts], options)
-        self.step = self._function(model, self.last, cg.Const(np.ones(batch, np.int64)), [], options)
+        self.prompt = self._function(model, tokens, counts, [tokens, counts], dict(options))
+        self.step = self._function(model, self.last, cg.Const(np.ones(batch, np.int64)), [], dict(options))
 
     def _function(
         self, model: Decoder, tokens: Var, counts: Node, inputs: list[Var], options: dict[str, Any]

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cgraph import Record
+from cgraph.system.extras import missing_package
 
 
 class History(Record):
@@ -37,9 +38,11 @@ class History(Record):
         self._draw(path)
 
     def _draw(self, path: str | Path | BinaryIO, **options: Any) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise missing_package("matplotlib", "plots") from None
         figure = Figure(figsize=(7, 4), layout="constrained")
         axes = figure.add_subplot()
         steps = np.arange(1, len(self.loss) + 1)

@@ -95,6 +95,15 @@ class Layer(Record, eq=False):
         """Return every trained Parameter by its path, except those whose path begins with one of `frozen`."""
         return {path: x for path, x in self.variables().items() if x.trained and not path.startswith(frozen)}
 
+    def input_dtype(self, dtype: Any) -> np.dtype:
+        """Return the dtype in which the network takes arrays of `dtype`: float32 for float64, NumPy's default.
+
+        A network with a Parameter of float64, or without Parameters, keeps float64.
+        """
+        kinds = {x.dtype for x in self.variables().values()}
+        narrow = np.dtype(dtype) == np.float64 and kinds and np.dtype("float64") not in kinds
+        return np.dtype("float32" if narrow else dtype)
+
     def layers(self) -> dict[str, "Layer"]:
         """Return this layer with the empty path and every layer below it, each at its first path."""
         by_identity: dict[int, tuple[str, Layer]] = {id(self): ("", self)}

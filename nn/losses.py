@@ -108,3 +108,7 @@ def same_shape(x: Node, y: Node) -> None:
             f"the loss compares predictions {x.name} {x.spec} with targets {y.name} {y.spec}, but their shapes must be "
             "equal. Reshape the targets, or change the last layer."
         )
+
+
+def __dir__() -> list[str]:
+    return __all__

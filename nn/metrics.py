@@ -157,3 +157,7 @@ class Tally:
 def figures_text(figures: Mapping[str, Any]) -> str:
     """Return the scalar figures as text for a progress bar."""
     return "".join(f"{name} {float(x):.4f}  " for name, x in figures.items() if np.ndim(x) == 0)
+
+
+def __dir__() -> list[str]:
+    return __all__

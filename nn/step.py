@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
+from cgraph.system.keywords import checks_keywords
 from nn.checks import check_integer, check_kind
 from nn.layer import Layer, Parameter
 from nn.losses import Loss, check_classes, cross_entropy
@@ -48,6 +50,7 @@ class Step(Record):
         return tuple(x if x.ndim else float(x) for x in self.function(*arrays))
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def training_step(
     model: Layer,
     loss: Loss,
@@ -59,7 +62,7 @@ def training_step(
     trained: dict[str, Parameter] | None = None,
     state: dict[str, Var] | None = None,
     metrics: Sequence[Metric] = (),
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> Step:
     """Build and compile a training step.
 
@@ -76,7 +79,7 @@ def training_step(
         metrics: computed from the model's results during training
         options: for ``cgraph.compile``; the default of `recompute` is 1 / 16
     """
-    settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics, seed, options)
+    settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics, seed, dict(options))
     return build_step(model, settings, samples, state)
 
 
@@ -141,7 +144,7 @@ def gradients_of(
             "targets, or lower targets=."
         )
     check_assigned(model)
-    inputs = [Var(x.shape, x.dtype, f"batch{i}") for i, x in enumerate(samples)]
+    inputs = [Var(x.shape, model.input_dtype(x.dtype), f"batch{i}") for i, x in enumerate(samples)]
     parameters = model.parameters() if settings.trained is None else settings.trained
     input_count = len(inputs) - settings.targets
     predicted = model(*inputs[:input_count], mode=mode)

@@ -5,11 +5,13 @@ and the order of the samples depends on seed and step number alone.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from cgraph import Node
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
+from cgraph.system.keywords import checks_keywords
 from nn.checkpoint import Checkpoint
 from nn.checks import check_kind
 from nn.history import History
@@ -28,6 +30,7 @@ from nn.validation import validation_check
 __all__ = ["LossError", "train"]
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def train(
     model: Layer,
     data: Loader,
@@ -45,7 +48,7 @@ def train(
     trained: dict[str, Parameter] | None = None,
     seed: int = 0,
     progress: bool = True,
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> History:
     """Change the model's Parameters to lower the loss.
 
@@ -76,7 +79,9 @@ def train(
         PositionError: a target class has no score
     """
     check_kind("data", data, Loader, "an nn.Loader")
-    step_settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, options)
+    step_settings = StepSettings(
+        loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, dict(options)
+    )
     settings = TrainSettings(step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress)
     step = build_step(model, step_settings, data.at(0))
     last = None

@@ -59,11 +59,11 @@ def check_of_arrays(model: Layer, settings: StepSettings, arrays: Arrays, batch:
         )
     input_count = len(arrays) - settings.targets
     inputs, target_arrays = arrays[:input_count], arrays[input_count:]
-    samples = [Sample(x.shape[1:], str(x.dtype)) for x in inputs]
+    samples = [Sample(x.shape[1:], str(model.input_dtype(x.dtype))) for x in inputs]
     predict = compile_model(model, min(batch, len(inputs[0])), samples, frozen=False, **settings.options)
     (output,) = predict.function.outputs
     predicted = Var((len(inputs[0]), *output.shape[1:]), output.dtype, "predicted")
-    targets = [Var(x.shape, x.dtype, f"target{i}") for i, x in enumerate(target_arrays)]
+    targets = [Var(x.shape, model.input_dtype(x.dtype), f"target{i}") for i, x in enumerate(target_arrays)]
     for last in target_arrays[-1:]:
         check_classes(settings.loss, predicted, last)
     loss = settings.loss(predicted, *targets)

@@ -71,9 +71,9 @@ def test_every_public_name_is_there(order):
     assert {name for name, kind in others.items() if not any(kind[:3])} == {"OPS", "__version__"}
 
 
-def test_the_package_alone_loads_only_its_slots():
+def test_the_package_alone_loads_only_its_slots_and_its_hook_for_errors():
     loaded = output("import cgraph, sys; print([m for m in sys.modules if m.startswith(('cgraph.', 'numpy'))])")
-    assert loaded == "['cgraph.slots']"
+    assert loaded == "['cgraph.slots', 'cgraph.tracebacks']"
 
 
 def test_every_public_name_is_listed():

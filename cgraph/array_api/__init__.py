@@ -47,3 +47,7 @@ __all__ = [
     "full", "full_like", "iinfo", "inf", "isdtype", "linalg", "linspace", "meshgrid", "nan", "newaxis", "nonzero",
     "ones", "ones_like", "pi", "result_type", "sort", "where", "zeros", "zeros_like",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,7 +2,8 @@
 
 import argparse
 
-UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+from cgraph.errors import ArgumentError
+from cgraph.system.byte_counts import byte_count as parse_bytes
 
 
 def whole_number(text: str) -> int:
@@ -13,12 +14,11 @@ def whole_number(text: str) -> int:
 
 
 def byte_count(text: str) -> int:
-    """Parse a number of bytes, such as ``4096`` or ``4KiB``."""
-    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
-    number = text.removesuffix(unit).strip()
-    if not (number.isascii() and number.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes. Give one such as 4096 or 4KiB")
-    return int(number) * UNITS.get(unit, 1)
+    """Parse a number of bytes, such as ``4096``, ``4KiB`` or ``200kB``."""
+    try:
+        return parse_bytes(text)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def why(error: Exception) -> str:

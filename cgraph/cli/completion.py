@@ -2,7 +2,7 @@
 
 import argparse
 
-from cgraph.errors import CgraphError
+from cgraph.system.extras import missing_package
 from cgraph.terminal import say
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -24,6 +24,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError:
-        raise CgraphError("completion needs shtab: pip install 'cgraph[completion]'") from None
+        raise missing_package("shtab", "completions") from None
     say(shtab.complete(args.whole_parser(), args.shell))
     return 0

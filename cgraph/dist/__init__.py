@@ -7,3 +7,7 @@ from cgraph.dist.blocks import map_batches
 from cgraph.dist.limits import Limits
 
 __all__ = ["Limits", "map_batches"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.dist.folders import OPENED, Shipped, Source, ship
-from cgraph.errors import GraphError, InputError, UnavailableError
+from cgraph.errors import GraphError, InputError
 from cgraph.ir.spec import Spec
 from cgraph.record import Record
 from cgraph.running.runner import Runner
 from cgraph.storage.batches import in_batches
+from cgraph.system.extras import missing_package
 
 
 class BatchPlan(Record):
@@ -150,6 +151,4 @@ def dask_part(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise UnavailableError(
-            "work over several machines needs the package distributed: pip install 'cgraph[dist]'"
-        ) from None
+        raise missing_package("distributed", "several machines") from None

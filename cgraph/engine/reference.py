@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from operator import setitem
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def value_of(node: Node, values: Mapping[Node, np.ndarray], operand_values: Mapp
     if node in values:
         return values[node]
     if node.op.cell.array is None:
-        raise unassigned(node)
+        raise unassigned(cast(Var, node))
     return node.op.cell.array.copy()
 
 

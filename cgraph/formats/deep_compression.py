@@ -14,6 +14,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.mapped import map_file
 
+__all__ = ["read_deep_compression"]
+
 CODES = 256
 PIECE = 1 << 16  # entries that are placed at once, an even number
 
@@ -73,3 +75,7 @@ def _layer(reader: _Reader, shape: tuple[int, ...], count: int) -> tuple[np.ndar
             raise FormatError(f"{reader.path}: an entry at {at} lies outside filters of {filters.size} values")
         filters[places] = codebook[codes[start : start + PIECE]]
     return filters.reshape(shape), bias.copy()
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,6 +13,7 @@ from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import SECONDS, read_keras_apart
 from cgraph.formats.keras_h5 import KerasFile, read_keras
+from cgraph.formats.model import Model
 from cgraph.ir.graph import OPS, Node
 from cgraph.kernels.mapped import in_c_order
 from cgraph.ops import activation, conv, norm
@@ -32,10 +33,11 @@ EXPECTED = (CgraphError, LookupError, TypeError, ValueError, AttributeError, Ari
 
 
 class KerasGraph(Record):
-    """The inputs (images as ``[n, c, h, w]``) and outputs of a network."""
+    """The inputs (images as ``[n, c, h, w]``) and outputs of a network, with the names of the output layers."""
 
     inputs: list[Var]
     outputs: list[Node]
+    names: tuple[str, ...] = ()
 
 
 def load_keras(path: str | Path, n: int = 1, apart: bool = False, seconds: float = SECONDS) -> KerasGraph:
@@ -48,7 +50,17 @@ def load_keras(path: str | Path, n: int = 1, apart: bool = False, seconds: float
     Raises
         FormatError: the network is not functional or sequential, or has an unsupported layer; as `read_keras`
     """
-    file = read_keras_apart(path, seconds) if apart else read_keras(path)
+    return build_graph(read_keras_apart(path, seconds) if apart else read_keras(path), path, n)
+
+
+def keras_model(file: KerasFile, path: str | Path, n: int) -> Model:
+    """Return the network of a file, which messages call `path`, for batches of `n`. FormatError as in `load_keras`."""
+    graph = build_graph(file, path, n)
+    return Model(tuple(graph.inputs), tuple(graph.outputs), graph.names)
+
+
+def build_graph(file: KerasFile, path: str | Path, n: int) -> KerasGraph:
+    """Return the graph of a file. FormatError as in `load_keras`."""
     try:
         return graph_of(file, n)
     except EXPECTED as error:
@@ -68,9 +80,8 @@ def graph_of(file: KerasFile, n: int) -> KerasGraph:
         allowance.spend(f"layer {layer['name']!r:.80}", nodes=NODES + len(names))
         nodes[layer["name"]] = build_layer(layer, file.weights, [nodes[name] for name in names], n)
     inputs = [nodes[name] for name, *_ in entries(config["input_layers"])]
-    return KerasGraph(
-        [x for x in inputs if isinstance(x, Var)], [nodes[k] for k, *_ in entries(config["output_layers"])]
-    )
+    outputs = tuple(str(name) for name, *_ in entries(config["output_layers"]))
+    return KerasGraph([x for x in inputs if isinstance(x, Var)], [nodes[name] for name in outputs], outputs)
 
 
 def sort_layers(layers: list[dict]) -> Iterator[tuple[dict, list[str]]]:

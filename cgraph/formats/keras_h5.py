@@ -24,6 +24,9 @@ from cgraph.formats.json_text import parse_json
 from cgraph.formats.mapped import map_file
 from cgraph.kernels.mapped import aligned
 from cgraph.record import Record
+from cgraph.system.extras import missing_package
+
+__all__ = ["KerasFile", "read_keras"]
 
 MOST_DEPTH = 32
 MOST_OBJECTS = 20_000  # groups and arrays
@@ -94,7 +97,7 @@ def read_keras(path: str | Path) -> KerasFile:
 
     Raises
         FormatError: it is not an HDF5 file, links to another file, or declares more bytes than its size allows
-        ImportError: h5py is not installed
+        UnavailableError: h5py is not installed
     """
     try:
         return read_contents(path).file(map_file(path))
@@ -104,8 +107,10 @@ def read_keras(path: str | Path) -> KerasFile:
 
 def read_contents(path: str | Path) -> Contents:
     """Return the contents of a file. FormatError as in `read_keras`, without the path."""
-    import h5py
-
+    try:
+        import h5py
+    except ImportError:
+        raise missing_package("h5py", "Keras files") from None
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -226,3 +231,7 @@ def read_dataset(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:
         allowance.spend(f"{path:.80}", nbytes=dataset.size * dataset.dtype.itemsize)
         array = dataset[()]
     return np.asarray(array, array.dtype.newbyteorder("="))
+
+
+def __dir__() -> list[str]:
+    return __all__

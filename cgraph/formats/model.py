@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
 from cgraph.ops.leaf import Var
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.storage.cell import assign_all
+from cgraph.system.keywords import checks_keywords
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +53,13 @@ class Model:
         """Return True if some lengths are known only at run time."""
         return bool(self.counts or self.checks)
 
-    def compile(self, **options: Any) -> Function:
-        """Compile a Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
+    @checks_keywords(COMPILE_KEYWORDS)
+    def compile(self, **options: Unpack[CompileKeywords]) -> Function:
+        """Compile a Function of the inputs whose results have the outputs' names; options as for `cgraph.compile`."""
         counts = list(dict.fromkeys(n for axes in self.counts.values() for n in axes.values()))
-        outputs = [*self.outputs, *counts, *self.checks]
+        nodes = [*self.outputs, *counts, *self.checks]
+        names = (*self.names, *(f"length{i}" for i in range(len(nodes) - len(self.names))))
+        outputs = dict(zip(distinct_names(names), nodes))
         function = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
         if not self.is_open:
             return function

@@ -21,7 +21,10 @@ from cgraph.formats.mapped import map_file
 from cgraph.formats.zip_archive import STORED, Member, members_of, unpack
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
+from cgraph.system.byte_counts import byte_count
 from cgraph.system.files import replace_file
+
+__all__ = ["read_npy", "read_npz", "write_npz"]
 
 LARGEST_FILE = 4 << 30  # bytes of all arrays
 LONGEST_HEADER = 10_000
@@ -35,22 +38,24 @@ HEADER = re.compile(
 )
 
 
-def read_npz(path: str | Path, largest: int | None = None) -> dict[str, np.ndarray]:
+def read_npz(path: str | Path, largest: int | str | None = None) -> dict[str, np.ndarray]:
     """Read arrays by name. They are read-only and mapped, except compressed and unaligned ones.
 
     Parameters
-        largest: bytes of all arrays together. By default 4 GiB, of which copied arrays may take twice the file size and
-        64 MiB
+        largest: bytes of all arrays together, a number or text such as ``"6GiB"``. By default 4 GiB, of which copied
+            arrays may take twice the file size and 64 MiB
     Raises
+        ArgumentError: `largest` is not a number of bytes
         FormatError: the file is not an npz file, holds objects, or declares sizes that do not fit
     """
+    most = None if largest is None else byte_count(largest)
     data = map_file(path)
     try:
         allowance = Allowance(len(data))
         members = members_of(data, allowance)
-        check_sizes(list(members.values()), LARGEST_FILE if largest is None else largest)
-        if largest is not None:
-            allowance.nbytes += largest
+        check_sizes(list(members.values()), LARGEST_FILE if most is None else most)
+        if most is not None:
+            allowance.nbytes += most
         return {name.removesuffix(".npy"): member_array(data, member, allowance) for name, member in members.items()}
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
@@ -142,3 +147,7 @@ def write_npz(path: str | Path, arrays: dict[str, Any]) -> None:
             np.lib.format.write_array(buffer, np.asarray(x), allow_pickle=False)
             file.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getvalue())
     replace_file(path, [archive.getbuffer()])
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from cgraph.errors import CgraphError, FormatError, UnavailableError
+from cgraph.errors import CgraphError, FormatError
+from cgraph.system.extras import missing_package
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
 ENDINGS = (".jpg", ".jpeg", ".png", ".apng", ".bmp", ".gif", ".webp")  # of their files
@@ -30,7 +31,7 @@ def open_picture(source: str | Path | IO[bytes], name: str = "") -> Iterator[Any
     try:
         from PIL import Image
     except ImportError:
-        raise UnavailableError("pictures need the package Pillow: pip install 'cgraph[image]'") from None
+        raise missing_package("Pillow", "pictures") from None
     try:
         with Image.open(source, formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:

@@ -22,6 +22,8 @@ from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned, copy_to
 from cgraph.system.files import replace_file
 
+__all__ = ["read_safetensors", "write_safetensors"]
+
 LARGEST_HEADER = 100_000_000
 MOST_AXES = 64
 DTYPES = {
@@ -144,3 +146,7 @@ def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Map
     text += b" " * (-len(text) % 8)
     bodies = [named[name].reshape(-1).view(np.uint8) for name in order]
     replace_file(path, [len(text).to_bytes(8, "little"), text, *bodies])
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,6 +23,8 @@ from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
 from cgraph.record import Record
 
+__all__ = ["read_torch"]
+
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 DTYPES = {
     "FloatStorage": "<f4",
@@ -220,3 +222,7 @@ def tensor(call: PickledCall, storages: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def is_size(x: Any) -> bool:
     return isinstance(x, tuple) and len(x) <= MOST_AXES and all(map(natural, x))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import FormatError, InputError
 from cgraph.function import Function
+from cgraph.running.results import Results
 
 Cuts = Sequence[Mapping[int, int]]
 
@@ -29,7 +30,7 @@ class TrimmedFunction(Function):
     def of(cls, function: Function, cuts: Cuts, texts: Sequence[str]) -> Self:
         """Return the Function with trimmed outputs."""
         trimmed = cls.__new__(cls)
-        trimmed.__dict__ |= {**function.__dict__, "cuts": cuts, "texts": texts}
+        trimmed.__dict__ |= {**function.__dict__, "cuts": cuts, "texts": texts, "names": function.names[: len(cuts)]}
         return trimmed
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
@@ -44,7 +45,8 @@ class TrimmedFunction(Function):
         for holds, text in zip(results[first:], self.texts):
             if not holds.item():
                 raise InputError(text)
-        return [self._cut(x, {a: results[i].item() for a, i in cut.items()}) for x, cut in zip(results, self.cuts)]
+        cuts = [self._cut(x, {a: results[i].item() for a, i in cut.items()}) for x, cut in zip(results, self.cuts)]
+        return Results(cuts, self.names)
 
     def _cut(self, x: Any, counts: Mapping[int, int]) -> Any:
         """Return the first elements along some axes."""

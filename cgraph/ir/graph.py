@@ -25,6 +25,7 @@ from cgraph.errors import (
     NoMeaningError,
 )
 from cgraph.ir.cut import Cut
+from cgraph.ir.node_methods import NodeMethods
 from cgraph.ir.origin import is_own, user_line
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import NodeTable, number_of
@@ -157,7 +158,7 @@ class Op(Record):
         return None
 
 
-class Node:
+class Node(NodeMethods["Node"]):
     """One value of the graph: an op applied to operands. Immutable; holds no data.
 
     Fields
@@ -222,17 +223,19 @@ class Node:
     def __bool__(self) -> bool:
         raise GraphError(
             f"{self.name} at {self.where} has no value yet, so it is neither True nor False; "
-            "use cg.where to select inside the graph, or .eval() to compute it"
+            "use cg.where to select inside the graph, cg.while_loop for a loop, or .eval() to compute it"
         )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise self._no_data("call .eval() to compute it, or pass the node itself to functions such as np.sin")
+        raise self._no_data(
+            "call .eval() to compute it, pass the node itself to functions such as np.sin, or join nodes with np.stack"
+        )
 
     def _no_data(self, remedy: str) -> NoMeaningError:
         return NoMeaningError(f"{self.name} at {self.where} holds no data; {remedy}")
 
     def _no_number(self) -> Any:
-        raise self._no_data("call .item() to compute the number")
+        raise self._no_data("call .item() to compute the number, or use NumPy's function, np.sin for math.sin")
 
     __float__ = __int__ = __complex__ = __index__ = _no_number
 
@@ -244,6 +247,9 @@ class Node:
 
     def __delitem__(self, index: Any) -> None:
         raise self._no_data("nodes are immutable; use x = np.delete(x, index)")
+
+    def __round__(self, decimals: int = 0) -> "Node":
+        return OPS["round"](self, decimals)
 
     def __divmod__(self, other: Any) -> "tuple[Node, Node]":
         return self // other, self % other
@@ -268,17 +274,27 @@ class Node:
 
         __neg__ = __abs__ = __invert__ = __pos__ = _of_one
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"Node has no attribute {name!r}")
-        if name not in METHODS:
-            return slots.numpy_attribute(self, name)
+    if not TYPE_CHECKING:
 
-        def method(*args: Any, **kwargs: Any) -> Any:
-            own = kwargs.keys() <= PLAIN
-            return (partial(OPS[name], self) if own else slots.numpy_attribute(self, name))(*args, **kwargs)
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"Node has no attribute {name!r}")
+            if name not in METHODS:
+                return slots.numpy_attribute(self, name)
 
-        return method
+            def method(*args: Any, **kwargs: Any) -> Any:
+                own = kwargs.keys() <= PLAIN
+                return (partial(OPS[name], self) if own else slots.numpy_attribute(self, name))(*args, **kwargs)
+
+            return method
+
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            raise NoMeaningError(
+                f"{self.name} at {self.where} is a node, not a function; f = cg.compile(node, inputs) makes one of it"
+            )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *METHODS, *slots.numpy_names()})
 
     @property
     def T(self) -> "Node":

@@ -99,11 +99,19 @@ def dtype_of(dtype: Any) -> np.dtype:
     return resolved
 
 
+def whole(n: Any) -> int:
+    """Return an integer, also of a float without fraction. TypeError or ValueError for anything else."""
+    size = int(n)
+    if isinstance(n, float | np.floating) and size != n:
+        raise ValueError("a length is an integer")
+    return size
+
+
 def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     """Return a shape as a tuple of ints, from ``3``, ``(3, 4)`` or ``[3, 4]``."""
     if type(shape) is tuple and all(type(n) is int for n in shape):
         return shape
     try:
-        return (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)  # type: ignore[arg-type,union-attr]
+        return (whole(shape),) if np.ndim(shape) == 0 else tuple(whole(n) for n in shape)  # type: ignore[union-attr]
     except (TypeError, ValueError, OverflowError) as error:
         raise ShapeError(f"{shape!r} is not a shape; pass integers that are known when the graph is built") from error

@@ -15,7 +15,7 @@ import numpy as np
 
 import cgraph.numpy  # noqa: F401 - fills the table
 from cgraph.errors import NoMeaningError
-from cgraph.ir.graph import Node, locate
+from cgraph.ir.graph import OPS, Node, locate
 from cgraph.ir.origin import user_line
 from cgraph.numpy import methods
 from cgraph.numpy.refused import ELSE, IN_PLACE, MASKED, REFUSED
@@ -36,6 +36,8 @@ def refuse(function: Any, why: str) -> Any:
 def name_of(function: Any) -> str:
     """Return the name that users write, such as ``np.fft.fft`` or ``np.add``."""
     module = getattr(function, "__module__", "numpy")
+    if not hasattr(function, "__module__") and not hasattr(np, function.__name__):
+        return str(function.__name__)  # a ufunc of another package
     module = {"numpy.lib.scimath": "np.emath"}.get(module, module.replace("numpy", "np", 1))
     return f"{module}.{function.__name__}"
 
@@ -111,7 +113,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
         return NotImplemented
     ours = FUNCTIONS.get(ufunc)
     if ours is None:
-        return refuse(ufunc, REFUSED.get(ufunc, ELSE))
+        return refuse(ufunc, REFUSED.get(ufunc) or else_of(ufunc))
     if any(x is not None for x in kwargs.pop("out", ())):
         return refuse(ufunc, IN_PLACE)
     if method == "__call__":
@@ -126,6 +128,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
         return METHODS[method](ufunc, ours, *inputs, **kwargs)
     except NoMeaningError as error:
         return refuse(ufunc, str(error))
+
+
+def else_of(ufunc: np.ufunc) -> str:
+    """Return what to use instead of a ufunc of another package, such as SciPy's: our op of its name if there is one."""
+    return f"use cg.{ufunc.__name__}, which takes nodes" if ufunc.__name__ in OPS else ELSE
 
 
 def is_foreign(x: Any) -> bool:
@@ -178,6 +185,12 @@ def attribute(node: Node, name: str) -> Any:
         return methods.ATTRIBUTES[name](node)
     if name in methods.METHODS:
         return partial(methods.METHODS[name], node)
-    if name in methods.REFUSED:
-        raise NoMeaningError(f"{node.name} at {node.where} has no {name}: {methods.REFUSED[name]}")
+    reason = methods.REFUSED.get(name) or methods.OF_OTHERS.get(name)
+    if reason is not None:
+        raise NoMeaningError(f"{node.name} at {node.where} has no {name}: {reason}")
     raise AttributeError(f"a node has no attribute {name!r}")
+
+
+def names() -> list[str]:
+    """Return the names of the methods and attributes of an ndarray that nodes have."""
+    return [*methods.ATTRIBUTES, *methods.METHODS]

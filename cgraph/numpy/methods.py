@@ -81,3 +81,11 @@ REFUSED = {
     "tolist": NO_DATA.format("tolist()"),
 }
 """Methods and attributes of an ndarray that nodes do not have, and their replacements."""
+
+OF_OTHERS = {
+    "compute": "a node holds no data; x.eval() computes it",
+    "detach": "gradients flow through cg.gradient alone; use cg.stop_gradient(x), or x.eval() for the value",
+    "numpy": "a node holds no data; x.eval() computes it",
+    "value": "a node holds no data; x.eval() computes it, and only a Var has a value",
+}
+"""Methods and attributes of other libraries' arrays, and their replacements."""

@@ -1,7 +1,6 @@
 """Leaves of the graph: Var, whose value comes with each run, and Const, whose value is known at build time."""
 
 import hashlib
-from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -9,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cgraph.dtypes.convert import convert, resolve_array
-from cgraph.errors import DTypeError, GraphError
+from cgraph.errors import DTypeError, GraphError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, locates_errors
 from cgraph.ir.origin import user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.ir.tracing import TRACE
 from cgraph.kernels.mapped import aligned, in_memory
-from cgraph.storage.cell import Cell, assign, value_of
+from cgraph.storage.cell import Cell, assign, foreign_array, value_of
 
 HASHED_NBYTES = 1 << 16
 
@@ -38,23 +37,33 @@ class VarOp(Op, eq=False):
 class Var(Node):
     """A variable: its value is passed at each run, or stored with `assign`.
 
+        x = cg.Var((3,), name="x")
+        w = cg.Var(np.ones((3, 3)))  # of this shape, dtype and value
+
     Parameters
-        shape: axis lengths, each >= 0
+        shape: axis lengths, each >= 0; or an array, whose shape, dtype and value the Var takes
         dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128; or a storage
-            dtype, such as bfloat16 (docs/half.md)
+            dtype, such as bfloat16 (docs/half.md). By default that of the array; float32 without one
         name: shown in messages and pictures, and the keyword under which a Function takes the value
     Raises
-        ShapeError, DTypeError, GraphError: a negative axis; an unsupported dtype; a name that is not a str
+        ShapeError, DTypeError, GraphError: a negative axis, a fraction or a list of values in place of a shape; an
+            unsupported dtype; a name that is not a str
     """
 
     __slots__ = ()
 
-    def __init__(self, shape: int | Sequence[int] = (), dtype: Any = "float32", name: str | None = None) -> None:
-        spec = Spec(shape_of(shape), dtype_of(dtype))
+    def __init__(self, shape: Any = (), dtype: Any = None, name: str | None = None) -> None:
+        array = None if isinstance(shape, int | tuple | list | Node) else array_like(shape)
+        if array is None:
+            spec = Spec(var_shape(shape), dtype_of("float32" if dtype is None else dtype))
+        else:
+            spec = Spec(array.shape, dtype_of(array.dtype if dtype is None else dtype))
         if not isinstance(name, str | None):
             raise GraphError(f"name={name!r:.60} is not text; pass a str or None")
         super().__init__(VarOp(spec, "", Cell()), (), spec, user_line())
         object.__setattr__(self.op, "label", name or f"var{self.serial}")
+        if array is not None:
+            assign(self, convert(array, spec.dtype))
 
     cell = property(attrgetter("op.cell"))
     """Its `Cell`. Reading it runs no Python code, so that a run reads those of all its Vars in one step."""
@@ -73,7 +82,7 @@ class Var(Node):
         return self.cell.value.is_there
 
     def assign(self, value: Any, copy: bool = True) -> "Var":
-        """Store a value of the Var's own shape and dtype; numbers and lists are converted to its dtype.
+        """Store a value of the Var's own shape and dtype; numbers and lists are converted, float64 becomes float32.
 
         The value is copied unless `copy` is False. Then the array, which may be memory-mapped, must not change
         afterwards. A run in progress keeps the bytes with which it started.
@@ -87,6 +96,22 @@ class Var(Node):
             )
         assign(self, value, copy)
         return self
+
+
+def var_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape of a Var. ShapeError for a list of values, which is not one."""
+    is_listed = isinstance(shape, list | tuple)
+    if is_listed and any(isinstance(n, float | complex | list | tuple) for n in shape):
+        raise ShapeError(f"{shape!r:.60} is not a shape of integers. For a Var of these values pass np.array(values)")
+    return shape_of(shape)
+
+
+def array_like(x: Any) -> np.ndarray | None:
+    """Return the array that an object is, of NumPy or another library; None for one that is not, such as a number."""
+    if isinstance(x, np.ndarray) or hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__"):
+        array = resolve_array(np.asarray(x) if isinstance(x, np.ndarray | np.generic) else foreign_array(x))
+        return None if isinstance(x, np.integer) else array
+    return None
 
 
 class ConstOp(Op):

@@ -29,7 +29,7 @@ SLICES = 3  # number of pieces that a ring should hold at least
 
 def slice_nbytes(weights: StreamedWeights, ring: int) -> int:
     """Return the maximum bytes of a slice, for a ring of so many bytes."""
-    return weights.slice or max(min(ring // SLICES, SLICE), 2 * HASHED_NBYTES)
+    return weights.slice_nbytes or max(min(ring // SLICES, SLICE), 2 * HASHED_NBYTES)
 
 
 def large_constants(roots: tuple[Node, ...]) -> list[Node]:

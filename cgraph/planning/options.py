@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 from cgraph.storage.weight_file import StreamedWeights
+from cgraph.system.byte_counts import SIZE, byte_count, is_byte_count
+from cgraph.system.keywords import unknown_option
 
 
 class Request(Record, eq=False):
@@ -51,7 +53,8 @@ class CompileOptions(Record):
         order: the running order: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which plans the
             first and, where it may need less, the last, and uses the smaller plan
         changing: Vars that change from run to run: values that do not depend on them are stored between runs
-        budget: maximum bytes of the arena; with `weights`, of arena, ring and the constants that stay in memory
+        budget: maximum bytes of the arena, a number or text such as ``"2MiB"``; with `weights`, of arena, ring
+            and the constants that stay in memory
         passes: rewrite the graph first; False runs it as written
         winograd: allow it where it is faster; False computes every convolution directly, which is more exact
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
@@ -99,6 +102,30 @@ class CompileOptions(Record):
         return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
 
 
+class CompileKeywords(TypedDict, total=False):
+    """The keyword arguments of `cgraph.compile`, for functions that pass them on."""
+
+    engine: Any
+    threads: int
+    memory: str | Strategy
+    order: str
+    changing: Sequence[Var]
+    budget: int | str | None
+    passes: bool
+    winograd: bool
+    freeze: Sequence[Var]
+    recompute: bool | float | str
+    bands: int | None
+    restructure: tuple[float, tuple[int, int]] | None
+    weights: StreamedWeights | None
+    rows: Sequence[Node]
+    weights_dtype: str | None
+    precision: str | None
+
+
+COMPILE_KEYWORDS = ("engine", "threads", *CompileOptions._fields)
+
+
 class PlanSettings(Record):
     """Settings of planning the graphs of one compile.
 
@@ -139,16 +166,19 @@ def is_patches(x: Any) -> bool:
 
 
 CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "memory": ("a strategy's name, or a strategy", lambda x: isinstance(x, str) or callable(x)),
+    "memory": (
+        "a strategy's name, or a strategy",
+        lambda x: isinstance(x, str) or (callable(x) and not isinstance(x, Node)),
+    ),
     "order": ("the name of an order", lambda x: isinstance(x, str)),
     "changing": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
-    "budget": ("a number of bytes, or None", lambda x: x is None or is_whole(x)),
+    "budget": (f"{SIZE}, or None", lambda x: x is None or is_byte_count(x)),
     "passes": ("True or False", is_switch),
     "winograd": ("True or False", is_switch),
     "freeze": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
     "recompute": (
-        "True, False, a number of bytes or a share below 1",
-        lambda x: is_switch(x) or is_whole(x) or is_share(x),
+        f"True, False, a share below 1, or {SIZE}",
+        lambda x: is_switch(x) or is_byte_count(x) or is_share(x),
     ),
     "bands": ("a number of pixels, or None", lambda x: x is None or is_whole(x)),
     "restructure": ("a share of the peak and two counts, (0.5, (2, 2))", lambda x: x is None or is_patches(x)),
@@ -159,6 +189,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 """For each option, the values that it accepts, in words and as a predicate."""
 SEVERAL = ("changing", "freeze", "rows")
+IN_BYTES = ("budget", "recompute")
 
 
 def is_weights_dtype(x: Any) -> bool:
@@ -170,12 +201,15 @@ def options_of(arguments: dict[str, Any]) -> CompileOptions:
     """Return options by name. GraphError for an unknown name, and for a value that an option does not accept."""
     for name, value in arguments.items():
         if name not in CHECKS:
-            raise GraphError(f"compile has no option {name!r}. Use one of {', '.join(CompileOptions._fields)}")
+            raise unknown_option("compile", name, COMPILE_KEYWORDS)
         argument = members(value) if name in SEVERAL else value
         words, is_accepted = CHECKS[name]
         if argument is None and name in SEVERAL or not is_accepted(argument):
             raise GraphError(f"{name} takes {words}, not {value!r:.60}")
         arguments = arguments | {name: plain_number(argument)}
+    for name in IN_BYTES:
+        if isinstance(arguments.get(name), str):
+            arguments[name] = byte_count(arguments[name])
     if arguments.get("recompute") == 0.0 and isinstance(arguments["recompute"], float):
         arguments["recompute"] = False  # a share of nothing
     return CompileOptions(**arguments)

@@ -5,3 +5,7 @@ from cgraph.quantiser.report import Likeness, Report, Sensitivity
 from cgraph.system.progress import Bars
 
 __all__ = ["Bars", "Choices", "Likeness", "Quantised", "Report", "Sensitivity", "quantise"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,7 @@ arXiv:2106.08295.
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.passes.integers.patterns import EIGHT_BITS
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.quantiser.layers import WeightLayer
 from cgraph.quantiser.network import Network, network_of, prepare
 from cgraph.quantiser.observe import Samples, ranges_of
@@ -27,6 +28,7 @@ from cgraph.quantiser.report import Answers, Report, Sensitivity, places
 from cgraph.quantiser.simulate import Simulation
 from cgraph.record import Record, replace
 from cgraph.storage.cell import fitting_array
+from cgraph.system.keywords import checks_keywords
 from cgraph.system.progress import Tell, silent, with_progress
 
 FEW = 16  # samples, by which biases are corrected and layers compared
@@ -82,7 +84,8 @@ class Quantised(Record, eq=False):
     inputs: tuple[Var, ...]
     report: Report
 
-    def compile(self, **options: Any) -> Function:
+    @checks_keywords(COMPILE_KEYWORDS)
+    def compile(self, **options: Unpack[CompileKeywords]) -> Function:
         """Return a Function that returns a list of the outputs; options as for `cgraph.compile`."""
         return compile(self.outputs, self.inputs, **options)
 

@@ -15,9 +15,12 @@ import numpy as np
 from cgraph import slots
 from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
+from cgraph.ir.labels import distinct_names
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.incremental import IncrementalPlan, State, StepSelection
+from cgraph.running.arguments import ordered, run_by_name
+from cgraph.running.results import Results
 from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
 from cgraph.storage.shared_arenas import SharedArena, SharedArenas
 from cgraph.system.fair_lock import FairLock
@@ -38,6 +41,7 @@ class Runner:
         updated: Vars that a run gives new values
         outputs: outputs of a call; each has a spec
         single: a call returns the only output itself, not a list of it
+        names: of the outputs, each different; ``output0``, ``output1``, … unless the caller or a file named them
         incremental: selects the steps that must run when Vars change; None if every step always runs
     """
 
@@ -50,13 +54,14 @@ class Runner:
         outputs: Sequence[Any],
         single: bool,
         incremental: IncrementalPlan | None,
+        names: Sequence[str] = (),
     ) -> None:
         self.program, self.inputs, self.outputs = program, tuple(inputs), tuple(outputs)
         self.cells, self.updated = tuple(cells), tuple(updated)
         self.single, self.incremental = single, incremental
+        self.names = distinct_names(names) or tuple(f"output{i}" for i in range(len(self.outputs)))
         self._used: tuple[Variable, ...] = tuple(dict.fromkeys((*self.cells, *self.updated)))
         self._always = frozenset(self.inputs)
-        self._by_name = {x.name: x for x in self.inputs}
         self._idle: list[_InstanceRecord] = []
         self._rooms_shared: SharedArenas | None = None
         self._turns = FairLock()
@@ -157,9 +162,11 @@ class Runner:
         """Run the program.
 
         Parameters
-            args, named: arrays for the inputs, by position or by name
+            args, named: arrays for the inputs, by position or by name; or one dictionary of arrays by name
             out: arrays for the outputs
             copy: False returns views that the next run overwrites; on a GPU engine, device arrays
+        Returns
+            the array of a single output; otherwise `Results`: a list that also takes the names of outputs
         Raises
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
             UnassignedError: a Var that is not an input holds no value
@@ -174,9 +181,20 @@ class Runner:
             return self.between_runs(lambda: self._run(values, rooms, copy))
         return self._run(values, rooms, copy)
 
+    def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
+        """Run the program as onnxruntime's ``InferenceSession.run`` does, and return a list of outputs.
+
+        Parameters
+            names: the outputs to return, in this order; None for all
+            inputs: arrays by the names of the inputs
+        Raises
+            InputError: an output is unknown; as a call raises
+        """
+        return run_by_name(self, self.names, names, inputs)
+
     def _values(self, args: tuple, named: dict[str, Any]) -> Inputs:
-        if len(args) != len(self.inputs) or named:
-            args = self._ordered(args, named)
+        if named or len(args) != len(self.inputs) or (args and isinstance(args[0], Mapping)):
+            args = ordered(args, named, self.inputs)
         return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
 
     def _value(self, x: Any, value: Any) -> Any:
@@ -186,26 +204,6 @@ class Runner:
             return in_c_order(fitting_array(value, x.spec, x.name))
         check_fits(own, x.spec, x.name)
         return own
-
-    def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
-        """Return the values of all inputs in order, each given once."""
-        if len(args) > len(self.inputs):
-            raise InputError(
-                f"the Function takes {len(self.inputs)} inputs, got {len(args)}. Pass one array for each input"
-            )
-        values: dict[Variable, Any] = dict(zip(self.inputs, args))
-        for name, value in named.items():
-            x = self._by_name.get(name)
-            if x is None:
-                names = ", ".join(self._by_name) or "none"
-                raise InputError(f"the Function has no input {name!r}. Use one of {names}")
-            if x in values:
-                raise InputError(f"input {name!r} is given twice. Pass it by position or by name")
-            values[x] = value
-        for x in self.inputs:
-            if x not in values:
-                raise InputError(f"input {x.name} {x.spec} is missing. Pass {x.name}=array")
-        return tuple(values[x] for x in self.inputs)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
         """Return the arrays for the outputs, checked before anything is computed."""
@@ -232,9 +230,11 @@ class Runner:
             results = self._run_on(record, inputs, out, copy)
             if self._read is not None:
                 results = [self._read(x) for x in results]
+            elif out is None and copy:
+                results = [x if x.ndim else x[()] for x in results]  # NumPy's scalars, as its functions return
         finally:
             self._give(record)
-        return results[0] if self.single else results
+        return results[0] if self.single else Results(results, self.names)
 
     def _run_on(
         self, record: "_InstanceRecord", inputs: Inputs, out: Sequence[np.ndarray | None] | None, copy: bool

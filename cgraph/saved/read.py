@@ -1,4 +1,4 @@
-"""load: a saved function as a callable. It imports nothing of the compiler."""
+"""load: a saved function or a model file as a callable. For a folder it imports nothing of the compiler."""
 
 import os
 from collections.abc import Mapping
@@ -25,35 +25,79 @@ from cgraph.storage.cell import Cell, CellValue, aligned_empty, commit, set_all
 
 
 def load(
-    folder: str | os.PathLike,
+    path: str | os.PathLike,
     *,
     threads: int = 0,
     trust: bool = False,
     verify: bool = False,
     in_memory: bool = False,
-) -> Runner:
-    """Load a saved function with the values of its cells. NumPy and a few modules suffice.
+    shapes: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    maximum: Mapping[str, int] | None = None,
+    state: Mapping[str, str] | None = None,
+    weights: Any = None,
+    **options: Any,
+) -> Any:
+    """Load a model file, or the folder of a saved function, as a callable.
+
+    Call it with arrays by position, by name or in a dictionary, or as onnxruntime: ``f(image)``, ``f(image=x)``,
+    ``f({"image": x})``, ``f.run(["boxes"], {"image": x})``. Results of a file are a list that also takes names:
+    ``f(image)["boxes"]``.
 
     Parameters
-        folder: a folder that `Function.save` wrote
+        path: an ONNX (``.onnx``), TFLite (``.tflite``), Keras (``.h5``) or Darknet (``.cfg``) file, or a folder that
+            `Function.save` wrote. A folder is loaded with the values of its cells; NumPy and a few modules suffice
         threads: 0 for all cores that this process may use
-        trust: run its machine code even if other users may have written it
-        verify: check constants and graph too, which takes a second for some gigabytes; all other files are always
-            checked. Weights that runs read from the folder are compared with checksums by every run
-        in_memory: copy constants instead of mapping them (truncating a mapped file kills the process)
+        trust: of a folder: run its machine code even if other users may have written it
+        verify: of a folder: check constants and graph too, which takes a second for some gigabytes; all other files are
+            always checked. Weights that runs read from the folder are compared with checksums by every run
+        in_memory: of a folder: copy constants instead of mapping them (truncating a mapped file kills the process)
+        shapes: of an ONNX file: sizes of symbolic dimensions by name, ``{"batch": 1}``, or whole shapes of inputs. The
+            others vary from call to call: each size is planned when it first comes, and the latest 16 stay. Of a Keras
+            or Darknet network: ``{"batch": n}``
+        constants, maximum, state: of an ONNX file: see `cgraph.formats.onnx.load` and `Model.with_state`
+        weights: the file with the parameters of a Darknet network; or `StreamedWeights`, as for `cgraph.compile`
+        options: of a file: as for `cgraph.compile`, such as ``budget="20MiB"``
+    Returns
+        a `Function`; a `SizedFunction` if sizes vary; a `SavedFunction` of a folder
     Raises
-        GraphError: a negative number of threads
-        FormatError: the folder is damaged, writable by other users, or of another version, system or processor and
-            without a graph. With a graph, the graph is compiled instead
+        GraphError: a negative number of threads, or an unknown option
+        FormatError: the file is not a model that can be read, or an option does not apply to it. A folder is damaged,
+            writable by other users, or of another version, system or processor and without a graph. With a graph, the
+            graph is compiled instead
     """
     check_threads(threads)
-    opened = Folder(folder, trust)
+    settings = {"shapes": shapes, "constants": constants, "maximum": maximum, "state": state, "weights": weights}
+    switches = {"trust": trust, "verify": verify, "in_memory": in_memory}
+    is_file = os.path.exists(path) and not os.path.isdir(path)
+    idle = switches if is_file else settings | options
+    for name, value in idle.items():
+        if value is not None and value is not False:
+            reason = "applies to saved folders alone" if is_file else "changes nothing: a saved function is planned"
+            raise FormatError(f"{os.fspath(path)}: {name}= {reason}. Leave it out")
+    if is_file:
+        return slots.load_model(path, settings, {"threads": threads, **options})
+    return load_folder(path, threads, trust, verify, in_memory)
+
+
+def load_folder(path: str | os.PathLike, threads: int, trust: bool, verify: bool, in_memory: bool) -> Runner:
+    """Return the saved function of a folder."""
+    opened = Folder(path, trust)
     try:
+        if MANIFEST not in opened:
+            raise not_saved("saved_model.pb" in opened)
         return load_files(opened, threads, verify, in_memory)
     except CgraphError as error:
-        raise FormatError(f"{os.fspath(folder)}: {error}") from None
+        raise FormatError(f"{os.fspath(path)}: {error}") from None
     finally:
         opened.close()
+
+
+def not_saved(is_tensorflow: bool) -> FormatError:
+    """Return the error for a folder without a manifest."""
+    if is_tensorflow:
+        return FormatError("the folder holds a TensorFlow SavedModel. Convert it to ONNX (tf2onnx) or TFLite")
+    return FormatError(f"it is a folder without {MANIFEST}: not a saved function. Pass a folder of Function.save")
 
 
 def load_files(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
@@ -90,7 +134,9 @@ def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
 
 def compile_graph(graph: memoryview, entries: dict[str, Any], threads: int) -> Runner:
     """Compile a graph for this machine."""
-    return slots.compile_onnx(graph, entries.get("single") is True, threads)
+    names = entries.get("names")
+    labels = names if isinstance(names, list) and all(isinstance(x, str) for x in names) else ()
+    return slots.compile_onnx(graph, entries.get("single") is True, threads, labels)
 
 
 WITHOUT_SUM = (1, 2)  # formats whose manifest does not list the graph
@@ -112,7 +158,6 @@ class SavedFunction(Runner):
 
     Fields
         parts: its files
-        names: names of the outputs; empty if they are unknown
     """
 
     def __init__(self, parts: Parts, threads: int) -> None:
@@ -125,13 +170,13 @@ class SavedFunction(Runner):
         program = CpuProgram(code, code.addresses(addresses), threads or cores(), memory=memory)
         roles = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
         single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
-        super().__init__(program, *roles, single, IncrementalPlan(steps, variables, lambda: tables))
-        self.parts, self.names = parts, manifest.names
+        super().__init__(program, *roles, single, IncrementalPlan(steps, variables, lambda: tables), manifest.names)
+        self.parts = parts
         self._fill(parts.files[STATE])
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write the function again with the present values of its cells: see `Function.save`."""
-        slots.save_functions([self], folder, names=self.names)
+        slots.save_functions([self], folder)
 
     def share_cells(self, other: Runner) -> None:
         """Use the cells of another function wherever names agree. InputError if a spec differs; then nothing

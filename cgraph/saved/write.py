@@ -40,7 +40,7 @@ def save(
         functions: the same function, compiled by the CPU engine for each target
         folder: a path where nothing exists yet
         graph: the text of an ONNX file, for other versions and processors
-        names: names of the outputs; repeated ones are changed, as ``y_1``
+        names: names of the outputs, the function's own by default; repeated ones are changed, as ``y_1``
     Raises
         FormatError: `folder` exists; a step is a Python function, or its code is of another engine
     """
@@ -52,7 +52,7 @@ def save(
         )
     if names and len(names) != len(functions[0].outputs):
         raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs. Give one for each")
-    files = files_of(functions, distinct_names(names), graph)
+    files = files_of(functions, distinct_names(names) or functions[0].names, graph)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         new.mkdir(mode=0o755)
@@ -77,12 +77,7 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
 
 def bytes_of(functions: Sequence[Runner]) -> dict[str, bytes]:
     """Return each file as bytes, for pickles."""
-    return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions, names_of(functions[0])).items()}
-
-
-def names_of(function: Runner) -> Sequence[str]:
-    """Return the names of a saved function's outputs."""
-    return function.names if isinstance(function, SavedFunction) else ()
+    return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions, functions[0].names).items()}
 
 
 def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None = None) -> dict[str, list[Any]]:

@@ -160,7 +160,7 @@ def unassigned(variable: Variable) -> UnassignedError:
 
 
 def assign(variable: Variable, value: Any, copy: bool = True) -> None:
-    """Give a variable a value, whose shape and dtype must be its own; numbers and lists take its dtype.
+    """Give a variable a value of its shape and dtype; numbers and lists take its dtype, and float64 becomes float32.
 
     It is copied, unless `copy` is False: then the array, perhaps one in a mapped file, must not change any more. A run
     in progress keeps the bytes that it began with.
@@ -179,7 +179,7 @@ def assign_all(values: Mapping[V, Any], copy: bool = True) -> None:
 
 def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> CellValue:
     """Return the value that `assign` gives a variable. InputError unless it fits."""
-    array = fitting_array(value, spec, name)
+    array = fitting_array(value, spec, name, exact=not copy)
     if not copy:
         return CellValue(aligned(in_c_order(array)), shared=True)
     own = aligned_empty(spec)
@@ -203,10 +203,15 @@ def set_all(holders: Sequence[Any], name: str, values: Sequence[Any]) -> None:
     del old
 
 
-def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
-    """Return `value` as an array of exactly this spec; Python numbers and lists take its dtype. InputError otherwise.
+def fitting_array(value: Any, spec: Spec, name: str, exact: bool = False) -> np.ndarray:
+    """Return `value` as an array of exactly this spec. InputError if it does not fit.
 
-    Arrays of other libraries keep their own dtype, and are read in place if they support DLPack.
+    Python numbers and lists take its dtype. Arrays keep theirs, which must be that of the spec, with one exception:
+    float64, NumPy's default, is rounded to float32 (complex128 to complex64), unless a finite number would become
+    infinite. Arrays of other libraries are read in place if they support DLPack.
+
+    Parameters
+        exact: refuse float64 for float32, too
     """
     if not isinstance(value, np.ndarray | np.generic):
         try:
@@ -218,8 +223,23 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
         raise InputError(
             f"{name} expects {spec}, got {value.tolist()!r:.60}, which holds no numbers. Pass an array of numbers"
         )
-    check_fits(value, spec, name)
+    if not exact and value.shape == spec.shape and (value.dtype, spec.dtype) in ROUNDED:
+        value = rounded_array(value, spec, name)
+    check_fits(value, spec, name, exact)
     return value
+
+
+def rounded_array(value: np.ndarray, spec: Spec, name: str) -> np.ndarray:
+    """Return an array in the narrower dtype of the spec. InputError if a finite number would become infinite."""
+    try:
+        with np.errstate(over="raise", under="ignore"):
+            return value.astype(spec.dtype)
+    except FloatingPointError:
+        most = np.finfo(spec.dtype).max
+        raise InputError(
+            f"{name} expects {spec}, got {value.dtype} with numbers beyond {most:.4g}, the largest {spec.dtype}. "
+            f"Make it a Var of {value.dtype}, or scale the array"
+        ) from None
 
 
 def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
@@ -231,9 +251,9 @@ def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
     return convert(np.asarray(value, computing_dtype(dtype)), dtype)
 
 
-def check_fits(value: Any, spec: Spec, name: str) -> None:
-    """Raise InputError unless an array is exactly of this spec."""
-    if value.dtype != spec.dtype:
+def check_fits(value: Any, spec: Spec, name: str, exact: bool = True) -> None:
+    """Raise InputError unless an array is exactly of this spec; `exact` as for `fitting_array`."""
+    if value.dtype != spec.dtype and (exact or (value.dtype, spec.dtype) not in ROUNDED):
         raise InputError(
             f"{name} expects {spec}, got {value.dtype}[{','.join(map(str, value.shape))}]. "
             f"Convert it with .astype({name_of(spec.dtype)!r})"
@@ -243,6 +263,8 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
 
 
 NUMBERS = "biufcV"  # kinds of dtypes; V is that of storage dtypes that NumPy lacks
+ROUNDED = frozenset([(np.dtype("float64"), np.dtype("float32")), (np.dtype("complex128"), np.dtype("complex64"))])
+"""Dtypes of arrays, and the narrower ones to which they are rounded: NumPy makes them where nobody names a dtype."""
 PLAIN = (bool, int, float, complex, list, tuple, range)
 """Values without a dtype of their own."""
 IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: host memory, and pinned host memory

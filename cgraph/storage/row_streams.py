@@ -28,7 +28,7 @@ class RowSource:
 
     def __init__(self, value: Any, spec: Spec, name: str) -> None:
         if isinstance(value, np.ndarray):
-            fitting_array(value, spec, name)
+            fitting_array(value, spec, name, exact=True)
         elif not isinstance(value, Iterable):
             raise InputError(f"{name} expects {spec} or an iterator of its rows, got {value!r:.60}. Pass one of these")
         self.spec, self.name, self.position = spec, name, 0

@@ -10,14 +10,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from cgraph.errors import GraphError, WeightsError
+from cgraph.errors import ArgumentError, GraphError, WeightsError
 from cgraph.kernels.mapped import in_c_order, mapping_of, release
-from cgraph.record import Record
+from cgraph.record import Record, set_field
 from cgraph.system.alignment import round_up
+from cgraph.system.byte_counts import byte_count
 from cgraph.system.file_ownership import Stamp, is_regular, stamp_of
 from cgraph.system.files import replace_file, unnamed_file
 
@@ -38,6 +39,7 @@ class StreamedWeights(Record):
             leaves beside the arena, and without a budget 12 MiB
         slice: maximum bytes of a slice of large filters and matrices, or one panel of them; by default a third of the
             ring, and no more than 4 MiB
+            Both are numbers, or text such as ``"12MiB"``
         progress: called with the bytes written so far and the total, while the file is written
         verify: compare the checksum of each piece whenever a run reads it, before a kernel does
     Raises
@@ -45,16 +47,37 @@ class StreamedWeights(Record):
     """
 
     path: str
-    ring: int | None = None
-    slice: int | None = None
+    ring: int | str | None = None
+    slice: int | str | None = None
     progress: Callable[[int, int], None] | None = None
     verify: bool = False
 
     def __post_init__(self) -> None:
-        if self.ring is not None and self.ring < 1:
-            raise GraphError(f"a ring of {self.ring} bytes holds no weights. Use ring=None for the default")
-        if self.slice is not None and self.slice < 1:
-            raise GraphError(f"slices of {self.slice} bytes hold no weights. Use slice=None for the default")
+        for name in ("ring", "slice"):
+            size = getattr(self, name)
+            if size is not None:
+                set_field(self, name, at_least_a_byte(name, size))
+
+    @property
+    def ring_nbytes(self) -> int | None:
+        """The ring in bytes; None for the default."""
+        return None if self.ring is None else byte_count(self.ring)
+
+    @property
+    def slice_nbytes(self) -> int | None:
+        """The size of a slice in bytes; None for the default."""
+        return None if self.slice is None else byte_count(self.slice)
+
+
+def at_least_a_byte(name: str, size: Any) -> int:
+    """Return a number of bytes. GraphError if it is not one, or 0."""
+    try:
+        nbytes = byte_count(size)
+    except ArgumentError as error:
+        raise GraphError(f"{name}: {error}") from None
+    if nbytes < 1:
+        raise GraphError(f"a {name} of {nbytes} bytes holds no weights. Use {name}=None for the default")
+    return nbytes
 
 
 class Checksum(Record):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from inspect import Parameter, signature
 from types import MethodType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from cgraph.errors import ArgumentError, GraphError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ir.tracing import TRACE
-from cgraph.planning.options import options_of
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords, options_of
+from cgraph.system.keywords import checks_keywords
 from cgraph.transforms.executable import EXECUTABLES, CacheInfo, Executable, node_or_constant, number_of
 from cgraph.transforms.leaves import READY, argument, descriptor, node_of, placeholder, tracer_of
 from cgraph.transforms.trace import FunctionTrace
@@ -21,12 +22,13 @@ from cgraph.transforms.trees import Static, flatten, map_leaves, paths, streams_
 from cgraph.transforms.weak import SAMPLES
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def jit(
     f: Callable | None = None,
     *,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> Any:
     """Compile a Python function over arrays; use it as a decorator or a function.
 
@@ -52,8 +54,8 @@ def jit(
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if f is None:
-        return lambda function: CompiledFunction(function, numbers, names, options)
-    return CompiledFunction(f, numbers, names, options)
+        return lambda function: CompiledFunction(function, numbers, names, dict(options))
+    return CompiledFunction(f, numbers, names, dict(options))
 
 
 def cache_info() -> CacheInfo:

@@ -83,3 +83,7 @@ __all__ = [
     "TransposeConv3d",
     "UpSampling",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -61,3 +61,7 @@ __all__ = [
     "usage_records",
     "vgg16",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,3 +35,7 @@ __all__ = [
     "Steps",
     "Trapezoid",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

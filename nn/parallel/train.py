@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import TOKEN_BYTES
 from cgraph.dist.tree import check_shards
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.record import replace
 from cgraph.storage.cell import assign_all
+from cgraph.system.keywords import checks_keywords
 from nn.checkpoint import Checkpoint
 from nn.history import History
 from nn.layer import Layer, Parameter
@@ -34,6 +36,7 @@ from nn.training_run import TrainingRun
 from nn.validation import validation_check
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def data_parallel(
     client: Any,
     model: Layer | Callable[[], Layer],
@@ -54,7 +57,7 @@ def data_parallel(
     seed: int = 0,
     progress: bool = True,
     limits: Limits | None = None,
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> History:
     """Change the model's Parameters to lower the loss, on all workers of a cluster at once.
 
@@ -91,7 +94,9 @@ def data_parallel(
     limits = Limits() if limits is None else limits
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
-    step_settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, options)
+    step_settings = StepSettings(
+        loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, dict(options)
+    )
     settings = TrainSettings(step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress)
     sample = loader.shard_at(0, 0, shards)
     functions = halves(network, step_settings, sample, shards)

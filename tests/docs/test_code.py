@@ -48,6 +48,7 @@ DARKNET = (
 PAGES = {
     "README": "",
     "array_api": "",
+    "errors": "",
     "numpy": "",
     "dist": """
 model = nn.models.resnet20(0)

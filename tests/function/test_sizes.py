@@ -236,11 +236,11 @@ def test_refusals_name_the_size(tmp_path):
         "batch is 3 in x and 2 in mask": ((x, mask[:2]), {}),
         "batch is 5; it was compiled for 4 at most": ((np.zeros((5, 2, 12), "f4"), np.zeros((5, 2), "f4")), {}),
         "x has 2 axes, not the 3": ((mask, mask), {}),
-        "input mask is missing": ((x,), {}),
-        "x is given twice": ((x,), {"x": x}),
-        "z is not an input": ((), {"z": x}),
+        r"input mask \[batch,length\] is missing. Pass mask=array": ((x,), {}),
+        "input .x. is given twice": ((x,), {"x": x}),
+        "the Function has no input .z.. Use one of x, mask": ((), {"z": x}),
         "inputs, got 3": ((x, x, x), {}),
-        r"x expects float32\[3,2,12\], got float64": ((x.astype("f8"), mask), {}),
+        r"x expects float32\[3,2,12\], got int64": ((x.astype("i8"), mask), {}),
         r"x expects float32\[3,2,12\], got float32\[3,2,11\]": ((x[..., :11], mask), {}),
     }
     for text, (args, named) in wrong.items():

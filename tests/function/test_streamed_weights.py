@@ -193,7 +193,7 @@ def test_the_least_ring_is_named_and_accepted(tmp_path):
     cg.compile(y, x, weights=StreamedWeights(weights.path, 288 << 10))(value)
     with pytest.raises(GraphError, match="ring of 0 bytes"):
         StreamedWeights("w", 0)
-    with pytest.raises(GraphError, match="slices of 0 bytes"):
+    with pytest.raises(GraphError, match="slice of 0 bytes"):
         StreamedWeights("w", slice=0)
     with pytest.raises(GraphError, match="StreamedWeights"):
         cg.compile(y, x, weights="w")

@@ -90,7 +90,7 @@ def shipped(root: Path) -> set[str]:
 
 
 def metadata_folder() -> str:
-    return f"cgraph-{cgraph.__version__}.dist-info"
+    return f"cgraph_engine-{cgraph.__version__}.dist-info"
 
 
 def test_a_wheel_holds_both_packages_their_data_the_licence_and_nothing_else(wheel):
@@ -116,7 +116,7 @@ def test_a_wheel_says_its_version_and_licence(wheel):
 def test_an_sdist_gives_the_same_wheel(sdist, wheel, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
-    root = tmp_path / f"cgraph-{cgraph.__version__}"
+    root = tmp_path / f"cgraph_engine-{cgraph.__version__}"
     assert shipped(root) == shipped(ROOT)
     assert {path.name for path in root.iterdir()} == {
         *PACKAGES, ".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml",
@@ -142,7 +142,7 @@ def test_an_installed_wheel_brings_the_command(installed, tmp_path):
 
 def test_everything_but_the_extras_works_without_them(installed, tmp_path):
     """In an environment without any of the packages that extras install."""
-    hidden = {module_of(row) for extra in FOR_USERS for row in FOR_USERS[extra]} - {"cgraph"}
+    hidden = {module_of(row) for extra in FOR_USERS for row in FOR_USERS[extra]} - {"cgraph", "cgraph-engine"}
     assert {"onnx", "ml_dtypes", "PIL"} <= hidden
     code = f"import sys; sys.modules.update(dict.fromkeys({sorted(hidden)})){USE}"
     code += "import cgraph.cli, cgraph.formats\n"

@@ -337,6 +337,6 @@ def test_names_of_outputs_are_kept(tmp_path):
     found.save(tmp_path / "again")
     assert cg.load(tmp_path / "again").names == pickle.loads(pickle.dumps(found)).names == ("sine", "cosine")
     function.save(tmp_path / "bare")
-    assert cg.load(tmp_path / "bare").names == ()
+    assert cg.load(tmp_path / "bare").names == function.names == ("output0", "output1")
     with pytest.raises(FormatError, match="1 names for 2 outputs"):
         function.save(tmp_path / "other", names=["sine"])

@@ -43,7 +43,7 @@ def ring_of(code: Code) -> Ring | None:
     file = next((place[0] for place in places if place), None)
     if file is None:
         return None
-    weights, nbytes = file.weights, pages(file.weights.ring or 0)
+    weights, nbytes = file.weights, pages(file.weights.ring_nbytes or 0)
     pieces = place_pieces(pieces_of(code, place_in_file), nbytes)
     return Ring(weights.path, file.stamp, nbytes, pieces, file.sums if weights.verify else {})
 

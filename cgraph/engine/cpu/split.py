@@ -101,15 +101,15 @@ def share_budget(
     weights: StreamedWeights, budget: int | None, split: Callable[[int, int | None], Split]
 ) -> tuple[Split, int]:
     """Return a plan, and the bytes of the ring beside it."""
-    ring_nbytes = pages(weights.ring or SLICES * (weights.slice or SLICE))
+    ring_nbytes = pages(weights.ring_nbytes or SLICES * (weights.slice_nbytes or SLICE))
     candidate = split(ring_nbytes, None)
-    if weights.ring is not None:
+    if weights.ring_nbytes is not None:
         place_pieces(candidate.pieces, ring_nbytes)
     if budget is None:
-        return candidate, ring_nbytes if weights.ring else max(ring_nbytes, candidate.ring(ring_nbytes))
+        return candidate, ring_nbytes if weights.ring_nbytes else max(ring_nbytes, candidate.ring(ring_nbytes))
     if candidate.nbytes + ring_nbytes > budget:
         candidate = shrink_to_fit(weights, budget, ring_nbytes, split)
-    return candidate, ring_nbytes if weights.ring else candidate.ring(budget - candidate.nbytes)
+    return candidate, ring_nbytes if weights.ring_nbytes else candidate.ring(budget - candidate.nbytes)
 
 
 def shrink_to_fit(
@@ -118,9 +118,13 @@ def shrink_to_fit(
     """Return a plan with a smaller arena, or for a smaller ring."""
 
     def total(candidate: Split) -> int:
-        return candidate.nbytes + (ring_nbytes if weights.ring else least_ring(candidate.pieces))
+        return candidate.nbytes + (ring_nbytes if weights.ring_nbytes else least_ring(candidate.pieces))
 
-    rings = (ring_nbytes,) if weights.ring else (ring_nbytes, ring_nbytes // QUARTER, SLICES * slice_nbytes(weights, 0))
+    rings = (
+        (ring_nbytes,)
+        if weights.ring_nbytes
+        else (ring_nbytes, ring_nbytes // QUARTER, SLICES * slice_nbytes(weights, 0))
+    )
     smallest: dict[int, Split] = {}
     for ring in rings:
         if ring < budget:

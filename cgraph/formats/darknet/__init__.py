@@ -5,3 +5,7 @@ from cgraph.formats.darknet.reader import load
 from cgraph.formats.darknet.writer import write_weights
 
 __all__ = ["load", "load_detector", "write_weights"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -21,7 +21,7 @@ def load_detector(
     iou_threshold: float = 0.45,
     batch: int = 1,
     seed: int | None = None,
-    drawn: int = DRAWN,
+    drawn: int | str = DRAWN,
 ) -> Model:
     """Read a detection network, with the decoding of boxes and non-maximum suppression.
 

@@ -14,6 +14,7 @@ from cgraph.formats.model import Model
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Var
+from cgraph.system.byte_counts import byte_count
 
 DRAWN = 1 << 30  # bytes
 NODES = 20  # per layer, besides windows, steps and routes, which charge their own
@@ -25,7 +26,7 @@ def load(
     *,
     batch: int = 1,
     seed: int | None = None,
-    drawn: int = DRAWN,
+    drawn: int | str = DRAWN,
 ) -> Model:
     """Read a network.
 
@@ -34,7 +35,7 @@ def load(
         weights: the ``.weights`` file, whose arrays stay memory-mapped
         batch: images in one run
         seed: without weights, draw parameters from this seed, for plans and timings; without either they are Vars
-        drawn: bytes of parameters that may be drawn
+        drawn: bytes of parameters that may be drawn, a number or text such as ``"2GiB"``
     Returns
         a model of one input, ``[batch, c, h, w]`` or ``[steps * batch, inputs]``; its outputs are the results of the
         yolo, region and detection layers, or of the last layer if there are none
@@ -47,11 +48,11 @@ def load(
 Source = Callable[[Allowance], Parameters]
 
 
-def source(weights: str | Path | None, seed: int | None, drawn: int) -> Source:
+def source(weights: str | Path | None, seed: int | None, drawn: int | str) -> Source:
     """Return the source of the parameters."""
     if weights is not None:
         return lambda allowance: StoredParameters(weights, allowance)
-    return lambda _: FreeParameters() if seed is None else RandomParameters(seed, drawn)
+    return lambda _: FreeParameters() if seed is None else RandomParameters(seed, byte_count(drawn))
 
 
 def read(config: str | Path, parameters: Source, batch: int) -> tuple[Model, Net]:

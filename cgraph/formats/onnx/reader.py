@@ -71,11 +71,10 @@ def graph_of(
     """Build the graph of an opened model."""
     proto = opened.proto
     graph = proto.graph
-    functions = {(f.domain, f.name): f for f in proto.functions}
-    check_supported(proto, functions)
+    functions = check_operators(proto)
     check_inputs(graph)
     check_shapes(graph, shapes)
-    stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    stored = stored_names(graph)
     values = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
     evaluator = Evaluator(opened.allowance(), constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
@@ -139,18 +138,30 @@ def check_inputs(graph: Any) -> None:
 
 def check_shapes(graph: Any, shapes: Mapping[str, Any]) -> None:
     """Raise FormatError for an unknown name, and UnknownError that lists all missing sizes."""
-    stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
-    names, needed = set(stored), {}
+    check_names(graph, shapes)
+    stored, needed = stored_names(graph), {}
     for proto in graph.input:
-        names |= {proto.name, *open_axes(proto)}
         if proto.name not in stored and proto.name not in shapes:
             needed.update(open_sizes(proto, shapes))
+    if needed:
+        raise UnknownError("sizes of inputs are unknown", needed)
+
+
+def check_names(graph: Any, shapes: Mapping[str, Any]) -> None:
+    """Raise FormatError unless each name in `shapes` is a dimension or an input."""
+    stored = stored_names(graph)
+    names = set(stored)
+    for proto in graph.input:
+        names |= {proto.name, *open_axes(proto)}
     unknown = sorted(shapes.keys() - names)
     if unknown:
         names_listed = ", ".join(sorted(filter(None, names - stored)))
         raise FormatError(f"{unknown[0]!r} is neither a dimension nor an input. Use one of {names_listed}")
-    if needed:
-        raise UnknownError("sizes of inputs are unknown", needed)
+
+
+def stored_names(graph: Any) -> set[str]:
+    """Return the names of inputs that have initialisers."""
+    return {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
 
 
 def open_axes(proto: Any) -> list[str]:
@@ -168,6 +179,13 @@ def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
     if "" in axes:
         return {proto.name: tuple(max(d.dim_value, 1) for d in tensor.shape.dim)}
     return {name: 1 for name in axes if name not in shapes}
+
+
+def check_operators(proto: Any) -> dict[tuple[str, str], Any]:
+    """Return the functions of a model by domain and name. FormatError if an operator or version is not supported."""
+    functions = {(f.domain, f.name): f for f in proto.functions}
+    check_supported(proto, functions)
+    return functions
 
 
 def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> None:

@@ -1,23 +1,29 @@
 """compile_sizes: one function for a model with symbolic dimensions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from cgraph.errors import FormatError
-from cgraph.formats.onnx.reader import build_model
-from cgraph.formats.onnx.source import open_source
+from cgraph.formats.onnx.reader import build_model, stored_names
+from cgraph.formats.onnx.source import Source, open_source
+from cgraph.function import Function
+from cgraph.ir.labels import distinct_names
+from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
+from cgraph.record import Record
 from cgraph.sizes import SizedFunction, Sizes
-from cgraph.sizes import compile_sizes as compiled
+from cgraph.system.keywords import checks_keywords
 
 
+@checks_keywords(COMPILE_KEYWORDS)
 def compile_sizes(
     source: str | Path | bytes,
     most: Sizes | None = None,
     constants: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[CompileKeywords],
 ) -> SizedFunction:
-    """Compile one function of a model whose symbolic dimensions vary; it returns a list of the outputs.
+    """Compile one function of a model whose symbolic dimensions vary; its results are lists with the outputs' names.
 
     Parameters
         source, constants: as for `load`
@@ -29,26 +35,39 @@ def compile_sizes(
         GraphError: the model has no symbolic dimension, or `most` has other names
     """
     opened = open_source(source)
-    shapes = shapes_of(opened.proto)
-    stored = stored_names(opened.proto)
+    return sized(opened, shapes_of(opened.proto), most, Reading(constants=constants or {}), options)
+
+
+class Reading(Record):
+    """What a model is read with, as `load` documents it."""
+
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    maximum: Mapping[str, int] = field(default_factory=dict)
+
+
+def sized(
+    opened: Source,
+    shapes: Mapping[str, tuple[int | str, ...]],
+    most: Sizes | None,
+    reading: Reading,
+    options: Mapping[str, Any],
+) -> SizedFunction:
+    """Return one function of an opened model for all sizes. FormatError for an input of an unknown number of axes."""
+    stored = stored_names(opened.proto.graph)
     with opened.named():
         for x in opened.proto.graph.input:
-            if x.name not in shapes and x.name not in stored and x.name not in (constants or {}):
+            if x.name not in shapes and x.name not in stored and x.name not in reading.constants:
                 raise FormatError(
-                    f"input {x.name!r} is not a tensor of a fixed number of axes. Use load with constants="
+                    f"input {x.name!r} is not a tensor of a fixed number of axes. Use load with shapes= or constants="
                 )
 
-    def build(sizes: Sizes) -> tuple:
+    def build(sizes: Sizes) -> Callable[..., Function]:
         whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
-        model = build_model(opened, whole, constants or {}, {})
-        if model.is_open:
-            raise FormatError(
-                f"{opened.label}: dynamic lengths cannot be combined with sizes that vary between calls. Use load "
-                "with shapes="
-            )
-        return list(model.outputs), model.inputs, model.updates
+        return build_model(opened, whole, reading.constants, reading.maximum).compile
 
-    return compiled(build, shapes, most, **options)
+    outputs = distinct_names([x.name for x in opened.proto.graph.output], shapes)
+    return SizedFunction(build, shapes, most, options, outputs)
 
 
 def open_shapes(source: str | Path | bytes) -> dict[str, tuple[int | str, ...]]:
@@ -56,14 +75,9 @@ def open_shapes(source: str | Path | bytes) -> dict[str, tuple[int | str, ...]]:
     return shapes_of(open_source(source).proto)
 
 
-def stored_names(proto: Any) -> set[str]:
-    """Return the names of inputs that have initialisers."""
-    return {t.name for t in proto.graph.initializer} | {t.values.name for t in proto.graph.sparse_initializer}
-
-
 def shapes_of(proto: Any) -> dict[str, tuple[int | str, ...]]:
     """Return the shapes of inputs; those without a number of axes, and those that are not tensors, are omitted."""
-    stored = stored_names(proto)
+    stored = stored_names(proto.graph)
     shapes: dict[str, tuple[int | str, ...]] = {}
     for x in proto.graph.input:
         if x.name in stored or x.type.WhichOneof("value") != "tensor_type" or not x.type.tensor_type.HasField("shape"):

@@ -25,6 +25,7 @@ from cgraph.formats.onnx.tensors import (
 from cgraph.formats.onnx.wire import fields
 from cgraph.formats.unspecified import UnknownError
 from cgraph.kernels.mapped import release
+from cgraph.system.extras import missing_package
 
 ENTRIES = {"location", "offset", "length", "checksum"}
 _STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
@@ -168,7 +169,7 @@ def parse(small: bytes) -> Any:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
+        raise missing_package("onnx", "ONNX files") from None
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(small)

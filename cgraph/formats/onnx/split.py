@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from cgraph.errors import FormatError, UnavailableError
+from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_varint, fields
 from cgraph.record import Record
+from cgraph.system.extras import missing_package
 
 TENSOR = "onnx.TensorProto"
 SEGMENT = 3  # field number in a TensorProto
@@ -53,7 +54,7 @@ def kinds() -> dict[str, Kind]:
         from google.protobuf.descriptor import FieldDescriptor as Types
         from onnx import ModelProto
     except ImportError:
-        raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
+        raise missing_package("onnx", "ONNX files") from None
     integers = {Types.CPPTYPE_INT32, Types.CPPTYPE_INT64, Types.CPPTYPE_UINT64, Types.CPPTYPE_ENUM}
     floats = {Types.CPPTYPE_FLOAT, Types.CPPTYPE_DOUBLE}
     kinds_by_name: dict[str, Kind] = {}

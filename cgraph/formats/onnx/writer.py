@@ -4,13 +4,13 @@ Vars that are inputs become inputs. Other Vars must have a value, which becomes 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError, UnassignedError, UnavailableError
+from cgraph.errors import FormatError, UnassignedError
 from cgraph.formats.onnx.emit import EMITTERS, Emitted
 from cgraph.formats.onnx.emit_layers import matches
 from cgraph.formats.onnx.tensors import number_of_dtype, of_package
@@ -18,27 +18,34 @@ from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.ops.shape import Item
+from cgraph.system.extras import missing_package
 
 OPSET, IR_VERSION = 18, 8
 LARGEST = (1 << 31) - 1  # bytes that protobuf writes
 
 
-def save(path: str | Path, outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Sequence[str] = ()) -> None:
+Outputs = Node | Sequence[Node] | Mapping[str, Node]
+
+
+def save(path: str | Path, outputs: Outputs, inputs: Sequence[Var], names: Sequence[str] = ()) -> None:
     """Write a graph as an ONNX file; see `serialised`."""
     Path(path).write_bytes(serialised(outputs, inputs, names))
 
 
-def serialised(outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Sequence[str] = ()) -> bytes:
+def serialised(outputs: Outputs, inputs: Sequence[Var], names: Sequence[str] = ()) -> bytes:
     """Return a graph as the bytes of an ONNX model.
 
     Parameters
-        outputs: one node or several
+        outputs: one node, several, or several by name
         inputs: Vars that become inputs; the others become initialisers
-        names: names of the outputs, by default output0, output1, …. A repeated name gets a suffix, such as ``y_1``
+        names: names of the outputs, by default those of a dictionary, or output0, output1, …. A repeated name gets a
+            suffix, such as ``y_1``
     Raises
         FormatError: ops have no ONNX operator (all are named with their count), or the model exceeds 2 GiB
         UnassignedError: a Var that is not an input has no value
     """
+    if isinstance(outputs, Mapping):
+        names, outputs = names or tuple(outputs), list(outputs.values())
     nodes = [outputs] if isinstance(outputs, Node) else list(outputs)
     labels = distinct_names(names or [f"output{i}" for i in range(len(nodes))], (x.name for x in inputs))
     plan = expressions(nodes)
@@ -109,7 +116,7 @@ class Writer:
         try:
             from onnx import helper, numpy_helper
         except ImportError:
-            raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
+            raise missing_package("onnx", "ONNX files") from None
         self.helper, self.numpy_helper = helper, numpy_helper
         self.plan, self.inputs, self.reserved = plan, list(inputs), reserved
         self.names: dict[Node, str] = {}

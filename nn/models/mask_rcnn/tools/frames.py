@@ -10,6 +10,7 @@ import numpy as np
 
 from cgraph import FormatError
 from cgraph.formats.pictures import open_picture
+from cgraph.system.extras import missing_package
 from cgraph.terminal import write
 
 PILLOW = (".gif", ".png", ".apng", ".webp")
@@ -68,8 +69,10 @@ def pillow_film(path: Path) -> Film:
 
 def ffmpeg_film(path: Path) -> Film:
     """Read a film with ffmpeg."""
-    from imageio_ffmpeg import read_frames
-
+    try:
+        from imageio_ffmpeg import read_frames
+    except ImportError:
+        raise missing_package("imageio-ffmpeg", "films") from None
     reader = read_frames(
         f"file:{path}", input_params=["-protocol_whitelist", "file,pipe", "-format_whitelist", DEMUXERS]
     )
@@ -96,8 +99,10 @@ def write_film(path: Path, rate: float, images: Iterable[Any]) -> None:
         first, *rest = list(images)
         first.save(path, save_all=True, append_images=rest, duration=round(1000 / rate), loop=0)
         return
-    from imageio_ffmpeg import write_frames
-
+    try:
+        from imageio_ffmpeg import write_frames
+    except ImportError:
+        raise missing_package("imageio-ffmpeg", "films") from None
     writer = None
     for image in images:
         if writer is None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgraph.system.extras import missing_package
 from nn.compile import compile as compile_model
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.network import MaskRCNN
@@ -36,9 +37,11 @@ def precision(
 
     Source: COCO's evaluation, by pycocotools.
     """
-    from pycocotools.coco import COCO
-    from pycocotools.cocoeval import COCOeval
-
+    try:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+    except ImportError:
+        raise missing_package("pycocotools", "measures of COCO") from None
     annotations = [one for i, truth in enumerate(truths) for one in truth_rows(i, truth)]
     rows = [row for i, objects in enumerate(detections) for row in detection_rows(i, objects)]
     if not rows:

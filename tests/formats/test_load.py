@@ -1,0 +1,210 @@
+"""cg.load: a file becomes a function with names, by its content and its ending, or a refusal says what to do."""
+
+import json
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import cgraph as cg
+from cgraph import sizes
+from cgraph.errors import BudgetError, FormatError, GraphError, InputError
+from cgraph.formats.load import ELSEWHERE
+from tests.formats.test_darknet import HEADER
+from tests.support.onnx_models import FLOAT, INT64, model_of
+from tests.support.tflite_models import Network, reference
+from tests.support.tolerance import assert_near
+
+W = np.arange(6, dtype="f4").reshape(2, 3)
+X = np.array([[1, 2], [3, 4], [5, 6]], "f4")
+
+
+def dense(batch="batch") -> bytes:
+    """Two outputs of a batch whose size is open."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["scores"]), helper.make_node("Neg", ["scores"], ["class"])]
+    return model_of(nodes, [("x", FLOAT, (batch, 2))], {"w": W}, ("scores", "class"))
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(dense())
+    return tmp_path / "m.onnx"
+
+
+def test_an_onnx_file_with_an_open_batch_is_a_function_of_any_batch(path):
+    f = cg.load(path)
+    for n in (1, 3, 2, 3):
+        (negative,) = f.run(["class"], {"x": X[:n]})
+        for results in (f(X[:n]), f(x=X[:n]), f({"x": X[:n]})):
+            np.testing.assert_array_equal(results["scores"], X[:n] @ W)
+            np.testing.assert_array_equal(results[1], negative)
+    assert f.names == ("scores", "class") and [x.name for x in f.inputs] == ["x"] and "batch" in repr(f)
+
+
+def test_a_bounded_number_of_plans_stays(path, monkeypatch):
+    monkeypatch.setattr(sizes, "MOST_KEPT", 2)
+    f = cg.load(path)
+    for n in range(1, 6):
+        f(np.ones((n, 2), "f4"))
+    assert repr(f).endswith("2 sizes>")
+
+
+def test_a_size_that_shapes_gives_is_fixed_and_a_function_knows_its_plan(path):
+    for shapes in ({"batch": 3}, {"x": (3, 2)}):
+        f = cg.load(path, shapes=shapes, threads=1)
+        assert isinstance(f, cg.Function) and f.nbytes >= 0 and f.names == ("scores", "class")
+        np.testing.assert_array_equal(f(X)["scores"], X @ W)
+        with pytest.raises(InputError):
+            f(X[:2])
+
+
+def test_one_of_two_open_sizes_may_be_fixed(tmp_path):
+    node = helper.make_node("Mul", ["x", "x"], ["y"])
+    (tmp_path / "m.onnx").write_bytes(model_of([node], [("x", FLOAT, ("n", "length"))]))
+    f = cg.load(tmp_path / "m.onnx", shapes={"length": 2})
+    assert f.sizes == ("n",) and f(X)["y"].tolist() == (X * X).tolist()
+    with pytest.raises(InputError, match="x float32"):
+        f(X[:, :1])
+
+
+def test_lengths_of_the_data_go_with_sizes_of_the_call(tmp_path):
+    """As for a detector of any batch: how many values are not zero is known only when run."""
+    nodes = [helper.make_node("NonZero", ["x"], ["i"])]
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", FLOAT, ("n",))],
+        [helper.make_tensor_value_info("i", INT64, None)],
+    ), opset_imports=[helper.make_opsetid("", 21)])  # fmt: skip
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    f = cg.load(tmp_path / "m.onnx")
+    for x in ([0, 1, 2, 0], [1, 1], [0, 0, 0, 5, 0]):
+        assert f({"x": np.array(x, "f4")})["i"].tolist() == [np.nonzero(x)[0].tolist()]
+
+
+def test_options_of_compile_are_taken_and_checked_at_once(path):
+    with pytest.raises(GraphError, match="budgett"):
+        cg.load(path, budgett=3)
+    with pytest.raises(GraphError, match="memory"):
+        cg.load(path, memory=3)
+    assert cg.load(path, shapes={"batch": 3}, budget="1MiB")(X)[0].shape == (3, 3)
+    assert cg.load(path, engine="reference")(X)[0].shape == (3, 3)
+    f = cg.load(path, budget="1 B")
+    with pytest.raises(BudgetError):
+        f(X)
+
+
+def test_names_of_sizes_and_operators_are_checked_at_once(tmp_path, path):
+    with pytest.raises(FormatError, match="'N' is neither a dimension nor an input. Use one of batch, x"):
+        cg.load(path, shapes={"N": 1})
+    with pytest.raises(FormatError, match=r"state= needs fixed sizes"):
+        cg.load(path, state={"x": "scores"})
+    (tmp_path / "odd.onnx").write_bytes(model_of([helper.make_node("Odd", ["x"], ["y"])], [("x", FLOAT, ("n",))]))
+    with pytest.raises(FormatError, match="operators are not supported: Odd"):
+        cg.load(tmp_path / "odd.onnx")
+
+
+def test_the_content_decides_whatever_the_file_is_called(tmp_path, path):
+    (tmp_path / "model").write_bytes(dense(3))
+    np.testing.assert_array_equal(cg.load(tmp_path / "model")(X)["scores"], X @ W)
+    raw, value = tflite_network(), np.random.default_rng(3).standard_normal((1, 4, 4, 2)).astype("f4")
+    for name in ("m.tflite", "m.onnx", "model.bin"):
+        (tmp_path / name).write_bytes(raw)
+        f = cg.load(tmp_path / name)
+        (want,) = reference(raw, value)
+        assert_near(f.run(None, {f.inputs[0].name: value})[0], want, "float32 TFLite")
+
+
+def tflite_network() -> bytes:
+    net = Network()
+    x = net.input((1, 4, 4, 2))
+    return net.bytes(net.op("TANH", [x]))
+
+
+KERAS = {
+    "class_name": "Functional",
+    "config": {
+        "layers": [
+            {"class_name": "InputLayer", "name": "image", "config": {"batch_input_shape": [None, 2]}},
+            {"class_name": "Dense", "name": "scores", "config": {}, "inbound_nodes": [[["image", 0, 0, {}]]]},
+        ],
+        "input_layers": [["image", 0, 0]],
+        "output_layers": [["scores", 0, 0]],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m.keras", "model"])
+def test_a_keras_file_is_a_function_of_any_batch(tmp_path, name):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / name, "w") as file:
+        file.attrs["model_config"] = json.dumps(KERAS)
+        file.create_dataset("model_weights/scores/scores/kernel:0", data=W)
+    f = cg.load(tmp_path / name)
+    for n in (1, 3):
+        np.testing.assert_array_equal(f(image=X[:n])["scores"], X[:n] @ W)
+    fixed = cg.load(tmp_path / name, shapes={"batch": 3})
+    np.testing.assert_array_equal(fixed.run(["scores"], {"image": X})[0], X @ W)
+    with pytest.raises(FormatError, match="'N' is not a size of this network; only 'batch' is"):
+        cg.load(tmp_path / name, shapes={"N": 3})
+
+
+def test_a_darknet_network_is_loaded_with_its_parameters(tmp_path):
+    (tmp_path / "net.cfg").write_text("[net]\ninputs=2\n[connected]\noutput=3\nactivation=linear\n")
+    values = np.concatenate([np.zeros(3), W.T.ravel()]).astype("<f4")
+    (tmp_path / "net.weights").write_bytes(HEADER + values.tobytes())
+    with pytest.raises(FormatError, match="a network without its parameters. Pass weights='net.weights'"):
+        cg.load(tmp_path / "net.cfg")
+    f = cg.load(tmp_path / "net.cfg", weights=tmp_path / "net.weights")
+    np.testing.assert_array_equal(f(X[:1])[0], X[:1] @ W)
+    f = cg.load(tmp_path / "net.cfg", weights=tmp_path / "net.weights", shapes={"batch": 3}, budget="1MiB")
+    np.testing.assert_array_equal(f({"input": X})["0.connected"], X @ W)
+    with pytest.raises(FormatError, match="Load its .cfg file, with weights= this one"):
+        cg.load(tmp_path / "net.weights")
+
+
+def test_streamed_weights_are_an_option_of_compile(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(dense(3))
+    f = cg.load(tmp_path / "m.onnx", weights=cg.StreamedWeights(str(tmp_path / "w"), ring="64KiB"))
+    np.testing.assert_array_equal(f(X)["scores"], X @ W)
+
+
+def test_what_does_not_apply_is_refused(tmp_path, path):
+    (tmp_path / "m.tflite").write_bytes(tflite_network())
+    for name, options, text in (
+        ("m.tflite", {"shapes": {"n": 1}}, "shapes= does not apply to a TFLite file"),
+        ("m.onnx", {"weights": "w"}, "weights= does not apply to an ONNX file"),
+        ("m.onnx", {"trust": True}, "trust= applies to saved folders alone"),
+        ("saved", {"budget": "1MiB"}, "budget= changes nothing: a saved function is planned"),
+        ("saved", {"shapes": {"n": 1}}, "shapes= changes nothing"),
+    ):
+        if name == "saved" and not (tmp_path / name).exists():
+            x = cg.Var((2,), name="x")
+            cg.compile(x + 1, [x]).save(tmp_path / name)
+        with pytest.raises(FormatError, match=text):
+            cg.load(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize(("name", "content", "text"), [
+    *((f"m{suffix}", b"PK\3\4 and more", why.split(".")[0]) for suffix, why in ELSEWHERE.items()),
+    ("m.onnx", b"", "is empty. Download or save it again"),
+    ("m.onnx", b"version https://git-lfs.github.com/spec/v1\n", "pointer of Git LFS"),
+    ("m.onnx", b"\n <!DOCTYPE html><html>", "is a web page"),
+    ("m.bin", b"whatever this is", "is not a model that can be read: .onnx, .tflite, .cfg, .h5, .hdf5, or a saved"),
+    ("m.onnx", b"whatever this is", "m.onnx"),
+    ("m.tflite", b"whatever this is", "m.tflite"),
+])  # fmt: skip
+def test_a_file_that_is_not_a_model_says_what_it_is(tmp_path, name, content, text):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError, match=text):
+        cg.load(tmp_path / name)
+
+
+def test_a_path_without_a_file_and_a_folder_of_other_things_are_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"none.onnx: No such file"):
+        cg.load(tmp_path / "none.onnx")
+    (tmp_path / "tf").mkdir()
+    (tmp_path / "tf" / "saved_model.pb").write_bytes(b"1")
+    with pytest.raises(FormatError, match="holds a TensorFlow SavedModel. Convert it to ONNX"):
+        cg.load(tmp_path / "tf")
+    (tmp_path / "else").mkdir()
+    with pytest.raises(FormatError, match="it is a folder without manifest.json: not a saved function"):
+        cg.load(tmp_path / "else")

@@ -1,0 +1,79 @@
+"""Numbers of bytes as text, wherever an option takes one."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+import nn
+from cgraph.errors import ArgumentError, BudgetError, CgraphError, GraphError
+from cgraph.formats.darknet.reader import source
+from cgraph.formats.npz import read_npz
+from cgraph.system.byte_counts import byte_count
+
+
+@pytest.mark.parametrize(("text", "nbytes"), [
+    ("4096", 4096), ("0", 0), ("1B", 1), ("200 kB", 200_000), ("1KB", 1000), ("1 KiB", 1024), ("1MiB", 2**20),
+    ("1.5 MiB", 3 << 19), ("0.1GB", 10**8), ("2gib", 2**31), (" 1TiB ", 2**40), (7, 7), (np.int64(8), 8),
+])  # fmt: skip
+def test_numbers_and_units_are_bytes(text, nbytes):
+    assert byte_count(text) == nbytes and type(byte_count(text)) is int
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "MiB", "-1", "1 Mb/s", "1e6", "١", "1,000", "1.2.3kB", -1, 1.5, True, None, 2**62, "9999999999TiB"]
+)
+def test_anything_else_is_refused_with_an_example(wrong):
+    with pytest.raises(ArgumentError, match="is not a number of bytes, such as 4096, '200 kB' or '1.5MiB'"):
+        byte_count(wrong)
+
+
+def chain() -> tuple[cg.Node, cg.Var]:
+    x = cg.Var((1, 8, 64, 64), name="x")
+    y: cg.Node = x
+    for _ in range(3):
+        y = cg.relu(cg.conv2d(y, cg.Const(np.ones((8, 8, 3, 3), "f4")), pad=1))
+    return y, x
+
+
+def test_a_budget_is_text_or_a_number_with_the_same_plan():
+    y, x = chain()
+    free = cg.compile(y, [x]).nbytes
+    text, number = (cg.compile(y, [x], budget=b).nbytes for b in ("320 KiB", 320 << 10))
+    assert text == number <= 320 << 10 < free
+    with pytest.raises(BudgetError):
+        cg.compile(y, [x], budget="10B")
+    with pytest.raises(GraphError, match="budget takes a number of bytes, such as 4096, '200 kB' or '1.5MiB', or None"):
+        cg.compile(y, [x], budget="much")
+
+
+def test_recompute_takes_text():
+    y, x = chain()
+    (g,) = cg.gradient(cg.sum(y), [x])
+    text, number = (cg.compile(g, [x], recompute=n).nbytes for n in ("4MB", 4_000_000))
+    assert text == number
+
+
+def test_rings_of_weights_are_text(tmp_path):
+    weights = cg.StreamedWeights(str(tmp_path / "w"), ring="64KiB", slice="1 kB")
+    assert (weights.ring, weights.slice) == (weights.ring_nbytes, weights.slice_nbytes) == (65536, 1000)
+    for wrong in ("0B", 0, "a lot"):
+        with pytest.raises(GraphError, match="ring"):
+            cg.StreamedWeights("w", ring=wrong)
+
+
+def test_limits_of_files_are_text(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros(1000))
+    assert read_npz(tmp_path / "x.npz", largest="1MB")["x"].shape == (1000,)
+    with pytest.raises(CgraphError, match="at most 10 B are read"):
+        read_npz(tmp_path / "x.npz", largest="10 B")
+    assert source(None, 0, "1MiB")(None).left == 1 << 20
+
+
+def test_networks_are_compiled_and_trained_within_a_text():
+    model = nn.initialise(nn.Sequential(nn.Conv2d(3, 8, 3, pad=1), nn.Flatten(), nn.Linear(8 * 64, 2)), 0)
+    sample = [nn.Sample((3, 8, 8))]
+    assert nn.compile(model, samples=sample, budget="1MiB").function.nbytes <= 1 << 20
+    with pytest.raises(BudgetError):
+        nn.compile(model, samples=sample, budget="100 B")
+    data = nn.Loader((np.ones((4, 3, 8, 8), "f4"), np.zeros(4, "i4")), batch=2)
+    assert len(nn.train(model, data, budget="1MiB", progress=False).loss) == 2
