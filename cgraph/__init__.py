@@ -36,6 +36,7 @@ NAMES = {
     ),
     "cgraph.function": ("Function", "compile"),
     "cgraph.ir.graph": ("OPS", "Node"),
+    "cgraph.memory.problem": ("Plan", "Problem", "ProblemOperand", "UsageInterval"),
     "cgraph.ops.leaf": ("Const", "Var"),
     "cgraph.ops.pullback": ("pullback",),
     "cgraph.record": ("Record",),
@@ -50,6 +51,7 @@ NAMES = {
 }
 APART = (
     "cgraph.errors",
+    "cgraph.memory.problem",
     "cgraph.record",
     "cgraph.running.runner",
     "cgraph.saved.read",

@@ -33,6 +33,7 @@ GUIDES += (
     "dist",
     "command_line",
     "errors",
+    "strategies",
 )
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 SECTION = re.compile(r"(Parameters|Operands|Result|Returns|Raises|Fields|Source)$")

@@ -14,6 +14,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
 from cgraph.memory.check import check_plan
 from cgraph.memory.layout import Layout, NodeFacts
+from cgraph.memory.problem import Strategy
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
 from cgraph.planning.strategy import strategy_named
@@ -37,7 +38,7 @@ class Curve(Record):
     asked: Choice
 
 
-def curve_of(model: CliModel, budget: int | None, memory: str) -> Curve:
+def curve_of(model: CliModel, budget: int | None, memory: str | Strategy) -> Curve:
     """Plan a model within a budget and within others, as `compile` does. Time: up to twice a compile."""
     engine, strategy = CpuEngine(), strategy_named(memory)
     free = model.compiled(memory=memory, engine=engine).compiled

@@ -161,13 +161,17 @@ def load_model(reference: str, options: ModelOptions | None = None) -> CliModel:
     return model_of(python_object(reference), reference)
 
 
-def python_object(reference: str) -> Any:
-    """Import the object of ``module:name``, and call it if it is a function. The current folder is searched first."""
+def python_object(reference: str, call: bool = True) -> Any:
+    """Import the object of ``module:name``. The current folder is searched first.
+
+    Parameters
+        call: if it is a function, return its result
+    """
     module, name = reference.split(":")
     with _here_first():
         try:
             value = getattr(import_module(module), name)
-            return value() if callable(value) and not isinstance(value, Function) else value
+            return value() if call and callable(value) and not isinstance(value, Function) else value
         except Exception as error:
             raise FormatError(f"{reference}: {type(error).__name__}: {error}") from error
 

@@ -11,7 +11,7 @@ from cgraph.budget.refusal import budget_text
 from cgraph.cli.arguments import byte_count
 from cgraph.cli.bench import random_inputs
 from cgraph.cli.curve import curve_lines, curve_of, regions_of
-from cgraph.cli.model import model_from
+from cgraph.cli.model import REFERENCE, model_from, python_object
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.paper import paper_lines
 from cgraph.cli.precisions import precision_lines
@@ -23,7 +23,7 @@ from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
-from cgraph.planning.strategy import exact_with_progress, strategy_named
+from cgraph.planning.strategy import entry_points_by_name, exact_with_progress, strategy_named
 from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import complain, say, write
 from cgraph.view.blocks import plan_svg
@@ -48,7 +48,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "format, .csv), in one arena by every strategy; compare with the lower bound; list what is alive at the peak.",
     )
     add_model(parser)
-    parser.add_argument("--strategy", choices=CHOICES, metavar="NAME", help=f"only this one of {', '.join(CHOICES)}")
+    parser.add_argument(
+        "--strategy",
+        type=strategy_name,
+        metavar="NAME",
+        help=f"only this one of {', '.join(CHOICES)}, of an installed package, or a Python function module:function",
+    )
     parser.add_argument(
         "--budget",
         type=byte_count,
@@ -70,6 +75,24 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--json", action="store_true", help="print the smallest plan as JSON, and no table")
     parser.set_defaults(run=run)
+
+
+def strategy_name(text: str) -> str:
+    """Check the name of a strategy, or a Python reference to one."""
+    if text not in CHOICES and not REFERENCE.fullmatch(text) and text not in entry_points_by_name():
+        names = ", ".join((*CHOICES, *entry_points_by_name()))
+        raise argparse.ArgumentTypeError(f"there is no strategy {text!r}. Use one of {names}, or module:function")
+    return text
+
+
+def strategy_of(name: str) -> Strategy:
+    """Return the strategy of a name or Python reference. FormatError if the reference is not a function."""
+    if not REFERENCE.fullmatch(name):
+        return strategy_named(name)
+    function = python_object(name, call=False)
+    if not callable(function):
+        raise FormatError(f"{name} is {function!r:.60}, not a function of a Problem. Name a memory strategy")
+    return strategy_named(function)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -123,7 +146,7 @@ def stream(args: argparse.Namespace) -> int:
     model = model_from(args)
     with stream_options(args.stream) as streamed:
         try:
-            function = model.compiled(memory=args.strategy or "auto", budget=args.budget, **streamed)
+            function = model.compiled(memory=strategy_of(args.strategy or "auto"), budget=args.budget, **streamed)
         except BudgetError as error:
             complain(error)
             return 1
@@ -149,7 +172,7 @@ def fit(args: argparse.Namespace) -> int:
     """Change the model's graph until it fits into several budgets, the requested one among them, and print the
     changes.
     """
-    curve = curve_of(model_from(args), args.budget, args.strategy or "auto")
+    curve = curve_of(model_from(args), args.budget, strategy_of(args.strategy or "auto"))
     tell = complain if args.json else say
     tell("\n".join(curve_lines(curve.points)))
     if args.output:
@@ -175,7 +198,7 @@ def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict
     plans: dict[str, tuple[Plan, float]] = {}
     for name in with_progress("strategies", names, Bars()):
         within = budget is not None and name == "exact"
-        strategy = partial(exact_with_progress, capacity=budget) if within else strategy_named(name)
+        strategy = partial(exact_with_progress, capacity=budget) if within else strategy_of(name)
         try:
             plans[name] = _timed(strategy, problem)
         except BudgetError:

@@ -16,7 +16,12 @@ MOST_BYTES = 2**62  # the sum of two offsets still fits in 64 bits
 
 
 class UsageInterval(Record):
-    """Steps ``first..last``, both included, from writing to last reading."""
+    """The steps during which a value is in use.
+
+    Fields
+        first: the step that writes the value, at least 0
+        last: the last step that reads it; both steps are included
+    """
 
     first: int
     last: int
@@ -30,7 +35,13 @@ class UsageInterval(Record):
 
 
 class ProblemOperand(Record):
-    """The bytes of one value, or of several that overwrite one another."""
+    """The bytes of one value, or of several that overwrite one another.
+
+    Fields
+        nbytes: the exact size in bytes
+        interval: the steps during which it is in use
+        name: for messages and pictures
+    """
 
     nbytes: int
     interval: UsageInterval
@@ -54,10 +65,15 @@ class Tie(Record):
 
 
 class Problem(Record):
-    """Operands to be placed in one arena, each at a multiple of `alignment` bytes.
+    """Operands to be placed in one arena: the argument of a memory strategy.
 
-    Sizes in `operands` are exact; `nbytes` has them rounded up to the alignment, which is what a plan needs. Operands
-    of one of the `ties` keep their distances: only `auto` and `squeaky_wheel` plan such a problem.
+        problem.nbytes, problem.first, problem.last  # int64 arrays, one number for each operand
+
+    Fields
+        operands: sizes and usage intervals; two whose intervals meet must not share bytes
+        alignment: offsets are multiples of so many bytes. `nbytes` has the sizes rounded up to it
+        ties: groups of operands that keep their distances, for joins in place: only ``auto`` and ``squeaky_wheel``
+            plan such a problem; other strategies are not given one
     """
 
     operands: tuple[ProblemOperand, ...]
@@ -112,10 +128,13 @@ class Spans(Record, eq=False):
 
 
 class Plan(Record):
-    """The byte offset of every operand in one arena of `nbytes` bytes.
+    """The byte offset of every operand in one arena: what a memory strategy returns.
 
-    `strategy` names the strategy that computed it; `proved` is True if the plan is proved to be the smallest possible
-    (for a block strategy: the smallest in blocks).
+    Fields
+        offsets: one for each operand, in the problem's order; multiples of its alignment
+        nbytes: size of the arena: at least the end of every operand
+        strategy: name of the strategy that computed it
+        proved: True if the plan is proved to be the smallest possible (for a block strategy: the smallest in blocks)
     """
 
     offsets: tuple[int, ...]

@@ -49,6 +49,7 @@ PAGES = {
     "README": "",
     "array_api": "",
     "errors": "",
+    "strategies": "",
     "numpy": "",
     "dist": """
 model = nn.models.resnet20(0)

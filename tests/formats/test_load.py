@@ -63,7 +63,7 @@ def test_one_of_two_open_sizes_may_be_fixed(tmp_path):
     (tmp_path / "m.onnx").write_bytes(model_of([node], [("x", FLOAT, ("n", "length"))]))
     f = cg.load(tmp_path / "m.onnx", shapes={"length": 2})
     assert f.sizes == ("n",) and f(X)["y"].tolist() == (X * X).tolist()
-    with pytest.raises(InputError, match="x float32"):
+    with pytest.raises(InputError, match="x expects float32"):
         f(X[:, :1])
 
 
