@@ -44,6 +44,10 @@ from cgraph.function import Function as Function
 from cgraph.function import compile as compile
 from cgraph.ir.graph import Node as Node
 from cgraph.ir.graph import OPS as OPS
+from cgraph.memory.problem import Plan as Plan
+from cgraph.memory.problem import Problem as Problem
+from cgraph.memory.problem import ProblemOperand as ProblemOperand
+from cgraph.memory.problem import UsageInterval as UsageInterval
 from cgraph.ops.leaf import Const as Const
 from cgraph.ops.leaf import Var as Var
 from cgraph.ops.pullback import pullback as pullback
