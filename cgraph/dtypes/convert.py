@@ -4,6 +4,7 @@ Arrays of the package ml_dtypes have the same bits as arrays of storage dtypes t
 Widening is exact; narrowing rounds once, to nearest, ties to even.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def foreign_storage(dtype: np.dtype) -> StorageDtype | None:
     return BY_NAME.get(dtype.name) if dtype.isbuiltin == 2 else None  # `name` is slow
 
 
+@cache
 def code_of(dtype: np.dtype) -> str:
     """Return NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
     storage = BY_DTYPE.get(dtype)

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cgraph.errors import PositionError
+from cgraph.kernels.control import NOT_POSITIVE, SINGULAR
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
 
@@ -92,3 +94,12 @@ class Program(Protocol):
         """Return an instance with memory of its own or, where the program supports it, with `memory` that others share
         in turn.
         """
+
+
+def failure(stop: int, label: str) -> Exception:
+    """Return the exception for the word that a kernel set to end its run."""
+    if stop == SINGULAR:
+        return np.linalg.LinAlgError(f"{label}: Singular matrix. Use np.linalg.pinv or lstsq, or add to its diagonal")
+    if stop == NOT_POSITIVE:
+        return np.linalg.LinAlgError(f"{label}: Matrix is not positive definite. Add to its diagonal")
+    return PositionError(f"{label}: a position is outside its axis. Check the indices")

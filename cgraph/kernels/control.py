@@ -16,5 +16,6 @@ ROUND, ROUNDS, MOVES, FIRST_MOVE, MOVE_WORDS = 0, 1, 2, 3, 3
 # Words: number of pieces read and of pieces free for overwriting, a cache line each; the result of `pread`; stop; and
 # from STALLED on, for each piece in reading order, the nanoseconds that runs have waited for it
 READ, FREED, FAILED, HALT, STALLED = 0, 16, 32, 33, 48
-READ_FAILED = 2  # in a run's stop word
+# In a run's stop word; 1 is a position outside its axis
+READ_FAILED, SINGULAR, NOT_POSITIVE = 2, 3, 4
 DAMAGED = -2  # in place of the result of `pread`: the checksum of a piece differs

@@ -14,12 +14,8 @@ Integers wrap; ``div`` and ``rem`` of integers truncate towards zero and give 0 
 of floats are NaN when either side is; ``cast`` of a float outside an integer's range is not defined.
 """
 
-from functools import cache
 from typing import Any
 
-import numpy as np
-
-from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.kernels.complex_math import FORMULAS
 from cgraph.record import Record
 
@@ -257,10 +253,3 @@ def constant_of(instruction: tuple) -> int | float:
 def part_of(dtype: str) -> str:
     """Return the dtype of a complex number's parts: ``part_of("c8") == "f4"``."""
     return f"f{int(dtype[1:]) // 2}"
-
-
-@cache
-def code_of(dtype: np.dtype) -> str:
-    """Return NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
-    storage = BY_DTYPE.get(dtype)
-    return storage.code if storage else f"{dtype.kind}{dtype.itemsize}"

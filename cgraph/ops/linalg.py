@@ -1,7 +1,8 @@
 """Linear algebra by LAPACK: inverses, solutions, Cholesky factors, determinants. Leading axes are a batch.
 
-Each op is one Python call into NumPy with one BLAS thread, so results have the same bits for any number of threads.
-A singular or indefinite matrix ends the run with NumPy's LinAlgError.
+Inverses, solutions, Cholesky factors and determinants of real matrices of up to 8 rows have kernels. Each other op is
+one Python call into NumPy with one BLAS thread, so results have the same bits for any number of threads. A singular or
+indefinite matrix ends the run with NumPy's LinAlgError.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,11 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.matrices.calls import cholesky_calls, determinant_calls, solve_calls
+from cgraph.kernels.matrices.signature import MOST
+from cgraph.kernels.target import Target
 from cgraph.ops.complex import complex, conj, imag
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import common_dtype, real_dtype
@@ -55,7 +61,22 @@ def conjugate(grad: Callable) -> Callable:
     return adapted
 
 
-class Inv(OnHost):
+class SmallMatrices(OnHost):
+    """Base of ops with kernels for small real matrices; LAPACK computes the others."""
+
+    def is_small(self, x: Spec) -> bool:
+        """Return True if there is a kernel for matrices of this spec."""
+        return x.dtype.kind == "f" and 0 < x.shape[-1] <= MOST and x.size > 0
+
+    def small_calls(self, out: View, *xs: View) -> list[Call]:
+        """Return the kernel calls."""
+        raise NotImplementedError(f"{self.name} does not define small_calls")
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(self.small_calls) if self.is_small(specs[0]) else super().work(target, *specs)
+
+
+class Inv(SmallMatrices):
     """The inverse of matrices."""
 
     def infer(self, x: Spec) -> Spec:
@@ -65,11 +86,14 @@ class Inv(OnHost):
     def meaning(self, x):
         return np.linalg.inv(x)
 
+    def small_calls(self, out: View, *xs: View) -> list[Call]:
+        return solve_calls(out, *xs)
+
     def grad(self, node, g):
         return (-matmul(matrix_transpose(node), matmul(g, matrix_transpose(node))),)
 
 
-class Solve(OnHost):
+class Solve(SmallMatrices):
     """The solution x of ``a @ x = b``.
 
     Operands
@@ -89,12 +113,15 @@ class Solve(OnHost):
     def meaning(self, a, b):
         return np.linalg.solve(a, b)
 
+    def small_calls(self, out: View, *xs: View) -> list[Call]:
+        return solve_calls(out, *xs)
+
     def grad(self, node, g):
         to_b = apply(self, matrix_transpose(node.operands[0]), g)
         return -matmul(to_b, matrix_transpose(node)), to_b
 
 
-class Cholesky(OnHost):
+class Cholesky(SmallMatrices):
     """The lower triangular l with ``l @ l.T = x``, for positive definite x; only the lower triangle of x is read."""
 
     def infer(self, x: Spec) -> Spec:
@@ -103,6 +130,9 @@ class Cholesky(OnHost):
 
     def meaning(self, x):
         return np.linalg.cholesky(x)
+
+    def small_calls(self, out: View, *xs: View) -> list[Call]:
+        return cholesky_calls(out, *xs)
 
     @conjugate
     def grad(self, node, g):
@@ -124,7 +154,7 @@ def diagonal_matrices(x: Node) -> Node:
     return expand_dims(x, -1) * unit
 
 
-class Det(OnHost):
+class Det(SmallMatrices):
     """The determinant of matrices."""
 
     def infer(self, x: Spec) -> Spec:
@@ -133,6 +163,9 @@ class Det(OnHost):
 
     def meaning(self, x):
         return np.linalg.det(x)
+
+    def small_calls(self, out: View, *xs: View) -> list[Call]:
+        return determinant_calls(out, *xs)
 
     def grad(self, node, g):
         inverse = matrix_transpose(apply(Inv(), node.operands[0]))

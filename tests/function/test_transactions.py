@@ -108,11 +108,11 @@ def python_functions() -> Scenario:
 
 
 def linear_algebra() -> Scenario:
-    x = cg.Var((4, 4), "float64").assign(np.eye(4) * 2)
-    updates = {x: cg.inv(x) + np.eye(4)}
+    x = cg.Var((9, 9), "float64").assign(np.eye(9) * 2)
+    updates = {x: cg.inv(x) + np.eye(9)}
     threads = blas_threads()
     step = cg.compile([], updates=updates)
-    return Scenario(step, updates, [cg.inv(x + np.eye(4))], kept=lambda: blas_threads() == threads)
+    return Scenario(step, updates, [cg.inv(x + np.eye(9))], kept=lambda: blas_threads() == threads)
 
 
 def blas_threads() -> list[int]:

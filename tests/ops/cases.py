@@ -322,6 +322,10 @@ PRODUCTS = [
 
 LINALG = [
     case("inv", cg.inv, definite(2, 3, 3), scale=20),
+    case("inv", cg.inv, definite(9, 9), scale=20, twice=False, label="large"),
+    case("solve", cg.solve, definite(9, 9), (9, 2), scale=20, twice=False, label="large"),
+    case("cholesky", cg.cholesky, definite(9, 9), scale=20, twice=False, label="large"),
+    case("det", lambda x: cg.det(x / 4), definite(9, 9), scale=20, twice=False, label="large"),
     case("solve", cg.solve, definite(2, 3, 3), (2, 3, 2), scale=20),
     case("solve", cg.solve, definite(3, 3), (3,), scale=20, label="vector"),
     case("cholesky", cg.cholesky, definite(2, 3, 3), scale=20),

@@ -14,8 +14,7 @@ from cgraph.dtypes.convert import dtype_of_code
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
-from cgraph.engine.instance import Share
-from cgraph.errors import PositionError
+from cgraph.engine.instance import Share, failure
 from cgraph.kernels.control import CONTROLS
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
@@ -175,6 +174,7 @@ class CpuInstance:
 
         Raises
             PositionError: an index read from data lies outside its axis
+            LinAlgError: a matrix is singular or not positive definite
             any exception of a Python function among the kernels
         """
         if self._is_poisoned:
@@ -220,9 +220,7 @@ class CpuInstance:
     def _stopped(self, ran: int, rows: TableRows) -> Exception:
         """Return the exception that explains why a row ended the run."""
         row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
-        return PositionError(
-            f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis. Check the indices"
-        )
+        return failure(int(self.stop[0]), self.code.labels[self.code.label_of[row]])
 
     def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> TableRows:
         """Return the rows of these steps and, if `write`, those of update edges."""

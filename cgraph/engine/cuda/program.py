@@ -17,7 +17,8 @@ from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, 
 from cgraph.engine.cuda.graphs import Graphs
 from cgraph.engine.cuda.host import moved_nbytes, run_on_host
 from cgraph.engine.cuda.segments import Segment, label_of, segments
-from cgraph.errors import EngineError, PositionError
+from cgraph.engine.instance import failure
+from cgraph.errors import EngineError
 from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, ROUND, ROUNDS, SKIP
 from cgraph.kernels.kernel import ARENA, Callback, Kernel
 from cgraph.record import Record
@@ -180,7 +181,7 @@ class CudaInstance:
         """
         before, after = self._parts_of(steps if self.program.poison is None else None, write)
         self._run_segments(before)
-        self._check_positions()
+        self._check_stops()
         self._run_segments(after)
         if write:
             for x in self.code.updated:
@@ -188,11 +189,11 @@ class CudaInstance:
             self._done[0] = 1
         self.queue.wait()
 
-    def _check_positions(self) -> None:
-        """Wait for the run; raise PositionError if a kernel met an index outside its axis."""
-        failed = self.stops.failed()
-        if failed is not None:
-            raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis. Check the indices")
+    def _check_stops(self) -> None:
+        """Wait for the run; raise what a kernel found, such as PositionError for an index outside its axis."""
+        stop = self.stops.first()
+        if stop is not None:
+            raise failure(stop[1], label_of(self.code, stop[0]))
 
     def _run_segments(self, parts: list[Segment]) -> None:
         number = 0
@@ -206,7 +207,7 @@ class CudaInstance:
         """Return True if a jump is taken. A loop that depends on data ends at a position outside its axis."""
         if segment.jump != SKIP:
             return next_round(self.args, segment)
-        self._check_positions()
+        self._check_stops()
         address, value = self.args[segment.words].tolist()
         byte = np.zeros(1, np.uint8)
         self.queue.download(address, byte)
@@ -278,7 +279,7 @@ def launch_rows(program: CudaProgram, args: np.ndarray) -> np.ndarray:
 
 
 class Stops:
-    """A word for each call that can meet an index outside its axis: kernels set it and continue.
+    """A word for each call that can fail, such as at an index outside its axis: kernels set it and continue.
 
     Mutable: the words on the device.
     """
@@ -294,8 +295,8 @@ class Stops:
             args[positions] = self.memory.address + self.words.itemsize * numbers
             queue.fill(self.memory.address, self.words.nbytes, 0)
 
-    def failed(self) -> int | None:
-        """Wait for the run and return its first row that met such an index, or None."""
+    def first(self) -> tuple[int, int] | None:
+        """Wait for the run and return its first row that set its word, and the word; None if none did."""
         if not len(self.rows):
             self.queue.wait()
             return None
@@ -304,4 +305,5 @@ class Stops:
         if not self.words.any():
             return None
         self.queue.fill(self.memory.address, self.words.nbytes, 0)
-        return int(self.rows[np.flatnonzero(self.words)[0]])
+        first = int(np.flatnonzero(self.words)[0])
+        return int(self.rows[first]), int(self.words[first])

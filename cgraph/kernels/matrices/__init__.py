@@ -1,0 +1,1 @@
+"""Solutions, inverses, determinants and Cholesky factors of small matrices."""
