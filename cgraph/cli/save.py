@@ -10,9 +10,10 @@ from cgraph.cli.precision_arguments import add_precision, precision_options
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import serialised
+from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.terminal import say
 
-TARGETS = ("host", "avx512", "avx2", "portable")
+TARGETS = ("host", *(x.name for x in host_architecture().targets))
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

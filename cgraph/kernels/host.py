@@ -6,22 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from cgraph.kernels.cache import cache_folder
-from cgraph.record import Record
-
-DESCRIBED_BY = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")  # lines of /proc/cpuinfo
-
-
-class Host(Record):
-    """A machine in LLVM's terms: processor name and features, target triple, data layout; and LLVM's version."""
-
-    cpu: str
-    features: str
-    triple: str
-    layout: str
-    version: str
-
-    def has(self, *features: str) -> bool:
-        return {f"+{x}" for x in features} <= set(self.features.split(","))
+from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
+from cgraph.kernels.isa.records import Host as Host
 
 
 @cache
@@ -66,13 +52,12 @@ def host_key() -> str | None:
 
     library = Path(llvmlite.__file__).parent / "binding" / "libllvmlite.so"
     try:
-        with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            lines = file.read(1 << 14).decode().split("\n\n")[0].splitlines()
         status = library.stat()
     except OSError:
         return None
-    processor = [line for line in lines if line.split("\t")[0] in DESCRIBED_BY]
-    if len(processor) < len(DESCRIBED_BY):
+    lines, names = cpuinfo(), host_architecture().cpuinfo
+    if not names or not lines.keys() >= set(names):
         return None
+    processor = [lines[name] for name in names]
     parts = (Host._fields, processor, llvmlite.__version__, str(library), status.st_size, status.st_mtime_ns)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

@@ -1,9 +1,11 @@
 """A linker of object files into one image, without LLVM, whose library takes 47 MB and a tenth of a second to load.
 
-It supports only what the emitters' code for x86-64 Linux contains: read-only and executable ELF sections, with 64-bit
-addresses of one another and of C functions. Source: System V ABI, AMD64 supplement, 1.0.
+It supports only what the emitters' code for this machine's Linux contains: read-only and executable ELF sections, with
+64-bit addresses of one another and of C functions. The `Architecture` names the machine and the relocation. Source:
+System V ABI, 4.1, with the supplement of each architecture.
 """
 
+import platform
 from collections.abc import Iterator, Mapping
 from struct import Struct
 from struct import error as StructError
@@ -12,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from cgraph.kernels.code_image import ADDRESS_BYTES, Image, UnknownCode
+from cgraph.kernels.isa.architectures import architecture_of_machine, host_architecture
 from cgraph.system.alignment import ALIGNMENT, aligned
 
 START = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 HEADER, SECTION, SYMBOL, RELOCATION = map(Struct, ("<16s2HI3QI6H", "<2I4Q2I2Q", "<I2BH2Q", "<Q2Iq"))
-RELOCATABLE, X86_64, ADDRESS = 1, 62, 1  # kinds of a file, of its machine, of a relocation
+RELOCATABLE = 1  # kind of a file
 CONTENT, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001  # kinds of sections
-OTHER_RELOCATIONS = (9, 19, 0x40000014)  # REL, RELR, CREL: kinds of sections that LLVM writes on no x86-64 system
+OTHER_RELOCATIONS = (9, 19, 0x40000014)  # REL, RELR, CREL: kinds of sections that LLVM writes on no 64-bit system
 WRITTEN, IN_MEMORY, OF_THREADS = 1, 2, 0x400  # flags of a section
-ELF_MACHINES = {"x86_64": X86_64, "aarch64": 183}
-MACH_O, MACH_O_MACHINES = b"\xcf\xfa\xed\xfe", {"x86_64": 0x01000007, "arm64": 0x0100000C, "aarch64": 0x0100000C}
+MACH_O = b"\xcf\xfa\xed\xfe"
 OUTER, NOWHERE = -1, -2  # instead of a symbol's offset
 
 
@@ -50,8 +52,10 @@ class ObjectFile:
     def __init__(self, code: bytes, start: int) -> None:
         if len(code) < HEADER.size:
             raise MalformedCode(f"an object file has at least {HEADER.size} bytes, this one {len(code)}")
-        if not code.startswith(START) or HEADER.unpack_from(code)[1:3] != (RELOCATABLE, X86_64):
-            raise UnknownCode("not an ELF object file for x86-64")
+        own = host_architecture()
+        if own.address is None or elf_machine(code) != own.elf:
+            raise UnknownCode(f"not an ELF object file for {platform.machine()}")
+        self.address = own.address
         self.code, self.stop = code, start
         at, count = HEADER.unpack_from(code)[6], HEADER.unpack_from(code)[12]
         self.sections = [ObjectSection(*SECTION.unpack_from(code, at + i * SECTION.size)) for i in range(count)]
@@ -76,7 +80,7 @@ class ObjectFile:
                 raise UnknownCode(f"relocations in a section of kind {s.kind}")
             if s.kind == RELOCATIONS and s.info in self.places:
                 for at, kind, symbol, plus in self.rows(s, RELOCATION):
-                    if kind != ADDRESS:
+                    if kind != self.address:
                         raise UnknownCode(f"a relocation of kind {kind}")
                     at, (name, to) = self.places[s.info] + at, symbols[symbol]
                     if at + ADDRESS_BYTES > len(memory):
@@ -108,12 +112,18 @@ class ObjectFile:
 
 def is_for(code: bytes, triple: str) -> bool:
     """Return True for a 64-bit ELF or Mach-O object file of the machine named first in an LLVM triple."""
-    machine = triple.partition("-")[0]
+    own = architecture_of_machine(triple)
     if code.startswith(MACH_O):
-        return int.from_bytes(code[4:8], "little") == MACH_O_MACHINES.get(machine)
+        return int.from_bytes(code[4:8], "little") == own.mach_o
+    return own.elf is not None and elf_machine(code) == own.elf
+
+
+def elf_machine(code: bytes) -> int | None:
+    """Return the machine number of a 64-bit ELF object file, None for any other file."""
     if not code.startswith(START) or len(code) < HEADER.size:
-        return False
-    return HEADER.unpack_from(code)[1:3] == (RELOCATABLE, ELF_MACHINES.get(machine))
+        return None
+    kind, machine = HEADER.unpack_from(code)[1:3]
+    return machine if kind == RELOCATABLE else None
 
 
 def link_objects(objects: Mapping[str, bytes]) -> Image:

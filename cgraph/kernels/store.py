@@ -23,6 +23,8 @@ from cgraph.kernels.cache import CacheFolder, cache_folder
 from cgraph.kernels.code_image import Image, UnknownCode, c_function, place_image
 from cgraph.kernels.families import place_of
 from cgraph.kernels.host import host
+from cgraph.kernels.isa.architectures import architecture_of_machine
+from cgraph.kernels.isa.systems import has_elf
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, link_objects
 from cgraph.kernels.target import Target, code_generation, new_target_machine
@@ -180,7 +182,8 @@ def store() -> KernelStore:
 def symbol_of(kernel: Kernel, target: Target) -> str:
     """Return the cache name of a kernel: its family, then a hash of everything that determines its code."""
     emitter = emitter_hash(kernel.family.rpartition(".")[0])
-    parts = (kernel.family, kernel.params, target, code_generation(target), host().version, emitter)
+    instructions = instructions_hash(target.architecture)
+    parts = (kernel.family, kernel.params, target, code_generation(target), host().version, emitter, instructions)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
     return f"{kernel.family.replace('.', '_')}_{digest}"
 
@@ -198,9 +201,9 @@ def image_of(code: Mapping[str, bytes]) -> Image:
 
 
 def fits(symbol: str, raw: bytes) -> bool:
-    """Return True for object code that this machine may run; on x86-64 Linux all of its parts must be supported."""
+    """Return True for object code that this machine may run; where our linker places it, it must support all parts."""
     triple = host().triple
-    if not (triple.startswith("x86_64") and "linux" in triple):
+    if architecture_of_machine(triple).address is None or not has_elf(triple):
         return is_for(raw, triple)
     try:
         return bool(image_of({symbol: raw}).symbols)
@@ -215,6 +218,12 @@ def emitter_hash(module: str) -> str:
     The files are read, not imported: a warm process loads no emitter.
     """
     return hashlib.sha256(repr(sorted(texts_of(module).values())).encode()).hexdigest()
+
+
+@cache
+def instructions_hash(architecture: str) -> str:
+    """Return a hash of the module that names an architecture's instructions."""
+    return hashlib.sha256((Path(__file__).parent / "isa" / f"{architecture}.py").read_bytes()).hexdigest()
 
 
 def texts_of(module: str) -> dict[Path, str]:

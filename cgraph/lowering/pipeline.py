@@ -17,7 +17,7 @@ from cgraph.passes.transpose_once import transpose_once
 
 def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Return the graph that the kernels of a target compute."""
-    roots = compute_integers(roots) if options.passes and not target.is_gpu else decompose_int8(roots)
+    roots = compute_integers(roots) if options.passes and target.code != "ptx" else decompose_int8(roots)
     if options.passes:
         roots = rewrite_graph(roots)
         if options.storage_dtype is not None:

@@ -9,13 +9,14 @@ from cgraph.engine.cpu.code import Code, Ring, Symbol
 from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
 from cgraph.kernels.code_image import UnknownCode
+from cgraph.kernels.isa.architectures import generic_target, needs_of
+from cgraph.kernels.isa.records import Target
 from cgraph.kernels.kernel import ARENA, Jump, Kernel, View
 from cgraph.kernels.mapped import release
 from cgraph.kernels.store import store
-from cgraph.kernels.target import Target, generic_target
 from cgraph.memory.tables import Tables
 from cgraph.running.runner import Runner
-from cgraph.saved.layout import JUMP, KINDS, NEEDS, PAGE, constants_file, image_file, program_file, weights_file
+from cgraph.saved.layout import JUMP, KINDS, PAGE, constants_file, image_file, program_file, weights_file
 from cgraph.saved.pieces import Pieces
 
 
@@ -24,11 +25,10 @@ def target_of(function: Runner) -> Target:
     saved.
     """
     target = getattr(function.program, "target", None)
-    if target is None or target.name not in NEEDS:
-        raise FormatError(
-            "only what the CPU engine compiled for an x86-64 processor can be saved, not code for "
-            f"{getattr(target, 'name', 'no processor')}. Compile with engine='cpu'"
-        )
+    if target is None:
+        raise FormatError("only what the CPU engine compiled can be saved. Compile with engine='cpu'")
+    if needs_of(target) is None:
+        raise FormatError(f"code for the target {target.name!r} cannot be saved. Compile for another target")
     callbacks = {function.program.code.labels[i] for i in callback_labels(function.program.code)}
     if callbacks:
         raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}. Replace them by ops")

@@ -23,14 +23,6 @@ PAGE = 4096  # bytes; where weights begin that are read past the system's cache
 KINDS = ("arena", "stop", "done", "args", "variable", "target", "constant")  # of symbols, by number
 JUMP = "jump"  # in place of a kernel's family
 
-_AVX2 = ("avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe", "popcnt", "sse4_2")
-NEEDS = {
-    "avx512": (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-    "avx2": _AVX2,
-    "portable": (),
-}
-"""Features that each target's code needs, as named in ``/proc/cpuinfo``; the widest target first."""
-
 
 def program_file(target: str) -> str:
     return f"program-{target}.bin"

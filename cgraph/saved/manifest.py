@@ -11,9 +11,10 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.ir.labels import distinct_names
 from cgraph.ir.spec import Spec, dtype_of
+from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import View
 from cgraph.record import Record
-from cgraph.saved.layout import FORMAT, NEEDS, VERSION, sum_fits, system
+from cgraph.saved.layout import FORMAT, VERSION, sum_fits, system
 from cgraph.storage.cell import Cell, assign, value_of
 from cgraph.version import __version__
 
@@ -116,7 +117,9 @@ def misfit(entries: dict[str, Any], features: frozenset[str]) -> str | None:
 
 def target_of(targets: dict[str, Any], features: frozenset[str]) -> str | None:
     """Return the widest target that this processor runs."""
-    return next((t for t, needed in NEEDS.items() if t in targets and features.issuperset(needed)), None)
+    own = host_architecture()
+    names = [x.name for x in reversed(own.targets) if x.name in targets and x.name in own.needs]
+    return next((name for name in names if features.issuperset(own.needs[name])), None)
 
 
 def manifest_of(entries: dict[str, Any]) -> Manifest:

@@ -13,6 +13,7 @@ from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
 from cgraph.errors import CgraphError, FormatError, InputError
 from cgraph.kernels.code_image import UnknownCode, place_image
+from cgraph.kernels.isa.architectures import host_features
 from cgraph.kernels.kernel import Kernel
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.running.runner import Runner
@@ -110,7 +111,7 @@ def load_files(files: Files, threads: int, verify: bool, in_memory: bool) -> Run
 
 def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
     """Return the saved function, or its graph compiled if the code does not fit this machine and version."""
-    entries, features = entries_of(files[MANIFEST]), cpu_features()
+    entries, features = entries_of(files[MANIFEST]), host_features()
     reason = misfit(entries, features)
     if reason:
         if isinstance(files, Folder) and GRAPH in files:
@@ -140,17 +141,6 @@ def compile_graph(graph: memoryview, entries: dict[str, Any], threads: int) -> R
 
 
 WITHOUT_SUM = (1, 2)  # formats whose manifest does not list the graph
-
-
-def cpu_features() -> frozenset[str]:
-    """Return this processor's features as named by Linux; an empty set on other systems."""
-    try:
-        with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            text = file.read(1 << 14)
-    except OSError:
-        return frozenset()
-    lines = (line for line in text.split(b"\n") if line.startswith(b"flags"))
-    return frozenset(next(lines, b":").decode().partition(":")[2].split())
 
 
 class SavedFunction(Runner):

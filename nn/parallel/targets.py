@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from distributed import Client, Future
 
-from cgraph.kernels.host import host
-from cgraph.kernels.target import host_target, narrowest
+from cgraph.kernels.isa.architectures import architecture, host_architecture, narrowest
+from cgraph.kernels.target import host_target
 from nn.parallel.coordinator import answer, wait_for_any
 
 Kind = tuple[str, str]
@@ -20,12 +20,12 @@ def least_target(client: Client, seconds: float) -> str:
 
 def least_of(own: Kind, others: Iterable[Kind]) -> str:
     """Return the name of the widest target that all processors of the own architecture run."""
-    return narrowest([own[1], *(name for architecture, name in others if architecture == own[0])])
+    return narrowest(architecture(own[0]), [own[1], *(name for other, name in others if other == own[0])])
 
 
 def own_kind() -> Kind:
     """Return the kind of this machine's processor."""
-    return host().triple.partition("-")[0], host_target().name
+    return host_architecture().name, host_target().name
 
 
 def kinds_of(client: Client, seconds: float) -> list[Kind]:

@@ -41,7 +41,7 @@ CASES = {
     "groups that straddle blocks": (2, 15, 5, 6, 50, SAME, 5),
 }
 RESULT = Result("u1", 120)
-FORMS = ("host", "512 bits by pairs", "256 bits by vnni", "avx2", "portable", "plain")
+FORMS = ("host", "512 bits by pairs", "256 bits by one instruction", "avx2", "portable", "plain")
 
 
 def form(name):
@@ -49,10 +49,10 @@ def form(name):
     machine = target_named("host")
     if name == "512 bits by pairs" and machine.lanes == 16:
         return replace(machine, dot="pairs")
-    if name == "256 bits by vnni" and host().has("avx512vnni", "avx512vl"):
-        return replace(machine, name="avx2", lanes=8, dot="vnni")
+    if name == "256 bits by one instruction" and host().has("avx512vnni", "avx512vl"):
+        return replace(machine, name="avx2", lanes=8, dot="mixed")
     if name == "plain":
-        return replace(target_named("portable"), dot="plain")
+        return replace(target_named("portable"), dot="plain", architecture="generic")
     if name in ("host", "avx2", "portable"):
         return target_named(name)
     pytest.skip("the machine has no such instructions")

@@ -405,7 +405,7 @@ def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
 def test_objects_for_another_processor_are_left_to_llvm():
     code = calling("getpid")
     for at, value in ((18, 183), (4, 1), (5, 2)):  # AArch64; 32 bits; the highest byte first
-        with pytest.raises(UnknownCode, match="not an ELF object file for x86-64"):
+        with pytest.raises(UnknownCode, match="not an ELF object file for x86_64"):
             link_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
 
 

@@ -36,7 +36,7 @@ def test_onnxruntime_runs_what_is_written_with_the_same_answers(images, tmp_path
         got, plain = function(value)[0], run(path, value, False)
         quantum = np.abs(plain).max() / 127
         assert np.abs(got - plain).max() <= quantum
-        if host_target().dot == "vnni":
+        if host_target().dot == "mixed":
             assert np.abs(got - run(path, value)).max() <= quantum
 
 

@@ -17,10 +17,11 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import serialised
+from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.target import host_target
 from cgraph.saved import read
 from cgraph.saved.folder import Folder
-from cgraph.saved.layout import GRAPH, MANIFEST, NEEDS, PAGE, VERSION, with_sum
+from cgraph.saved.layout import GRAPH, MANIFEST, PAGE, VERSION, with_sum
 from cgraph.saved.manifest import MOST_VALUES
 from cgraph.saved.parts import places_of
 from cgraph.saved.write import save
@@ -148,7 +149,7 @@ def test_another_version_system_or_format_is_refused_by_name(copy, match):
 
 
 def test_a_processor_that_lacks_a_feature_is_told_what_there_is(copy, monkeypatch):
-    monkeypatch.setattr(read, "cpu_features", lambda: frozenset())
+    monkeypatch.setattr(read, "host_features", lambda: frozenset())
     if host_target().name != "portable":
         refused(copy, f"it holds code for {host_target().name}, which this processor does not run")
 
@@ -452,7 +453,7 @@ def test_the_widest_target_that_the_processor_runs_is_taken(tmp_path, monkeypatc
     first.save(tmp_path / "saved", also=others)
     a = normal(4, 8)
     for name, function in names.items():
-        monkeypatch.setattr(read, "cpu_features", lambda name=name: frozenset(NEEDS[name]))
+        monkeypatch.setattr(read, "host_features", lambda name=name: frozenset(host_architecture().needs[name]))
         loaded = cg.load(tmp_path / "saved")
         assert loaded.parts.target == name
         assert loaded(a).tobytes() == function(a).tobytes()

@@ -11,6 +11,7 @@ FEW = """
 cgraph cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores cgraph.engine.cpu.instance
 cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors
 cgraph.dtypes cgraph.dtypes.convert cgraph.dtypes.storage
+cgraph.kernels.isa cgraph.kernels.isa.architectures cgraph.kernels.isa.records cgraph.kernels.isa.x86
 cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels cgraph.kernels.code_image
 cgraph.kernels.control cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
 cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.runner

@@ -5,15 +5,16 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cgraph.engine.cuda.simulator.launch import Simulator
+from cgraph.kernels.isa.ptx import gpu_target
+from cgraph.kernels.isa.records import Target
 from cgraph.kernels.kernel import STOP, Call, Kernel, Pointer, Repeat
 from cgraph.kernels.store import store
-from cgraph.kernels.target import Target, gpu_target
 from cgraph.record import replace
 from tests.support.kernels import STOP_WORD, argument
 from tests.support.markers import written_out
 
 GPU = gpu_target(9, 0)
-BLOCKS = replace(GPU, name="gpu-blocks")
+BLOCKS = replace(GPU, has_blocks=True)
 
 
 def run_on_gpu(calls: Iterable[Call], change: Callable[[str], str] = str) -> None:

@@ -1,6 +1,7 @@
 """The CPU engine: kernels for one target, on several threads, over one arena."""
 
 import os
+import platform
 import warnings
 from functools import partial
 from itertools import chain
@@ -16,6 +17,7 @@ from cgraph.engine.cpu.split import plan_streamed
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
+from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
@@ -38,7 +40,8 @@ class CpuEngine(Record):
     """Kernels for one target on several threads.
 
     Fields
-        target: ``host`` (the widest vectors of this machine), ``avx512``, ``avx2`` or ``portable``
+        target: ``host`` (the widest vectors of this machine); on x86-64 also ``avx512``, ``avx2`` or ``portable``, on
+            AArch64 ``neon-i8mm``, ``neon-dot`` or ``neon``
         threads: 0 uses all cores that this process may use
         poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
     """
@@ -110,9 +113,7 @@ def keep_for(options: CompileOptions) -> Keep:
 
 def cpu_name() -> str:
     """Return the processor's name as the system reports it."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            lines = [line for line in file if line.startswith("model name")]
-        return lines[0].split(":", 1)[1].strip()
-    except (OSError, IndexError):
-        return os.uname().machine
+    facts, names = cpuinfo(), host_architecture().cpuinfo
+    if "model name" in facts:
+        return facts["model name"]
+    return ", ".join(f"{name} {facts[name]}" for name in names[:-1] if name in facts) or platform.machine()

@@ -13,7 +13,6 @@ another thread's run.
 import atexit
 import ctypes
 import os
-import platform
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.cores import cores
+from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import Kernel
 from cgraph.record import Record
 from cgraph.system.fair_lock import FairLock
@@ -123,7 +123,7 @@ def interpreter() -> list[Kernel]:
 
 def futex_number() -> int:
     """Return the number of the system call ``futex``, 0 if there is none. Source: Linux, syscall tables."""
-    return {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0) if sys.platform == "linux" else 0
+    return host_architecture().futex if sys.platform == "linux" else 0
 
 
 def aligned_words(count: int) -> np.ndarray:

@@ -100,7 +100,7 @@ class CudaEngine(Record):
     def _target(self) -> Target:
         """The target of calls; the kernels themselves are compiled for the device."""
         target = self._opened().target
-        return replace(target, name="gpu-blocks") if self.blocks else target
+        return replace(target, has_blocks=self.blocks)
 
     def _opened(self) -> Device:
         """Return the device. EngineError if it cannot be used."""

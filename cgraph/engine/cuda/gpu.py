@@ -12,9 +12,10 @@ from cgraph.engine.cuda.dlpack import CUDA
 from cgraph.engine.cuda.driver import Driver, driver
 from cgraph.engine.cuda.pinned import LEAST_PINNED, NO_TIMING, Pinned
 from cgraph.errors import EngineError, bytes_text
+from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
-from cgraph.kernels.target import gpu_target, host_target
+from cgraph.kernels.target import host_target
 
 LEAST_CAPABILITY, LEAST_DRIVER = (7, 5), 12000
 MAJOR, MINOR = 75, 76  # attributes

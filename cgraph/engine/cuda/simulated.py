@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.engine.cuda.device import LaunchError, LoadedKernel
 from cgraph.engine.cuda.simulator import launch
 from cgraph.engine.cuda.simulator.text import Fault
-from cgraph.kernels.target import gpu_target
+from cgraph.kernels.isa.ptx import gpu_target
 
 NBYTES = 1 << 34  # more than most hosts provide
 

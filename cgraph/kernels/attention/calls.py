@@ -49,11 +49,11 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     lanes, limit = target.lanes_of(dtype), sums(target)
     queries = heads // groups * m
     vectors = next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries))
-    rows = GPU_ROWS if target.is_gpu else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
+    rows = GPU_ROWS if target.code == "ptx" else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
     width = vectors * lanes
     bands = -(-queries // width)
     units = batch * groups * bands
-    each = 1 if target.is_gpu else -(-units // MOST_TASKS)
+    each = 1 if target.code == "ptx" else -(-units // MOST_TASKS)
     size = width * (d + KEYS + rows + STATE + e + rows)
     return BandShape(rows, vectors, width, bands, units, each, size)
 
@@ -110,7 +110,7 @@ def attention_calls(
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
-    is_few = queries <= FEW and not target.is_gpu and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
+    is_few = queries <= FEW and target.code != "ptx" and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
     forms = rule.causal, rule.softcap > 0
     params = (queries, kind, *forms) if is_few else (shape.rows, shape.vectors, kind, spread, *forms)
     call = (QUERIES if is_few else BANDS).call(

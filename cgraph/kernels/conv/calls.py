@@ -163,7 +163,7 @@ def tile_calls(
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * unroll <= SHORT_REDUCTION
-    early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
+    early = EARLY if shape.window.taps == 1 and not shape.is_plain and shape.target.code != "ptx" else 0
     offsets = extend_offsets(source.offsets, early, pixels * source.step)
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = conv.residual or out

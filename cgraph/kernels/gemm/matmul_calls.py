@@ -196,7 +196,7 @@ def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) 
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
     is_constant = p.portions.packed is not None  # so it is read from memory
     by_row = p.k * p.n * x.out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
-    is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and not target.is_gpu
+    is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and target.code != "ptx"
     share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited else 0
     early = tile.width * p.k if row_panels > 1 else (AHEAD_STORED if p.b.dtype in BY_CODE else AHEAD) // p.b.itemsize
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)

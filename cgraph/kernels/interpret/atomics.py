@@ -2,7 +2,8 @@
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder
+from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, Builder
+from cgraph.kernels.llvm.instructions import call_void
 from cgraph.kernels.llvm.values import Ptr, Val
 
 INT = ir.IntType(32)
@@ -33,8 +34,7 @@ def add(k: Builder, at: Ptr, value: Val) -> None:
 
 def pause(k: Builder) -> None:
     """Signal to the core that this thread spins, if there is an instruction for it."""
-    if k.module.triple.startswith("x86_64"):
-        k.b.call(k.declare("llvm.x86.sse2.pause", VOID, []), [])
+    call_void(k, "pause")
 
 
 def now(k: Builder, clock: int) -> Val:

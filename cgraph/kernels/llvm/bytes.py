@@ -6,10 +6,9 @@ int32, so their bits are the same on every target.
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import shuffle
+from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
 from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 
 BEYOND = 1024.0  # further from 0 than any byte and zero point
@@ -21,12 +20,6 @@ GROUP = 4  # bytes whose products are added up in one lane
 def as_vector(k: Builder, x: Val, dtype: str, lanes: int) -> Val:
     """Return the same bits as a vector of elements of another size."""
     return k.wrap(k.b.bitcast(x.v, vector_type(dtype, lanes)), dtype, lanes)
-
-
-def x86_instruction(k: Builder, name: str, dtype: str, lanes: int, *xs: Val) -> Val:
-    """Call an x86 instruction by LLVM's name for it."""
-    f = k.declare(f"llvm.x86.{name}", vector_type(dtype, lanes), [x.v.type for x in xs])
-    return k.wrap(k.b.call(f, [x.v for x in xs]), dtype, lanes)
 
 
 def dots(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
@@ -43,15 +36,29 @@ def splat_group(k: Builder, group: Val, lanes: int) -> Val:
     return group if group.lanes else k.splat(group, lanes)
 
 
-def by_vnni(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
-    """Use one instruction, which does not saturate between the four products."""
+def by_mixed(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+    """Use one instruction for bytes without signs times bytes with signs; it does not saturate between products."""
     lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     for q, group in enumerate(groups):
         x = splat_group(k, group, lanes)
         for v, w in enumerate(words):
             y = sums[q * len(words) + v]
-            totals.append(x86_instruction(k, f"avx512.vpdpbusd.{32 * lanes}", "i4", lanes, y, x, w))
+            totals.append(call_instruction(k, "mixed dot", lanes, y, x, w))
+    return totals
+
+
+def by_signed(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+    """Use one instruction for bytes with signs: ``x . w == (x - 128) . w + 128 * sum(w)``."""
+    lanes, totals = sums[0].lanes, []
+    words = [as_vector(k, w, "i4", lanes) for w in weights]
+    zero, half = k.const(0, "i4", lanes), k.const(0x40404040, "i4", lanes)
+    shares = [call_instruction(k, "signed dot", lanes, zero, half, w) << 1 for w in words]
+    for q, group in enumerate(groups):
+        x = splat_group(k, group, lanes) ^ 0x80808080  # bytes less 128
+        for v, (w, share) in enumerate(zip(words, shares)):
+            y = sums[q * len(words) + v] + share
+            totals.append(call_instruction(k, "signed dot", lanes, y, x, w))
     return totals
 
 
@@ -72,12 +79,11 @@ def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Se
 
 def pair_sums(k: Builder, x: Val, y: Val) -> Val:
     """Return sums of two neighbouring products of 16 bits."""
-    name = {8: "sse2.pmadd.wd", 16: "avx2.pmadd.wd", 32: "avx512.pmaddw.d.512"}[x.lanes]
-    return x86_instruction(k, name, "i4", x.lanes // 2, x, y)
+    return call_instruction(k, "pair dot", x.lanes // 2, x, y)
 
 
 def by_integers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
-    """Multiply byte by byte in int32, on processors without known instructions."""
+    """Multiply byte by byte in int32, on processors without an instruction for it."""
     lanes, totals = sums[0].lanes, []
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     factors = [[(w << (24 - 8 * i)) >> 24 for i in range(GROUP)] for w in words]
@@ -92,7 +98,7 @@ def by_integers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights:
     return totals
 
 
-DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_integers}
+DOTS = {"mixed": by_mixed, "signed": by_signed, "pairs": by_pairs, "plain": by_integers}
 
 
 def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:
@@ -125,13 +131,12 @@ def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) ->
         zero: int16; low, high: bytes
     """
     lanes = four[0].lanes
-    if k.target.dot == "plain":
+    if not has_instruction(k, "pack u1", 4 * lanes):
         return plain_bytes(k, four, zero, low, high)
     words = [to_int(k, x) for x in four]
-    to_words, to_bytes_ = PACKS[lanes]
-    halves = [x86_instruction(k, to_words, "i2", 2 * lanes, *words[i : i + 2]) for i in (0, 2)]
+    halves = [call_instruction(k, "pack i2", 2 * lanes, *words[i : i + 2]) for i in (0, 2)]
     halves = [k.intrinsic("sadd.sat", y, k.splat(zero, 2 * lanes)) for y in halves]
-    y = x86_instruction(k, to_bytes_, "u1", 4 * lanes, *halves)
+    y = call_instruction(k, "pack u1", 4 * lanes, *halves)
     y = k.intrinsic("umax", y, k.splat(low, 4 * lanes))
     y = k.intrinsic("umin", y, k.splat(high, 4 * lanes))
     # packs work within 128 bits: int32 4 * j + i of them is part j of vector i
@@ -140,25 +145,11 @@ def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) ->
     return as_vector(k, shuffle(k, y, y, [4 * j + i for i in range(4) for j in range(parts)]), "u1", 4 * lanes)
 
 
-PACKS = {
-    16: ("avx512.packssdw.512", "avx512.packuswb.512"),
-    8: ("avx2.packssdw", "avx2.packuswb"),
-    4: ("sse2.packssdw.128", "sse2.packuswb.128"),
-}
-
-
 def to_int(k: Builder, x: Val) -> Val:
     """Convert to int32, halves to even; bounded above first, since the instruction returns its least number beyond
     2**31.
     """
-    x = k.smaller(x, BEYOND)
-    if x.lanes == 16:
-        word, nearest = ir.IntType(32), 4
-        kinds = [x.v.type, vector_type("i4", 16), ir.IntType(16), word]
-        f = k.declare("llvm.x86.avx512.mask.cvtps2dq.512", vector_type("i4", 16), kinds)
-        rest = [k.const(0, "i4", 16).v, ir.Constant(ir.IntType(16), -1), ir.Constant(word, nearest)]
-        return k.wrap(k.b.call(f, [x.v, *rest]), "i4", 16)
-    return x86_instruction(k, {8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}[x.lanes], "i4", x.lanes, x)
+    return call_instruction(k, "nearest", x.lanes, k.smaller(x, BEYOND))
 
 
 def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:

@@ -45,7 +45,7 @@ def narrow(k: Builder, x: Val, dtype: str) -> Val:
 
 def is_one_instruction(k: Builder, storage: StorageDtype) -> bool:
     """Return True if the target converts the storage dtype in one instruction."""
-    return storage.llvm == "half" and k.target.has_half
+    return storage.llvm == "half" and k.target.converts_half
 
 
 def round_to_storage(k: Builder, x: Val, dtype: str) -> Val:

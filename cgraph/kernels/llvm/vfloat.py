@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
 from cgraph.kernels.llvm.values import Val
 from cgraph.record import Record
 
@@ -100,7 +101,8 @@ def power_of_two(k: Builder, n: Val, dtype: str) -> Val:
 
 def scale(k: Builder, x: Val, n: Val) -> Val:
     """``x * 2**n`` with one rounding, for results that may be denormal or overflow; `x` is near 1."""
-    if k.target.name == "avx512" and x.lanes and x.lanes % k.target.lanes_of(x.dtype) == 0:
+    lanes = k.target.lanes_of(x.dtype)
+    if has_instruction(k, f"scale {x.dtype}", lanes) and x.lanes and x.lanes % lanes == 0:
         return in_registers(k, scale_register, x, int_to_float(k, n, x.dtype))
     half = n >> 1
     return x * power_of_two(k, half, x.dtype) * power_of_two(k, n - half, x.dtype)
@@ -116,12 +118,8 @@ def in_registers(k: Builder, f: Callable[..., Val], *xs: Val) -> Val:
 
 
 def scale_register(k: Builder, x: Val, n: Val) -> Val:
-    """AVX-512's own ``x * 2**n``, which rounds once as well."""
-    name, mask = ("ps", ir.IntType(16)) if x.dtype == "f4" else ("pd", ir.IntType(8))
-    kind, number = x.v.type, ir.IntType(32)
-    f = k.declare(f"llvm.x86.avx512.mask.scalef.{name}.512", kind, [kind, kind, kind, mask, number])
-    all_lanes, as_set = ir.Constant(mask, -1), ir.Constant(number, 4)
-    return k.wrap(k.b.call(f, [x.v, n.v, x.v, all_lanes, as_set]), x.dtype, x.lanes)
+    """The target's own ``x * 2**n``, which rounds once as well."""
+    return call_instruction(k, f"scale {x.dtype}", x.lanes, x, n)
 
 
 def split_exponent(k: Builder, x: Val) -> tuple[Val, Val]:

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm.build import VOID, Builder
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import transpose
+from cgraph.kernels.llvm.instructions import call_void
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.walk.emit import walk
 from cgraph.record import Record
@@ -211,5 +212,4 @@ def store_past_cache(at: Ptr, vector: Val) -> None:
 
 def finish_stream(k: Builder) -> None:
     """Order the stores past the cache before any later signal to other threads."""
-    if k.module.triple.startswith("x86_64"):
-        k.b.call(k.declare("llvm.x86.sse.sfence", VOID, []), [])
+    call_void(k, "fence")

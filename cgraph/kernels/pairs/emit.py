@@ -7,26 +7,12 @@ multiply-adds are used.
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
 from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.instructions import call_instruction
 from cgraph.kernels.llvm.multiply import Sums, multiply_add
-from cgraph.kernels.llvm.values import Val, vector_type
+from cgraph.kernels.llvm.values import Val
 
 UPPER = -(1 << 16)
-
-
-class Bfloat(ir.Type):
-    """LLVM's bfloat, which llvmlite lacks."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Bfloat)
-
-    def __hash__(self) -> int:
-        return hash(Bfloat)
 
 
 def add_pairs(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
@@ -49,13 +35,10 @@ def upper(k: Builder, x: Val) -> Val:
 
 
 def dot_instruction(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
-    """Emit vdpbf16ps."""
+    """Emit the target's product of pairs."""
     lanes, totals = weights[0].lanes, []
-    kind, halves = vector_type("f4", lanes), ir.VectorType(Bfloat(), 2 * lanes)
-    dot = k.declare(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", kind, [kind, halves, halves])
-    words = [k.b.bitcast(w.v, halves) for w in weights]
     for q, pair in enumerate(pairs):
-        x = k.b.bitcast(k.splat(pair, lanes).v, halves)
-        for v, w in enumerate(words):
-            totals.append(k.wrap(k.b.call(dot, [sums[q * len(words) + v].v, x, w]), "f4", lanes))
+        x = k.splat(pair, lanes)
+        for v, w in enumerate(weights):
+            totals.append(call_instruction(k, "bf16 dot", lanes, sums[q * len(weights) + v], x, w))
     return totals

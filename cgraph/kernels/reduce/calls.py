@@ -241,7 +241,7 @@ def across_call(
 
 def block_of(columns: int, target: Target) -> int:
     """Return the columns of a block: the most for which the last block has at least 64; one for a GPU's thread."""
-    if target.is_gpu:
+    if target.code == "ptx":
         return 1
     return next(b for b in range(MOST_COLUMNS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
 

@@ -204,7 +204,7 @@ class Across:
     ) -> None:
         self.k, self.reduction, self.program, self.results = k, reduction, program, results
         self.streams, self.lanes = streams, lanes
-        columns = 1 if k.target.is_gpu else MOST_COLUMNS
+        columns = 1 if k.target.code == "ptx" else MOST_COLUMNS
         self.state = [k.stack_ptr(d, columns) for d in reduction.dtypes]
         self.total = [k.stack_ptr(d, columns) for d in reduction.total_dtypes]
         self.passed = k.slot(0, "i8")

@@ -11,6 +11,7 @@ from llvmlite import ir
 from cgraph.kernels.control import FAILED, FREED, HALT, READ
 from cgraph.kernels.interpret.atomics import INT, load, store
 from cgraph.kernels.interpret.emit import nap, wake
+from cgraph.kernels.isa.systems import errno_function
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Val
@@ -85,6 +86,5 @@ def read_whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address
 
 def error_number(k: Builder) -> Val:
     """Return the C library's errno of this thread."""
-    name = "__errno_location" if "linux" in k.module.triple else "__error"
-    place = k.b.call(k.declare(name, POINTER, []), [])
+    place = k.b.call(k.declare(errno_function(k.module.triple), POINTER, []), [])
     return k.wrap(k.b.sext(k.b.load(place, typ=INT), INDEX), "i8")

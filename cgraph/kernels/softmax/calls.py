@@ -67,7 +67,7 @@ def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tup
 def columns_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
     """Return a call with vectors across the axis; a block of columns stays in the cache between passes."""
     count, kept_rows = over_kept[0].shape[-1], prod(over_kept[0].shape[:-1])
-    widths = (1,) if target.is_gpu else (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64)
+    widths = (1,) if target.code == "ptx" else (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64)
     block = next(b for b in widths if count <= b or count % b == 0 or count % b >= 64)
     blocks = -(-count // block)
     access = "".join(access_of(v).replace("s", "g") for v in over_kept)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.bytes import x86_instruction
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divmod_of
+from cgraph.kernels.llvm.instructions import call_instruction
 from cgraph.kernels.llvm.values import Val
 
 WIDE = 64  # bytes of the vectors that the machine picks from
@@ -15,7 +15,7 @@ WIDE = 64  # bytes of the vectors that the machine picks from
 def look_up(k: Builder, near: bool) -> None:
     """``out = table[x]``. Task: one block of a row."""
     a = k.args()
-    parts = [a.table.load(i * WIDE, WIDE) for i in range(4)] if near and k.target.vbmi else []
+    parts = [a.table.load(i * WIDE, WIDE) for i in range(4)] if near and k.target.selects_bytes else []
     first, last = k.tasks()
     with k.loop(first, last) as task:
         row, block = divmod_of(task, a.blocks)
@@ -34,5 +34,5 @@ def look_up(k: Builder, near: bool) -> None:
 
 def pick(k: Builder, parts: Sequence[Val], x: Val) -> Val:
     """Look up bytes of a table in four vectors: seven bits of `x` select among two of them."""
-    low, high = (x86_instruction(k, "avx512.vpermi2var.qi.512", "u1", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
+    low, high = (call_instruction(k, "select bytes", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
     return k.select(x < 128, low, high)

@@ -101,7 +101,7 @@ def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tu
     """Call the function on whole arrays; it writes only the first. Task: one call."""
     a = k.args()
     kinds = [argument_type(d, rank, is_result=i == 0) for i, (d, rank) in enumerate(zip(dtypes, ranks))]
-    compiled = NumbaFunction(k, function, [types.int64, *kinds], own=k.target.is_gpu)
+    compiled = NumbaFunction(k, function, [types.int64, *kinds], own=k.target.code == "ptx")
     words: list[ir.Value] = []
     for i, (kind, dtype, rank) in enumerate(zip(kinds, dtypes, ranks)):
         at = k.pointer((a.arrays + i).load(), dtype)

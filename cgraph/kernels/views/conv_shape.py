@@ -168,7 +168,7 @@ def pixels_for(columns: int, vectors: int, target: Target) -> int:
     most = min(max(sums(target) // vectors, 1), 14)
     if columns <= most:
         return max(columns, 1)
-    if target.is_gpu:  # tiles that overlap would be two threads at the same pixels
+    if target.code == "ptx":  # tiles that overlap would be two threads at the same pixels
         return next(pixels for pixels in range(most, 0, -1) if columns % pixels == 0)
     few = max(most // 2, 1)
 

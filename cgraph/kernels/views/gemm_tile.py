@@ -37,7 +37,7 @@ def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
     One row reads panels of four vectors, or of fewer if that adds fewer columns to the last panel.
     """
     lanes, limit = target.lanes_of(dtype), sums(target)
-    if target.is_gpu:  # a thread a tile: many of them, and panels of one column never overlap
+    if target.code == "ptx":  # a thread a tile: many of them, and panels of one column never overlap
         return GemmTile(min(m, GPU_ROWS), 1, lanes)
     columns = max(n // lanes, 1)
     if m == 1:

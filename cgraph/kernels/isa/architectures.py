@@ -1,0 +1,77 @@
+"""The table of architectures, and what this machine is. It loads only those architectures that are asked for."""
+
+import platform
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+
+from cgraph.kernels.isa.records import Architecture, Intrinsic, Target
+
+MACHINES: dict[str, tuple[str, ...]] = {
+    "x86": ("x86_64", "AMD64"),
+    "arm": ("aarch64", "arm64"),
+    "ptx": (),
+    "generic": (),
+}
+"""Modules beside this one, each with an ``ARCHITECTURE``, and how triples and systems call machines of it."""
+
+
+@cache
+def architecture(name: str) -> Architecture:
+    """Return an architecture by its name in the table."""
+    row: Architecture = import_module(f"cgraph.kernels.isa.{name}").ARCHITECTURE
+    return row
+
+
+def architecture_of(target: Target) -> Architecture:
+    """Return a target's architecture."""
+    return architecture(target.architecture)
+
+
+def architecture_of_machine(machine: str) -> Architecture:
+    """Return the architecture of a machine by its name, or by an LLVM triple, which begins with the name."""
+    first = machine.partition("-")[0]
+    return architecture(next((name for name, machines in MACHINES.items() if first in machines), "generic"))
+
+
+def instruction_of(target: Target, operation: str, lanes: int = 0) -> Intrinsic | None:
+    """Return the instruction for an operation whose result has so many lanes, None if the target has none."""
+    return architecture_of(target).instructions.get((operation, lanes))
+
+
+def generic_target(target: Target) -> Target:
+    """Return the target of the same name that every processor of its kind runs, for saved code."""
+    return {x.name: x for x in architecture_of(target).targets}.get(target.name, target)
+
+
+def narrowest(own: Architecture, names: Iterable[str]) -> str:
+    """Return the name of the narrowest target of an architecture: processors of all these targets run it."""
+    order = [x.name for x in own.targets]
+    return min(names, key=order.index)
+
+
+def needs_of(target: Target) -> tuple[str, ...] | None:
+    """Return the features that saved code of a target needs, None if it cannot be saved."""
+    return architecture_of(target).needs.get(target.name)
+
+
+def host_architecture() -> Architecture:
+    """Return this machine's architecture, without LLVM."""
+    return architecture_of_machine(platform.machine())
+
+
+def cpuinfo() -> dict[str, str]:
+    """Return what Linux says about the first processor, by name; nothing on other systems."""
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            text = file.read(1 << 14).decode(errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def host_features() -> frozenset[str]:
+    """Return this processor's features, as Linux names them; nothing on other systems."""
+    names = host_architecture().cpuinfo
+    return frozenset(cpuinfo().get(names[-1], "").split()) if names else frozenset()

@@ -1,0 +1,11 @@
+"""A processor of which only LLVM knows the instructions: 128-bit vectors and no intrinsics."""
+
+from cgraph.kernels.isa.records import Architecture, Host, Target
+
+
+def detect(host: Host) -> Target:
+    """Return the target of a host."""
+    return Target("portable", host.cpu, host.features, 4, 32, True, "generic")
+
+
+ARCHITECTURE = Architecture("generic", (), {}, detect=detect)

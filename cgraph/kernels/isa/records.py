@@ -1,0 +1,143 @@
+"""Records that describe processors: hosts, targets, instructions, code generation, architectures."""
+
+from collections.abc import Callable, Mapping
+
+from cgraph.record import Record, replace
+
+
+class Host(Record):
+    """A machine in LLVM's terms: processor name and features, target triple, data layout; and LLVM's version."""
+
+    cpu: str
+    features: str
+    triple: str
+    layout: str
+    version: str
+
+    def has(self, *features: str) -> bool:
+        return {f"+{x}" for x in features} <= set(self.features.split(","))
+
+
+class Target(Record):
+    """A processor or GPU as planners and emitters see it: capabilities that they may ask for.
+
+    Fields
+        name: as users select it, such as ``avx2`` or ``neon``
+        cpu, features: as LLVM names them
+        lanes: float32 values in one vector register
+        registers: vector registers
+        fma: fused multiply-add is one instruction; without it emitters multiply, then add
+        architecture: name of the `Architecture`, whose table has the instructions
+        code: ``native`` machine code, or ``ptx``, where a task is a thread or a block of threads
+        dot: sum of four products of bytes. ``mixed``: one instruction multiplies bytes without signs by bytes with
+            signs. ``signed``: one instruction multiplies bytes with signs. ``pairs``: sums of two 16-bit products.
+            ``plain``: integer arithmetic
+        converts_half: one instruction widens or rounds float16
+        bf16: one instruction adds up two products of bfloat16 numbers
+        selects_bytes: one instruction selects bytes from 128 others
+        has_blocks: families use kernels for blocks of threads; families without them run a task in each thread
+    """
+
+    name: str
+    cpu: str
+    features: str
+    lanes: int
+    registers: int
+    fma: bool
+    architecture: str
+    code: str = "native"
+    dot: str = "plain"
+    converts_half: bool = False
+    bf16: bool = False
+    selects_bytes: bool = False
+    has_blocks: bool = False
+
+    @property
+    def narrow(self) -> "Target":
+        """The same target with loops vectorised by LLVM to at most 256 bits."""
+        return replace(self, features=self.features.replace("-prefer-256-bit", "+prefer-256-bit"))
+
+    @property
+    def task_elements(self) -> int:
+        """Elements of one task: many for a CPU thread, few for one of a GPU's thousands of threads."""
+        return 64 if self.code == "ptx" else 32768
+
+    def lanes_of(self, dtype: str) -> int:
+        """Return the values of `dtype` (``f4``, ``i8``…) in one vector register; of complex numbers, the real parts."""
+        return max(1, self.lanes * 4 // (int(dtype[1:]) // (2 if dtype[0] == "c" else 1)))
+
+    def channels_of(self, dtype: str) -> int:
+        """Return the channels of a block of a channel-blocked image: one register; of bytes as many as of float32."""
+        return self.lanes if dtype == "u1" else self.lanes_of(dtype)
+
+
+class Intrinsic(Record):
+    """An instruction that LLVM's operations do not express.
+
+    Fields
+        name: LLVM's intrinsic
+        result: dtype of the elements of the result, None without a result
+        operands: dtypes as which the operands' bits are read
+        constants: further operands: dtype, value, and lanes (0: a number)
+    """
+
+    name: str
+    result: str | None = None
+    operands: tuple[str, ...] = ()
+    constants: tuple[tuple[str, int, int], ...] = ()
+
+
+class CodeGeneration(Record):
+    """The settings of LLVM's code generator that, beside the target and LLVM's version, determine machine code.
+
+    Fields
+        triple, layout: LLVM's names of the system and the data layout; an empty layout is the triple's own
+        optimisation: LLVM's level, 0 to 3
+        relocation, code_model: form of addresses; ``jitdefault`` is 64 bits wherever code may lie anywhere
+        jit: True for code that runs in this process
+    """
+
+    triple: str
+    layout: str
+    optimisation: int = 3
+    relocation: str = "default"
+    code_model: str = "jitdefault"
+    jit: bool = False
+
+
+class Architecture(Record, eq=False):
+    """Processors that share instructions, triples and the form of object files.
+
+    Fields
+        name: as in the table of architectures
+        targets: the narrowest first; a processor that runs one runs those before it
+        instructions: LLVM's intrinsics by operation and lanes of the result (0: not a vector)
+        objects: code generation for other machines than this process runs on; None if there is none
+        detect: returns the widest target of a host, None if no process runs on such a machine
+        needs: features that saved code of each target needs, as ``/proc/cpuinfo`` calls them; a target that is absent
+            cannot be saved
+        cpuinfo: lines of ``/proc/cpuinfo`` that describe the processor, that of the features last
+        elf, mach_o: machine number in the header of object files, None if there are no such files
+        address: ELF relocation of a 64-bit address; None if only LLVM links the code
+        futex: Linux's number of the system call ``futex``, 0 if it is unknown
+    """
+
+    name: str
+    targets: tuple[Target, ...]
+    instructions: Mapping[tuple[str, int], Intrinsic]
+    objects: CodeGeneration | None = None
+    detect: Callable[[Host], Target] | None = None
+    needs: Mapping[str, tuple[str, ...]] = {}
+    cpuinfo: tuple[str, ...] = ()
+    elf: int | None = None
+    mach_o: int | None = None
+    address: int | None = None
+    futex: int = 0
+
+    def target(self, name: str) -> Target:
+        """Return the target of this name.
+
+        Raises
+            KeyError: there is none
+        """
+        return {x.name: x for x in self.targets}[name]

@@ -1,0 +1,81 @@
+"""x86-64: AVX-512, AVX2 and the 128 bits that each processor has.
+
+Sources: Intel's Software Developer's Manual; LLVM's ``IntrinsicsX86.td``; System V ABI, AMD64 supplement, 1.0.
+"""
+
+from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Target
+from cgraph.record import replace
+
+_AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
+PORTABLE = Target("portable", "x86-64", "", 4, 16, False, "x86", dot="pairs")
+AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True, "x86", dot="pairs", converts_half=True)
+AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True, "x86", dot="pairs", converts_half=True)
+
+
+def detect(host: Host) -> Target:
+    """Return the widest target of a host."""
+    if host.has("avx512f", "avx512bw", "avx512dq", "avx512vl"):
+        return replace(
+            AVX512,
+            cpu=host.cpu,
+            features=f"{host.features},{AVX512.features}",
+            dot="mixed" if host.has("avx512vnni") else "pairs",
+            bf16=host.has("avx512bf16"),
+            selects_bytes=host.has("avx512vbmi"),
+        )
+    if host.has("avx2", "fma"):
+        return replace(AVX2, features=f"{_AVX2},+avxvnni", dot="mixed") if host.has("avxvnni") else AVX2
+    return PORTABLE
+
+
+_AS_SET = ("i4", 4, 0)  # the rounding that the processor is set to: to the nearest
+INSTRUCTIONS = {
+    ("fence", 0): Intrinsic("llvm.x86.sse.sfence"),
+    ("pause", 0): Intrinsic("llvm.x86.sse2.pause"),
+    ("scale f4", 16): Intrinsic(
+        "llvm.x86.avx512.mask.scalef.ps.512", "f4", ("f4", "f4"), (("f4", 0, 16), ("i2", -1, 0), _AS_SET)
+    ),
+    ("scale f8", 8): Intrinsic(
+        "llvm.x86.avx512.mask.scalef.pd.512", "f8", ("f8", "f8"), (("f8", 0, 8), ("u1", -1, 0), _AS_SET)
+    ),
+    ("nearest", 16): Intrinsic(
+        "llvm.x86.avx512.mask.cvtps2dq.512", "i4", ("f4",), (("i4", 0, 16), ("i2", -1, 0), _AS_SET)
+    ),
+    ("nearest", 8): Intrinsic("llvm.x86.avx.cvt.ps2dq.256", "i4", ("f4",)),
+    ("nearest", 4): Intrinsic("llvm.x86.sse2.cvtps2dq", "i4", ("f4",)),
+    ("select bytes", 64): Intrinsic("llvm.x86.avx512.vpermi2var.qi.512", "u1", ("u1", "u1", "u1")),
+    **{("mixed dot", n): Intrinsic(f"llvm.x86.avx512.vpdpbusd.{32 * n}", "i4", ("i4", "i4", "i4")) for n in (4, 8, 16)},
+    **{
+        ("bf16 dot", n): Intrinsic(f"llvm.x86.avx512bf16.dpbf16ps.{32 * n}", "f4", ("f4", "V2", "V2"))
+        for n in (4, 8, 16)
+    },
+    **{
+        ("pair dot", n): Intrinsic(f"llvm.x86.{name}", "i4", ("i2", "i2"))
+        for n, name in ((4, "sse2.pmadd.wd"), (8, "avx2.pmadd.wd"), (16, "avx512.pmaddw.d.512"))
+    },
+    **{
+        ("pack i2", 2 * n): Intrinsic(f"llvm.x86.{name}", "i2", ("i4", "i4"))
+        for n, name in ((4, "sse2.packssdw.128"), (8, "avx2.packssdw"), (16, "avx512.packssdw.512"))
+    },
+    **{
+        ("pack u1", 4 * n): Intrinsic(f"llvm.x86.{name}", "u1", ("i2", "i2"))
+        for n, name in ((4, "sse2.packuswb.128"), (8, "avx2.packuswb"), (16, "avx512.packuswb.512"))
+    },
+}
+
+_NEEDS_AVX2 = ("avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe", "popcnt", "sse4_2")
+_NEEDS_AVX512 = (*_NEEDS_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+ARCHITECTURE = Architecture(
+    "x86",
+    (PORTABLE, AVX2, AVX512),
+    INSTRUCTIONS,
+    CodeGeneration("x86_64-unknown-linux-gnu", "", relocation="pic", code_model="small"),
+    detect,
+    needs={PORTABLE.name: (), AVX2.name: _NEEDS_AVX2, AVX512.name: _NEEDS_AVX512},
+    cpuinfo=("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
+    elf=62,
+    mach_o=0x01000007,
+    address=1,
+    futex=202,
+)

@@ -1,0 +1,49 @@
+"""Instructions of the target that LLVM's operations do not express, by operation: `cgraph.kernels.isa`."""
+
+from llvmlite import ir
+
+from cgraph.kernels.isa.architectures import instruction_of
+from cgraph.kernels.llvm.build import VOID, Builder
+from cgraph.kernels.llvm.values import Val, nbytes_of, vector_type
+
+
+class Bfloat(ir.Type):
+    """LLVM's bfloat, which llvmlite lacks."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bfloat)
+
+    def __hash__(self) -> int:
+        return hash(Bfloat)
+
+
+def has_instruction(k: Builder, operation: str, lanes: int = 0) -> bool:
+    """Return True if the target has an instruction for an operation whose result has so many lanes."""
+    return instruction_of(k.target, operation, lanes) is not None
+
+
+def call_instruction(k: Builder, operation: str, lanes: int, *xs: Val) -> Val:
+    """Append the target's instruction for an operation and return its result, of so many lanes."""
+    row = instruction_of(k.target, operation, lanes)
+    assert row and row.result, (operation, lanes, k.target.name)
+    operands = [as_bits(k, x, dtype) for x, dtype in zip(xs, row.operands, strict=True)]
+    operands += [k.const(value, dtype, n).v for dtype, value, n in row.constants]
+    f = k.declare(row.name, vector_type(row.result, lanes), [x.type for x in operands])
+    return k.wrap(k.b.call(f, operands), row.result, lanes)
+
+
+def call_void(k: Builder, operation: str) -> None:
+    """Append the target's instruction for an operation without operands and result, if there is one."""
+    row = instruction_of(k.target, operation)
+    if row:
+        operands = [k.const(value, dtype, n).v for dtype, value, n in row.constants]
+        k.b.call(k.declare(row.name, VOID, [x.type for x in operands]), operands)
+
+
+def as_bits(k: Builder, x: Val, dtype: str) -> ir.Value:
+    """Return the bits of a vector as elements of another dtype."""
+    lanes = x.lanes * nbytes_of(x.dtype) // nbytes_of(dtype)
+    return k.b.bitcast(x.v, ir.VectorType(Bfloat(), lanes) if dtype == "V2" else vector_type(dtype, lanes))

@@ -1,0 +1,77 @@
+"""A processor is described in `cgraph.kernels.isa` alone: nothing else asks its name or names its instructions."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cgraph.kernels.isa.architectures import MACHINES, architecture
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    path
+    for package in ("cgraph", "nn")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if path.parent != ROOT / "cgraph/kernels/isa"
+]
+NAMES = {target.name for name in MACHINES for target in architecture(name).targets} | {"gpu"}
+INTRINSIC = re.compile(r"llvm\.(x86|aarch64|arm|wasm|riscv)\.")
+WORDS = ("startswith", "endswith", "partition", "split", "find", "count")
+
+
+def is_identity(node: ast.AST) -> bool:
+    """The name of a target, or a triple."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+    return node.attr == "triple" or node.attr == "name" and owner.endswith("target")
+
+
+def questions(tree: ast.AST) -> Iterator[int]:
+    """The lines of comparisons and of methods of text that ask a target's name or a triple."""
+    for node in ast.walk(tree):
+        compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WORDS:
+            compared = [node.func.value]
+        if isinstance(node, ast.Match):
+            compared = [node.subject]
+        yield from (node.lineno for x in compared if is_identity(x))
+
+
+def texts(tree: ast.AST) -> Iterator[ast.Constant]:
+    yield from (x for x in ast.walk(tree) if isinstance(x, ast.Constant) and isinstance(x.value, str))
+
+
+def test_nothing_outside_asks_the_name_of_a_target_or_names_an_instruction():
+    wrong = []
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        lines = [*questions(tree)]
+        lines += [x.lineno for x in texts(tree) if x.value in NAMES or INTRINSIC.search(x.value)]
+        wrong += [f"{path.relative_to(ROOT)}:{line}" for line in lines]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if k.target.name == 'wide': pass",
+        "x = target.name in ('a', 'b')",
+        "x = host().triple.startswith('x')",
+        "x = 'linux' in module.triple",
+        "match target.name:\n    case 'a': pass",
+    ],
+)
+def test_the_search_finds_each_form_of_the_question(line):
+    assert [*questions(ast.parse(line))] == [1]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_targets_of_an_architecture_name_it_and_have_names_of_their_own(name):
+    own = architecture(name)
+    assert own.name == name and all(x.architecture == name for x in own.targets)
+    assert len({x.name for x in own.targets}) == len(own.targets)
+    assert set(own.needs) <= {x.name for x in own.targets}
+    assert [x.lanes for x in own.targets] == sorted(x.lanes for x in own.targets)
