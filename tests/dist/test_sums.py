@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -264,6 +265,26 @@ def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me, monkeypatch):
         assert link is not None
         with closing(link):
             assert left_alone(link) and raised.value.member == 2  # which still refers to the mesh
+
+
+def test_members_have_the_time_of_a_step_to_come(monkeypatch):
+    """One that answers may be silent many times; the clock goes on by a silence for each."""
+    clock, limits = [0.0], Limits(silence=0.05, answer=PATIENCE, step=60.0)
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, closing(Door("127.0.0.1", SECRETS, HASTY)) as other:
+
+        def take(round, sender, until):
+            clock[0] = until
+            return other_end if until > 1.0 else None
+
+        one_end, other_end = socket.socketpair()
+        monkeypatch.setattr(mesh, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        monkeypatch.setattr(Link, "__init__", lambda link, *args: vars(link).update(number=args[0], socket=args[1]))
+        monkeypatch.setattr(door, "take", take)
+        with one_end, closing(Mesh(door, 1, 0, [door.address, other.address], [1], limits)) as made:
+            assert list(made.links) == [1]
+        clock[0], limits = 0.0, Limits(silence=0.05, answer=PATIENCE, step=0.5)
+        with pytest.raises(LostError, match="sent nothing for 0.5 s"):
+            Mesh(door, 1, 0, [door.address, other.address], [1], limits)
 
 
 def left_alone(link):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.onnx import load
@@ -82,6 +82,17 @@ def test_branches_may_differ_in_lengths(then, other):
     raw = open_model(nodes, {"x": X, "m": ("?", (4,)), "p": ("?", ())}, {"zero": numbers(0), "few": x_of(2, 3)})
     masks = [np.array(m, bool) for m in ([1, 0, 1, 1], [0] * 4, [1] * 4)]
     agrees(raw, [{"x": x_of(), "m": m, "p": np.array(p)} for m in masks for p in (True, False)])
+
+
+def test_a_branch_may_have_constants_of_names_that_the_graph_around_it_has():
+    """Each name is that of the innermost graph; the outer one is what it was behind the branch."""
+    own = numpy_helper.from_array(np.array([[7.0, 8.0, 9.0]], "f4"), "few")
+    then = helper.make_graph([node("Add", ["x", "few"], ["t"])], "t", [], [info("t", "f4", None)], [own])
+    other = branches(("x", "t"), ("x", "o"))["else_branch"]
+    nodes = [node("If", ["p"], ["b"], then_branch=then, else_branch=other), node("Mul", ["b", "few"], ["y"])]
+    function = load(open_model(nodes, {"x": X, "p": ("?", ())}, {"few": np.float32(2)})).compile()
+    for p, added in ((True, [7, 8, 9]), (False, 0)):
+        np.testing.assert_array_equal(function(x=x_of(), p=np.array(p))[0], (x_of() + np.float32(added)) * 2)
 
 
 def test_what_a_branch_that_is_not_taken_would_refuse_does_not_matter():

@@ -43,3 +43,13 @@ def test_numbers_of_64_bits_come_back(n):
 def test_a_number_of_more_bits_is_refused():
     with pytest.raises(FormatError, match="before byte 10 has more than 64 bits"):
         varint(memoryview(b"\x80" * 10 + b"\x01"), 0, 11)
+
+
+@pytest.mark.parametrize("field", [b"\x1a\x02ab", b"\x11" + b"8" * 8, b"\x25" + b"4" * 4], ids=["bytes", "64", "32"])
+def test_a_field_that_reaches_beyond_its_message_is_refused_though_the_file_goes_on(field):
+    """The message ends inside of the field; the bytes that follow belong to another message."""
+    data = memoryview(field + b"\x08\x01")
+    assert [f.number for f in fields(data, 0, len(field))] == [field[0] >> 3]
+    for stop in range(len(field) - 1, 1, -1):
+        with pytest.raises(FormatError, match=f"ends at {len(field)}, but its message ends at {stop}"):
+            list(fields(data, 0, stop))

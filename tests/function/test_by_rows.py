@@ -193,6 +193,18 @@ def test_an_image_as_input_and_a_var_beside_it():
     assert total.value == 5
 
 
+def test_results_beside_rows_stay_what_they_are_in_later_runs():
+    x, y = network(60)
+    gain = cg.Var((), name="gain")
+    function = cg.compile([y, gain + 1.0], [gain, x], rows=[x, y])
+    image = picture(x)
+    first = function(2.0, image)
+    second = function(5.0, image)
+    assert (first[1], second[1]) == (3, 6) and not np.shares_memory(first[1], second[1])
+    shared = function(7.0, image, copy=False)[1]
+    assert shared == 8 and not shared.flags.owndata
+
+
 def test_filters_that_are_vars_are_packed_before_the_rows_come():
     rng = np.random.default_rng(0)
     x, w = cg.Var((1, 8, 200, 24), name="x"), cg.Var((16, 8, 3, 3), name="w")

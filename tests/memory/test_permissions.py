@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 import cgraph as cg
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.usage import StepValue, usage_of
@@ -59,6 +60,14 @@ def test_a_chain_of_overwriting_values_needs_one():
 def test_parts_need_no_bytes_beside_their_concat():
     compiled = planned(cg.concat([cg.sin(cg.Var((64,))), cg.exp(cg.Var((64,)))]))
     assert (compiled.lower_bound, compiled.plain_lower_bound, compiled.nbytes) == (512, 1024, 512)
+
+
+@pytest.mark.parametrize("ahead", [0, 30, 64, 100, 200])
+@pytest.mark.parametrize(("fork", "join"), [(100, 100), (100, 40), (40, 100)])
+def test_a_join_over_its_fork_needs_the_bytes_of_both_in_their_places(ahead, fork, join):
+    """The fork lies so many bytes behind where the join begins; further apart than both are long, nothing is shared."""
+    values = [StepValue(fork, 0, "fork", 1), StepValue(join, 1, "join", 2, over=InPlaceJoin(0, ahead))]
+    assert permitted_lower_bound(values, 1) == min(fork + join, max(join, ahead + fork))
 
 
 def test_a_part_counts_once_however_many_results_hold_it():

@@ -55,6 +55,17 @@ def test_a_region_is_as_long_as_it_can_be(stages):
         assert [stages[t] for t in range(first, join + 1) if t not in steps] == between
 
 
+@pytest.mark.parametrize(
+    ("band", "asked"), [(1, [(0, 1), (1, 2)]), (3, [(0, 3), (3, 4)]), (4, [(0, 4)]), (9, [(0, 4)])]
+)
+def test_the_workspace_of_a_region_is_that_of_its_largest_band(band, asked):
+    """The first band has no rows above it and the second has, so either may need more."""
+    for larger in range(len(asked)):
+        sizes = {bands: 8 + 8 * (i == larger) for i, bands in enumerate(asked)}
+        stage = Stage(64, 1, rows=Rows("v", 4, 16), band_nbytes=lambda first, stop, sizes=sizes: sizes[first, stop])
+        assert Search([stage], ALIGNMENT).most_workspace(0, band) == 16
+
+
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_region_has_no_more_steps_than_said(most, monkeypatch):
     monkeypatch.setattr(regions, "MOST_STEPS", most)

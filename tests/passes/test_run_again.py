@@ -83,6 +83,20 @@ def test_update_edges_within_any_bytes_have_the_same_bits(drawn, share):
         np.testing.assert_array_equal(a, b)
 
 
+def test_outputs_and_calls_of_the_users_functions_run_once():
+    """The step before which another may run again: none for a pure one that only steps read, itself for any other."""
+    x = cg.Var((64,), name="x")
+    called = cg.delay(np.sin, cg.exp(x))
+    output = cg.tanh(cg.exp(x) + called)
+    layout = planned(called * output, output).layout
+    until = dict(zip(layout.steps, reruns_of(layout, 64).until))
+    place = {node: t for t, node in enumerate(layout.steps)}
+    for node, t in place.items():
+        once = not node.op.pure or layout.values[t].lasting
+        assert until[node] == (t if once else len(layout.steps))
+    assert not all(node.op.pure for node in layout.steps)
+
+
 def test_extra_work_is_at_most_that_of_segments():
     x, _, loss, gradients = chain(24)
     plain = cg.compile([loss, *gradients], [x])
