@@ -26,6 +26,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "dtypes": ("tests/dtypes",),
     "engine/cpu": ("tests/engine", *RUNS),
     "engine/cpu/reader": FROM_DISK,
+    "engine/cpu/recorder": ("tests/view/test_trace.py", "tests/view/test_clock.py"),
     "engine/cpu/ring": FROM_DISK,
     "engine/cpu/ring_timing": ("tests/function/test_streamed_weights.py", "tests/view", "tests/cli/test_stream.py"),
     "engine/cpu/streamed_rows": (BY_ROWS,),

@@ -11,7 +11,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.threads import BUSY, QUIT, Team
+from cgraph.engine.cpu.threads import BUSY, FREE, QUIT, Team, ThreadPool
 from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import KernelStore
@@ -207,3 +207,15 @@ def test_a_python_function_among_kernels_writes_its_results_and_nothing_else(out
     ((ys, xs),) = seen
     assert [x[0] for x in (*ys, *xs)] == [0, 1, 2] and len(ys) == outs
     assert all(y.flags.writeable for y in ys) and not any(x.flags.writeable for x in xs)
+
+
+@pytest.mark.parametrize(("free", "teams"), [(0, 0), (1, 0), (2, 1), (4, 1)])
+def test_a_team_is_made_only_for_more_than_one_core(free, teams):
+    """A run has a core of its own; a team without a second one would only wait for it."""
+    pool = ThreadPool(4)
+    try:
+        pool._cores[FREE] = free
+        team = pool._idle_team()
+        assert len(pool._teams) == teams and (team is None) == (teams == 0)
+    finally:
+        pool.close()

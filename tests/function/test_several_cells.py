@@ -4,7 +4,7 @@ import ast
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.formats.model import Model
-from cgraph.storage.cell import assign_all
+from cgraph.storage.cell import CellValue, assign_all
 from nn.checkpoint import Checkpoint
 from nn.losses import cross_entropy
 from nn.models.decoder import gpt
@@ -296,3 +296,13 @@ def assigns(loop: ast.AST) -> bool:
 
 def test_no_loop_assigns_one_var_after_another():
     assert set(loops_that_assign()) - HELD_BY_NOBODY_ELSE - ONE_PER_ROUND == set()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_fetched_from_a_device_belongs_to_the_cell_alone(shared):
+    """Whoever shares the older array sees nothing of later runs, and these write the new one in place."""
+    old, new = np.zeros(3), np.ones(3)
+    cell = CellValue(old, shared)
+    cell.lies_elsewhere(SimpleNamespace(fetched=lambda: new))
+    assert cell.is_there and cell.array is new and not cell.shared
+    assert not old.any()

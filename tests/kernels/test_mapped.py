@@ -85,3 +85,12 @@ def test_an_array_in_memory_is_left_alone():
     x = np.arange(8.0)
     release(x)
     assert mapping_of(x) is None and all(f(x) is x for f in (aligned, in_c_order, in_memory))
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1)])
+def test_what_does_not_lie_in_c_order_is_copied_into_it(axes):
+    """Fortran's order among others, which is contiguous as well; an array in C order is given back."""
+    x = np.arange(24.0).reshape(2, 3, 4).transpose(axes)
+    found = in_c_order(x)
+    assert found.flags.c_contiguous and (found is x) == x.flags.c_contiguous
+    np.testing.assert_array_equal(found, x)

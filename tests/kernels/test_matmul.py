@@ -190,3 +190,13 @@ def test_product_refuses_shapes_that_disagree():
     a, b = np.zeros((3, 4)), np.zeros((5, 6))
     with pytest.raises(ValueError, match="does not give out"):
         matmul_calls(host_target(), view_of(np.zeros((3, 6))), view_of(a), view_of(b))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("m", "n"), [(1, 700), (1, 5000), (700, 1)])
+def test_every_block_of_a_vectors_product_adds_its_own_part_of_the_bias(m, n, count):
+    """One row or one column, in more elements than a task has, for each matrix of several another bias."""
+    rng = np.random.default_rng(0)
+    a, b, bias = (values(rng, (count, *shape), "f4") for shape in ((m, 24), (24, n), (m, n)))
+    got = product(a, b, np.full((count, m, n), np.nan, "f4"), bias)
+    assert_product(got, a, b, bias)

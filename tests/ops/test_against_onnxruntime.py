@@ -138,6 +138,19 @@ def test_non_maximum_suppression():
     assert_same(places, np.concatenate([want, np.full(20 - len(want), -1)]))
 
 
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize("threshold", [0.0, 0.25, 1.0])
+def test_a_score_and_an_overlap_that_just_reach_their_thresholds(threshold, engine):
+    """A score must be above its threshold to stay; an overlap must be above its own to hide. Both are exact here."""
+    boxes = np.array([[0, 0, 4, 4], [0, 0, 4, 2], [8, 8, 9, 9], [20, 20, 21, 21]], "float32")  # the second is half
+    scores = np.array([1.0, 0.5, 0.25, 0.0], "float32")
+    for share, hidden in ((0.5, []), (0.499, [1])):
+        places, count = cg.non_maximum_suppression(boxes, scores, 4, share, threshold)
+        want = [i for i in range(4) if scores[i] > threshold and i not in hidden]
+        found, number = cg.compile([places, count], engine=engine)()
+        assert number == len(want) and found.tolist() == want + [-1] * (4 - len(want))
+
+
 def test_non_maximum_suppression_of_pictures_and_classes_at_once():
     rng = np.random.default_rng(4)
     low = rng.uniform(0, 10, (2, 60, 2)).astype("float32")

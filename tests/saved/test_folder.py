@@ -229,6 +229,29 @@ def test_an_array_that_is_shorter_than_another_says_is_refused(copy):
     cg.load(copy)
 
 
+@pytest.mark.parametrize("behind", [-7, -1, 0, 1, 1 << 40])
+def test_an_address_that_does_not_lie_inside_the_code_is_refused(copy, behind):
+    """An address takes 8 bytes of the code."""
+    (code,) = copy.glob("kernels-*")
+
+    def move(entries: dict) -> None:
+        (entry,) = entries["targets"].values()
+        entry["kernels.outer"][-1][1] = code.stat().st_size + behind
+
+    rewritten(copy, move)
+    refused(copy, "addresses outside of the code")
+
+
+def test_a_program_that_writes_a_var_that_is_not_updated_is_refused(copy):
+    def change(entries: dict) -> None:
+        (entry,) = entries["targets"].values()
+        assert [name for name, *_ in entries["variables"]] == ["x", "w"] and entries["updated"] == [1]
+        entry["targets"] = [0]
+
+    rewritten(copy, change)
+    refused(copy, "malformed: targets")
+
+
 def test_pieces_of_a_ring_lie_in_their_file():
     for start, length, size in ((0, PAGE, PAGE), (PAGE, 1, 2 * PAGE), (PAGE, PAGE, 2 * PAGE), (0, 0, 0)):
         assert places_of([8, [[start, length]]], size) == (8, [(start, length)])
