@@ -46,6 +46,11 @@ def check_classes(loss: Loss, scores: Node, targets: Any) -> None:
 def pick_scores(logs: Node, targets: Node) -> Node:
     """Return `logs` weighted by the targets; the sum over the last axis is the log probability."""
     if targets.dtype.kind == "f":
+        if targets.shape == logs.shape[:-1]:
+            raise ShapeError(
+                f"labels must be integers, got {targets.name} {targets.spec} for scores {logs.spec}. Convert them with "
+                ".astype('int64'), or pass probabilities in the shape of the scores."
+            )
         same_shape(logs, targets)
         return logs * targets
     if targets.shape != logs.shape[:-1]:

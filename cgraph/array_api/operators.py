@@ -24,7 +24,9 @@ def fits(x: Array, other: Any) -> bool:
     if type(other) not in KINDS:
         return False
     if x.dtype.kind not in KINDS[type(other)]:
-        raise TypeError(f"{other!r:.40} is not of a kind that {x.dtype} holds. Use astype first")
+        raise TypeError(
+            f"{x.dtype} cannot hold {other!r:.40}. Convert the array first, as with xp.astype(x, xp.float64)"
+        )
     return True
 
 

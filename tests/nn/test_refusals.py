@@ -122,3 +122,9 @@ def test_a_layer_without_build_is_named():
 
     with pytest.raises(NotImplementedError, match="Nothing has no build"):
         Nothing()(ROWS)
+
+
+def test_labels_of_floats_are_refused_with_the_conversion():
+    scores, labels = cg.Var((4, 3), name="scores"), cg.Var((4,), "float32", name="labels")
+    with pytest.raises(ShapeError, match=r"labels must be integers, got labels float32\[4\] .*astype"):
+        nn.losses.cross_entropy(scores, labels)
