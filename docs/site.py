@@ -21,7 +21,7 @@ import cgraph.view  # pictures are among the functions
 
 DOCS = Path(__file__).parent
 MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
-GUIDES = ("nn", "memory", "numpy", "array_api", "onnx", "formats", "saved", "weights", "sequences", "quantised")
+GUIDES = ("jit", "nn", "memory", "numpy", "array_api", "onnx", "formats", "saved", "weights", "sequences", "quantised")
 GUIDES += (
     "performance",
     "half",

@@ -13,12 +13,12 @@ import numpy as np
 
 from cgraph.dtypes.convert import code_of
 from cgraph.errors import ArgumentError, GraphError
-from cgraph.ir.graph import OPS
 from cgraph.ir.spec import dtype_of, shape_of
 from cgraph.ir.tracing import TRACE
 from cgraph.kernels import philox
 from cgraph.numpy.creation import array
 from cgraph.ops import random as ops
+from cgraph.ops.take import take
 
 MOST = 2**53
 """Width of the widest range of integers."""
@@ -56,17 +56,17 @@ class RandomStream:
         """Advance the key, and return numbers drawn with the part that is split off."""
         shape, dtype = shape_of(() if shape is None else shape), dtype_of(dtype)
         if not isinstance(self.key, np.ndarray):
-            self.key, now = OPS["split_key"](self.key)
+            self.key, now = ops.split_key(self.key)
             return traced(now, shape, dtype=dtype)
         if TRACE.get() is not None:
             raise GraphError(
                 "a random stream from outside is used in a traced function, where it would draw the same numbers in "
                 "each call. Pass the stream as an argument, or create it inside with default_rng"
             )
-        self.key, now = philox.bits(self.key, 4, 4).reshape(2, 2)
+        self.key, drawn = philox.bits(self.key, 4, 4).reshape(2, 2)
         size = prod(shape)
         code = code_of(dtype) if dtype.kind == "f" else dtype.itemsize
-        array = values(now, size, code).reshape(shape)
+        array = values(drawn, size, code).reshape(shape)
         return array if shape else array[()]
 
     def random(self, size: Any = None, dtype: Any = "float64") -> Any:
@@ -105,7 +105,7 @@ class RandomStream:
         order = np.argsort(self.random(n))
         if np.ndim(x) == 0:
             return order
-        return x[order] if isinstance(order, np.ndarray) else OPS["take"](x, order, 0)
+        return x[order] if isinstance(order, np.ndarray) else take(x, order, 0)
 
 
 def common_shape(size: Any, *parameters: Any) -> Any:

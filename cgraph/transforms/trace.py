@@ -15,7 +15,10 @@ from cgraph import slots
 from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import OPS, Node
 from cgraph.ir.tracing import TRACE
+from cgraph.ops.arithmetic import astype
+from cgraph.ops.shape import broadcast_to
 from cgraph.ops.slicing import is_array_index
+from cgraph.ops.sort import sort as sorted_along
 from cgraph.transforms.assign import with_item
 from cgraph.transforms.storage import Storage, is_exact, path_between
 from cgraph.transforms.tracer import Tracer
@@ -136,8 +139,8 @@ class FunctionTrace:
                 f"write x = np.{name}(x, y), or convert with astype"
             )
         if result.shape != x.shape:
-            result = self.call(OPS["broadcast_to"], (result, x.shape), {}, "")
-        x.assign(suspended(OPS["astype"], result.node, x.dtype))
+            result = self.call(broadcast_to, (result, x.shape), {}, "")
+        x.assign(suspended(astype, result.node, x.dtype))
 
     def set_item(self, x: Tracer, index: Any, value: Any) -> None:
         """Carry out ``x[index] = value``."""
@@ -192,7 +195,7 @@ def fill(trace: FunctionTrace, x: Tracer, value: Any) -> None:
 
 def sort(trace: FunctionTrace, x: Tracer, axis: int = -1) -> None:
     """Sort an array in place."""
-    x.assign(suspended(OPS["sort"], x.node, axis))
+    x.assign(suspended(sorted_along, x.node, axis))
 
 
 IN_PLACE: dict[str, Callable] = {"fill": fill, "sort": sort}
