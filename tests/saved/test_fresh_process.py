@@ -14,11 +14,12 @@ cgraph.dtypes cgraph.dtypes.convert cgraph.dtypes.storage
 cgraph.kernels.isa cgraph.kernels.isa.architectures cgraph.kernels.isa.records cgraph.kernels.isa.x86
 cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels cgraph.kernels.code_image
 cgraph.kernels.control cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
-cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.runner
+cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.arguments
+cgraph.running.results cgraph.running.runner
 cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage.shared_arenas cgraph.system
 cgraph.system.alignment cgraph.system.bounded_cache cgraph.system.fair_lock cgraph.system.file_ownership
-cgraph.terminal cgraph.version
+cgraph.terminal cgraph.tracebacks cgraph.version
 """.split()
 NETWORKS = "resnet18 resnet50 mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 lenet".split()
 
