@@ -107,6 +107,14 @@ def python_functions() -> Scenario:
     return Scenario(cg.compile(cg.sum(y), updates=updates), updates, [cg.delay(np.negative, x)])
 
 
+def loops() -> Scenario:
+    x, y = var(6, 1.0), var(6, 2.0)
+    summed, rows = cg.scan(lambda s, row: (s + row, 9 - row), np.float64(0), x)
+    grown = cg.while_loop(lambda s: cg.sum(s) < 90, lambda s: s * 2, y)
+    updates = {x: rows, y: cg.cond(summed > 20, lambda: grown / 8, lambda: grown)}
+    return Scenario(cg.compile(cg.sum(y), updates=updates), updates, [x * y, grown])
+
+
 def linear_algebra() -> Scenario:
     x = cg.Var((9, 9), "float64").assign(np.eye(9) * 2)
     updates = {x: cg.inv(x) + np.eye(9)}
@@ -129,6 +137,7 @@ SCENARIOS = [
     shared_bytes,
     assignment,
     python_functions,
+    loops,
     linear_algebra,
 ]
 every_scenario = pytest.mark.parametrize("make", SCENARIOS, ids=lambda make: make.__name__)
