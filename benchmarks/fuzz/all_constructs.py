@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from benchmarks.fuzz import constructs, constructs_of_graphs
+from benchmarks.fuzz import constructs, constructs_of_graphs, constructs_of_pictures
 from benchmarks.fuzz.amplify import Construct
 
 CONSTRUCTS: dict[str, Sequence[Construct]] = {
@@ -20,7 +20,7 @@ CONSTRUCTS: dict[str, Sequence[Construct]] = {
     "darknet_boxes": constructs.DARKNET_BOXES,
     "darknet_weights": constructs.WEIGHTS,
     "csv": constructs.CSV,
-    "picture": constructs.PICTURE,
+    "picture": constructs_of_pictures.PICTURE,
     "sound": constructs.SOUND,
     "coco": constructs.COCO,
 }

@@ -16,11 +16,13 @@ from cgraph.record import Record
 
 LARGEST = 2 << 20  # bytes of a file
 LAST, STEP = 4, 64  # times as many repetitions in the last file, and at most in one before
-FIRST = 16  # seconds of the smaller and larger file; less shows no growth
+FIRST = 16  # repetitions of the first file
 SHORTEST, NOTICEABLE = 0.1, 0.3  # seconds of the smaller and of the larger file; what takes less says nothing of growth
 STEEP = 1.4  # order of growth from which a construct is flagged
-HEAD = """| reader | construct | bytes | answer | seconds | MiB | order of growth | |
-|---|---|---:|---|---:|---:|---:|---|"""
+GROWN = 2  # times as long a file must be for its order of growth: a number's last digit makes no file longer
+BEYOND = 2  # times as many repetitions as the most that are read
+HEAD = """| reader | construct | bytes | answer | seconds | MiB | µs/byte | bytes/byte | order of growth | |
+|---|---|---:|---|---:|---:|---:|---:|---:|---|"""
 
 
 class Construct(Record):
@@ -30,11 +32,14 @@ class Construct(Record):
         name: name of the construct
         write: returns a file with so many repetitions
         most: maximum number of repetitions, if it is limited
+        is_refused_beyond: True if `most` repetitions are the most that are read: there time cannot grow further, and
+            the file of `most` shows all of it. More are measured too, and must be refused
     """
 
     name: str
     write: Callable[[int], bytes]
     most: int = 1 << 40
+    is_refused_beyond: bool = False
 
 
 class Measurement(Record):
@@ -49,11 +54,13 @@ class Row(Record):
 
     Fields
         measurements: those of larger and larger files
+        is_refused_beyond: the last file has more repetitions than are read
     """
 
     reader: str
     construct: str
     measurements: tuple[Measurement, ...]
+    is_refused_beyond: bool = False
 
     @property
     def costliest(self) -> Measurement:
@@ -72,7 +79,7 @@ class Row(Record):
         orders = [
             math.log(b.outcome.seconds / max(a.outcome.seconds, SHORTEST)) / math.log(b.file_nbytes / a.file_nbytes)
             for a, b in pairs
-            if b.outcome.seconds > NOTICEABLE and b.file_nbytes > a.file_nbytes
+            if b.outcome.seconds > NOTICEABLE and b.file_nbytes >= GROWN * a.file_nbytes
         ]
         return max(orders, default=None)
 
@@ -81,15 +88,20 @@ class Row(Record):
         """The reason for a flag; empty if there is none."""
         if self.costliest.outcome.is_trouble:
             return f"{self.costliest.outcome.kind}: {self.costliest.outcome.text}"
+        if self.is_refused_beyond:
+            return "" if self.measurements[-1].outcome.kind == "refused" else "not refused"
         return "steep" if self.order is not None and self.order > STEEP else ""
 
     def text(self) -> str:
         """One row of the table."""
         m, order = self.costliest, self.order
         growth = "" if order is None else f"{order:.1f}"
+        time = 1e6 * m.outcome.seconds / m.file_nbytes
+        most = max(self.measurements, key=lambda m: m.outcome.nbytes)
+        memory = most.outcome.nbytes / most.file_nbytes
         return (
             f"| {self.reader} | {self.construct} | {m.file_nbytes:,} | {m.outcome.kind} | {m.outcome.seconds:.1f} | "
-            f"{self.nbytes / 2**20:.0f} | {growth} | {self.flag} |"
+            f"{self.nbytes / 2**20:.0f} | {time:,.2f} | {memory:,.0f} | {growth} | {self.flag} |"
         )
 
 
@@ -101,11 +113,12 @@ def measure_constructs(reader: str, constructs: Sequence[Construct], largest: in
             rows = []
             for contents in growing_files(construct, largest):
                 path.write_bytes(contents)
-                child.outcome(path)  # imports at the first read do not count
+                if not rows:
+                    child.outcome(path)  # imports at the first read do not count
                 rows.append(Measurement(len(contents), child.outcome(path)))
                 if rows[-1].outcome.is_trouble:
                     break
-            yield Row(reader, construct.name, tuple(rows))
+            yield Row(reader, construct.name, tuple(rows), construct.is_refused_beyond)
 
 
 def growing_files(construct: Construct, largest: int) -> Iterator[bytes]:
@@ -114,6 +127,12 @@ def growing_files(construct: Construct, largest: int) -> Iterator[bytes]:
     while True:
         contents = construct.write(min(count, construct.most))
         yield contents
+        if construct.is_refused_beyond:
+            if count >= construct.most:
+                yield construct.write(BEYOND * construct.most)
+                return
+            count *= STEP
+            continue
         if len(contents) >= largest or count >= construct.most:
             return
         left = -(-largest // len(contents))

@@ -6,6 +6,8 @@ not answer is trouble, too; the next file gets a new child.
     python -m benchmarks.fuzz.child READER     # reads paths from its input, one a line
 """
 
+import ctypes
+import gc
 import json
 import os
 import resource
@@ -132,6 +134,7 @@ def kibibytes(key: str) -> int:
 
 def tried(read: Any, path: Path) -> Outcome:
     """Read one file in this process."""
+    give_back_memory()
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, start = kibibytes("VmRSS"), processor_seconds()
     limit_processor(time.process_time())
@@ -152,6 +155,14 @@ def tried(read: Any, path: Path) -> Outcome:
     if kind in FINE and seconds > CPU_SECONDS:
         kind, text = "time", f"{seconds:.1f} s"
     return Outcome(kind, text, nbytes, seconds)
+
+
+def give_back_memory() -> None:
+    """Return free memory to the system, so that memory of an earlier file does not hide that of this one."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
 
 
 def processor_seconds() -> float:

@@ -8,13 +8,13 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from benchmarks.fuzz.amplify import Construct
 from benchmarks.fuzz.archives import packed, tensor, text
-from benchmarks.fuzz.media import coco, image, npy_samples, picture_samples, sound, thing
+from benchmarks.fuzz.media import coco, image, npy_samples, sound, thing
 
 NET = b"[net]\nwidth=8\nheight=8\nchannels=6\n"
 RECORDS = b"id,first_op,last_op,size_bytes\n"
@@ -182,7 +182,7 @@ DARKNET = (
     Construct("a route's layers", lambda k: NET + b"[dropout]\n[route]\nlayers=" + b"0," * k),
     Construct("a shortcut's layers", lambda k: NET + b"[dropout]\n[shortcut]\nfrom=" + b"0," * k),
     Construct("unknown sections", lambda k: NET + b"".join(b"[%d]\n" % i for i in range(k))),
-    Construct("steps", lambda k: b"[net]\ninputs=1\ntime_steps=%d\n[gru]\n" % k, 1 << 24),
+    Construct("steps", lambda k: b"[net]\ninputs=1\ntime_steps=%d\n[gru]\n" % k, 1_990, True),
     Construct("pixels of a filter", lambda k: b"[net]\nwidth=99999\nheight=99999\n[local]\nsize=%d\n" % k, 9999),
 )
 DARKNET_BOXES = (
@@ -192,7 +192,7 @@ DARKNET_BOXES = (
 )
 WEIGHTS = (Construct("numbers", lambda k: np.array([0, 2, 0, 0, 0], "<i4").tobytes() + bytes(4 * k)),)
 
-# -- planning files, sounds, pictures, COCO ---------------------------------------------------------------------------
+# -- planning files, sounds, COCO -------------------------------------------------------------------------------------
 
 CSV = (
     Construct("rows", lambda k: RECORDS + b"".join(b"%d,0,0,8\n" % i for i in range(k)), 2_000),  # plans are quadratic
@@ -203,38 +203,6 @@ CSV = (
     Construct("digits", lambda k: RECORDS + b"1,0,1," + b"9" * k + b"\n"),
     Construct("one id", lambda k: RECORDS + b"1,0,0,8\n" * k),
 )
-
-
-def chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-
-def png(rows: int, more: Sequence[bytes] = ()) -> bytes:
-    """Return a square picture of zeros, with more chunks before its pixels."""
-    head = struct.pack(">2I5B", rows, rows, 8, 0, 0, 0, 0)
-    pixels = zlib.compress(bytes(rows * (rows + 1)), 9)
-    return b"\x89PNG\r\n\x1a\n" + b"".join([chunk(b"IHDR", head), *more, chunk(b"IDAT", pixels), chunk(b"IEND", b"")])
-
-
-def profile(nbytes: int) -> bytes:
-    """Return a picture with a colour profile of so many zeros."""
-    return png(8, [chunk(b"iCCP", b"k\0\0" + zlib.compress(bytes(nbytes)))])
-
-
-PICTURE = (
-    Construct("rows and columns", png, 1 << 14),
-    Construct("texts", lambda k: png(8, [chunk(b"tEXt", b"k%d\0v" % i) for i in range(k)])),
-    Construct("texts that unpack", lambda k: png(8, [chunk(b"zTXt", b"k%d\0\0" % i + ZEROS) for i in range(k)]), 1000),
-    Construct("a colour profile that unpacks", profile, 1 << 26),
-    Construct("bytes behind", lambda k: picture_samples()[0] + bytes(k)),
-    Construct("frames", lambda k: gif(k)),
-)
-
-
-def gif(count: int) -> bytes:
-    """Return pictures of one pixel, one after another."""
-    frame = b",\0\0\0\0\1\0\1\0\0\2\2D\1\0"
-    return b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff" + frame * count + b";"
 
 
 def riff(chunks: bytes) -> bytes:
@@ -251,6 +219,10 @@ SOUND = (
 
 def polygons(count: int) -> list[list[int]]:
     return [[0, 0, 2, 0, 2, 2]] * count
+
+
+def square(size: int) -> list[list[int]]:
+    return [[0, 0, size, 0, size, size, 0, size]]
 
 
 def colliding_pictures(count: int) -> bytes:
@@ -270,8 +242,12 @@ COCO = (
     Construct("polygons", lambda k: coco([image(1)], [thing(1, polygons(k))])),
     Construct("corners", lambda k: coco([image(1)], [thing(1, [[0, 0] * k])])),
     Construct("runs", lambda k: coco([image(1)], [thing(1, {"counts": [*[0] * k, 16]})])),
-    Construct("masks of a large picture", lambda k: coco([image(1, 16_000)], [thing(1, polygons(1))] * k), 400),
-    Construct("runs of a large picture", lambda k: coco([image(1, k)], [thing(1, {"counts": [k * k]})]), 16_000),
+    Construct("packed runs", lambda k: coco([image(1)], [thing(1, {"counts": "?" * k})])),
+    Construct("masks of a large picture", lambda k: coco([image(1, 5_000)], [thing(1, square(5_000))] * k), 20, True),
+    Construct("polygons of a large picture", lambda k: coco([image(1, 5_000)], [thing(1, square(5_000) * k)])),
+    Construct("corners in every row", lambda k: coco([image(1, 4_000)], [thing(1, [[0, 0, 4_000, 4_000] * k])])),
+    Construct("edges along a row", lambda k: coco([image(1, 4_000)], [thing(1, [[0, 0, 4_000, 0] * k])])),
+    Construct("runs of a large picture", lambda k: coco([image(1, k)], [thing(1, {"counts": [k * k]})]), 7_000, True),
     Construct("numbers of pictures that collide", colliding_pictures),
     Construct("a name twice behind many", lambda k: names(k) + b',"a":0,"a":0}'),
     Construct("empty lists", lambda k: b'{"images":[' + b",".join([b"[]"] * k) + b"]}"),

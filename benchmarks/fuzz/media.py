@@ -28,13 +28,15 @@ def read_sound(path: Path) -> Any:
 
 
 def read_coco(path: Path) -> Any:
-    """Read a description, and the mask of every object, one after another."""
-    from nn.models.mask_rcnn.tools.coco import mask_of, read_coco
+    """Read a description, and the masks of the picture with most objects, one after another."""
+    from nn.models.mask_rcnn.tools.coco import check_masks, mask_at, read_coco
 
     data = read_coco(path, path.parent)
-    for entry in data.entries:
-        for _, _, segmentation in entry.objects:
-            mask_of(segmentation, entry.rows, entry.columns)
+    most = max(data.entries, key=lambda entry: len(entry.objects), default=None)
+    if most is not None:
+        check_masks(most)
+        for i in range(len(most.objects)):
+            mask_at(most, i)
     return data
 
 

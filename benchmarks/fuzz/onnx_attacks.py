@@ -4,6 +4,7 @@ An attack passes if it is read, or refused, within the limits of `benchmarks.fuz
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,7 @@ ATTACKS: dict[str, tuple[Callable[[int], bytes], int]] = {
     "sequences that are read": (read_sequences, 20_000),
     "an attribute that many nodes refer to": (referenced_attribute, 1000),
     "names in a branch of a loop": (long_branch, 100_000),
-    "attributes in a loop": (long_attributes, 50_000),
+    "attributes in a loop": (long_attributes, 20_000),
     "operands of a call in a loop": (long_call, 50_000),
     "imports of a function in a loop": (
         lambda n: model(*loop(CALL, 4000), functions=[function([node("Relu", ["a"], ["b"])], imports=n)]),
@@ -237,35 +238,64 @@ ATTACKS: dict[str, tuple[Callable[[int], bytes], int]] = {
     "a maximum": (wide("Max"), 200_000),
     "a concatenation": (wide("Concat"), 200_000),
     "pieces": (pieces, 100_000),
-    "a chain that is evaluated again": (evaluated_again, 4000),
-    "a chain that is asked about again": (open_chain, 8000),
-    "outputs": (outputs, 200_000),
-    "inputs": (inputs, 200_000),
+    "a chain that is evaluated again": (evaluated_again, 2500),
+    "a chain that is asked about again": (open_chain, 4000),
+    "outputs": (outputs, 100_000),
+    "inputs": (inputs, 60_000),
     "long names": (long_names, 4000),
     "texts": (texts, 2_000_000),
 }
 
 
-def repeated_fields(nbytes: int) -> Iterator[tuple[str, bytes]]:
-    """Yield, for each field that a message within a ModelProto may have, a file with only very many of it."""
+def fields_of_models() -> Iterator[tuple[str, tuple[int, ...], Any]]:
+    """Yield each field that a message within a ModelProto may have: its name, the field numbers that lead to its message, and the field."""
     paths: dict[str, tuple[int, ...]] = {"onnx.ModelProto": ()}
     waiting: list[Any] = [ModelProto.DESCRIPTOR]
     while waiting:
         message = waiting.pop(0)
         path = paths[message.full_name]
         for field in message.fields:
-            yield f"{message.name}.{field.name}", within(path, filled(field, nbytes))
+            yield f"{message.name}.{field.name}", path, field
             if field.message_type is not None and field.message_type.full_name not in paths:
                 paths[field.message_type.full_name] = (*path, field.number)
                 waiting.append(field.message_type)
 
 
+def repeated_fields(nbytes: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield, for each field, a writer of a file with only very many of it."""
+    for name, path, field in fields_of_models():
+        yield name, partial(fill_field, path, field, nbytes)
+
+
+def one_of_each_kind() -> list[str]:
+    """Return one field of each kind. The kind decides what a field costs: its wire type, how often a message may have it, and
+    whether it is a tensor's data or documentation."""
+    kinds = {
+        (wire_type(field), field.default_value == [], name.endswith("_data"), field.name == "doc_string"): name
+        for name, _, field in fields_of_models()
+    }
+    return sorted({*kinds.values(), "TensorProto.raw_data"})
+
+
+def wire_type(field: Any) -> str:
+    if field.message_type is not None:
+        return "message"
+    if field.type in (field.TYPE_STRING, field.TYPE_BYTES):
+        return "text"
+    return "float" if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE) else "integer"
+
+
+def fill_field(path: Sequence[int], field: Any, nbytes: int) -> bytes:
+    return within(path, filled(field, nbytes))
+
+
 def filled(field: Any, nbytes: int) -> bytes:
     """Return many of one field: empty messages and texts; numbers of one byte, packed if possible."""
-    if field.message_type is not None or field.type in (field.TYPE_STRING, field.TYPE_BYTES):
+    kind = wire_type(field)
+    if kind in ("message", "text"):
         one = varint(field.number << 3 | 2) + b"\0"
         return one * (nbytes // len(one))
-    if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE):
+    if kind == "float":
         one = varint(field.number << 3 | (5 if field.type == field.TYPE_FLOAT else 1)) + bytes(
             4 if field.type == field.TYPE_FLOAT else 8
         )

@@ -15,6 +15,13 @@ PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
 FITS = ("stretch", "letterbox", "crop")
 GREY = 114  # the grey around a picture with which detectors are trained
+ORIENTATION = 0x0112  # tag of EXIF
+TURNS = {
+    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE",
+    8: "ROTATE_90",
+}  # fmt: skip
+SIDEWAYS = ("TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
+STRIP = 1 << 20  # pixels that are converted at once
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -68,30 +75,47 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
 
 def picture_values(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
     """Return a picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError if it cannot be read."""
-    with open_picture(path) as image:
+    with open_picture(path, resized=size) as image:
         values = np.asarray(fit_picture(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
     return np.repeat(values, channels // values.shape[2], axis=2)
 
 
 def fit_picture(image: Any, channels: int, size: tuple[int, int], fit: str) -> Any:
-    """Rotate a picture upright, convert it to `channels` bands and fit it to a size."""
+    """Convert a picture to `channels` bands, fit it to a size and turn it upright: few pixels are turned, not all."""
     from PIL import Image, ImageOps
 
-    plain, how = as_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
+    image.load()
+    turn = TURNS.get(image.getexif().get(ORIENTATION, 1))
+    plain, how = as_bytes(image, channels), Image.Resampling.BILINEAR
+    lying = size[::-1] if turn in SIDEWAYS else size
     if fit == "stretch":
-        return plain.resize(size, how)
-    if fit == "crop":
-        return ImageOps.fit(plain, size, how)
-    return ImageOps.pad(plain, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
+        small = plain.resize(lying, how)
+    else:
+        small = (ImageOps.fit if fit == "crop" else ImageOps.contain)(plain, lying, how)
+    upright = small if turn is None else small.transpose(Image.Transpose[turn])
+    if fit != "letterbox":
+        return upright
+    return ImageOps.pad(upright, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
 
 
 def as_bytes(image: Any, channels: int) -> Any:
     """Convert a picture to one or three bands of 0 to 255; 16 bits become floats, because Pillow would clip them."""
     if image.mode.startswith("I"):
-        from PIL import Image
+        return floats_of(image)
+    bands = "RGB" if channels == 3 else "L"
+    return image if image.mode == bands else image.convert(bands)
 
-        return Image.fromarray(np.asarray(image, np.float32) / 257)
-    return image.convert("RGB" if channels == 3 else "L")
+
+def floats_of(image: Any) -> Any:
+    """Convert a picture of 16 bits to floats of 0 to 255, some rows at a time."""
+    from PIL import Image
+
+    plain = Image.new("F", image.size)
+    rows = max(STRIP // image.width, 1)
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        plain.paste(Image.fromarray(np.asarray(strip, np.float32) / 257), (0, top))
+    return plain
 
 
 def scale_pixels(values: np.ndarray, pixels: str) -> np.ndarray:

@@ -6,13 +6,17 @@ Source: RIFF's PCM samples: 8-bit samples are unsigned, those of 16, 24 and 32 b
 import os
 import stat
 import wave
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from cgraph.cli.arguments import why
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
+from cgraph.record import Record
 from cgraph.storage.cell import Variable
 
 SOUNDS = (".wav",)
@@ -23,22 +27,24 @@ BLOCK = 1 << 20  # bytes that are converted at once
 def read_sound(path: Path, x: Variable) -> np.ndarray:
     """Return a sound as an input of its samples ``[..., n]``, or of several channels ``[..., c, n]`` or ``[..., n,
     c]``."""
-    samples, rate = samples_of(path)
-    channels, n = samples.shape
-    shape = x.spec.shape
-    axes = tuple(size for size in shape if size != 1) if channels > 1 else shape
-    if samples.size == x.spec.size and (channels == 1 or axes in (samples.shape, (n, channels))):
-        laid_out = samples if axes != (n, channels) else samples.T
-        return np.ascontiguousarray(laid_out, x.spec.dtype).reshape(shape)
-    raise FormatError(
-        f"{path}: {n} samples of {channels} channels at {rate} Hz do not fit {x.name} {x.spec}. "
-        "Cut or resample the sound first"
-    )
+    with open_sound(path) as sound:
+        channels, n = sound.shape
+        shape = x.spec.shape
+        axes = tuple(size for size in shape if size != 1) if channels > 1 else shape
+        if channels * n != x.spec.size or not (channels == 1 or axes in (sound.shape, (n, channels))):
+            raise FormatError(
+                f"{n} samples of {channels} channels at {sound.rate} Hz do not fit {x.name} {x.spec}. "
+                "Cut or resample the sound first"
+            )
+        if channels > 1 and axes == (n, channels):
+            return sound.samples(x.spec.dtype, "F").T.reshape(shape)
+        return sound.samples(x.spec.dtype).reshape(shape)
 
 
 def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
     """Return the shape of an input with open axes for this sound. FormatError if there are channels without an axis."""
-    channels, n = samples_of(path)[0].shape
+    with open_sound(path) as sound:
+        channels, n = sound.shape
     if channels == 1:
         return (*[1] * (len(shape) - 1), n) if shape else ()
     ones = [1] * (len(shape) - 2)
@@ -56,32 +62,66 @@ def samples_of(path: Path) -> tuple[np.ndarray, int]:
     """Return the samples ``[channels, n]`` as float32 from -1 to 1, and the sampling rate. FormatError if there are
     none.
 
-    Memory: the result and a block of frames.
+    Memory: the result, which is charged as in `cgraph.formats.allowance`, and a block of frames.
     """
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise FormatError(f"{path} is not a regular file")
+    with open_sound(path) as sound:
+        return sound.samples("float32"), sound.rate
+
+
+class Sound(Record, eq=False):
+    """An open .wav file.
+
+    Fields
+        shape: channels, and whole frames that the file has
+        width: bytes of a sample
+        rate: frames a second
+        file: at its first frame
+        allowance: of the file
+    """
+
+    shape: tuple[int, int]
+    width: int
+    rate: int
+    file: wave.Wave_read
+    allowance: Allowance
+
+    def samples(self, dtype: Any, order: Literal["C", "F"] = "C") -> np.ndarray:
+        """Read all samples, ``[channels, n]`` from -1 to 1. FormatError if they take more memory than the file may."""
+        channels, frames = self.shape
+        self.allowance.spend(f"a sound of {frames} samples", nbytes=channels * frames * np.dtype(dtype).itemsize)
+        samples = np.empty(self.shape, dtype, order)
+        step = max(BLOCK // (channels * self.width), 1)
+        for start in range(0, frames, step):
+            block = from_pcm(self.file.readframes(min(step, frames - start)), channels, self.width)
+            if block.shape[1] != min(step, frames - start):
+                raise FormatError(f"its header declares {frames} samples, but they end earlier. Write the file again")
+            samples[:, start : start + step] = block
+        return samples
+
+
+@contextmanager
+def open_sound(path: Path) -> Iterator[Sound]:
+    """Open a .wav file, as a context manager of a `Sound`. FormatError, which names the file, for other files."""
+    with errors_of(path), open(path, "rb") as stream, wave.open(stream) as file:
+        channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
+        if width not in WIDTHS:
+            raise FormatError(f"samples of {8 * width} bits; those of 8, 16, 24 and 32 bits are read. Convert the file")
+        size = os.fstat(stream.fileno()).st_size
+        frames = min(file.getnframes(), (size - stream.tell()) // (channels * width))
+        yield Sound((channels, frames), width, rate, file, Allowance(size))
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Convert what is wrong with a sound to a FormatError that names it."""
     try:
-        with wave.open(str(path), "rb") as file:
-            channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
-            if width not in WIDTHS:
-                raise FormatError(
-                    f"{path}: samples of {8 * width} bits; those of 8, 16, 24 and 32 bits are read. Convert the file"
-                )
-            frames = min(file.getnframes(), status.st_size // (channels * width))
-            samples = np.empty((channels, frames), np.float32)
-            done = 0
-            while raw := file.readframes(max(BLOCK // (channels * width), 1)):
-                block = from_pcm(raw, channels, width)[:, : frames - done]
-                samples[:, done : done + block.shape[1]] = block
-                done += block.shape[1]
-                if not block.shape[1]:
-                    break
-    except FormatError:
-        raise
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise FormatError("it is not a regular file")
+        yield
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
     except (wave.Error, EOFError, RuntimeError, ValueError, ArithmeticError) as error:  # of a header's numbers
         raise FormatError(f"{path}: {why(error)}") from None
-    return samples[:, :done], rate
 
 
 def from_pcm(raw: bytes, channels: int, width: int) -> np.ndarray:

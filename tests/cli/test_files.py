@@ -13,7 +13,7 @@ import pytest
 import cgraph as cg
 from cgraph.cli.arrays import read_array
 from cgraph.cli.model_arguments import constant
-from cgraph.cli.sounds import BLOCK, samples_of
+from cgraph.cli.sounds import BLOCK, read_sound, samples_of, shape_of_sound
 from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npy
 
@@ -116,6 +116,38 @@ def test_a_sound_takes_the_bytes_of_its_numbers_and_a_block(tmp_path):
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert samples.shape == (1, frames) and peak < 4 * frames + 24 * BLOCK
+
+
+@pytest.mark.parametrize("order", [(2, 1 << 20), (1 << 20, 2)])
+def test_a_sound_is_read_into_the_input_itself(order, tmp_path):
+    (tmp_path / "x.wav").write_bytes(wav(16, np.arange(2 << 20, dtype="<i2").tobytes(), 2))
+    tracemalloc.start()
+    values = read_sound(tmp_path / "x.wav", cg.Var(order, name="x"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert values.shape == order and values.flags.c_contiguous and peak < values.nbytes + 16 * BLOCK
+    frames = values if order[1] == 2 else values.T
+    assert (frames[1] * 32768).tolist() == [2, 3] and (frames[-1] * 32768).tolist() == [-2, -1]
+
+
+def test_a_sound_of_more_numbers_than_its_file_may_cost_is_refused(tmp_path):
+    """Of 8 bits, whose numbers take four times their bytes; its shape is read all the same."""
+    count = 33 << 20
+    with open(tmp_path / "x.wav", "wb") as file:
+        file.write(wav(8, b"", declared=count))
+        file.truncate(file.tell() + count)
+    assert shape_of_sound(tmp_path / "x.wav", (1, "n")) == (1, count)
+    for read in (samples_of, lambda path: read_sound(path, cg.Var((count,), name="x"))):
+        with pytest.raises(FormatError, match=rf"x\.wav: a sound of {count} samples would take 138,412,032 bytes"):
+            read(tmp_path / "x.wav")
+
+
+def test_a_header_that_declares_more_samples_than_its_outer_chunk_has_is_refused(tmp_path):
+    raw = bytearray(wav(8, bytes(10)))
+    raw[4:8] = np.array([36 + 1], "<u4").tobytes()
+    (tmp_path / "x.wav").write_bytes(raw)
+    with pytest.raises(FormatError, match=r"x\.wav: its header declares 10 samples, but they end earlier"):
+        samples_of(tmp_path / "x.wav")
 
 
 def test_changed_sounds_are_read_or_refused(tmp_path):

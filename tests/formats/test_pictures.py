@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cgraph.cli import pictures
 from cgraph.cli.pictures import picture_values
 from cgraph.errors import FormatError
+from cgraph.formats.jpeg_scans import count_scans
 from cgraph.formats.pictures import FORMATS, open_picture, read_rgb
 from nn.models.mask_rcnn.tools.coco import Entry, picture_of
 from nn.models.mask_rcnn.tools.frames import is_film, read_film
@@ -129,6 +131,75 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(tmp_path):
     (tmp_path / "x.bmp").write_bytes(raw)
     with pytest.raises(FormatError, match=r"x\.bmp: "), open_picture(tmp_path / "x.bmp"):
         raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_picture_of_many_pixels_is_refused_before_it_is_decoded(reader, kind, tmp_path, monkeypatch):
+    """Small files; as most pixels are zero, they would take more than twice their bytes and what any file may take."""
+    monkeypatch.setattr("cgraph.formats.allowance.NBYTES_AT_LEAST", 1 << 14)
+    monkeypatch.setattr("cgraph.formats.allowance.NBYTES", 0)
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda image: pytest.fail("it was decoded"))
+    Image.new("L", (1, 16_000)).save(tmp_path / "x.png", kind)
+    with pytest.raises(FormatError, match=r"x\.png: decoding 1 x [0-9]* pixels would take .* bytes while reading"):
+        READERS[reader](tmp_path / "x.png")
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_that_is_too_large_is_decoded_smaller_where_it_is_resized(progressive, tmp_path, monkeypatch):
+    ramp = np.linspace(0, 255, 800, dtype="u1")
+    Image.fromarray(np.broadcast_to(ramp[:, None], (800, 600))).save(tmp_path / "x.jpg", progressive=progressive)
+    sizes, fit = [], pictures.fit_picture
+    monkeypatch.setattr(pictures, "fit_picture", lambda image, *more: sizes.append(image.size) or fit(image, *more))
+    whole = picture_values(tmp_path / "x.jpg", 1, (6, 8), "stretch")
+    nbytes = (1 << 20) + 2 * 800 * 600 * progressive - 2 * (tmp_path / "x.jpg").stat().st_size
+    monkeypatch.setattr("cgraph.formats.allowance.NBYTES_AT_LEAST", nbytes)
+    with pytest.raises(FormatError, match="decoding 600 x 800 pixels would take 2,400,000 bytes"):
+        read_rgb(tmp_path / "x.jpg")
+    smaller = picture_values(tmp_path / "x.jpg", 1, (6, 8), "stretch")
+    assert sizes[0] == (600, 800) and sizes[-1] == (300, 400) and np.abs(smaller - whole).max() <= 2
+
+
+def test_scans_of_a_jpeg_are_counted_and_charged(tmp_path, monkeypatch):
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
+    wholes = []
+    for progressive in (False, True):
+        file = io.BytesIO()
+        picture.save(file, "JPEG", progressive=progressive, exif=b"Exif\0\0" + b"\xff\xda" * 50)
+        wholes.append(file.getvalue())
+    baseline, whole = wholes
+    assert count_scans(baseline) == 1 and count_scans(whole) == 10 and count_scans(b"") == 0
+    last = whole[whole.rindex(b"\xff\xda") : -2]
+    (tmp_path / "x.jpg").write_bytes(whole[:-2] + last * 90 + whole[-2:] + last)
+    monkeypatch.setattr("cgraph.formats.allowance.WORK", 0)
+    monkeypatch.setattr("cgraph.formats.allowance.WORK_AT_LEAST", 100 * 64 * 64 * 3 / 2 / 4)
+    read_rgb(tmp_path / "x.jpg")
+    (tmp_path / "x.jpg").write_bytes(whole[:-2] + last * 91 + whole[-2:])
+    with pytest.raises(FormatError, match=r"x\.jpg: 101 scans of 64 x 64 pixels would take"):
+        read_rgb(tmp_path / "x.jpg")
+
+
+@pytest.mark.parametrize("fit", ["stretch", "crop", "letterbox"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_turned_picture_has_the_numbers_of_an_upright_one(fit, orientation, tmp_path):
+    pixels = np.add.outer(np.arange(60), 2 * np.arange(40)).astype("u1")
+    turns = {1: pixels, 2: pixels[:, ::-1], 3: pixels[::-1, ::-1], 4: pixels[::-1], 5: pixels.T}
+    turns |= {6: np.rot90(pixels), 7: pixels[::-1, ::-1].T, 8: np.rot90(pixels, -1)}
+    Image.fromarray(pixels).save(tmp_path / "upright.png")
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(np.ascontiguousarray(turns[orientation])).save(tmp_path / "turned.png", exif=exif)
+    for size in ((20, 30), (16, 16), (30, 10)):
+        upright, turned = (picture_values(tmp_path / f"{x}.png", 1, size, fit) for x in ("upright", "turned"))
+        assert np.abs(upright - turned).max() <= 1, "resampling rounds once for rows and once for columns"
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP"])
+def test_the_first_of_several_frames_outlives_its_file(kind, tmp_path):
+    first, second = (Image.new("RGB", (9, 7), colour) for colour in ("red", "blue"))
+    options = {"lossless": True} if kind == "WEBP" else {}
+    first.save(tmp_path / "x.png", kind, save_all=True, append_images=[second], **options)
+    assert (np.asarray(read_rgb(tmp_path / "x.png")) == [255, 0, 0]).all()
 
 
 def test_an_open_file_is_called_by_its_name():

@@ -24,9 +24,10 @@ from nn.models.mask_rcnn import (
 )
 from nn.models.mask_rcnn.coco_names import in_a_row, with_gaps
 from nn.models.mask_rcnn.objects import Detection
-from nn.models.mask_rcnn.tools.coco import arrays_of, ground_truth_of, mask_of, read_coco, unpack_runs
+from nn.models.mask_rcnn.tools.coco import arrays_of, ground_truth_of, read_coco
 from nn.models.mask_rcnn.tools.drawing import draw_detections
 from nn.models.mask_rcnn.tools.frames import is_film, read_film, write_film
+from nn.models.mask_rcnn.tools.masks import mask_of, unpack_runs
 from nn.models.mask_rcnn.tools.synthetic import film
 from tests.support.tolerance import assert_near, near
 

@@ -30,6 +30,7 @@ from cgraph.ops.leaf import Const, Var
 from cgraph.storage.cell import PLAIN, fitting_array
 
 OLDEST, NEWEST = 1, 27
+NAMED = 200  # bytes of an input's names, beside those of its node
 
 
 def load(
@@ -74,9 +75,11 @@ def graph_of(
     functions = check_operators(proto)
     check_inputs(graph)
     check_shapes(graph, shapes)
+    allowance, count = opened.allowance(), len(graph.input)
+    allowance.spend(f"{count} inputs", nbytes=NAMED * count, nodes=count)
     stored = stored_names(graph)
     values = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
-    evaluator = Evaluator(opened.allowance(), constants_of(leaves(values.values()), constants))
+    evaluator = Evaluator(allowance, constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
     builder = OnnxGraphBuilder(opsets_of(proto.opset_import), functions, opened.array, evaluator, limits, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}

@@ -108,13 +108,16 @@ class Splitter:
             raise FormatError(f"messages are nested more than {DEEPEST} deep")
         kind = self.kinds[name]
         cuts: list[tuple[int, int, list[Piece]]] = []  # start, stop, and the replacement
-        stored: list[Field] = []
+        data: Field | None = None  # the last field of a tensor's data: of very many, none is remembered
+        repeats = False
         for field in fields(self.data, start, stop):
             self.work += WORK
             if name == TENSOR and field.number == SEGMENT:
                 raise FormatError("a tensor in segments is not supported. Save it in one piece")
             if name == TENSOR and field.number in DATA and field.kind == BYTES:
-                stored.append(field)
+                if data is not None:
+                    self.count(data, kind)
+                data, repeats = field, data is not None
             elif field.kind == BYTES and field.number in kind.inner:
                 cuts += self.message(field, kind.inner[field.number], depth)
             elif field.kind == BYTES and field.number in kind.unread and field.stop - field.start >= LARGE:
@@ -123,7 +126,8 @@ class Splitter:
                 self.count(field, kind)
             if self.work > WORK << 10:
                 self.charge()
-        cuts += self.large(stored, kind)
+        if data is not None:
+            cuts += self.large(data, repeats, kind)
         return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]))
 
     def message(self, field: Field, name: str, depth: int) -> list[tuple[int, int, list[Piece]]]:
@@ -135,13 +139,12 @@ class Splitter:
             return []
         return [(field.begin, field.stop, [encode_varint(field.number << 3 | BYTES) + encode_varint(length), *pieces])]
 
-    def large(self, stored: list[Field], kind: Kind) -> list[tuple[int, int, list[Piece]]]:
-        """Omit the data of a tensor if it is large and in one field; count it otherwise."""
-        if len(stored) != 1 or stored[0].stop - stored[0].start < LARGE:
-            for field in stored:
-                self.count(field, kind)
+    def large(self, data: Field, repeats: bool, kind: Kind) -> list[tuple[int, int, list[Piece]]]:
+        """Omit the data of a tensor if it is large and in one field; count its last field otherwise."""
+        if repeats or data.stop - data.start < LARGE:
+            self.count(data, kind)
             return []
-        begin, end = stored[0].begin, stored[0].stop
+        begin, end = data.begin, data.stop
         place = b"\x08" + encode_varint(begin) + b"\x10" + encode_varint(end)
         return [(begin, end, [encode_varint(SEGMENT << 3 | BYTES) + encode_varint(len(place)) + place])]
 

@@ -1,7 +1,7 @@
 """Data sets in COCO's format: a JSON file of pictures and objects, whose masks are polygons or runs.
 
-Source: cocodataset.org/#format-data; for packed runs, pycocotools' ``maskApi.c``. Files are not trusted: sizes are
-bounded, runs must fill their picture exactly, and no path may leave the folder.
+Source: cocodataset.org/#format-data. Files are not trusted: sizes and the work of drawing are bounded, and no path may
+leave the folder.
 """
 
 import json
@@ -13,12 +13,12 @@ import numpy as np
 
 from cgraph import FormatError
 from cgraph.errors import bytes_text
-from cgraph.formats.pictures import open_picture
+from cgraph.formats.pictures import open_picture, rgb_of
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.pictures import network_view, resize_images
+from nn.models.mask_rcnn.tools.masks import MOST_PIXELS, check_work, is_coordinates, mask_of
 from nn.models.mask_rcnn.tools.precision import GroundTruth
 
-MOST_PIXELS = 1 << 28
 MOST_BYTES = 4 << 30
 MOST_MASKS = 512 << 20  # bytes of all masks of one picture, one byte for each pixel
 
@@ -95,79 +95,16 @@ def box_of(values: list[float]) -> list[float]:
     return [float(v) for v in values]
 
 
-def is_coordinates(values: Any) -> bool:
-    """Return True for a list of numbers in the range of pixel coordinates."""
-    return isinstance(values, list) and all(type(v) in (int, float) and abs(v) <= MOST_PIXELS for v in values)
-
-
-def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
-    """Return a mask bool ``[rows, columns]`` from polygons, runs or packed runs."""
-    if isinstance(segmentation, list):
-        return fill_polygons(segmentation, rows, columns)
-    counts = segmentation.get("counts") if isinstance(segmentation, dict) else None
-    return fill_runs(unpack_runs(counts) if isinstance(counts, str) else counts, rows, columns)
-
-
-def fill_polygons(polygons: list[list[float]], rows: int, columns: int) -> np.ndarray:
-    """Return the mask of polygons ``[x0, y0, x1, y1, …]``."""
-    from PIL import Image, ImageDraw
-
-    image = Image.new("1", (columns, rows))
-    pen = ImageDraw.Draw(image)
-    for corners in polygons:
-        if not is_coordinates(corners) or len(corners) % 2:
-            raise FormatError(f"{corners!r:.80} is not a polygon. Use a list of x and y in turn.")
-        if len(corners) >= 6:
-            pen.polygon([float(v) for v in corners], fill=1)
-    return np.array(image, bool)
-
-
-def fill_runs(counts: Any, rows: int, columns: int) -> np.ndarray:
-    """Return the mask of lengths of runs of 0 and 1 in turn, down the columns."""
-    is_runs = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
-    if not is_runs or sum(counts) != rows * columns:
-        raise FormatError(
-            f"runs {counts!r:.80} do not fill a picture of {rows} × {columns}. Make their sum {rows * columns}."
-        )
-    values = np.arange(len(counts)) % 2 == 1
-    return np.repeat(values, counts).reshape(columns, rows).T
-
-
-def unpack_runs(text: str) -> list[int]:
-    """Return the lengths of runs from COCO's text.
-
-    A letter has six bits: five of the number, and one if more follow. From the fourth on, each number is the difference
-    from the one before the last.
-    """
-    if not text.isascii():
-        raise FormatError(f"{text!r:.80} is not a text of packed runs")
-    lengths: list[int] = []
-    value = shift = 0
-    for letter in text.encode("ascii"):
-        bits = letter - 48
-        if not 0 <= bits < 64 or shift > 60:
-            raise FormatError(f"{chr(letter)!r} is not a letter of packed runs")
-        value |= (bits & 31) << shift
-        shift += 5
-        if not bits & 32:
-            value -= (1 << shift) if bits & 16 else 0
-            lengths.append(value + (lengths[-2] if len(lengths) > 2 else 0))
-            value = shift = 0
-    if shift:
-        raise FormatError("packed runs end within a number")
-    return lengths
-
-
 def picture_of(one: Entry) -> np.ndarray:
     """Return the picture uint8 ``[rows, columns, 3]``. FormatError when the file has another size."""
     with open_picture(one.path) as image:
         if image.size != (one.columns, one.rows):
             raise FormatError(f"it has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}")
-        return np.asarray(image.convert("RGB"))
+        return np.asarray(rgb_of(image))
 
 
 def ground_truth_of(one: Entry) -> GroundTruth:
-    """Return the objects of a picture in its pixels. FormatError when their masks need more than `MOST_MASKS` bytes."""
+    """Return the objects of a picture in its pixels. FormatError as in `check_masks`."""
     check_masks(one)
     count = len(one.objects)
     masks = np.empty((count, one.rows, one.columns), bool)
@@ -177,7 +114,7 @@ def ground_truth_of(one: Entry) -> GroundTruth:
 
 
 def check_masks(one: Entry) -> None:
-    """FormatError when the masks of a picture's objects have more than `MOST_MASKS` pixels: each one is drawn."""
+    """FormatError when the masks of a picture's objects have more than `MOST_MASKS` pixels or take too much work."""
     count = len(one.objects)
     nbytes = count * one.rows * one.columns
     if nbytes > MOST_MASKS:
@@ -185,6 +122,7 @@ def check_masks(one: Entry) -> None:
             f"{one.path}: the masks of {count} objects in {one.rows} × {one.columns} pixels need {bytes_text(nbytes)}, "
             f"at most {bytes_text(MOST_MASKS)} are allowed. Scale the picture and its objects down."
         )
+    check_work([segmentation for *_, segmentation in one.objects], one.rows, one.columns, str(one.path))
 
 
 def boxes_of(one: Entry) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgraph import FormatError
-from cgraph.formats.pictures import open_picture
+from cgraph.formats.pictures import open_picture, rgb_of
 from cgraph.system.extras import missing_package
 from cgraph.terminal import write
 
@@ -62,7 +62,7 @@ def pillow_film(path: Path) -> Film:
         with open_picture(path) as image:
             for i in range(count):
                 image.seek(i)
-                yield np.asarray(image.convert("RGB"))
+                yield np.asarray(rgb_of(image))
 
     return Film(count, 1000 / milliseconds, frames())
 

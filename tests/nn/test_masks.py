@@ -1,0 +1,89 @@
+"""Masks of COCO's objects: drawn in strips they have the pixels of the whole picture, and their work is bounded."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from cgraph import FormatError
+from nn.models.mask_rcnn.tools import coco, masks
+
+
+def drawn_whole(polygons, rows, columns):
+    image = Image.new("1", (columns, rows))
+    for corners in polygons:
+        if len(corners) >= 6:
+            ImageDraw.Draw(image).polygon(corners, fill=1)
+    return np.array(image)
+
+
+def random_polygons(rng):
+    """Up to three polygons, some of integers, some beside the picture."""
+    sizes = rng.integers(2, 12, rng.integers(4))
+    draw = rng.choice([lambda n: rng.uniform(-40, 90, n), lambda n: rng.integers(-10, 70, n).astype(float)])
+    return [draw(2 * n).tolist() for n in sizes]
+
+
+@pytest.mark.parametrize("strip", [1, 50, 400, masks.STRIP])
+def test_polygons_in_strips_are_those_of_the_whole_picture(strip, monkeypatch):
+    monkeypatch.setattr(masks, "STRIP", strip)
+    rng = np.random.default_rng(strip)
+    for _ in range(60):
+        polygons, (rows, columns) = random_polygons(rng), rng.integers(1, 60, 2).tolist()
+        mask = masks.mask_of(polygons, rows, columns)
+        assert mask.dtype == bool
+        np.testing.assert_array_equal(mask, drawn_whole(polygons, rows, columns))
+
+
+def test_the_work_of_polygons_is_at_most_what_their_corners_allow():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        polygons, (rows, columns) = random_polygons(rng), rng.integers(1, 60, 2).tolist()
+        assert masks.work_of(polygons, rows, columns) <= masks.work_at_most(polygons, rows, columns)
+
+
+HEAVY = {
+    "edges that cross every row": [[0, 0, 4000, 4000] * 40],
+    "polygons that fill the picture": [[0, 0, 4000, 0, 4000, 4000, 0, 4000]],
+    "very many small polygons": [[0, 0, 2, 0, 2, 2]] * 1000,
+    "edges along a row": [[0, 0, 4000, 0] * 800],
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_objects_that_take_too_much_work_are_refused_before_they_are_drawn(name, monkeypatch):
+    """The sum of a picture's objects counts."""
+    work = masks.work_of(HEAVY[name], 4000, 4000)
+    assert work > 4_000_000
+    monkeypatch.setattr(masks, "MOST_WORK", 2 * work)
+    masks.check_work([HEAVY[name]] * 2, 4000, 4000, "a.png")
+    with pytest.raises(
+        FormatError, match=r"a\.png: the masks of 3 objects in 4000 × 4000 pixels take .* steps to draw"
+    ):
+        masks.check_work([HEAVY[name]] * 3, 4000, 4000, "a.png")
+
+
+def test_detailed_objects_of_a_photograph_are_drawn():
+    angle = np.linspace(0, 6.28, 2000)
+    outline = (np.stack([1500 + 900 * np.cos(angle), 1200 + 900 * np.sin(angle)], 1)).ravel().tolist()
+    masks.check_work([[outline]] * 40, 3000, 4000, "a.png")
+
+
+def test_the_work_of_a_picture_is_checked_before_its_masks_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(masks, "MOST_WORK", 10_000)
+    thing = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1], "segmentation": [[0, 0, 9, 0, 9, 9]] * 4}
+    picture = {"id": 1, "height": 40, "width": 60, "file_name": "a.png"}
+    text = {"categories": [{"id": 1, "name": "x"}], "images": [picture], "annotations": [thing]}
+    (tmp_path / "c.json").write_text(json.dumps(text))
+    entry = coco.read_coco(tmp_path / "c.json", tmp_path).entries[0]
+    with pytest.raises(
+        FormatError, match=r"a\.png: the masks of 1 objects .* take 21,604 .* at most 10,000 are allowed"
+    ):
+        coco.ground_truth_of(entry)
+
+
+@pytest.mark.parametrize("text", ["?" * 100_000, "/", "_" * 5 + "?"])
+def test_packed_runs_longer_than_a_picture_are_refused(text):
+    with pytest.raises(FormatError, match=r"(?s)runs .* do not fill a picture|packed runs"):
+        masks.mask_of({"counts": text}, 4, 4)
