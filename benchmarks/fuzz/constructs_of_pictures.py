@@ -1,4 +1,4 @@
-"""Constructs that pictures may repeat: files with any number of repetitions, for `amplify`. Their pixels are all zero."""
+"""Constructs that pictures may repeat: files with any number of repetitions, for `amplify`. All pixels are zero."""
 
 import io
 import struct

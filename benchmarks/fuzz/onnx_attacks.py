@@ -248,7 +248,7 @@ ATTACKS: dict[str, tuple[Callable[[int], bytes], int]] = {
 
 
 def fields_of_models() -> Iterator[tuple[str, tuple[int, ...], Any]]:
-    """Yield each field that a message within a ModelProto may have: its name, the field numbers that lead to its message, and the field."""
+    """Yield each field of each message within a ModelProto: its name, the field numbers that lead to it, and itself."""
     paths: dict[str, tuple[int, ...]] = {"onnx.ModelProto": ()}
     waiting: list[Any] = [ModelProto.DESCRIPTOR]
     while waiting:
@@ -268,8 +268,7 @@ def repeated_fields(nbytes: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 def one_of_each_kind() -> list[str]:
-    """Return one field of each kind. The kind decides what a field costs: its wire type, how often a message may have it, and
-    whether it is a tensor's data or documentation."""
+    """Return one field of each kind that differs in cost: wire type, number in a message, tensor's data, documentation."""
     kinds = {
         (wire_type(field), field.default_value == [], name.endswith("_data"), field.name == "doc_string"): name
         for name, _, field in fields_of_models()
