@@ -268,7 +268,7 @@ def repeated_fields(nbytes: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 def one_of_each_kind() -> list[str]:
-    """Return one field of each kind that differs in cost: wire type, number in a message, tensor's data, documentation."""
+    """Return one field of each kind that differs in cost: wire type, number in a message, data, documentation."""
     kinds = {
         (wire_type(field), field.default_value == [], name.endswith("_data"), field.name == "doc_string"): name
         for name, _, field in fields_of_models()
