@@ -84,7 +84,7 @@ class Rematerialisation:
         return least, runs
 
     def lightest(self, nbytes: int, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
-        """Return a plan that fits with less work than `best`, which fits, or `best`; with its order."""
+        """Return a plan that fits with less work than `best` (which fits), else `best`; and its order."""
         most, cost = nbytes, self.problem.extra(order)
         for _ in range(TRIES):
             runs = least_work(self.problem, most, [order, range(len(self.problem.cost))])

@@ -169,7 +169,7 @@ def without_factor(x: Node, own: Callable[[Node], bool]) -> tuple[Node, float]:
 
 
 def with_turned_axes(x: Node) -> Node:
-    """Return the node with its last two axes exchanged, without transposing twice."""
+    """Return the node with its last two axes exchanged; the operand itself if the node is such a transpose."""
     if isinstance(x.op, Transpose):
         *rest, a, b = x.op.axes
         if (*rest, b, a) == tuple(range(x.ndim)):

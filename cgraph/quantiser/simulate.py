@@ -22,7 +22,7 @@ from cgraph.system.progress import Tell, with_progress
 
 
 class Simulation:
-    """Changes: its Vars, which `choose` and `correct` assign.
+    """A float network that simulates some of its layers as quantised. Changes: its Vars, by `choose` and `correct`.
 
     Fields
         network: all layers that may be quantised

@@ -48,7 +48,7 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
 
 
 def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
-    """``out[index] how= updates``, for `n` indices one after the other, so that equal ones never meet.
+    """``out[index] how= updates``, for `n` indices one after the other, so that equal ones do not conflict.
 
     `how`: ``set``, ``add``, ``mul``, ``min``, ``max``; `same`: all columns have one index and are contiguous.
     Task: some rows, one block of columns, all indices.
