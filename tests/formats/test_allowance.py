@@ -2,11 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
+from onnx.helper import make_node as node
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import NBYTES, NBYTES_AT_LEAST, NODE, NODES_AT_LEAST, WORK_AT_LEAST, Allowance
 from cgraph.formats.json_text import parse_json
+from cgraph.formats.onnx import load
+from tests.support.onnx_models import model_of
 
 
 def test_a_file_may_cost_twice_its_bytes_and_some_more():
@@ -51,3 +55,18 @@ def test_small_text_that_becomes_large_objects_is_refused(item):
     raw = b"{" + b",".join(item % i for i in range(500_000)) + b"}"
     with pytest.raises(FormatError, match="the text would take"):
         parse_json(raw, Allowance(len(raw)), "the text")
+
+
+@pytest.mark.parametrize("shape", [(1200,), (30, 40), (20, 30, 2), (1, 20, 30, 2)])
+def test_nonzero_charges_an_index_along_each_axis_before_it_makes_them(shape, monkeypatch):
+    charged = []
+    spend = Allowance.spend
+
+    def noted(self, what, nbytes=0.0, *others, **more):
+        charged.append(nbytes)
+        spend(self, what, nbytes, *others, **more)
+
+    monkeypatch.setattr(Allowance, "spend", noted)
+    loaded = load(model_of([node("NonZero", ["c"], ["y"])], [], {"c": np.ones(shape, "f4")}))
+    (found,) = loaded.compile()()
+    assert found.shape == (len(shape), 1200) and max(charged) >= 2 * found.nbytes  # NumPy's own indices, and their copy
