@@ -127,7 +127,7 @@ def test_bfloat16_arrays_of_the_package_and_bits_are_one_thing():
     assert function(given)["bfloat16"].tolist() == [0x3FC0, 0xC000, 0x7F80]
     assert x.assign(given).value.tobytes() == given.tobytes()
     for wrong in (given.astype("float16"), given.view("uint16"), given.astype("float32")):
-        with pytest.raises(InputError, match=r"x bfloat16\[3\]"):
+        with pytest.raises(InputError, match=r"x expects bfloat16\[3\]"):
             function(wrong)
 
 
