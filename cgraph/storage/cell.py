@@ -255,11 +255,13 @@ def check_fits(value: Any, spec: Spec, name: str, exact: bool = True) -> None:
     """Raise InputError unless an array is exactly of this spec; `exact` as for `fitting_array`."""
     if value.dtype != spec.dtype and (exact or (value.dtype, spec.dtype) not in ROUNDED):
         raise InputError(
-            f"{name} expects {spec}, got {value.dtype}[{','.join(map(str, value.shape))}]. "
+            f"{name} expects {spec}, got {name_of(value.dtype)}[{','.join(map(str, value.shape))}]. "
             f"Convert it with .astype({name_of(spec.dtype)!r})"
         )
     if value.shape != spec.shape:
-        raise InputError(f"{name} expects {spec}, got {value.dtype}[{','.join(map(str, value.shape))}]. Reshape it")
+        raise InputError(
+            f"{name} expects {spec}, got {name_of(value.dtype)}[{','.join(map(str, value.shape))}]. Reshape it"
+        )
 
 
 NUMBERS = "biufcV"  # kinds of dtypes; V is that of storage dtypes that NumPy lacks

@@ -12,7 +12,10 @@ from cgraph.dtypes.storage import BY_CODE, BY_NAME, StorageDtype
 ROOT = Path(__file__).parents[2]
 RECORDS = {name for name, value in vars(storage).items() if isinstance(value, StorageDtype)}
 FORMATS = ("cgraph/formats/", "nn/models/")  # dtypes that files declare, and the file that a tool writes
-PRODUCTS = {"cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"}  # bf16
+PRODUCTS = {  # of bfloat16, which an instruction multiplies
+    *("cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"),
+    *("cgraph/kernels/isa/x86.py", "cgraph/kernels/llvm/instructions.py"),
+}
 ALLOWED = {"cgraph/dtypes/storage.py", "cgraph/cli/precisions.py", *PRODUCTS}
 
 

@@ -117,6 +117,13 @@ def test_functions_of_one_or_two_widen_and_everything_else_refuses(dtype):
             refused(x, 0)
 
 
+@pytest.mark.parametrize("dtype", PEERS)
+def test_an_input_of_a_storage_dtype_that_does_not_fit_is_named(dtype):
+    x = cg.Var((3,), name="x")
+    with pytest.raises(InputError, match=rf"x expects float32\[3\], got {dtype}\[3\]"):
+        cg.compile(x, [x])(np.zeros(3, PEERS[dtype]))
+
+
 def test_bfloat16_arrays_of_the_package_and_bits_are_one_thing():
     given = np.array([1.5, -2, np.inf], ml_dtypes.bfloat16)
     x = cg.Var((3,), "bfloat16", "x")

@@ -3,6 +3,7 @@
 Sources: Intel's Software Developer's Manual; LLVM's ``IntrinsicsX86.td``; System V ABI, AMD64 supplement, 1.0.
 """
 
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Target
 from cgraph.record import replace
 
@@ -46,7 +47,7 @@ INSTRUCTIONS = {
     ("select bytes", 64): Intrinsic("llvm.x86.avx512.vpermi2var.qi.512", "u1", ("u1", "u1", "u1")),
     **{("mixed dot", n): Intrinsic(f"llvm.x86.avx512.vpdpbusd.{32 * n}", "i4", ("i4", "i4", "i4")) for n in (4, 8, 16)},
     **{
-        ("bf16 dot", n): Intrinsic(f"llvm.x86.avx512bf16.dpbf16ps.{32 * n}", "f4", ("f4", "V2", "V2"))
+        ("bf16 dot", n): Intrinsic(f"llvm.x86.avx512bf16.dpbf16ps.{32 * n}", "f4", ("f4", BFLOAT16.code, BFLOAT16.code))
         for n in (4, 8, 16)
     },
     **{

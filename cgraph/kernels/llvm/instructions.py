@@ -2,6 +2,7 @@
 
 from llvmlite import ir
 
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.architectures import instruction_of
 from cgraph.kernels.llvm.build import VOID, Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of, vector_type
@@ -46,4 +47,4 @@ def call_void(k: Builder, operation: str) -> None:
 def as_bits(k: Builder, x: Val, dtype: str) -> ir.Value:
     """Return the bits of a vector as elements of another dtype."""
     lanes = x.lanes * nbytes_of(x.dtype) // nbytes_of(dtype)
-    return k.b.bitcast(x.v, ir.VectorType(Bfloat(), lanes) if dtype == "V2" else vector_type(dtype, lanes))
+    return k.b.bitcast(x.v, ir.VectorType(Bfloat(), lanes) if dtype == BFLOAT16.code else vector_type(dtype, lanes))
