@@ -24,6 +24,7 @@ np.asarray(cg.load("folder")(np.ones((2, 3))))
 reveal_type(cg.sin(x))  # Node
 reveal_type(2 * y > x)  # Node
 reveal_type(x == 1)  # Node
+reveal_type(y.mean(axis=0).reshape(-1))  # Node
 reveal_type(cg.top_k(x, 2))  # tuple[Node, Node]
 reveal_type(cg.gradient(loss, [x, w]))  # list[Node]
 reveal_type(step)  # Function
@@ -39,6 +40,9 @@ x = cg.Var((2, 3))
 cg.sinn(x)  # wrong
 cg.sin(x, x)  # wrong
 cg.conv2d(x, x, strides=2)  # wrong
+cg.compile(x, x, budgett=3)  # wrong
+cg.compile(x, x, budget=[3])  # wrong
+cg.sin(x).men()  # wrong
 x = cg.Varr  # wrong
 """
 
