@@ -95,7 +95,7 @@ def test_every_file_that_is_cut_off_longer_or_missing_is_noticed(full):
         path.write_bytes(whole + b"\0")
         refused(full, ".")
         path.unlink()
-        refused(full, "No such file")
+        refused(full, "No such file|a folder without manifest.json")
         path.write_bytes(whole)
     cg.load(full)
 
@@ -121,10 +121,10 @@ def test_constants_are_summed_when_that_is_asked_for(copy):
 
 def test_nothing_that_is_no_saved_function_is_one(tmp_path):
     refused(tmp_path / "absent", "No such file")
-    refused(tmp_path, "No such file")
+    refused(tmp_path, "a folder without manifest.json")
     (tmp_path / MANIFEST).write_bytes(b"{}")
     refused(tmp_path, "cut off or changed")
-    refused(tmp_path / MANIFEST, "Not a directory")
+    refused(tmp_path / MANIFEST, "is not a model that can be read")
 
 
 def test_a_manifest_without_end_is_not_read(copy):
