@@ -34,6 +34,7 @@ NAMES = {
         "UnassignedError",
         "WeightsError",
     ),
+    "cgraph.engine.export": ("ExportEngine",),
     "cgraph.function": ("Function", "compile"),
     "cgraph.ir.graph": ("OPS", "Node"),
     "cgraph.memory.problem": ("Plan", "Problem", "ProblemOperand", "UsageInterval"),
@@ -46,6 +47,7 @@ NAMES = {
     "cgraph.transforms.differentiate": ("grad", "value_and_grad"),
     "cgraph.transforms.compile_function": ("jit",),
     "cgraph.transforms.vectorise": ("vmap",),
+    "cgraph.standalone.export": ("export", "export_targets"),
     "cgraph.version": ("__version__",),
     "cgraph.storage.weight_file": ("StreamedWeights", "check_weights"),
 }
@@ -86,6 +88,7 @@ slots.fill(
         slots.write_safetensors: "cgraph.formats.safetensors:write_safetensors",
         slots.save_functions: "cgraph.saved.write:save",
         slots.bytes_of_functions: "cgraph.saved.write:bytes_of",
+        slots.export_function: "cgraph.standalone.export:export_function",
         slots.compile_onnx: "cgraph.formats.compile_onnx:compile_onnx",
         slots.load_model: "cgraph.formats.load:load_model",
     }

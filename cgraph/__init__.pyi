@@ -21,6 +21,7 @@ from cgraph import view as view
 from cgraph.autodiff import gradient as gradient
 from cgraph.autodiff import hessian_vector_product as hessian_vector_product
 from cgraph.autodiff import jvp as jvp
+from cgraph.engine.export import ExportEngine as ExportEngine
 from cgraph.errors import ArenaError as ArenaError
 from cgraph.errors import ArgumentError as ArgumentError
 from cgraph.errors import BudgetError as BudgetError
@@ -57,6 +58,8 @@ from cgraph.saved.read import SavedFunction as SavedFunction
 from cgraph.saved.read import load as load
 from cgraph.sizes import SizedFunction as SizedFunction
 from cgraph.sizes import compile_sizes as compile_sizes
+from cgraph.standalone.export import export as export
+from cgraph.standalone.export import export_targets as export_targets
 from cgraph.storage.weight_file import StreamedWeights as StreamedWeights
 from cgraph.storage.weight_file import check_weights as check_weights
 from cgraph.transforms.compile_function import jit as jit

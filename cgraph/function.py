@@ -273,6 +273,17 @@ class Function(Runner):
             raise FormatError("a graph beside it has no cells, so it would be another function. Save it without graph=")
         slots.save_functions([self, *also], folder, graph, names)
 
+    def export(self, folder: str | os.PathLike, **settings: Any) -> Any:
+        """Write an object file and a C header, for a Function that was compiled with `cgraph.ExportEngine`.
+
+        Parameters
+            folder: where there is nothing yet
+            settings: name, names, form, memory and reset: see `cgraph.export`, which also writes check vectors
+        Raises
+            FormatError: another engine compiled it; as for `cgraph.export`
+        """
+        return slots.export_function(self, folder, **settings)
+
     def __reduce__(self) -> tuple:
         return unpickle, (slots.bytes_of_functions([self]),)
 

@@ -16,6 +16,7 @@ SUBJECTS = {
     "array_api": "the array API standard",
     "quantiser": "int8 networks from float",
     "dist": "several processes",
+    "standalone": "object files with a C header",
     "transforms": "jit, grad, vmap",
     "sizes": "one Function, many sizes",
     "function": "compile, Function",

@@ -21,6 +21,7 @@ INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # exit statuses of shells for SIGINT an
 COMMANDS = {
     "run": "run_model",
     "save": "save",
+    "export": "export",
     "quantise": "quantise",
     "plan": "plan_file",
     "view": "view",

@@ -67,6 +67,7 @@ class ModelOptions(Record):
         weights: the file with the parameters, if they are separate from the model
         invent: draw missing parameters from a fixed seed, for plans and timings
         state: inputs that keep the value of an output from run to run
+        floats: 8-bit inputs and outputs of a TFLite file are floats
     """
 
     shapes: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class ModelOptions(Record):
     invent: bool = True
     state: Mapping[str, str] = field(default_factory=dict)
     maximum: Mapping[str, int] = field(default_factory=dict)
+    floats: bool = True
 
 
 def read_onnx(path: Path, options: ModelOptions) -> CliModel:
@@ -109,7 +111,7 @@ def read_darknet(path: Path, options: ModelOptions) -> CliModel:
 
 
 def read_tflite(path: Path, options: ModelOptions) -> CliModel:
-    return model_read(tflite.load(path, floats=True))
+    return model_read(tflite.load(path, floats=options.floats))
 
 
 def model_read(model: Read) -> CliModel:
@@ -122,14 +124,14 @@ READERS: dict[str, Callable[[Path, ModelOptions], CliModel]] = dict(
 )
 
 
-def model_from(args: argparse.Namespace, invent: bool = True) -> CliModel:
-    """Return the model that the arguments of `add_model` name."""
+def model_from(args: argparse.Namespace, invent: bool = True, floats: bool = True) -> CliModel:
+    """Return the model that the arguments of `add_model` name; see `ModelOptions` for `invent` and `floats`."""
     if is_saved(args.model):
         raise FormatError(
             f"{args.model} is a folder: a saved function, which cgraph run runs, has no graph. Give the model file"
         )
     options = ModelOptions(
-        dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum)
+        dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum), floats
     )
     ending = ".onnx" if args.model == STANDARD_INPUT else Path(args.model).suffix.lower()
     flags = {

@@ -21,7 +21,7 @@ from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import Target, target_named
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
 from cgraph.memory.calls import CallsOfSteps
@@ -57,17 +57,23 @@ class CpuEngine(Record):
     def __post_init__(self) -> None:
         check_threads(self.threads)
 
+    @property
+    def kernel_target(self) -> Target:
+        """The target whose kernels run."""
+        return target_named(self.target)
+
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """Run all passes, then choose the layouts on which this target's kernels are fastest."""
-        target, keep = target_named(self.target), keep_for(options)
-        how = LoweringOptions(options.passes, options.winograd, keep, options.storage_dtype, options.in_pairs)
-        return lower_graph(roots, target, how)
+        how = LoweringOptions(
+            options.passes, options.winograd, keep_for(options), options.storage_dtype, options.in_pairs
+        )
+        return lower_graph(roots, self.kernel_target, how)
 
     def plan(self, request: Request, options: CompileOptions) -> Compiled:
         """Plan memory with this target's workspaces, at multiples of a cache line. Warn if this machine has too little
         memory.
         """
-        target = target_named(self.target)
+        target = self.kernel_target
         if options.weights is None:
             compiled = plan_request(request, target, self.alignment, options)
         else:
@@ -91,14 +97,14 @@ class CpuEngine(Record):
 
     def code_in_memory(self, compiled: Compiled) -> Code:
         """Return the same code with all constants in memory."""
-        target = target_named(self.target)
+        target = self.kernel_target
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         updates = Part("update edges", update_calls(target, compiled))
         return code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
 
     def program(self, code: Code) -> CpuProgram:
         """Return the code with its kernels; compile those that are not cached."""
-        target = target_named(self.target)
+        target = self.kernel_target
         loaded = store().load(code.compiled_kernels, target)
         addresses = code.addresses(loaded[k] for k in code.compiled_kernels)
         return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None, target)

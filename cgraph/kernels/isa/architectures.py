@@ -10,6 +10,10 @@ from cgraph.kernels.isa.records import Architecture, Intrinsic, Target
 MACHINES: dict[str, tuple[str, ...]] = {
     "x86": ("x86_64", "AMD64"),
     "arm": ("aarch64", "arm64"),
+    "thumb": ("thumbv7em",),
+    "thumb_mve": ("thumbv8.1m.main",),
+    "wasm": ("wasm32",),
+    "riscv": ("riscv64",),
     "ptx": (),
     "generic": (),
 }
@@ -32,6 +36,12 @@ def architecture_of_machine(machine: str) -> Architecture:
     """Return the architecture of a machine by its name, or by an LLVM triple, which begins with the name."""
     first = machine.partition("-")[0]
     return architecture(next((name for name, machines in MACHINES.items() if first in machines), "generic"))
+
+
+def address_bits(target: Target) -> int:
+    """Return the bits of an address on a target."""
+    objects = architecture_of(target).objects
+    return objects.address_bits if objects else 64
 
 
 def instruction_of(target: Target, operation: str, lanes: int = 0) -> Intrinsic | None:

@@ -35,6 +35,8 @@ class Target(Record):
         converts_half: one instruction widens or rounds float16
         bf16: one instruction adds up two products of bfloat16 numbers
         selects_bytes: one instruction selects bytes from 128 others
+        block_columns: most columns of a block whose sums lie on the stack; few where the stack is small
+        has_libc: kernels may call the C library's mathematics; else they bring their own
         has_blocks: families use kernels for blocks of threads; families without them run a task in each thread
     """
 
@@ -50,6 +52,8 @@ class Target(Record):
     converts_half: bool = False
     bf16: bool = False
     selects_bytes: bool = False
+    block_columns: int = 1024
+    has_libc: bool = True
     has_blocks: bool = False
 
     @property
@@ -95,6 +99,9 @@ class CodeGeneration(Record):
         optimisation: LLVM's level, 0 to 3
         relocation, code_model: form of addresses; ``jitdefault`` is 64 bits wherever code may lie anywhere
         jit: True for code that runs in this process
+        address_bits: bits of an address
+        abi: LLVM's name of the calling convention; empty for the triple's own
+        form: of object files: ``elf``, ``arm-elf`` (with ARM's attributes), ``coff``, ``mach-o``, ``wasm``
     """
 
     triple: str
@@ -103,6 +110,9 @@ class CodeGeneration(Record):
     relocation: str = "default"
     code_model: str = "jitdefault"
     jit: bool = False
+    address_bits: int = 64
+    abi: str = ""
+    form: str = "elf"
 
 
 class Architecture(Record, eq=False):

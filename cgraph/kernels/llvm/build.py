@@ -12,6 +12,7 @@ import numpy as np
 from llvmlite import ir
 
 from cgraph.kernels.families import signature_of
+from cgraph.kernels.isa.architectures import address_bits
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
@@ -22,6 +23,9 @@ from cgraph.kernels.target import Target
 INDEX, VOID = ir.IntType(64), ir.VoidType()
 POINTER = ir.PointerType()
 KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX, INDEX])
+
+
+ENDLESS = 1 << 30
 
 
 class Builder:
@@ -226,13 +230,16 @@ class Builder:
     # -- functions ------------------------------------------------------------------------------------------------
     def copy_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
         """libc's memcpy."""
-        size = ir.IntType(64)
-        self.b.call(self.declare("memcpy", POINTER, [POINTER, POINTER, size]), [out.v, x.v, nbytes.v])
+        self.copy_by("memcpy", out, x, nbytes)
 
     def move_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
         """libc's memmove: the two may overlap."""
-        size = ir.IntType(64)
-        self.b.call(self.declare("memmove", POINTER, [POINTER, POINTER, size]), [out.v, x.v, nbytes.v])
+        self.copy_by("memmove", out, x, nbytes)
+
+    def copy_by(self, name: str, out: Ptr, x: Ptr, nbytes: Val) -> None:
+        size = ir.IntType(address_bits(self.target))
+        count = self.b.trunc(nbytes.v, size) if size.width < 64 else nbytes.v
+        self.b.call(self.declare(name, POINTER, [POINTER, POINTER, size]), [out.v, x.v, count])
 
     def c_function(self, name: str, *xs: Val) -> Val:
         """A function of float64 numbers in the C library that is thread-safe and returns one."""
@@ -278,20 +285,36 @@ class Builder:
         """A small array on the stack."""
         return Ptr(self, self.stack(dtype, 0, count), dtype)
 
+    def counter(self, x) -> ir.Value:
+        """A loop's bound as an integer of an address's width: 64-bit arithmetic is slow where addresses have 32.
+
+        A step that no loop survives stays one: memory there has less than ENDLESS elements.
+        """
+        kind = ir.IntType(address_bits(self.target))
+        if kind.width == 64:
+            return self.val(x, "i8").v
+        if isinstance(x, int):
+            return ir.Constant(kind, min(x, ENDLESS))
+        return self.b.trunc(self.val(x, "i8").v, kind)
+
+    def index(self, i: ir.Value) -> Val:
+        """A loop's counter as an index."""
+        return self.wrap(self.b.sext(i, INDEX) if i.type.width < 64 else i, "i8")
+
     @contextmanager
     def loop(self, low, high, step=1) -> Iterator[Val]:
         """``for i in range(low, high, step)`` with `step` > 0."""
-        low, high, step = (self.val(x, "i8") for x in (low, high, step))
+        low, high, step = (self.counter(x) for x in (low, high, step))
         before = self.b.block
         head, body, end = (self.function.append_basic_block(n) for n in ("loop", "loop_body", "loop_end"))
         self.b.branch(head)
         self.b.position_at_end(head)
-        i = self.b.phi(INDEX)
-        i.add_incoming(low.v, before)
-        self.b.cbranch(self.b.icmp_signed("<", i, high.v), body, end)
+        i = self.b.phi(low.type)
+        i.add_incoming(low, before)
+        self.b.cbranch(self.b.icmp_signed("<", i, high), body, end)
         self.b.position_at_end(body)
-        yield self.wrap(i, "i8")
-        i.add_incoming(self.b.add(i, step.v), self.b.block)
+        yield self.index(i)
+        i.add_incoming(self.b.add(i, step), self.b.block)
         self.b.branch(head)
         self.b.position_at_end(end)
 

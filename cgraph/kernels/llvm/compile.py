@@ -20,6 +20,7 @@ from cgraph.kernels.families import place_of
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
+from cgraph.kernels.llvm.own_mathematics import OwnMathematics
 from cgraph.kernels.target import Target, target_machine
 from cgraph.record import Record
 
@@ -46,7 +47,8 @@ def emit_kernel(kernel: Kernel, symbol: str, target: Target) -> KernelText:
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
     function = ir.Function(module, getattr(emit, "function_type", KERNEL_TYPE), symbol)
-    k = Builder(module, function, kernel, target)
+    builder = Builder if target.has_libc else OwnMathematics
+    k = builder(module, function, kernel, target)
     emit(k, *kernel.params)
     k.finish()
     return KernelText(str(module), k.linked, getattr(emit, "is_final", False), k.is_narrow)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.llvm import storage
-from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
+from cgraph.kernels.llvm.build import POINTER, VOID, Builder
 from cgraph.kernels.llvm.values import BOOL, MutableValue, Ptr, Val, vector_type
 
 Carried = Val | Ptr
@@ -23,23 +23,24 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
     ``s.i`` is the index, ``s.values`` are the values at the start of the iteration and, after the loop, the last ones;
     the body sets ``s.next``.
     """
-    low, high, step = (k.val(x, "i8") for x in (low, high, step))
+    low, high, step = (k.counter(x) for x in (low, high, step))
     before = k.b.block
     head, body, end = (k.function.append_basic_block(n) for n in ("fold", "fold_body", "fold_end"))
     k.b.branch(head)
     k.b.position_at_end(head)
-    i = k.b.phi(INDEX)
-    i.add_incoming(low.v, before)
+    i = k.b.phi(low.type)
+    i.add_incoming(low, before)
     phis = [k.b.phi(x.v.type) for x in init]
     for phi, x in zip(phis, init):
         phi.add_incoming(x.v, before)
-    state = SimpleNamespace(i=k.wrap(i, "i8"), values=[rewrap(x, p) for x, p in zip(init, phis)], next=None)
-    k.b.cbranch(k.b.icmp_signed("<", i, high.v), body, end)
+    values = [rewrap(x, p) for x, p in zip(init, phis)]
+    k.b.cbranch(k.b.icmp_signed("<", i, high), body, end)
     k.b.position_at_end(body)
+    state = SimpleNamespace(i=k.index(i), values=values, next=None)
     yield state
     for phi, x in zip(phis, state.next):
         phi.add_incoming(x.v, k.b.block)
-    i.add_incoming(k.b.add(i, step.v), k.b.block)
+    i.add_incoming(k.b.add(i, step), k.b.block)
     k.b.branch(head)
     k.b.position_at_end(end)
 

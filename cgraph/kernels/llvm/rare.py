@@ -94,9 +94,9 @@ def one_by_pi(k: Builder) -> Ptr:
     words = k.module.globals.get("one_by_pi")
     if words is None:
         kind = ir.ArrayType(INDEX, len(ONE_BY_PI))
-        words = ir.GlobalVariable(k.module, kind, "one_by_pi", addrspace=1)
+        words = ir.GlobalVariable(k.module, kind, "one_by_pi", addrspace=1 if k.target.code == "ptx" else 0)
         words.linkage, words.global_constant, words.initializer = "internal", True, ir.Constant(kind, ONE_BY_PI)
-    return Ptr(k, k.b.addrspacecast(words, POINTER), "u8")
+    return Ptr(k, k.b.addrspacecast(words, POINTER) if k.target.code == "ptx" else words, "u8")
 
 
 def sine_of_turns(k: Builder, turns: Val) -> Val:

@@ -12,11 +12,12 @@ import numpy as np
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
 from cgraph.kernels.reduce import gpu_calls as gpu_reduce
-from cgraph.kernels.reduce.signature import ACROSS, ALONG, MOST_COLUMNS
+from cgraph.kernels.reduce.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import (
     TASK_ELEMENTS,
     access_of,
+    block_columns,
     broadcast,
     merge_axes,
     outer_table,
@@ -218,7 +219,7 @@ def across_call(
     work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int
 ) -> tuple[Call, int]:
     columns, rows = over_kept[0].shape[-1], reduced[0].size
-    kept_rows, block = prod(over_kept[0].shape[:-1]), block_of(columns, work.target)
+    kept_rows, block = prod(over_kept[0].shape[:-1]), block_columns(columns, work.target)
     blocks = -(-columns // block)
     rows_each = max(1, -(-rows // most))
     parts = -(-rows // rows_each) or 1
@@ -237,13 +238,6 @@ def across_call(
         kept_axes=outer_table(over_kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
-
-
-def block_of(columns: int, target: Target) -> int:
-    """Return the columns of a block: the most for which the last block has at least 64; one for a GPU's thread."""
-    if target.code == "ptx":
-        return 1
-    return next(b for b in range(MOST_COLUMNS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
 
 
 def steps_of(outs: tuple[View, ...]) -> list[int]:

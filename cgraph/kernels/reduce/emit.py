@@ -15,7 +15,6 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.pointwise.emit import RowStream, lanes_for, load_vector, operand_dtypes, stream_list, streams_of
-from cgraph.kernels.reduce.signature import MOST_COLUMNS
 from cgraph.kernels.walk.emit import store_strided, walk, walk_groups
 
 
@@ -204,7 +203,7 @@ class Across:
     ) -> None:
         self.k, self.reduction, self.program, self.results = k, reduction, program, results
         self.streams, self.lanes = streams, lanes
-        columns = 1 if k.target.code == "ptx" else MOST_COLUMNS
+        columns = 1 if k.target.code == "ptx" else k.target.block_columns
         self.state = [k.stack_ptr(d, columns) for d in reduction.dtypes]
         self.total = [k.stack_ptr(d, columns) for d in reduction.total_dtypes]
         self.passed = k.slot(0, "i8")

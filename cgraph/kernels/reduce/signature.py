@@ -3,8 +3,6 @@
 from cgraph.kernels.signature import Args, Signature, Words
 from cgraph.kernels.walk.signature import axes, operands_and_outputs, streams
 
-MOST_COLUMNS = 1024  # of a block of `across`, whose accumulators lie on the stack
-
 # part_steps: bytes between the results of one part and those of the next, per output; kept_axes have all arrays,
 # reduced_axes only the operands
 TAIL: Args = {

@@ -6,7 +6,7 @@ from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.softmax import gpu_calls as gpu_softmax
 from cgraph.kernels.softmax.signature import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.layout import access_of, merge_axes, outer_table, permute_axes
+from cgraph.kernels.views.layout import access_of, block_columns, merge_axes, outer_table, permute_axes
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import replace
 
@@ -67,8 +67,7 @@ def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tup
 def columns_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
     """Return a call with vectors across the axis; a block of columns stays in the cache between passes."""
     count, kept_rows = over_kept[0].shape[-1], prod(over_kept[0].shape[:-1])
-    widths = (1,) if target.code == "ptx" else (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64)
-    block = next(b for b in widths if count <= b or count % b == 0 or count % b >= 64)
+    block = block_columns(count, target, MOST_COLUMNS)
     blocks = -(-count // block)
     access = "".join(access_of(v).replace("s", "g") for v in over_kept)
     x, out = over_kept

@@ -144,7 +144,7 @@ class ColumnSums:
     ) -> None:
         self.k, self.kind, self.streams, self.steps, self.length, self.lanes = k, kind, streams, steps, length, lanes
         self.sum = Accumulator(k, "sum", streams[0].dtype)
-        columns = 1 if k.target.code == "ptx" else MOST_COLUMNS
+        columns = 1 if k.target.code == "ptx" else min(MOST_COLUMNS, k.target.block_columns)
         self.most, self.high, self.low = (k.stack_ptr(streams[0].dtype, columns) for _ in range(3))
 
     def emit(self, starts: list[Val], width: Val) -> None:

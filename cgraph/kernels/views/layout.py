@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import prod
 
 from cgraph.kernels.kernel import Pointer, View, collapse, contiguous
+from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 TASK_ELEMENTS = 32768
@@ -191,3 +192,15 @@ def without(x: View, axis: int) -> View:
 
 def without_axis(numbers: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*numbers[:axis], *numbers[axis + 1 :])
+
+
+def block_columns(columns: int, target: Target, most: int = 1 << 62) -> int:
+    """Return the columns of a block whose sums lie on the stack; one for a GPU's thread.
+
+    The last block is whole or has many columns as well, since its last vector may overlap the one before.
+    """
+    if target.code == "ptx":
+        return 1
+    most = min(most, target.block_columns)
+    step, least = (64, 64) if most > 64 else (1, 16)
+    return next(b for b in range(most, 0, -step) if columns <= b or columns % b == 0 or columns % b >= least)

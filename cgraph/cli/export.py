@@ -1,0 +1,76 @@
+"""``cgraph export MODEL --target cortex-m7 -o folder``: a model as an object file and a C header."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cgraph.cli.arguments import add_budget
+from cgraph.cli.model import model_from
+from cgraph.cli.model_arguments import add_model
+from cgraph.kernels.machines import machines
+from cgraph.standalone.export import FORMS, MEMORY, export
+from cgraph.terminal import say
+
+LIST = "list"
+
+
+class TargetAction(argparse.Action):
+    """Stores a target's name; ``list`` prints all targets and ends the command, as ``--help`` does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
+        if values == LIST:
+            for name, row in machines().items():
+                fma = ", fused multiply-add" if row.target.fma else ""
+                say(f"{name:24} {row.generation.triple:32} {row.target.lanes} lanes{fma}")
+            parser.exit()
+        setattr(namespace, self.dest, values)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "export",
+        help="write a model as native code with a C header, without Python",
+        description="Compile a model for a processor and write an object file, a C header, an example and check "
+        "vectors into a new folder. The code needs no Python, no interpreter and no allocation.",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--target",
+        required=True,
+        choices=[LIST, *machines()],
+        metavar="NAME",
+        action=TargetAction,
+        help="the processor; list shows them all",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="where there is nothing yet")
+    parser.add_argument("--name", help="beginning of all C names; the folder's name by default")
+    parser.add_argument(
+        "--form", choices=FORMS, default="whole", help="optimise as one, for size, or write the entry as C"
+    )
+    parser.add_argument(
+        "--memory", choices=MEMORY, default="static", help="arena in the object file, or in the caller's memory"
+    )
+    parser.add_argument("--reset", action="store_true", help="add a function that restores the state")
+    parser.add_argument("--floats", action="store_true", help="8-bit inputs and outputs of a .tflite file as floats")
+    add_budget(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the folder and say what it needs."""
+    model = model_from(args, invent=False, floats=args.floats)
+    result = export(
+        model.outputs,
+        model.inputs,
+        args.output,
+        target=args.target,
+        updates=model.updates,
+        name=args.name,
+        names=model.names,
+        form=args.form,
+        memory=args.memory,
+        reset=args.reset,
+        budget=args.budget,
+    )
+    say(str(result))
+    return 0

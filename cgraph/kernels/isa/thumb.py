@@ -1,0 +1,21 @@
+"""Cortex-M4 and M7: ARM's micro-controllers. Code is exported for them, never run by Python.
+
+Sources: Arm v7-M Architecture Reference Manual; LLVM's ``ARMProcessors.td``.
+"""
+
+from cgraph.kernels.isa.records import Architecture, CodeGeneration, Target
+
+FEW = 64  # columns of a block: stacks are small
+CORTEX_M4 = Target("cortex-m4", "cortex-m4", "", 1, 24, True, "thumb", block_columns=FEW)
+CORTEX_M4_BYTES = Target("cortex-m4-bytes", "cortex-m4", "", 4, 8, True, "thumb", block_columns=FEW)
+CORTEX_M7 = Target("cortex-m7", "cortex-m7", "", 1, 28, True, "thumb", block_columns=FEW)
+CORTEX_M7_BYTES = Target("cortex-m7-bytes", "cortex-m7", "", 4, 8, True, "thumb", block_columns=FEW)
+
+ARCHITECTURE = Architecture(
+    "thumb",
+    (CORTEX_M4, CORTEX_M7, CORTEX_M4_BYTES, CORTEX_M7_BYTES),
+    {},
+    CodeGeneration(
+        "thumbv7em-none-eabihf", "", relocation="static", code_model="small", address_bits=32, form="arm-elf"
+    ),
+)

@@ -1,0 +1,57 @@
+"""Check vectors: one run's inputs, and the bits of the outputs that an exported function must give."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cgraph.dtypes.convert import convert
+from cgraph.errors import PositionError
+from cgraph.function import Function
+from cgraph.ir.spec import Spec
+
+SEED = 1
+
+
+def check_files(twin: Function, arrays: Sequence[np.ndarray] | None) -> dict[str, bytes]:
+    """Return ``check/in.bin`` and ``check/out.bin``: all inputs, and all outputs, one behind another.
+
+    Parameters
+        twin: the same graph compiled for this machine, with the lanes of the exported target
+        arrays: the inputs; None for random numbers, or zeros where an index among them leaves its axis
+    """
+    if arrays is not None:
+        values = [np.array(x, v.spec.dtype, order="C") for x, v in zip(arrays, twin.inputs, strict=True)]
+        return vectors(values, outputs_of(twin, values))
+    values = [random_input(np.random.default_rng([SEED, i]), x.spec) for i, x in enumerate(twin.inputs)]
+    try:
+        return vectors(values, outputs_of(twin, values))
+    except PositionError:
+        values = [np.zeros_like(x) if x.dtype.kind in "iu" else x for x in values]
+        return vectors(values, outputs_of(twin, values))
+
+
+def random_input(rng: np.random.Generator, spec: Spec) -> np.ndarray:
+    """Return numbers from 0 to 1, or integers from 0 to 126."""
+    kind = spec.dtype.kind
+    if kind == "c":
+        return (rng.random(spec.shape) + 1j * rng.random(spec.shape)).astype(spec.dtype)
+    if kind == "b":
+        return rng.random(spec.shape) < 0.5
+    if kind in "iu":
+        return rng.integers(0, 127, spec.shape).astype(spec.dtype)
+    return convert(rng.random(spec.shape, np.float32), spec.dtype)
+
+
+def outputs_of(twin: Function, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the outputs of a run that changes no Var."""
+    with twin.instance_for(tuple(values), {}) as instance:
+        before = [None if instance.makes(x) else np.array(instance.read(x)) for x in twin.outputs]
+        instance.run()
+        return [np.array(instance.read(x)) if y is None else y for x, y in zip(twin.outputs, before)]
+
+
+def vectors(values: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> dict[str, bytes]:
+    return {
+        "check/in.bin": b"".join(np.ascontiguousarray(x).tobytes() for x in values),
+        "check/out.bin": b"".join(np.ascontiguousarray(x).tobytes() for x in results),
+    }

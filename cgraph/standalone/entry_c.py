@@ -1,0 +1,127 @@
+"""The entry as C: every kernel call on a line with its label, for whoever reads, places, times or threads the calls."""
+
+from collections.abc import Iterator
+
+from cgraph.kernels.control import BEGIN, SKIP
+from cgraph.standalone.header import Facts, comment, parameters
+from cgraph.standalone.memory import MemoryLayout
+from cgraph.standalone.program import Address, ExportProgram, ExportRow, Moving, OutputCopy, RowJump, Word
+
+WORDS = """#if UINTPTR_MAX > 0xffffffffu
+typedef intptr_t word;
+#define N(low, high) (word)(((uint64_t)(uint32_t)(high) << 32) | (uint32_t)(low))
+#define A(x) (word)(x)
+static inline word address(const void *x) { return (word)x; }
+#else
+typedef struct { intptr_t low; int32_t high; } word; /* kernels read 64 bits, little-endian */
+#define N(low, high) {(int32_t)(low), (int32_t)(high)}
+#define A(x) {(intptr_t)(x), 0}
+static inline word address(const void *x) { word w; w.low = (intptr_t)x; w.high = 0; return w; }
+#endif"""
+
+
+def c_entry(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> str:
+    """Return the text of ``NAME.c``, which is compiled and linked with the object file of the kernels."""
+    return "\n".join((*definitions(program, facts), *run(program, layout, facts), *reset(program, facts), ""))
+
+
+def definitions(program: ExportProgram, facts: Facts) -> Iterator[str]:
+    """Yield memory, kernels and argument tables."""
+    name = program.interface.prefix
+    yield f'#include "{name}.h"\n#include <string.h>\n\n{WORDS}\n'
+    yield f"extern const uint8_t {name}_constants[];"
+    yield f"static uint8_t arena[{max(program.arena_nbytes, 1)}] __attribute__((aligned(64)));"
+    yield "static int64_t stop_word, done_word;"
+    for i, kernel in enumerate(program.kernels):
+        yield f"void {name}_k{i}(const void *, int64_t, int64_t); /* {comment(kernel.family)} */"
+    for n, row in enumerate(program.rows):
+        yield f"static const word a{n}[] = {{{', '.join(c_word(x, name) for x in row.words) or 'N(0, 0)'}}};"
+    if facts.has_threads:
+        yield (
+            "static void each(cg_parallel parallel, void (*task)(const void *, int64_t, int64_t), const void *args, "
+            "int64_t tasks, int64_t chunk) {\n"
+            "  if (parallel && tasks > chunk) parallel(task, args, tasks, chunk);\n  else task(args, 0, tasks);\n}"
+        )
+
+
+def c_word(word: Word, name: str) -> str:
+    """Return a table's word; zero for one that a run writes."""
+    if isinstance(word, Moving):
+        return "N(0, 0)"
+    if isinstance(word, int):
+        return f"N(0x{word & 0xFFFFFFFF:x}, 0x{word >> 32 & 0xFFFFFFFF:x})"
+    return "N(0, 0)" if word.is_parameter else f"A({c_pointer(word, name)})"
+
+
+def is_late(word: Word) -> bool:
+    """Return True for an address that only a run knows."""
+    return isinstance(word, Moving) or (isinstance(word, Address) and word.is_parameter)
+
+
+def c_pointer(at: Address | Moving, name: str) -> str:
+    """Return a C expression for an address."""
+    if isinstance(at, Moving):
+        return f"{c_pointer(at.start, name)} + round{at.loop} * {at.stride}"
+    kind, _, label = at.symbol.partition(":")
+    if kind in ("in", "out"):
+        base = f"({'const ' if kind == 'in' else ''}uint8_t *){label}"
+    elif kind == "state":
+        base = f"(uint8_t *){name}_{label}"
+    else:
+        base = {"arena": "arena", "constants": f"{name}_constants"}.get(kind, f"(uint8_t *)&{kind}_word")
+    return f"{base} + {at.offset}"
+
+
+def run(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Iterator[str]:
+    name = program.interface.prefix
+    yield f"\nint {name}_run({parameters(program.interface, layout, facts.has_threads)}) {{"
+    yield from (f"  int64_t round{n};" for n, row in enumerate(program.rows) if row.jump and row.jump.kind == BEGIN)
+    yield from (copy_line(x, name) for x in program.first_copies)
+    ends = {row.jump.to for row in program.rows if row.jump}
+    for n, row in enumerate(program.rows):
+        if n in ends:
+            yield f"row{n}:;"
+        yield from (jump_lines(row.jump, name) if row.jump else call_lines(n, row, program))
+    if len(program.rows) in ends:
+        yield f"row{len(program.rows)}:;"
+    yield from (copy_line(x, name) for x in program.last_copies)
+    yield "  return 0;\n}"
+
+
+def jump_lines(jump: RowJump, name: str) -> Iterator[str]:
+    """Yield a jump, or the beginning or the end of a loop's round."""
+    if jump.kind == SKIP:
+        assert not isinstance(jump.byte, int)
+        yield f"  if (*({c_pointer(jump.byte, name)}) != {jump.value}) goto row{jump.to};"
+    elif jump.kind == BEGIN:
+        yield f"  round{jump.loop} = 0;\n  if (round{jump.loop} >= {jump.rounds}) goto row{jump.to};"
+    else:
+        yield f"  if (++round{jump.loop} < {jump.rounds}) goto row{jump.to};"
+
+
+def copy_line(copy: OutputCopy, name: str) -> str:
+    return f"  memcpy({copy.output}, {c_pointer(copy.source, name)}, {copy.nbytes});"
+
+
+def call_lines(n: int, row: ExportRow, program: ExportProgram) -> Iterator[str]:
+    """Yield one kernel call; addresses that the caller passes are written into a copy of its arguments."""
+    name, label = program.interface.prefix, comment(program.labels[row.label])
+    late = [(i, x) for i, x in enumerate(row.words) if not isinstance(x, int) and is_late(x)]
+    args = "w" if late else f"a{n}"
+    if late:
+        yield f"  {{ word w[{len(row.words)}];\n    memcpy(w, a{n}, sizeof w);"
+        yield from (f"    w[{i}] = address({c_pointer(x, name)});" for i, x in late)
+    call = f"each(parallel, {name}_k{row.kernel}, {args}, {row.tasks}, {row.chunk}); /* {label} */"
+    yield f"    {call} }}" if late else f"  {call}"
+    if row.can_stop:
+        yield f"  if (stop_word) {{ stop_word = 0; return {1 + row.label}; }}"
+
+
+def reset(program: ExportProgram, facts: Facts) -> Iterator[str]:
+    if not facts.has_reset:
+        return
+    name = program.interface.prefix
+    yield f"\nvoid {name}_reset(void) {{"
+    for x in program.interface.state:
+        yield f"  memcpy({name}_{x.name}, {name}_constants + {program.start_state[x.name]}, {x.nbytes});"
+    yield "}"

@@ -1,0 +1,309 @@
+"""The rows of an exported program: kernel calls whose arguments are numbers and named addresses."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, Relocation
+from cgraph.engine.export import OutputPlace
+from cgraph.errors import FormatError
+from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, ROUNDS, SKIP
+from cgraph.kernels.kernel import ARENA, Callback, Kernel
+from cgraph.kernels.kernel import Jump as TableJump
+from cgraph.record import Record, replace
+from cgraph.running.runner import Runner
+from cgraph.standalone.interface import CValue, Interface, present_bytes
+from cgraph.system.alignment import round_up
+
+VECTOR = 64  # bytes; constants of at least so many begin at a multiple of it, as in an arena
+WORD = 8
+ARENA_SYMBOL, CONSTANTS, STOP_WORD, DONE_WORD = "arena", "constants", "stop", "done"
+
+
+class Address(Record):
+    """A byte of named memory.
+
+    Fields
+        symbol: ``arena``, ``constants``, ``stop``, ``done``, ``in:NAME``, ``out:NAME`` or ``state:NAME``
+        offset: in bytes
+    """
+
+    symbol: str
+    offset: int
+
+    @property
+    def is_parameter(self) -> bool:
+        """True if the caller of the run passes the memory."""
+        return self.symbol.startswith(("in:", "out:"))
+
+
+class Moving(Record):
+    """An address that a loop moves: in round `n` of the loop, `n * stride` bytes behind where it begins.
+
+    Fields
+        start: the address in the first round; that of an outer loop moves itself
+        loop: the row that begins the loop
+        stride: in bytes
+    """
+
+    start: "Address | Moving"
+    loop: int
+    stride: int
+
+    @property
+    def base(self) -> Address:
+        """The address in the first round of all loops."""
+        return self.start if isinstance(self.start, Address) else self.start.base
+
+
+Word = int | Address | Moving
+
+
+class RowJump(Record):
+    """A row that decides which row comes next.
+
+    Fields
+        kind: ``BEGIN``, ``REPEAT`` or ``SKIP`` of `cgraph.kernels.control`
+        to: the row to which it may jump
+        loop: of ``BEGIN`` and ``REPEAT``, the row that begins the loop
+        rounds: their number
+        byte, value: ``SKIP`` jumps unless the byte has the value
+    """
+
+    kind: int
+    to: int
+    loop: int = -1
+    rounds: int = 0
+    byte: Word = 0
+    value: int = 0
+
+
+class ExportRow(Record, eq=False):
+    """One kernel call.
+
+    Fields
+        kernel: its number; -1 for a jump
+        words: the arguments
+        tasks: all of them are run
+        chunk: tasks that one thread takes at a time
+        label: number of its description
+        can_stop: it may set the stop word
+    """
+
+    kernel: int
+    words: tuple[Word, ...]
+    tasks: int
+    chunk: int
+    label: int
+    can_stop: bool
+    jump: RowJump | None = None
+
+
+class OutputCopy(Record):
+    """An output that is copied to the caller as one run of bytes.
+
+    Fields
+        output: name
+        source: where its bytes are
+        nbytes: their number
+    """
+
+    output: str
+    source: Address
+    nbytes: int
+
+
+class ExportProgram(Record, eq=False):
+    """A program for an object file.
+
+    Fields
+        interface: what the caller names
+        kernels: each once
+        rows: the calls in order
+        first_copies, last_copies: outputs copied before the first row (values from before the update), and at the end
+        labels: descriptions of rows
+        arena_nbytes: bytes of the arena, the plan's
+        constants: the bytes of all constants, with the state's start values where `keeps_start` asks for them
+        state: each state Var's value now, by name
+        start_state: where each one's start value is among the constants; empty without them
+    """
+
+    interface: Interface
+    kernels: tuple[Kernel, ...]
+    rows: tuple[ExportRow, ...]
+    first_copies: tuple[OutputCopy, ...]
+    last_copies: tuple[OutputCopy, ...]
+    labels: tuple[str, ...]
+    arena_nbytes: int
+    constants: bytes
+    state: Mapping[str, bytes]
+    start_state: Mapping[str, int]
+
+    @property
+    def table_nbytes(self) -> int:
+        """Bytes of all rows' arguments as words of 64 bits."""
+        return WORD * sum(len(row.words) for row in self.rows)
+
+
+def export_program(function: Runner, interface: Interface, keeps_start: bool = False) -> ExportProgram:
+    """Return the program of a function that the export engine compiled.
+
+    Parameters
+        keeps_start: the state's present values are constants, too, so that it can be restored
+    Raises
+        FormatError: a step is a Python function, reads weights from a file or repeats rows
+    """
+    code: Code = function.program.code
+    check_code(code)
+    state = {x.name: present_bytes(x.source) for x in interface.state}
+    constants, start_of = placed_constants(function, code, list(state.values()) if keeps_start else [])
+    symbols = _Symbols(interface, start_of, code)
+    copies = [(x, copy_of(x, code, symbols)) for x in interface.outputs]
+    whole = [(x, copy) for x, copy in copies if copy is not None and copy.nbytes]
+    return ExportProgram(
+        interface,
+        tuple(code.compiled_kernels),
+        rows_of(code, symbols),
+        tuple(copy for x, copy in whole if not is_fresh(x, code)),
+        tuple(copy for x, copy in whole if is_fresh(x, code)),
+        code.labels,
+        code.nbytes,
+        constants,
+        state,
+        {name: start_of[id(raw)] for name, raw in state.items()} if keeps_start else {},
+    )
+
+
+def check_code(code: Code) -> None:
+    """Raise FormatError for what has no machine code of its own."""
+    numbers = [i for i, k in enumerate(code.kernels) if isinstance(k, Callback)]
+    rows = np.flatnonzero(np.isin(code.table[:, 0], numbers))
+    if len(rows):
+        labels = ", ".join(sorted({code.labels[code.label_of[i]] for i in rows})[:5])
+        raise FormatError(f"{labels}: a Python function cannot be exported. Write the step with ops of cgraph")
+    if code.ring is not None or code.again is not None:
+        raise FormatError(
+            "weights from a file and streamed rows cannot be exported. Compile without weights= and rows="
+        )
+
+
+def placed_constants(function: Runner, code: Code, others: list[bytes]) -> tuple[bytes, dict[int, int]]:
+    """Return all constants as one piece of bytes, and each one's start by the `id` of its array, Var or bytes.
+
+    Equal contents are there once, in the order in which rows first read them; Vars without an update edge and `others`
+    follow.
+    """
+    first = {r.symbol.number: int(r.positions.min()) for r in code.relocations if r.symbol.kind == "constant"}
+    sources = [(id(code.constants[i]), code.constants[i]) for i in sorted(first, key=first.__getitem__)]
+    sources += [(id(b), b) for b in (v.at.base for v in code.views.values()) if isinstance(b, np.ndarray)]
+    updated = set(map(id, function.updated))
+    sources += [(id(x), x.cell.array) for x in function.cells if id(x) not in updated]
+    sources += [(id(raw), np.frombuffer(raw, np.uint8)) for raw in others]
+    parts: list[bytes] = []
+    starts: dict[int, int] = {}
+    starts_by_content: dict[tuple[int, bytes], int] = {}
+    end = 0
+    for key, array in sources:
+        raw = np.ascontiguousarray(array).tobytes()
+        content = len(raw), sha256(raw).digest()
+        if content not in starts_by_content:
+            start = round_up(end, VECTOR if len(raw) >= VECTOR else WORD)
+            parts += [bytes(start - end), raw]
+            starts_by_content[content], end = start, start + len(raw)
+        starts[key] = starts_by_content[content]
+    return b"".join(parts), starts
+
+
+class _Symbols:
+    """Names the memory of relocations and views."""
+
+    def __init__(self, interface: Interface, start_of: Mapping[int, int], code: Code) -> None:
+        self._start_of, self._code = start_of, code
+        self._names = {id(x.source): f"in:{x.name}" for x in interface.inputs}
+        self._names |= {id(x.source): f"state:{x.name}" for x in interface.state}
+        self._outputs = [f"out:{x.name}" for x in interface.outputs]
+
+    def address(self, base: Any, offset: int) -> Address:
+        """Return the name of a byte of the arena, a Var, an output or a constant's array."""
+        if base is ARENA:
+            return Address(ARENA_SYMBOL, offset)
+        if isinstance(base, OutputPlace):
+            return Address(self._outputs[base.number], offset)
+        if id(base) in self._names:
+            return Address(self._names[id(base)], offset)
+        return Address(CONSTANTS, offset + self._start_of[id(base)])
+
+    def base_of(self, relocation: Relocation) -> Any:
+        symbol, code = relocation.symbol, self._code
+        if symbol.kind == "arena":
+            return ARENA
+        return {"variable": code.variables, "target": code.targets, "constant": code.constants}[symbol.kind][
+            symbol.number
+        ]
+
+
+def rows_of(code: Code, symbols: _Symbols) -> tuple[ExportRow, ...]:
+    """Return the calls with all addresses named, and the jumps between them."""
+    words: list[Word] = code.args.tolist()
+    inside: list[tuple[int, int]] = []  # positions of addresses of arguments, and the positions that they name
+    for relocation in code.relocations:
+        places = zip(relocation.positions.tolist(), relocation.offsets.tolist())
+        kind = relocation.symbol.kind
+        if kind == "args":
+            inside += [(position, offset // WORD) for position, offset in places]
+            continue
+        base = None if kind in (STOP_WORD, DONE_WORD) else symbols.base_of(relocation)
+        for position, offset in places:
+            words[position] = Address(kind, offset) if base is None else symbols.address(base, offset)
+    words_at = dict(inside)
+    spans = list(zip(code.table[:, 1].tolist(), [*code.table[1:, 1].tolist(), len(words)]))
+    jumps = jumps_of(code, words, words_at, spans)
+    numbers = {i: n for n, i in enumerate(i for i, k in enumerate(code.kernels) if isinstance(k, Kernel))}
+    rows = []
+    for n, ((kernel, _, tasks, chunk), (start, end)) in enumerate(zip(code.table.tolist(), spans)):
+        own = () if n in jumps else tuple(words[start:end])
+        can_stop = any(isinstance(w, Address) and w.symbol == STOP_WORD for w in own)
+        label = int(code.label_of[n])
+        rows.append(ExportRow(numbers.get(kernel, -1), own, tasks, chunk, label, can_stop, jumps.get(n)))
+    return tuple(rows)
+
+
+def jumps_of(
+    code: Code, words: list[Word], words_at: Mapping[int, int], spans: list[tuple[int, int]]
+) -> dict[int, RowJump]:
+    """Return the jumps by row. Words that loops move become `Moving`, those of outer loops first."""
+    kind_of = {i: k.number for i, k in enumerate(code.kernels) if isinstance(k, TableJump)}
+    rows = [(n, kind_of[k], far) for n, (k, _, _, far) in enumerate(code.table.tolist()) if k in kind_of]
+    jumps: dict[int, RowJump] = {}
+    repeats = {spans[n][0]: n for n, kind, _ in rows if kind == REPEAT}
+    for n, kind, far in rows:  # an outer loop begins before an inner one
+        start = spans[n][0]
+        if kind == SKIP:
+            jumps[n] = RowJump(kind, n + far, byte=words[start], value=int(words[start + 1]))  # type: ignore[arg-type]
+        if kind != BEGIN:
+            continue
+        repeat = repeats[words_at[start]]
+        first = spans[repeat][0]
+        rounds, moves = int(words[first + ROUNDS]), int(words[first + MOVES])  # type: ignore[arg-type]
+        for i in range(moves):
+            at = first + FIRST_MOVE + MOVE_WORDS * i
+            words[words_at[at]] = Moving(words[at + 1], n, int(words[at + 2]))  # type: ignore[arg-type]
+        jumps[n] = RowJump(kind, n + far, n, rounds)
+        jumps[repeat] = RowJump(REPEAT, n + 1, n, rounds)
+    return {n: replace(x, byte=words[spans[n][0]]) if x.kind == SKIP else x for n, x in jumps.items()}
+
+
+def copy_of(x: CValue, code: Code, symbols: _Symbols) -> OutputCopy | None:
+    """Return where an output's bytes come from; None if its elements are not adjacent: then rows write it."""
+    view = code.views[x.source]
+    if not view.is_contiguous:
+        return None
+    return OutputCopy(x.name, symbols.address(view.at.base, view.at.offset), x.nbytes)
+
+
+def is_fresh(x: CValue, code: Code) -> bool:
+    """Return True if the run computes the output, so that it is read at the end; else it has its value before."""
+    base = code.views[x.source].at.base
+    return base is ARENA or any(base is v for v in code.written)
