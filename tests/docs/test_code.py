@@ -48,6 +48,7 @@ DARKNET = (
 PAGES = {
     "README": "",
     "array_api": "",
+    "standalone": "",
     "errors": "",
     "strategies": "",
     "numpy": "",
