@@ -247,7 +247,7 @@ COCO = (
     Construct("polygons of a large picture", lambda k: coco([image(1, 5_000)], [thing(1, square(5_000) * k)])),
     Construct("corners in every row", lambda k: coco([image(1, 4_000)], [thing(1, [[0, 0, 4_000, 4_000] * k])])),
     Construct("edges along a row", lambda k: coco([image(1, 4_000)], [thing(1, [[0, 0, 4_000, 0] * k])])),
-    Construct("runs of a large picture", lambda k: coco([image(1, k)], [thing(1, {"counts": [k * k]})]), 7_000, True),
+    Construct("runs of a large picture", lambda k: coco([image(1, k)], [thing(1, {"counts": [k * k]})]), 8_000, True),
     Construct("numbers of pictures that collide", colliding_pictures),
     Construct("a name twice behind many", lambda k: names(k) + b',"a":0,"a":0}'),
     Construct("empty lists", lambda k: b'{"images":[' + b",".join([b"[]"] * k) + b"]}"),

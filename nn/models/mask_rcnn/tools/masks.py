@@ -14,10 +14,10 @@ import numpy as np
 
 from cgraph import FormatError
 
-MOST_PIXELS = 48 << 20  # of a picture
+MOST_PIXELS = 1 << 26  # of a picture
 MOST_WORK = 1 << 32  # of the masks of one picture, each unit takes up to 1 ns
 CALL, CROSSING = 4096, 64  # units of work for a polygon, and for an edge in one row, where it is sorted
-STRIP = 1 << 22  # pixels that are drawn at once
+STRIP = 1 << 20  # pixels that are drawn at once
 
 
 def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
