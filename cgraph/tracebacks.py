@@ -67,9 +67,11 @@ def short_tracebacks(before: Hook) -> Hook:
 
     def show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         short = getattr(kind, "short_traceback", None)
-        if short is None or sys.stderr is None:
+        if short is None:
             before(kind, error, traceback)
         else:
-            sys.stderr.write("\n".join(short(error)) + "\n")
+            from cgraph.terminal import complain
+
+            complain("\n".join(short(error)))
 
     return show

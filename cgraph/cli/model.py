@@ -173,7 +173,7 @@ def python_object(reference: str, call: bool = True) -> Any:
     with _here_first():
         try:
             value = getattr(import_module(module), name)
-            return value() if call and callable(value) and not isinstance(value, Function) else value
+            return value() if call and callable(value) and not isinstance(value, Function | Node) else value
         except Exception as error:
             raise FormatError(f"{reference}: {type(error).__name__}: {error}") from error
 
