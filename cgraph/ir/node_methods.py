@@ -17,6 +17,7 @@ class NodeMethods(Generic[N]):
 
     __slots__ = ()
     if TYPE_CHECKING:
+        at: Any
         imag: N
         real: N
         mT: N

@@ -6,12 +6,14 @@ import numpy as np
 
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node
+from cgraph.numpy.at import At
 from cgraph.ops.arithmetic import astype as convert
 from cgraph.ops.bitcast import bitcast
 from cgraph.ops.complex import as_parts
 from cgraph.ops.family import real_dtype
 
 ATTRIBUTES: dict[str, Any] = {
+    "at": At,
     "imag": np.imag,
     "itemsize": lambda x: x.dtype.itemsize,
     "mT": np.matrix_transpose,

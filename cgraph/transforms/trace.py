@@ -15,11 +15,11 @@ from cgraph import slots
 from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import OPS, Node
 from cgraph.ir.tracing import TRACE
+from cgraph.numpy.assign import with_item
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.shape import broadcast_to
 from cgraph.ops.slicing import is_array_index
 from cgraph.ops.sort import sort as sorted_along
-from cgraph.transforms.assign import with_item
 from cgraph.transforms.storage import Storage, is_exact, path_between
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.weak import SELECTING, is_weak, python_arithmetic, weak_type, with_strong_dtypes

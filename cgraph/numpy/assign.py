@@ -1,4 +1,4 @@
-"""Item assignment on traced arrays as a new value: slices, integer arrays and masks."""
+"""Item assignment as a new value: slices, integer arrays and masks."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,0 +1,91 @@
+"""``x.at[i].set(v)`` and the like, on nodes and on traced arrays, against NumPy's assignments and ``ufunc.at``."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import DTypeError, ShapeError
+
+A = np.arange(12.0).reshape(3, 4)
+INDICES = {
+    "an integer": 1,
+    "a negative integer": (-1, -2),
+    "slices": (slice(1, None), slice(None, None, 2)),
+    "a reversed slice": slice(None, None, -1),
+    "everything": ...,
+    "a new axis": (slice(None), None, 1),
+    "an array": [0, 2],
+    "equal positions": [1, 1, 0],
+    "pairs": ([0, 2, 0], [1, -1, 1]),
+    "a slice and an array": (slice(1, 3), np.array([3, 0])),
+    "a constant mask": A > 5,
+}
+UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def numpys(how: str, index: object, value: object, dtype: str) -> np.ndarray:
+    x = A.astype(dtype)
+    if how == "set":
+        x[index] = value
+    else:
+        UFUNCS[how].at(x, index, np.asarray(value, dtype))
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("how", ["set", *UFUNCS])
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_an_update_is_numpys_on_nodes_and_traced_arrays(index, how, dtype):
+    want = numpys(how, index, 3, dtype)
+    x = cg.Var(A.shape, dtype)
+    node = cg.compile(getattr(x.at[index], how)(3), [x], engine="reference")(A.astype(dtype))
+    traced = cg.jit(lambda x, v: getattr(x.at[index], how)(v))(A.astype(dtype), np.asarray(3, dtype))
+    for got in (node, traced):
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == want.dtype
+
+
+@pytest.mark.parametrize("how", ["set", *UFUNCS])
+def test_a_traced_mask_and_traced_positions_select_elements(how):
+    @cg.jit
+    def update(x, i):
+        return getattr(x.at[x > 4], how)(2.5), getattr(x.at[x.sum(1) > 10], how)(x[0]), getattr(x.at[i], how)(x[2])
+
+    i = np.array([1, 0, 1])
+    for got, index, value in zip(update(A, i), (A > 4, A.sum(1) > 10, i), (2.5, A[0], A[2])):
+        np.testing.assert_array_equal(got, numpys(how, index, value, "float64"))
+
+
+def test_the_array_itself_stays_and_get_returns_the_elements():
+    @cg.jit
+    def update(x):
+        y = x.at[0].set(7.0).at[1, 1:].multiply(2.0)
+        return x, y, y.at[:, 1].get()
+
+    same, changed, part = update(A)
+    want = A.copy()
+    want[0], want[1, 1:] = 7.0, want[1, 1:] * 2
+    np.testing.assert_array_equal(same, A)
+    np.testing.assert_array_equal(changed, want)
+    np.testing.assert_array_equal(part, want[:, 1])
+
+
+def test_updates_have_gradients_and_batches():
+    def f(x):
+        return (x.at[[0, 0, 2]].add(x[1]).at[1].multiply(3.0) ** 2).sum()
+
+    x = np.array([1.0, 2.0, 3.0])
+    step = 1e-6 * np.eye(3)
+    slope = [(f(cg.Const(x + d)).eval() - f(cg.Const(x - d)).eval()) / 2e-6 for d in step]
+    np.testing.assert_allclose(cg.grad(f)(x), slope, rtol=1e-6)
+    np.testing.assert_allclose(cg.vmap(f)(np.stack([x, 2 * x])), [f(cg.Const(x)).eval(), f(cg.Const(2 * x)).eval()])
+
+
+def test_an_update_that_does_not_fit_is_refused():
+    x = cg.Var((3,), "int32", name="x")
+    with pytest.raises(DTypeError, match=r"float64 does not go into x int32\[3\]; use value.astype\('int32'\)"):
+        x.at[0].add(np.array(1.5))
+    with pytest.raises(ShapeError):
+        x.at[0].set(np.zeros(2, "int32"))
+    with pytest.raises(ShapeError):
+        x.at[3].add(1)
