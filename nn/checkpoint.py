@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph import CgraphError, FormatError, Record
+from cgraph import CgraphError, FormatError, InputError, Record
 from cgraph.system.files import replace_file
 from nn.files import remove_others
+from nn.monitor import Monitor
 from nn.weights import pack_arrays, read_arrays
 
 VERSION = 1
@@ -29,12 +30,29 @@ class Checkpoint(Record):
         steps: interval in steps; 0 for none
         epochs: interval in epochs, also fractions; 0 for none
         when: function of step and loss; True writes a checkpoint after the step
+        best: name in ``History.by_epoch()``, such as "valid loss": a checkpoint is written after each epoch with the
+            best figure so far, and at no other time. A resumed run continues from that epoch
+        mode: of `best`: "min" when lower is better, "max" when higher is; needed for any metric other than a loss
     """
 
     path: str | Path
     steps: int = 0
     epochs: float = 0.0
     when: Callable[[int, float], bool] | None = None
+    best: str | None = None
+    mode: str | None = None
+
+    def __post_init__(self) -> None:
+        self.monitor()
+        if self.best is not None and (self.steps or self.epochs or self.when is not None):
+            raise InputError(
+                f"best is {self.best!r:.60} and steps, epochs or when is set too. Pass best= alone: it keeps one "
+                "checkpoint, of the best epoch."
+            )
+
+    def monitor(self) -> Monitor | None:
+        """Return the figure by which it compares epochs; None without `best`."""
+        return None if self.best is None else Monitor(self.best, self.mode)
 
     def due(self, step: int, steps_per_epoch: int, loss: float) -> bool:
         """Return True if a checkpoint is due after `step` steps."""

@@ -1,4 +1,4 @@
-"""History: loss and learning rate of every step, with a plot."""
+"""History: loss and learning rate of every step and the figures of every epoch, with a summary and a plot."""
 
 from dataclasses import field
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from cgraph.system.extras import missing_package
 
 
 class History(Record):
-    """Losses, learning rates and metrics of a training.
+    """Losses, learning rates and metrics of a training. ``print(history)`` shows a summary of one screen.
 
     Fields
         loss: loss before each step ``[steps]``
@@ -23,6 +23,7 @@ class History(Record):
         parts: the loss's parts of each step, by name ``[steps]``; empty when the loss is one number
         metrics: metrics of each epoch's predictions, by name ``[epochs, ...]``
         validation_metrics: metrics of each validation, by name ``[checks, ...]``
+        steps_per_epoch: number of steps of an epoch; 0 when unknown
     """
 
     loss: np.ndarray
@@ -32,6 +33,28 @@ class History(Record):
     parts: dict[str, np.ndarray] = field(default_factory=dict)
     metrics: dict[str, np.ndarray] = field(default_factory=dict)
     validation_metrics: dict[str, np.ndarray] = field(default_factory=dict)
+    steps_per_epoch: int = 0
+
+    def by_epoch(self) -> dict[str, np.ndarray]:
+        """Return the figures of each complete epoch by name, the first axis counting epochs.
+
+        The names are "loss" and those of the loss's parts (means over the steps of the epoch), those of the metrics,
+        "valid loss", and "valid " followed by the name of each metric.
+
+        Example
+            >>> history.by_epoch()["valid accuracy"]
+            array([0.81, 0.92, 0.95])
+        """
+        n = self.steps_per_epoch
+        epochs = len(self.loss) // n if n else 0
+        steps = {"loss": self.loss, **{name: x for name, x in self.parts.items() if name != "loss"}}
+        figures = {name: x[: epochs * n].reshape(epochs, n).mean(axis=1) for name, x in steps.items() if epochs}
+        figures |= {name: x for name, x in self.metrics.items() if name not in steps and len(x)}
+        valid = {"loss": self.validation} | {name: x for name, x in self.validation_metrics.items() if name != "loss"}
+        return figures | {f"valid {name}": x for name, x in valid.items() if len(x)}
+
+    def __repr__(self) -> str:
+        return "\n".join([headline(self), *table(self.by_epoch())])
 
     def plot(self, path: str | Path) -> None:
         """Write a plot of the losses over the steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""
@@ -61,6 +84,34 @@ class History(Record):
         buffer = BytesIO()
         self._draw(buffer, format="png")
         return buffer.getvalue()
+
+
+def headline(history: History) -> str:
+    """Return the number of steps and the ranges of loss and learning rate."""
+    text = f"History of {len(history.loss)} steps"
+    if not len(history.loss):
+        return text
+    return (
+        f"{text}, loss {history.loss[0]:.4g} to {history.loss[-1]:.4g}, learning rate {history.rate[0]:.3g} to "
+        f"{history.rate[-1]:.3g}"
+    )
+
+
+def table(figures: dict[str, np.ndarray]) -> list[str]:
+    """Return a line for each figure: of the first and last epoch, and the lowest and highest with their epochs."""
+    if not figures:
+        return []
+    width = max(map(len, figures))
+    lines = [f"{'':{width}}  {'first':>10} {'last':>10} {'lowest':>10} {'epoch':>6} {'highest':>10} {'epoch':>6}"]
+    for name, x in figures.items():
+        if x.ndim != 1:
+            lines.append(f"{name:{width}}  array {list(x.shape)}")
+            continue
+        cells = [f"{x[0]:>10.4g} {x[-1]:>10.4g}"]
+        if not np.isnan(x).all():
+            cells += [f"{x[i]:>10.4g} {i + 1:>6}" for i in (int(np.nanargmin(x)), int(np.nanargmax(x)))]
+        lines.append(f"{name:{width}}  {' '.join(cells)}")
+    return lines
 
 
 def positive(x: np.ndarray) -> bool:

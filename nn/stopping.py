@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cgraph import Record
+from nn.monitor import Monitor
 
 
 class Stopping(Record):
@@ -26,19 +27,34 @@ class Below(Stopping):
 
 
 class Early(Stopping):
-    """Stop when the best loss is `patience` epochs old.
+    """Stop when the best loss, or the best figure of another metric, is `patience` epochs old.
 
     Fields
-        patience: number of epochs without a better loss
-        least: minimum decrease of the loss that counts as better
+        patience: number of epochs without a better figure
+        least: minimum change of the figure that counts as better
+        metric: name in ``History.by_epoch()``, such as "valid accuracy"; by default the validation loss, or without
+            validation the training loss
+        mode: "min" when lower is better, "max" when higher is; needed for any metric other than a loss
+        restore: when training ends, give the model the weights of the best epoch; they take the bytes of a second copy.
+            An error or interrupt leaves the weights of the last step
+
+    Example
+        nn.Early(patience=5, metric="valid accuracy", mode="max", restore=True)
     """
 
     patience: int = 3
     least: float = 0.0
+    metric: str | None = None
+    mode: str | None = None
+    restore: bool = False
+
+    def __post_init__(self) -> None:
+        self.monitor()
+
+    def monitor(self) -> Monitor:
+        """Return the figure by which it compares epochs."""
+        return Monitor(self.metric, self.mode, self.least)
 
     def stops(self, losses: Sequence[float]) -> bool:
-        best, age = float("inf"), 0
-        for loss in losses:
-            better = loss < best - self.least
-            best, age = (loss, 0) if better else (best, age + 1)
-        return age >= self.patience
+        best = self.monitor().best(losses)
+        return len(losses) - 1 - (-1 if best is None else best) >= self.patience

@@ -5,18 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from cgraph import CgraphError, FormatError
+from cgraph import CgraphError, FormatError, InputError
 from cgraph.storage.cell import assign_all
 from nn.checkpoint import read_checkpoint, write_checkpoint
 from nn.history import History
 from nn.layer import Layer
 from nn.loader import Loader
 from nn.metrics import Tally, figures_text
+from nn.monitor import Monitor
 from nn.progress import progress_bar
 from nn.settings import TrainSettings
 from nn.step import Step
+from nn.stopping import Early
 from nn.validation import Check
-from nn.weights import fitting_values, values_of
+from nn.weights import fitting_values, set_values, values_of
 
 GROUPS = ("parts", "metrics", "validation_metrics")
 """Fields of a History that have figures by name."""
@@ -40,6 +42,7 @@ class TrainingRun:
         metrics: metrics of the epochs before, by name
         checked_at: steps after which there was a validation
         validation, validation_metrics: loss and metrics of each validation
+        best: weights of the best epoch so far by path; empty unless the stopping rule restores them
         done: stopped before the last step
     """
 
@@ -63,7 +66,12 @@ class TrainingRun:
         self.validation_metrics: dict[str, list[np.ndarray]] = {x.name: [] for x in step.metrics}
         self.checked_at: list[int] = []
         self.validation: list[float] = []
+        self.best: dict[str, np.ndarray] = {}
         self.done = False
+        early = settings.stopping if isinstance(settings.stopping, Early) else None
+        self.early = None if early is None else early.monitor()
+        self.restores = early is not None and early.restore
+        self.check_monitors()
 
     def run(self) -> History:
         """Resume from the checkpoint if the settings say so, and run all remaining steps."""
@@ -79,6 +87,8 @@ class TrainingRun:
                 bar.show(len(self.losses), self.losses[-1], self.rates[-1], figures_text(self.latest()))
         finally:
             bar.close()
+        if self.best:
+            set_values(self.model, self.best, "the best epoch")
         return self.history()
 
     def run_step(self) -> None:
@@ -95,11 +105,20 @@ class TrainingRun:
         for name, part in zip(self.step.parts, more):
             self.parts[name].append(part)
         self.tally.add(more[len(self.step.parts) :])
-        count, checkpoint = len(self.losses), self.settings.checkpoint
-        if count % self.data.steps_per_epoch == 0:
+        if len(self.losses) % self.data.steps_per_epoch == 0:
             self.end_epoch()
-        if checkpoint is not None and checkpoint.due(count, self.data.steps_per_epoch, loss):
+        if self.checkpoint_due():
             self.save()
+
+    def checkpoint_due(self) -> bool:
+        """Return True if a checkpoint is due after the last step."""
+        checkpoint, count, each = self.settings.checkpoint, len(self.losses), self.data.steps_per_epoch
+        if checkpoint is None:
+            return False
+        monitor = checkpoint.monitor()
+        if monitor is not None:
+            return count % each == 0 and self.is_best(monitor)
+        return checkpoint.due(count, each, self.losses[-1])
 
     def step_outputs(self, number: int) -> tuple[Any, ...]:
         """Run step `number`, counted from 1, and return its loss, rate, parts and metric sums."""
@@ -118,7 +137,41 @@ class TrainingRun:
             for name, figure in outcome.metrics.items():
                 self.validation_metrics[name].append(figure)
         if self.settings.stopping is not None:
-            self.done = self.settings.stopping.stops(self.validation or self.epoch_means())
+            self.done = self.settings.stopping.stops(self.figures(self.early or Monitor()))
+        if self.restores and self.early is not None and self.is_best(self.early):
+            self.best = values_of(self.model)
+
+    def is_best(self, monitor: Monitor) -> bool:
+        """Return True if the last epoch is the best so far."""
+        figures = self.figures(monitor)
+        return bool(figures) and monitor.best(figures) == len(figures) - 1
+
+    def figures(self, monitor: Monitor) -> list[float]:
+        """Return the figure that `monitor` compares, of each epoch so far. InputError when it is not one number."""
+        if monitor.metric is None:
+            return self.validation or self.epoch_means()
+        figures = self.history().by_epoch()[monitor.metric]
+        if figures.ndim != 1:
+            raise InputError(
+                f"{monitor.metric} is an array {list(figures.shape[1:])} in each epoch, and epochs are compared by one "
+                "number. Pass another metric."
+            )
+        return [float(x) for x in figures]
+
+    def check_monitors(self) -> None:
+        """Raise InputError unless the stopping rule and the checkpoint compare figures that the run has."""
+        names = ["loss", *self.step.parts, *(x.name for x in self.step.metrics)]
+        if self.check is not None:
+            names.append("valid loss")
+        if self.check is not None and not callable(self.settings.validation):
+            names += [f"valid {x.name}" for x in self.step.metrics]
+        checkpoint = self.settings.checkpoint
+        for monitor in (self.early, None if checkpoint is None else checkpoint.monitor()):
+            if monitor is not None and monitor.metric not in (None, *names):
+                raise InputError(
+                    f"the metric {monitor.metric!r:.60} does not exist; there are {', '.join(names)}. Pass one of "
+                    "them, or add it with metrics= or validation=."
+                )
 
     def latest(self) -> dict[str, np.ndarray]:
         """Return the metrics of the current epoch, or of the last one, and of the last validation."""
@@ -141,6 +194,7 @@ class TrainingRun:
             {name: np.array(part, np.float32) for name, part in self.parts.items()},
             {name: np.array(x) for name, x in self.metrics.items()},
             {name: np.array(x) for name, x in self.validation_metrics.items()},
+            self.data.steps_per_epoch,
         )
 
     def save(self) -> None:
@@ -149,11 +203,14 @@ class TrainingRun:
         arrays = {f"model/{path}": x for path, x in values_of(self.model).items()}
         arrays |= {f"state/{name}": x.value for name, x in self.step.state.items()}
         arrays |= {f"tally/{name}": x for name, x in self.tally.sums.items()}
+        arrays |= {f"best/{path}": x for path, x in self.best.items()}
         history = vars(self.history())
+        del history["steps_per_epoch"]
         for group in GROUPS:
             arrays |= {f"{group}/{name}": x for name, x in history.pop(group).items()}
         arrays |= {f"history/{name}": x for name, x in history.items()}
-        facts = {"step": len(self.losses), "of": self.total, "done": self.done}
+        best = repr(self.early) if self.restores else None
+        facts = {"step": len(self.losses), "of": self.total, "done": self.done, "best": best}
         write_checkpoint(self.settings.checkpoint.path, arrays, facts)
 
     def resume(self) -> None:
@@ -170,13 +227,27 @@ class TrainingRun:
         state, history, tally = (below(arrays, f"{group}/") for group in ("state", "history", "tally"))
         values = fitting_values(self.model, below(arrays, "model/"), str(checkpoint.path))
         values |= {x: state[name].reshape(x.shape) for name, x in self.step.state.items()}
+        best = self.best_weights(below(arrays, "best/"), facts, str(checkpoint.path))
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
         for group in GROUPS:
             setattr(self, group, {name: list(x) for name, x in below(arrays, f"{group}/").items()})
         self.tally.sums = {name: np.array(x) for name, x in tally.items()}
-        self.done = bool(facts.get("done"))
+        self.done, self.best = bool(facts.get("done")), best
         assign_all(values)
+
+    def best_weights(self, weights: dict[str, np.ndarray], facts: dict[str, Any], source: str) -> dict[str, np.ndarray]:
+        """Return copies of a checkpoint's weights of the best epoch. FormatError when another figure selected them."""
+        if not self.restores:
+            return {}
+        if facts["step"] >= self.data.steps_per_epoch and facts.get("best") != repr(self.early):
+            raise FormatError(
+                f"{source} has the best weights by {facts.get('best')}, and stopping= restores those by {self.early}. "
+                "Pass the same nn.Early, resume=False, or another path."
+            )
+        if weights:
+            fitting_values(self.model, weights, source)
+        return {path: np.array(x) for path, x in weights.items()}
 
     def check_checkpoint(self, arrays: dict[str, np.ndarray], source: str) -> None:
         """Raise FormatError unless the arrays of a checkpoint belong to a training like this one."""

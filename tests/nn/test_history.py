@@ -24,3 +24,40 @@ def test_the_plot_is_a_picture(tmp_path):
     history.plot(tmp_path / "losses.png")
     assert (tmp_path / "losses.png").read_bytes()[:4] == b"\x89PNG"
     assert (history._repr_png_() or b"")[:4] == b"\x89PNG"
+
+
+def long_history(steps=6000, each=60):
+    rng = np.random.default_rng(0)
+    epochs = steps // each
+    loss, accuracy = rng.random(steps).astype("f4"), rng.random(epochs)
+    return History(
+        loss, np.full(steps, 0.1, "f4"), np.arange(1, epochs + 1) * each, rng.random(epochs).astype("f4"),
+        {"boxes": loss / 2}, {"accuracy": accuracy, "confusion": np.ones((epochs, 3, 3))},
+        {"accuracy": accuracy / 2}, each,
+    )  # fmt: skip
+
+
+def test_the_figures_of_an_epoch_are_means_over_its_steps_metrics_and_those_of_the_validation():
+    history = long_history(65, 10)
+    figures = history.by_epoch()
+    assert [*figures] == ["loss", "boxes", "accuracy", "confusion", "valid loss", "valid accuracy"]
+    assert_near(figures["loss"], [history.loss[i * 10 : i * 10 + 10].mean() for i in range(6)], "float32 sums")
+    assert (figures["valid loss"] == history.validation).all() and (figures["valid accuracy"] <= 0.5).all()
+    assert History(*[np.zeros(0)] * 4).by_epoch() == {}
+
+
+def test_a_history_of_any_length_prints_one_screen_with_the_best_epochs():
+    history = long_history()
+    lines = str(history).splitlines()
+    assert len(lines) == 2 + len(history.by_epoch()) and max(map(len, lines)) <= 80
+    assert "6000 steps" in lines[0]
+    row = next(x for x in lines if x.startswith("valid accuracy")).split()
+    x = history.validation_metrics["accuracy"]
+    assert row[4:] == [f"{x.min():.4g}", str(x.argmin() + 1), f"{x.max():.4g}", str(x.argmax() + 1)]
+    assert "array [100, 3, 3]" in str(history)
+
+
+def test_a_history_without_steps_or_numbers_prints_too():
+    assert str(History(*[np.zeros(0)] * 4)) == "History of 0 steps"
+    x = np.full(2, np.nan, "f4")
+    assert "nan" in str(History(x, x, np.arange(2), x, steps_per_epoch=1))
