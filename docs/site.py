@@ -21,20 +21,10 @@ import cgraph.view  # pictures are among the functions
 
 DOCS = Path(__file__).parent
 MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
-GUIDES = ("jit", "nn", "memory", "numpy", "array_api", "onnx", "formats", "saved", "weights", "sequences", "quantised")
-GUIDES += (
-    "performance",
-    "half",
-    "lengths",
-    "loops",
-    "recompute",
-    "own_kernels",
-    "cuda",
-    "dist",
-    "command_line",
-    "errors",
-    "strategies",
-)
+TUTORIALS = ("first_ten_minutes", "from_numpy", "deploy", "nn")
+HOW_TO = ("debugging", "errors", "jit", "loops", "memory", "recompute", "strategies", "saved", "weights", "standalone")
+HOW_TO += ("lengths", "sequences", "quantised", "half", "own_kernels", "add_a_kernel", "dist", "cuda")
+REFERENCE = ("numpy", "array_api", "ops", "gradients", "formats", "onnx", "command_line", "targets")
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 SECTION = re.compile(r"(Parameters|Operands|Result|Returns|Raises|Fields|Source)$")
 ITEM = re.compile(r"    ([\w*, …]+): (.*)")
@@ -44,6 +34,7 @@ site_dir: {site}
 use_directory_urls: false
 theme: {{name: readthedocs, highlightjs: false}}
 markdown_extensions: [tables, fenced_code]
+extra_javascript: [offline_search.js]
 nav:
 {nav}
 """
@@ -67,6 +58,8 @@ def build(site: Path) -> None:
     command = ["mkdocs", "build", "--strict", "--quiet", "--config-file", str(settings)]
     subprocess.run([sys.executable, "-m", *command], check=True)
     shutil.rmtree(source)
+    index = (site / "search" / "search_index.json").read_text()
+    (site / "search" / "search_index.js").write_text(f"var search_index = {index};\n")
 
 
 def front_page() -> str:
@@ -78,11 +71,13 @@ def front_page() -> str:
 
 def navigation(pages: Path) -> Iterator[str]:
     """Lines of the site's contents."""
-    others = sorted(x.stem for x in pages.glob("*.md") if x.stem not in (*GUIDES, "index", *map(api_stem, MODULES)))
+    api = [api_file(name) for name in MODULES]
+    listed = {f"{name}.md" for name in ("index", *TUTORIALS, *HOW_TO, *REFERENCE)} | set(api)
     yield "  - Home: index.md"
-    yield from entries("Guides", [f"{name}.md" for name in GUIDES], pages)
-    yield from entries("Names", [api_file(name) for name in MODULES], pages)
-    yield from entries("How it works", [f"{name}.md" for name in others], pages)
+    yield from entries("Tutorials", [f"{name}.md" for name in TUTORIALS], pages)
+    yield from entries("How-to", [f"{name}.md" for name in HOW_TO], pages)
+    yield from entries("Reference", [*api, *(f"{name}.md" for name in REFERENCE)], pages)
+    yield from entries("Explanation", sorted(x.name for x in pages.glob("*.md") if x.name not in listed), pages)
     yield from entries(
         "Development", sorted(f"development/{x.name}" for x in (pages / "development").glob("*.md")), pages
     )

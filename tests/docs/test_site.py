@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("mkdocs", reason="mkdocs is not installed")
 from docs import site
+from tests.support.browser import chromium
 
 
 @pytest.mark.slow
@@ -48,3 +49,16 @@ def test_calls_are_shown_as_they_are_written():
         "BatchNorm(channels, eps=1e-05, decay=0.9"
     )
     assert site.called("train", import_module("nn").train).startswith("train(\n    model,\n    data,\n    loss=")
+
+
+@pytest.mark.slow
+def test_the_search_of_a_site_that_is_opened_as_files_finds_pages(tmp_path):
+    site.build(tmp_path / "site")
+    with chromium(tmp_path / "profile") as browser:
+        browser.set_script_timeout(60)
+        browser.get((tmp_path / "site" / "search.html").as_uri() + "?q=oversubscribe")
+        wait = "const done = arguments[0], look = () => document.querySelector('#mkdocs-search-results article a')"
+        browser.execute_async_script(wait + "? done() : setTimeout(look, 50); look()")
+        links = browser.find_elements("css selector", "#mkdocs-search-results article a")
+        assert any("/deploy.html" in link.get_attribute("href") for link in links)
+        assert [x for x in browser.get_log("browser") if x["level"] == "SEVERE"] == []
