@@ -7,6 +7,7 @@ predict = nn.compile(model, batch=100)
 
 from nn import init, layers, losses, metrics, models, optim
 from nn.cache import Cache
+from nn.callbacks import Epoch
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.compile import Predictor, compile, freeze
 from nn.generate import Choice, Generator
@@ -32,6 +33,7 @@ __all__ = [
     "Checkpoint",
     "Choice",
     "Early",
+    "Epoch",
     "Generator",
     "History",
     "Layer",

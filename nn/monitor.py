@@ -33,9 +33,13 @@ class Monitor(Record):
 
     def best(self, figures: Sequence[float]) -> int | None:
         """Return the position of the best figure, counted from 0; None when there is none. NaN is never the best."""
-        position, best = None, float("inf")
-        for i, figure in enumerate(figures):
+        return max((i for i, is_better in enumerate(self.improvements(figures)) if is_better), default=None)
+
+    def improvements(self, figures: Sequence[float]) -> list[bool]:
+        """Return for each figure whether it is better than all before it."""
+        improvements, best = [], float("inf")
+        for figure in figures:
             loss = -figure if self.mode == "max" else figure
-            if loss < best - self.least:
-                position, best = i, loss
-        return position
+            improvements.append(loss < best - self.least)
+            best = loss if improvements[-1] else best
+        return improvements

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import InputError, Record
+from nn.callbacks import Callback
 from nn.checkpoint import Checkpoint
 from nn.checks import check_integer, check_kind
 from nn.layer import Parameter
@@ -47,7 +48,7 @@ class TrainSettings(Record, eq=False):
 
     Fields
         step: settings of each step
-        epochs, validation, stopping, checkpoint, resume, finite, progress: as for `nn.train`
+        epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks: as for `nn.train`
     """
 
     step: StepSettings
@@ -58,10 +59,14 @@ class TrainSettings(Record, eq=False):
     resume: bool = True
     finite: bool = True
     progress: bool = True
+    callbacks: Sequence[Callback] = ()
 
     def __post_init__(self) -> None:
         check_kind("checkpoint", self.checkpoint, Checkpoint | None, "an nn.Checkpoint, or None")
         check_kind("stopping", self.stopping, Stopping | None, "nn.Early, nn.Below or another Stopping, or None")
+        check_kind("callbacks", self.callbacks, Sequence, "a list of functions of an nn.Epoch")
+        for x in self.callbacks:
+            check_kind("one of callbacks", x, Callable, "a function of an nn.Epoch")
         check_kind("epochs", self.epochs, int | float, "a number of passes over the samples")
         if not 0 <= self.epochs < inf:
             raise InputError(f"epochs is {self.epochs}. Pass a finite number of passes over the samples, at least 0.")

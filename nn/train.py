@@ -12,6 +12,7 @@ import numpy as np
 from cgraph import Node
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.system.keywords import checks_keywords
+from nn.callbacks import Callback
 from nn.checkpoint import Checkpoint
 from nn.checks import check_kind
 from nn.history import History
@@ -42,6 +43,7 @@ def train(
     validation: Sequence[np.ndarray] | Callable[[], float] | None = None,
     metrics: Sequence[Metric | Callable[..., Node]] = (),
     stopping: Stopping | None = None,
+    callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
     finite: bool = True,
@@ -64,6 +66,8 @@ def train(
         metrics: of `nn.metrics`, or functions of predictions and targets that return one number; computed over the
             steps of every epoch and over the validation arrays
         stopping: rule for early stopping, called after every epoch
+        callbacks: functions called with an `nn.Epoch` after every epoch, before its checkpoint; training ends after an
+            epoch for which one returns True
         checkpoint: where and when to write checkpoints
         resume: continue from the checkpoint if there is one
         finite: raise LossError for a loss that is not finite; no checkpoint contains its step
@@ -82,7 +86,9 @@ def train(
     step_settings = StepSettings(
         loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, dict(options)
     )
-    settings = TrainSettings(step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress)
+    settings = TrainSettings(
+        step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks
+    )
     step = build_step(model, step_settings, data.at(0))
     last = None
     if data.partial and data.rest:

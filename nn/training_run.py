@@ -7,12 +7,14 @@ import numpy as np
 
 from cgraph import CgraphError, FormatError, InputError
 from cgraph.storage.cell import assign_all
+from nn.callbacks import Epoch, run_callbacks
 from nn.checkpoint import read_checkpoint, write_checkpoint
 from nn.history import History
 from nn.layer import Layer
 from nn.loader import Loader
 from nn.metrics import Tally, figures_text
 from nn.monitor import Monitor
+from nn.optim.plateau import Plateau
 from nn.progress import progress_bar
 from nn.settings import TrainSettings
 from nn.step import Step
@@ -126,7 +128,7 @@ class TrainingRun:
         return step(*self.data.at(number - 1))
 
     def end_epoch(self) -> None:
-        """Record the epoch's metrics, validate, and apply the stopping rule."""
+        """Record the epoch's metrics, validate, apply the stopping rule, change the rate and call the callbacks."""
         for name, figure in self.tally.figures().items():
             self.metrics[name].append(figure)
         self.tally.clear()
@@ -140,6 +142,18 @@ class TrainingRun:
             self.done = self.settings.stopping.stops(self.figures(self.early or Monitor()))
         if self.restores and self.early is not None and self.is_best(self.early):
             self.best = values_of(self.model)
+        rate = self.settings.step.optimiser.rate
+        if isinstance(rate, Plateau):
+            self.step.state["rate"].assign(np.float32(rate.after(self.figures(rate.monitor()))))
+        self.call_callbacks()
+
+    def call_callbacks(self) -> None:
+        """Call the callbacks; the run is done when one of them returns True."""
+        if self.settings.callbacks:
+            figures = {name: x[-1] for name, x in self.history().by_epoch().items()}
+            count = len(self.losses)
+            epoch = Epoch(count // self.data.steps_per_epoch, count, figures, self.model)
+            self.done = run_callbacks(tuple(self.settings.callbacks), epoch) or self.done
 
     def is_best(self, monitor: Monitor) -> bool:
         """Return True if the last epoch is the best so far."""
@@ -159,14 +173,15 @@ class TrainingRun:
         return [float(x) for x in figures]
 
     def check_monitors(self) -> None:
-        """Raise InputError unless the stopping rule and the checkpoint compare figures that the run has."""
+        """Raise InputError unless stopping rule, rate and checkpoint compare figures that the run has."""
         names = ["loss", *self.step.parts, *(x.name for x in self.step.metrics)]
         if self.check is not None:
             names.append("valid loss")
         if self.check is not None and not callable(self.settings.validation):
             names += [f"valid {x.name}" for x in self.step.metrics]
-        checkpoint = self.settings.checkpoint
-        for monitor in (self.early, None if checkpoint is None else checkpoint.monitor()):
+        checkpoint, rate = self.settings.checkpoint, self.settings.step.optimiser.rate
+        plateau = rate.monitor() if isinstance(rate, Plateau) else None
+        for monitor in (self.early, plateau, None if checkpoint is None else checkpoint.monitor()):
             if monitor is not None and monitor.metric not in (None, *names):
                 raise InputError(
                     f"the metric {monitor.metric!r:.60} does not exist; there are {', '.join(names)}. Pass one of "

@@ -5,6 +5,7 @@ from nn.optim.conjugate import ConjugateDescent, DaiYuan, FletcherReeves, Hesten
 from nn.optim.methods import Adagrad, Adam, AdamW, GradientDescent, RMSprop
 from nn.optim.momentum import Nesterov, Standard
 from nn.optim.optimiser import Optimiser
+from nn.optim.plateau import Plateau
 from nn.optim.regularisation import L1, L2, Elastic
 from nn.optim.schedules import Const, Cosine, Decay, ExpDecay, Schedule, Steps, Trapezoid
 
@@ -28,6 +29,7 @@ __all__ = [
     "HestenesStiefel",
     "Nesterov",
     "Optimiser",
+    "Plateau",
     "PolakRibiere",
     "RMSprop",
     "Schedule",

@@ -53,7 +53,7 @@ class Optimiser(Record):
     def state(self, parameters: dict[str, Parameter]) -> dict[str, Var]:
         """Return the Vars of the state between steps, by name: the step number and the slots of each weight."""
         names = self.method.remembers + (("change",) if self.momentum else ())
-        variables = {"step": Var((), "int64", "step").assign(0)}
+        variables = {"step": Var((), "int64", "step").assign(0), **self.rate.state()}
         for path, x in parameters.items():
             for name in names:
                 variables[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(
@@ -77,7 +77,7 @@ class Optimiser(Record):
     ) -> tuple[dict[Var, Node], Node]:
         """Return the update edges of the weights and of `state`, and the learning rate."""
         step = cg.astype(state["step"], "float32")
-        rate = self.rate.at(step)
+        rate = self.rate.current(step, state)
         if self.clipping is not None:
             gradients = self.clipping.clip(gradients)
         weights = list(parameters.values())

@@ -3,7 +3,7 @@
 from math import pi
 
 import cgraph as cg
-from cgraph import Node, Record
+from cgraph import Node, Record, Var
 
 
 class Rate(Record):
@@ -12,6 +12,14 @@ class Rate(Record):
     def at(self, step: Node) -> Node:
         """Return the float32 rate of step `step`, a float32 node that counts from 0."""
         raise NotImplementedError
+
+    def state(self) -> dict[str, Var]:
+        """Return the Vars of the rate's state, by name; none by default."""
+        return {}
+
+    def current(self, step: Node, state: dict[str, Var]) -> Node:
+        """Return the float32 rate of step `step` and the optimiser's state; `at` by default."""
+        return self.at(step)
 
 
 class Const(Rate):

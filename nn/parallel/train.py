@@ -19,6 +19,7 @@ from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.record import replace
 from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
+from nn.callbacks import Callback
 from nn.checkpoint import Checkpoint
 from nn.history import History
 from nn.layer import Layer, Parameter
@@ -27,6 +28,7 @@ from nn.losses import Loss, check_classes, cross_entropy
 from nn.metrics import Metric, metrics_of
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
+from nn.optim.plateau import Plateau
 from nn.parallel.messages import FactorySource, Job, SavedSource, facts
 from nn.parallel.sharded_step import Halves, halves
 from nn.settings import StepSettings, TrainSettings
@@ -50,6 +52,7 @@ def data_parallel(
     validation: Sequence[np.ndarray] | Callable[[], float] | None = None,
     metrics: Sequence[Metric | Callable[..., Node]] = (),
     stopping: Stopping | None = None,
+    callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
     finite: bool = True,
@@ -91,13 +94,16 @@ def data_parallel(
     network = model if isinstance(model, Layer) else model()
     loader = data if isinstance(data, Loader) else data()
     check_batches(loader, shards)
+    check_rate(Optimiser.of(optimiser))
     limits = Limits() if limits is None else limits
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
     step_settings = StepSettings(
         loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, dict(options)
     )
-    settings = TrainSettings(step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress)
+    settings = TrainSettings(
+        step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks
+    )
     sample = loader.shard_at(0, 0, shards)
     functions = halves(network, step_settings, sample, shards)
     check_classes(loss, functions.predicted, loader.arrays[-1])
@@ -120,6 +126,15 @@ def check_batches(loader: Loader, shards: int) -> None:
         raise InputError(
             f"the last batch of an epoch has {loader.rest} samples instead of {loader.batch}, which cannot be cut into "
             f"{shards} shards. Make the Loader with partial=False."
+        )
+
+
+def check_rate(optimiser: Optimiser) -> None:
+    """Raise InputError for a rate that the client changes between epochs, since workers compute the rate."""
+    if isinstance(optimiser.rate, Plateau):
+        raise InputError(
+            f"{optimiser.rate} is not supported by nn.data_parallel. Pass a rate that depends on the step alone, such "
+            "as nn.optim.Cosine."
         )
 
 

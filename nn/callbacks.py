@@ -1,0 +1,34 @@
+"""Callbacks: functions that `nn.train` calls after every epoch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cgraph import Record
+from nn.layer import Layer
+
+
+class Epoch(Record, eq=False):
+    """What a callback receives after an epoch.
+
+    Fields
+        epoch: number of complete epochs
+        step: number of steps so far
+        figures: loss, metrics and validation of the epoch by name, as in ``History.by_epoch()``
+        model: its Parameters have the weights of `step`
+    """
+
+    epoch: int
+    step: int
+    figures: dict[str, np.ndarray]
+    model: Layer
+
+
+Callback = Callable[[Epoch], Any]
+
+
+def run_callbacks(callbacks: tuple[Callback, ...], epoch: Epoch) -> bool:
+    """Call all callbacks in order, and return True if one of them returns True."""
+    answers = [callback(epoch) for callback in callbacks]
+    return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
