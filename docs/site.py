@@ -20,7 +20,7 @@ import cgraph as cg
 import cgraph.view  # pictures are among the functions
 
 DOCS = Path(__file__).parent
-MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
+MODULES = ("cgraph", "cgraph.array_api", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
 TUTORIALS = ("first_ten_minutes", "from_numpy", "deploy", "nn")
 HOW_TO = ("debugging", "errors", "jit", "loops", "memory", "recompute", "strategies", "saved", "weights", "standalone")
 HOW_TO += ("lengths", "sequences", "quantised", "half", "own_kernels", "add_a_kernel", "dist", "cuda")
@@ -33,7 +33,7 @@ docs_dir: pages
 site_dir: {site}
 use_directory_urls: false
 theme: {{name: readthedocs, highlightjs: false}}
-markdown_extensions: [tables, fenced_code]
+markdown_extensions: [tables, fenced_code, codehilite: {{noclasses: true, guess_lang: false}}]
 extra_javascript: [offline_search.js]
 nav:
 {nav}

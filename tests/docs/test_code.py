@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ELSEWHERE = {"add_a_kernel", "cuda"}
 SLOW = {"dist", "nn", "sequences"}
-STAND_ALONE = ("first_ten_minutes", "from_numpy", "deploy", "debugging", "jit")  # each block runs in an empty file
+# each block of these pages runs in an empty file
+STAND_ALONE = (
+    "first_ten_minutes from_numpy deploy debugging jit loops errors strategies numpy array_api standalone".split()
+)
 
 IMPORTS = """
 from pathlib import Path
@@ -49,11 +52,6 @@ DARKNET = (
 PAGES = {
     "README": "",
     **dict.fromkeys(STAND_ALONE, ""),
-    "array_api": "",
-    "standalone": "",
-    "errors": "",
-    "strategies": "",
-    "numpy": "",
     "dist": """
 model = nn.models.resnet20(0)
 images, classes = rng.normal(size=(64, 3, 32, 32)).astype("f4"), np.zeros(64, "i4")
@@ -84,11 +82,6 @@ saved("detector.onnx", places, [value("picture", TensorProto.FLOAT, (4, 4))], ["
 picture = np.eye(4, dtype="f4")
 room = helper.make_node("ConstantOfShape", ["n"], ["r"])
 saved("range.onnx", [room], [value("n", TensorProto.INT64, (1,))], ["r"])
-""",
-    "loops": """
-w, u, rows = (cg.Const(rng.normal(size=shape).astype("f4")) for shape in ((64, 64), (32, 64), (5, 16, 32)))
-x = cg.Var((3,), name="x")
-p = cg.all(x > 0)
 """,
     "memory": IMAGES
     + """
