@@ -1,15 +1,16 @@
 """Losses: one number for predictions and targets, the mean over the batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
-from cgraph import Node, PositionError, ShapeError
+from cgraph import InputError, Node, PositionError, Record, ShapeError
+from cgraph.record import set_field
 from nn.deprecation import renamed_keyword
 
-__all__ = ["Loss", "binary_cross_entropy", "cross_entropy", "hinge", "huber", "l1", "l2", "quadratic"]
+__all__ = ["CrossEntropy", "Loss", "binary_cross_entropy", "cross_entropy", "hinge", "huber", "l1", "l2", "quadratic"]
 
 Loss = Callable[..., Node | dict[str, Node]]
 """A function of predictions and targets. It returns one number, or parts by name, whose sum is minimised."""
@@ -30,10 +31,61 @@ def cross_entropy(scores: Node, targets: Node) -> Node:
     return -cg.mean(cg.sum(pick_scores(logs, targets), axis=-1))
 
 
+class CrossEntropy(Record):
+    """`cross_entropy` with class weights and label smoothing.
+
+    The loss of a sample is ``-sum(weights * q * log_softmax(scores))`` with
+    ``q = (1 - smoothing) * target + smoothing / classes``; the result is its mean over the samples. torch divides by
+    the sum of the samples' weights instead.
+
+    Fields
+        weights: positive or zero weight of each class; None for 1
+        smoothing: share of each target that is spread over all classes, from 0 to 1
+    Raises
+        InputError: a weight is negative or not finite, or smoothing is not between 0 and 1
+        ShapeError: the number of weights is not that of the scores, or as for `cross_entropy`
+
+    Example
+        nn.train(model, loader, nn.losses.CrossEntropy(weights=(1.0, 5.0), smoothing=0.1))
+    """
+
+    weights: Sequence[float] | None = None
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            weights = np.asarray(self.weights, np.float64)
+            if weights.ndim != 1 or not ((weights >= 0) & np.isfinite(weights)).all():
+                raise InputError(f"weights is {self.weights!r:.80}. Pass one finite weight >= 0 for each class.")
+            set_field(self, "weights", tuple(weights.tolist()))
+        if not 0 <= self.smoothing <= 1:
+            raise InputError(f"smoothing is {self.smoothing!r:.60}. Pass a number from 0 to 1.")
+
+    def __call__(self, scores: Node, targets: Node) -> Node:
+        """Return the loss; `scores` and `targets` as for `cross_entropy`."""
+        logs = cg.log_softmax(scores, axis=-1)
+        if self.weights is not None:
+            if len(self.weights) != scores.shape[-1]:
+                raise ShapeError(
+                    f"CrossEntropy has {len(self.weights)} weights and {scores.name} {scores.spec} has "
+                    f"{scores.shape[-1]} scores. Pass one weight for each class."
+                )
+            logs = logs * cg.Const(np.asarray(self.weights, logs.dtype))
+        loss = cg.sum(pick_scores(logs, targets), axis=-1)
+        if self.smoothing:
+            loss = loss * (1 - self.smoothing) + cg.mean(logs, axis=-1) * self.smoothing
+        return -cg.mean(loss)
+
+
+def takes_classes(loss: Loss) -> bool:
+    """Return True for a loss whose integer targets are classes."""
+    return loss is cross_entropy or isinstance(loss, CrossEntropy)
+
+
 def check_classes(loss: Loss, scores: Node, targets: Any) -> None:
-    """Raise PositionError when a target class of `cross_entropy` has no score."""
+    """Raise PositionError when a target class of a cross entropy has no score."""
     classes, targets = scores.shape[-1], np.asarray(targets)
-    if loss is cross_entropy and targets.dtype.kind in "iu" and targets.size:
+    if takes_classes(loss) and targets.dtype.kind in "iu" and targets.size:
         least, most = targets.min(), targets.max()
         if least < 0 or most >= classes:
             wrong = least if least < 0 else most

@@ -12,7 +12,7 @@ from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.system.keywords import checks_keywords
 from nn.checks import check_integer, check_kind
 from nn.layer import Layer, Parameter
-from nn.losses import Loss, check_classes, cross_entropy
+from nn.losses import Loss, check_classes, takes_classes
 from nn.metrics import Metric
 from nn.mode import Mode
 from nn.optim.methods import Method
@@ -99,7 +99,7 @@ def build_step(
         state["random_key"] = mode.key
     outputs = [graph.total, rate, *graph.parts.values(), *graph.measured]
     function = cg.compile(outputs, graph.inputs, updates=edges, **{"recompute": RECOMPUTE, **settings.options})
-    check = partial(check_classes, settings.loss, graph.predicted) if settings.loss is cross_entropy else None
+    check = partial(check_classes, settings.loss, graph.predicted) if takes_classes(settings.loss) else None
     return Step(function, parameters, state, tuple(graph.parts), tuple(settings.metrics), check)
 
 

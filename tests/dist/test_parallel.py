@@ -84,6 +84,23 @@ def test_who_is_of_another_architecture_or_does_not_answer_does_not_count(three)
     assert targets.kinds_of(three, 0.0) == []
 
 
+@pytest.mark.slow
+def test_callbacks_and_the_weights_of_the_best_epoch_are_those_of_nn_train(three):
+    model, epochs, digests = network(), [], []
+    figures = iter([2.0, 1.0, 3.0])
+
+    def callback(epoch):
+        epochs.append(epoch.epoch)
+        digests.append(digest(epoch.model))
+        return epoch.epoch == 3
+
+    trained(
+        three, model, epochs=9, validation=lambda: next(figures), stopping=nn.Early(9, restore=True),
+        callbacks=[callback],
+    )  # fmt: skip
+    assert epochs == [1, 2, 3] and digest(model) == digests[1] != digests[2]
+
+
 def test_one_shard_without_dropout_is_nn_train(three):
     def plain():
         return nn.initialise(nn.Sequential(nn.Input((8,)), nn.Linear(8, 16), nn.BatchNorm(16), nn.Linear(16, 3)), 1)

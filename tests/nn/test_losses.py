@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+import nn
+from cgraph.errors import InputError, PositionError, ShapeError
 from nn import losses
 from tests.nn.support import draw
 from tests.support.tolerance import assert_near, near
@@ -63,3 +65,50 @@ def test_a_loss_does_not_broadcast():
         losses.quadratic(cg.Var((4, 1)), cg.Var((4,)))
     with pytest.raises(cg.ShapeError):
         losses.cross_entropy(cg.Var((4, 3)), cg.Var((3,), "int32"))
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 0.0, 5.0)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.25, 1.0])
+def test_cross_entropy_with_class_weights_and_smoothed_labels(weights, smoothing):
+    x, classes = draw(2, 4, 3), np.array([[0, 2, 1, 1], [2, 2, 0, 1]], np.int32)
+    targets = np.eye(3, dtype=np.float32)[classes]
+    smooth = (1 - smoothing) * targets + smoothing / 3
+    want = -(np.array(weights or 1.0) * smooth * np.log(soft(x))).sum(-1).mean()
+    loss = losses.CrossEntropy(weights, smoothing)
+    assert value(loss, x, classes) == near(want, "float32 sums")
+    assert value(loss, x, targets) == near(want, "float32 sums")
+
+
+def test_cross_entropy_without_weights_or_smoothing_is_the_plain_one():
+    x, classes = draw(4, 3), np.array([0, 2, 1, 1], np.int32)
+    assert value(losses.CrossEntropy(), x, classes) == value(losses.cross_entropy, x, classes)
+    assert losses.CrossEntropy(np.ones(3)) == losses.CrossEntropy([1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"weights": (1.0, -1.0)}, "weights is"),
+        ({"weights": (1.0, np.nan)}, "weights is"),
+        ({"weights": 2.0}, "weights is 2.0"),
+        ({"smoothing": 1.5}, "smoothing is 1.5"),
+    ],
+)
+def test_weights_and_smoothing_that_are_no_shares_are_refused(fields, match):
+    with pytest.raises(InputError, match=match):
+        losses.CrossEntropy(**fields)
+
+
+def test_the_number_of_weights_is_that_of_the_classes():
+    with pytest.raises(ShapeError, match="has 2 weights and .* has 3 scores"):
+        value(losses.CrossEntropy((1.0, 2.0)), draw(4, 3), np.zeros(4, np.int32))
+
+
+def test_a_class_without_a_score_changes_nothing_under_any_cross_entropy():
+    model = nn.initialise(nn.Linear(3, 2), 0)
+    before = model.weight.value
+    batch = draw(4, 3), np.array([0, 1, 2, 0], np.int32)
+    step = nn.training_step(model, losses.CrossEntropy((1.0, 2.0), 0.1), None, batch, engine="reference")
+    with pytest.raises(PositionError, match="target class 2"):
+        step(*batch)
+    assert (model.weight.value == before).all()
