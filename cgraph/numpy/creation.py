@@ -14,6 +14,7 @@ from cgraph.ops.compare import equal, where
 from cgraph.ops.diagonal import diag, tril, triu
 from cgraph.ops.elementary import log10
 from cgraph.ops.family import unify
+from cgraph.ops.join import stack
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.power import power
 from cgraph.ops.shape import arange as evenly
@@ -81,10 +82,29 @@ def ones_like(a: Any, dtype: Any = None, *, shape: Any = None) -> Node:
 
 @of(np.array)
 def array(object: Any, dtype: Any = None, *, ndmin: int = 0) -> Node:
-    """Return a node: a constant of plain values."""
-    node = as_node(object)
+    """Return a node: a constant of plain values. Lists and tuples with nodes are stacked."""
+    node = stacked(object)
     node = node if dtype is None else node.astype(dtype)
     return expand_dims(node, list(range(ndmin - node.ndim))) if node.ndim < ndmin else node
+
+
+def stacked(value: Any) -> Node:
+    """Return nested lists of nodes and values as one node, in the dtype that NumPy gives them."""
+    if not (isinstance(value, tuple | list) and has_node(value)):
+        return as_node(value)
+    parts = [stacked(x) for x in value]
+    if len({x.shape for x in parts}) > 1:
+        raise ShapeError(
+            f"parts of one array have one shape, not {', '.join(str(x.spec) for x in parts)}; use np.concatenate"
+        )
+    return stack([x.astype(np.result_type(*[x.dtype for x in parts])) for x in parts])
+
+
+def has_node(value: Any) -> bool:
+    """Return True for a node, and for tuples and lists with one."""
+    if isinstance(value, tuple | list):
+        return any(map(has_node, value))
+    return isinstance(value, Node)
 
 
 @of(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)

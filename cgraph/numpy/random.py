@@ -7,7 +7,7 @@ distribution.
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,6 +51,14 @@ class RandomStream:
 
     def __repr__(self) -> str:
         return f"<RandomStream {self.key}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with the way out for methods of NumPy's `Generator`."""
+            is_numpys = hasattr(np.random.Generator, name)
+            remedy = "draw with numpy.random.default_rng outside of the function" if is_numpys else "see dir(stream)"
+            raise AttributeError(f"a random stream has no attribute {name!r}; {remedy}")
 
     def draw(self, traced: Callable[..., Any], values: Callable[..., np.ndarray], shape: Any, dtype: Any) -> Any:
         """Advance the key, and return numbers drawn with the part that is split off."""
@@ -106,6 +114,15 @@ class RandomStream:
         if np.ndim(x) == 0:
             return order
         return x[order] if isinstance(order, np.ndarray) else take(x, order, 0)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Raise AttributeError, with the way out for NumPy's functions of one global generator."""
+        method = f".{name}" if hasattr(RandomStream, name) else ""
+        other = f", or numpy.random.{name} outside of cg.jit" if hasattr(np.random, name) else ""
+        raise AttributeError(f"{__name__} has no attribute {name!r}; use default_rng(seed){method}{other}")
 
 
 def common_shape(size: Any, *parameters: Any) -> Any:

@@ -78,7 +78,7 @@ def test_the_module_has_every_function_of_the_table_by_numpys_name():
     for function, ours in FUNCTIONS.items():
         module = modules.get(getattr(function, "__module__", "numpy") or "numpy", cg.numpy)
         name = function.__name__
-        assert getattr(module, name) is ours or name == "sliding_window_view"
+        assert name == "sliding_window_view" or getattr(module, name).__wrapped__ is ours
 
 
 def test_the_module_has_no_function_that_numpy_has_not():
