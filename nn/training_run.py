@@ -242,7 +242,7 @@ class TrainingRun:
         state, history, tally = (below(arrays, f"{group}/") for group in ("state", "history", "tally"))
         values = fitting_values(self.model, below(arrays, "model/"), str(checkpoint.path))
         values |= {x: state[name].reshape(x.shape) for name, x in self.step.state.items()}
-        best = self.best_weights(below(arrays, "best/"), facts, str(checkpoint.path))
+        best = self.best_weights(arrays, facts, str(checkpoint.path))
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
         for group in GROUPS:
@@ -251,11 +251,12 @@ class TrainingRun:
         self.done, self.best = bool(facts.get("done")), best
         assign_all(values)
 
-    def best_weights(self, weights: dict[str, np.ndarray], facts: dict[str, Any], source: str) -> dict[str, np.ndarray]:
+    def best_weights(self, arrays: dict[str, np.ndarray], facts: dict[str, Any], source: str) -> dict[str, np.ndarray]:
         """Return copies of a checkpoint's weights of the best epoch. FormatError when another figure selected them."""
         if not self.restores:
             return {}
-        if facts["step"] >= self.data.steps_per_epoch and facts.get("best") != repr(self.early):
+        weights, steps = below(arrays, "best/"), len(arrays["history/loss"])
+        if steps >= self.data.steps_per_epoch and facts.get("best") != repr(self.early):
             raise FormatError(
                 f"{source} has the best weights by {facts.get('best')}, and stopping= restores those by {self.early}. "
                 "Pass the same nn.Early, resume=False, or another path."
