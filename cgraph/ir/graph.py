@@ -243,7 +243,7 @@ class Node(NodeMethods["Node"]):
         return self._no_number() if form else repr(self)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise self._no_data("nodes are immutable; use x = cg.set_slice(x, index, value)")
+        raise self._no_data("nodes are immutable; use x = x.at[index].set(value)")
 
     def __delitem__(self, index: Any) -> None:
         raise self._no_data("nodes are immutable; use x = np.delete(x, index)")

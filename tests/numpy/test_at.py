@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import DTypeError, ShapeError
+from cgraph.errors import DTypeError, NoMeaningError, ShapeError
 
 A = np.arange(12.0).reshape(3, 4)
 INDICES = {
@@ -89,3 +89,9 @@ def test_an_update_that_does_not_fit_is_refused():
         x.at[0].set(np.zeros(2, "int32"))
     with pytest.raises(ShapeError):
         x.at[3].add(1)
+
+
+def test_an_assignment_to_a_node_names_the_update():
+    x = cg.Var((3,), name="x")
+    with pytest.raises(NoMeaningError, match=r"use x = x.at\[index\].set\(value\)"):
+        x[0] = 1
