@@ -18,13 +18,11 @@ from cgraph.errors import NoMeaningError
 from cgraph.ir.graph import OPS, Node, locate
 from cgraph.ir.origin import user_line
 from cgraph.numpy import methods
+from cgraph.numpy.plain import MEMORY
 from cgraph.numpy.refused import ELSE, IN_PLACE, MASKED, REFUSED
 from cgraph.numpy.table import FUNCTIONS
 from cgraph.numpy.ufuncs import METHODS, UFUNC_KEYWORDS, signature_of_dtype
 from cgraph.ops.leaf import as_node
-
-IGNORED = frozenset(["copy", "device", "like", "order", "overwrite_input", "subok"])
-"""Keywords about allocation or memory layout, which a node does not have."""
 
 
 def refuse(function: Any, why: str) -> Any:
@@ -93,7 +91,7 @@ def bind(function: Callable, ours: Callable, args: tuple, kwargs: dict) -> tuple
 
 def says_nothing(name: str, value: Any, default: Any, takes: dict[str, Parameter]) -> bool:
     """Return True if the value is NumPy's default, or belongs to a keyword without meaning for nodes."""
-    if value is default or (name in IGNORED and name not in takes):
+    if value is default or (name in MEMORY and name not in takes):
         return True
     return isinstance(value, bool | int | str | float) and type(value) is type(default) and value == default
 
@@ -147,7 +145,7 @@ def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> A
     if kwargs.pop("where", True) is not True:
         return refuse(ufunc, MASKED.format(ufunc.__name__))
     rule = {k: kwargs.pop(k) for k in UFUNC_KEYWORDS if k in kwargs}
-    named = {k: v for k, v in kwargs.items() if k not in IGNORED}
+    named = {k: v for k, v in kwargs.items() if k not in MEMORY}
     refuse_unknown(ufunc, named, parameters_of(ours))
     if not rule:
         return ours(*inputs, **named)

@@ -4,9 +4,10 @@ The modules of this package build nodes whatever their operands are, for the lib
 ``cgraph.numpy`` asks first whether a node is among the operands.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
+from inspect import Parameter, signature
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -16,7 +17,20 @@ from cgraph.ir.graph import OPS
 from cgraph.ir.tracing import TRACE
 from cgraph.numpy.creation import has_node
 
+MEMORY = frozenset(["copy", "device", "like", "order", "overwrite_input", "subok"])
+"""Keywords about allocation or memory layout, which a node does not have."""
 OF_UFUNCS = ("accumulate", "at", "outer", "reduce", "reduceat")
+
+
+@cache
+def parameters_of(function: Callable) -> Set[str]:
+    return signature(function).parameters.keys()
+
+
+@cache
+def has_keywords(function: Callable) -> bool:
+    """Return True for a function that takes any keyword."""
+    return any(p.kind is Parameter.VAR_KEYWORD for p in signature(function).parameters.values())
 
 
 def with_plain_calls(ours: Callable, numpys: Callable, place: str) -> Callable:
@@ -30,6 +44,11 @@ def with_plain_calls(ours: Callable, numpys: Callable, place: str) -> Callable:
     def called(*args: Any, **kwargs: Any) -> Any:
         if TRACE.get() is None and not any(map(has_node, (*args, *kwargs.values()))):
             return numpys(*args, **kwargs)
+        if kwargs:
+            takes = parameters_of(ours)
+            kwargs = {name: value for name, value in kwargs.items() if name in takes or name not in MEMORY}
+            if not kwargs.keys() <= takes and not has_keywords(ours):
+                return numpys(*args, **kwargs)  # which finds our function, carries out `out`, or names the way out
         return ours(*args, **kwargs)
 
     called.__module__, called.__qualname__ = "cgraph.numpy", place

@@ -125,6 +125,34 @@ def test_a_name_that_is_missing_names_the_way_out(module, name, way):
         getattr(module, name)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.array(x, copy=True, order='C') + np.asarray(x, order='K')",
+        "np.zeros_like(x, subok=False) + np.sum(x, out=None, keepdims=True)",
+        "np.add(x, 1, dtype=np.float64, casting='safe')",
+    ],
+)
+def test_keywords_of_numpy_are_taken(text):
+    x = numpy.array([1.5, -2.0], "f4")
+    want = eval(text, {"np": numpy, "x": x})
+    for got in (cg.eval(eval(text, {"np": np, "x": cg.Const(x)})), cg.jit(lambda x: eval(text, {"np": np, "x": x}))(x)):
+        as_numpys(got, want)
+
+
+def test_out_fills_a_traced_array_and_is_refused_for_nodes():
+    @cg.jit
+    def f(x):
+        u = np.zeros(2, order="F")
+        np.multiply(x, 2, out=u)
+        u[0] += 1
+        return u
+
+    as_numpys(f(numpy.array([1.5, -2.0])), numpy.array([4.0, -4.0]))
+    with pytest.raises(NoMeaningError, match="out="):
+        np.add(cg.Var((2,)), 1, out=numpy.zeros(2))
+
+
 def test_parts_of_different_shapes_are_refused():
     x = cg.Var((2,))
     with pytest.raises(ShapeError, match=r"parts of one array have one shape.*np.concatenate"):

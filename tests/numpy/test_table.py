@@ -11,7 +11,8 @@ from numpy.testing import overrides
 
 import cgraph as cg
 import cgraph.numpy
-from cgraph.numpy.dispatch import IGNORED, name_of
+from cgraph.numpy.dispatch import name_of
+from cgraph.numpy.plain import MEMORY
 from cgraph.numpy.refused import REFUSED
 from cgraph.numpy.table import FUNCTIONS
 
@@ -65,7 +66,7 @@ def required(parameters) -> int:
 def test_defaults_are_numpys(function):
     theirs = inspect.signature(function).parameters
     for name, ours in inspect.signature(FUNCTIONS[function]).parameters.items():
-        if name not in theirs or ours.default is inspect.Parameter.empty or name in IGNORED:
+        if name not in theirs or ours.default is inspect.Parameter.empty or name in MEMORY:
             continue
         default = theirs[name].default
         nothing = default is np._NoValue or (default is None and ours.default in (float, None))
