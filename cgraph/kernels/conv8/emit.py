@@ -85,11 +85,11 @@ def reduce_steps(
     lanes = k.target.lanes
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
-        at = x + a.offsets.load(s.i)
+        at, words = x + a.offsets.load(s.i), w.as_dtype("i4")
         for i in range(p.ahead):
             prefetch(k, beyond + i * LINE, locality=2)
         for u in range(p.unroll // GROUP):
-            weights = [w.load((u * p.vectors + v) * GROUP * lanes, GROUP * lanes) for v in range(p.vectors)]
+            weights = [words.load((u * p.vectors + v) * lanes, lanes, align=1) for v in range(p.vectors)]
             groups = [(at + (q * p.x_step + GROUP * u)).as_dtype("i4").load(align=1) for q in range(p.pixels)]
             sums = dots(k, sums, groups, weights)
         s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * LINE, *sums]

@@ -65,7 +65,7 @@ def rows(k: Builder, *params) -> None:
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         residual = k.pointer(a.residual, "u1") + (image * a.r_image + block * a.r_plane + row * a.r_row)
         w = a.w + block * (count * GROUP * lanes)
-        weights = [w.load(i * GROUP * lanes, GROUP * lanes) for i in range(count)]
+        weights = [w.as_dtype("i4").load(i * lanes, lanes, align=1) for i in range(count)]
         bias = a.bias.load(block * lanes, lanes)
         with k.loop(0, a.columns, p.pixels) as start:
             column = k.smaller(start, a.columns - p.pixels)
@@ -83,7 +83,7 @@ def tile_sums(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, weights: list[Val
             for j in range(p.windows):
                 at = q * p.stride + GROUP * j
                 if at not in bytes_at:
-                    bytes_at[at] = four_pixels(k, row.load(at * lanes, GROUP * lanes))
+                    bytes_at[at] = four_pixels(k, (row + at * lanes).as_dtype("i4").load(0, lanes, align=1))
                 for d in range(min(p.shifts, p.pixels - q)):
                     weight = weights[(i * p.windows + j) * p.shifts + d]
                     (sums[q + d],) = dots(k, [sums[q + d]], [bytes_at[at]], [weight])
@@ -91,14 +91,15 @@ def tile_sums(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, weights: list[Val
 
 
 def four_pixels(k: Builder, x: Val) -> Val:
-    """Return ``[4 pixels][lanes]`` bytes as ``[lanes][4 pixels]``, each four an int32: by words, then within 16
-    bytes.
+    """Return ``[4 pixels][lanes]`` bytes as ``[lanes][4 pixels]``, each four an int32, by words, then within 16 bytes.
+
+    Operands
+        x: the bytes as int32, as many as lanes
     """
-    lanes = x.lanes // GROUP
+    lanes = x.lanes
     parts = lanes // GROUP
-    words = as_vector(k, x, "i4", lanes)
-    words = shuffle(k, words, words, [p * parts + part for part in range(parts) for p in range(GROUP)])
-    y = as_vector(k, words, "u1", x.lanes)
+    words = shuffle(k, x, x, [p * parts + part for part in range(parts) for p in range(GROUP)])
+    y = as_vector(k, words, "u1", GROUP * lanes)
     y = shuffle(
         k, y, y, [16 * part + GROUP * p + c for part in range(parts) for c in range(GROUP) for p in range(GROUP)]
     )

@@ -31,7 +31,8 @@ class Target(Record):
         code: ``native`` machine code, or ``ptx``, where a task is a thread or a block of threads
         dot: sum of four products of bytes. ``mixed``: one instruction multiplies bytes without signs by bytes with
             signs. ``signed``: one instruction multiplies bytes with signs. ``pairs``: sums of two 16-bit products.
-            ``plain``: integer arithmetic
+            ``halves``: two products of 16 bits in one
+            instruction without vectors. ``plain``: integer arithmetic
         converts_half: one instruction widens or rounds float16
         bf16: one instruction adds up two products of bfloat16 numbers
         selects_bytes: one instruction selects bytes from 128 others

@@ -107,6 +107,10 @@ class Builder:
         """Return one lane of a vector."""
         return Val(self, self.b.extract_element(x.v, self.val(i, "i8").v), x.dtype, 0)
 
+    def with_lane(self, x: Val, i: int, y: Val) -> Val:
+        """A vector with another number in one lane."""
+        return Val(self, self.b.insert_element(x.v, y.v, self.val(i, "i8").v), x.dtype, x.lanes)
+
     def slice(self, x: Val, start: int, count: int) -> Val:
         """Return `count` neighbouring lanes of a vector."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(start, start + count)))

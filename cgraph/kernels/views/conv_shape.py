@@ -82,8 +82,9 @@ class ConvShape(LayerShape):
         if self.target.has_blocks:  # its tiles are cut from all filters that read the same channels
             return self.k // self.groups
         pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
-        most = min(8, sums(self.target) // max(pixels, 1))
-        fitting = [v for v in (range(1, most + 1) if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0]
+        most = sums(self.target)
+        few = range(1, max(min(8, most // max(pixels, 1)), 1) + 1)
+        fitting = [v for v in (few if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0 and v <= most]
         if self.groups > 1:
             least = min(self.blocks_read(v) for v in fitting)
             fitting = [v for v in fitting if self.blocks_read(v) == least]
@@ -160,6 +161,8 @@ class ConvShape(LayerShape):
 
 def sums(target: Target) -> int:
     """Return the vector registers available for sums, beside the weights and one broadcast scalar."""
+    if target.registers < 16:
+        return max(target.registers - 2, 1)
     return 28 if target.registers == 32 else 12 if target.fma else 8
 
 
