@@ -106,7 +106,7 @@ def test_stubtest_finds_every_public_name_with_its_parameters(tmp_path):
     """The stub as that of a module of its own: what it imports is checked where it is defined."""
     (text,) = (text for path, text in stubs().items() if path.parent == Path(cgraph.__file__).parent)
     (tmp_path / "face.pyi").write_text(f"{text}\n__all__ = {cgraph.__all__!r}\n")
-    (tmp_path / "face.py").write_text("import cgraph\nfrom cgraph import *\n__all__ = cgraph.__all__\n")
+    (tmp_path / "face.py").write_text("import cgraph\nimport nn\nfrom cgraph import *\n__all__ = cgraph.__all__\n")
     (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = skip\n")
     done = run(["mypy.stubtest", "face", "--mypy-config-file", "mypy.ini"], tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
