@@ -56,6 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "running": (*RUNS, "tests/saved"),
     "running/streaming_runner": (BY_ROWS, SIZES),
     "saved": ("tests/saved",),
+    "standalone": ("tests/standalone",),
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
     "sizes": (SIZES,),
     "storage": (*RUNS, "tests/saved"),

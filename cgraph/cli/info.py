@@ -15,6 +15,7 @@ from cgraph.kernels.cache import CacheFolder
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 from cgraph.terminal import say
+from cgraph.version import __version__
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -54,7 +55,7 @@ def gather() -> dict[str, Any]:
     files = kernel_files(folder)
     gpus, reason = gpu_lines()
     return {
-        "cgraph": version("cgraph"),
+        "cgraph": __version__,
         "cpu": cpu_name(),
         "target": target.name,
         "float32_lanes": target.lanes,

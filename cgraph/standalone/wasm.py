@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from cgraph.errors import FormatError
 from cgraph.standalone.interface import CValue
 from cgraph.standalone.program import ExportProgram
+from cgraph.system.child_processes import run_program
 
 STACK_BYTES = 1 << 16
 ARRAYS = {
@@ -119,12 +119,8 @@ def linked_module(raw: bytes, program: ExportProgram) -> bytes:
         source, result = Path(folder, "model.o"), Path(folder, "model.wasm")
         source.write_bytes(raw)
         options = ["--no-entry", "--allow-undefined", "--strip-all", "-z", f"stack-size={STACK_BYTES}"]
-        done = subprocess.run(
-            [linker, *options, *(f"--export={x}" for x in exports), "-o", result, source],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise FormatError(f"wasm-ld failed: {done.stderr.strip()[:500]}. Check its version")
+        names = [f"--export={x}" for x in exports]
+        status, errors = run_program([linker, *options, *names, "-o", str(result), str(source)])
+        if status:
+            raise FormatError(f"wasm-ld failed: {errors.strip()[:500]}. Check its version")
         return result.read_bytes()

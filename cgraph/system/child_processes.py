@@ -8,6 +8,7 @@ package itself is not installed, the folder that holds it is searched last.
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,19 @@ PROGRAM = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
+
+
+def run_program(command: Sequence[str]) -> tuple[int, str]:
+    """Run another program by its full path, without input; return its exit status and its error messages."""
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        close_fds=True,
+        check=False,
+    )
+    return done.returncode, done.stderr.decode(errors="replace")
 
 
 def run_module(module: str, arguments: list[str], output: IO[bytes], errors: IO[bytes], seconds: float) -> int | None:

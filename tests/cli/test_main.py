@@ -160,7 +160,7 @@ def test_a_closed_output_is_no_error():
 def test_an_unknown_argument_is_refused_with_the_usage_of_its_command(command, capsys):
     required = {"run": ["x"], "save": ["x", "-o", "y"], "quantise": ["x", "--samples", "y", "-o", "z"]}
     required |= {"plan": ["x"], "view": ["x", "-o", "y"], "trace": ["x", "-o", "y"], "bench": ["x"]}
-    required |= {"completion": ["bash"], "show": ["x"]}
+    required |= {"completion": ["bash"], "show": ["x"], "export": ["x", "--target", "portable", "-o", "y"]}
     with pytest.raises(SystemExit) as stopped:
         main([command, *required.get(command, []), "--bogus"])
     text = capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_an_export_gives_the_rounded_results_of_float32(kind, fields):
     assert got.tobytes() == want.astype(dtype).tobytes()
     held = [x for x in post_order(function.outputs) if isinstance(x.op, ConstOp) and x.nbytes > 1 << 15]
     assert len(held) == 2 and all(is_storage(x.dtype) for x in held)
-    with pytest.raises(InputError, match=f"x {kind}"):
+    with pytest.raises(InputError, match=f"x expects {kind}"):
         function(given.astype("float32"))
 
 

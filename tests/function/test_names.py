@@ -94,7 +94,7 @@ def test_names_survive_a_folder_whose_graph_is_compiled_again(tmp_path, monkeypa
     outputs = {"sine": cg.sin(x), "cosine": cg.cos(x)}
     f = cg.compile(outputs, [x])
     f.save(tmp_path / "saved", graph=onnx.serialised(list(outputs.values()), [x]))
-    monkeypatch.setattr("cgraph.saved.read.cpu_features", lambda: frozenset())
+    monkeypatch.setattr("cgraph.saved.read.host_features", lambda: frozenset())
     loaded = cg.load(tmp_path / "saved")
     assert isinstance(loaded, cg.Function) and loaded.names == ("sine", "cosine")
 

@@ -106,5 +106,5 @@ def test_the_networks_of_the_paper_run_in_patches(name):
 def test_what_is_no_patch_is_refused():
     x = cg.Var((1, 4, 8, 8))
     for alpha, slices in ((1.1, (2, 2)), (0.5, (0, 2))):
-        with pytest.raises(PlanError, match="a share of the peak and two counts"):
+        with pytest.raises(PlanError, match="a share of the peak from 0 to 1 and two counts"):
             cg.compile(cg.max_pool2d(x, 2), [x], restructure=(alpha, slices))

@@ -174,6 +174,11 @@ def is_near(got: Any, want: Any, name: str, terms: Any = None) -> Any:
     return np.isclose(got, want, *bounds(name, got, want, terms))
 
 
+def all_near(got: Any, want: Any, name: str = "float64 formulas near zero") -> bool:
+    """Return True if all elements are as near as the tolerance of this name allows."""
+    return np.shape(got) == np.shape(want) and bool(np.all(is_near(got, want, name)))
+
+
 def near(want: Any, name: str, terms: Any = None) -> Any:
     """What equals a number that is as near as the tolerance of this name allows."""
     rtol, atol = bounds(name, want, want, terms)
