@@ -54,7 +54,8 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     bands = -(-queries // width)
     units = batch * groups * bands
     each = 1 if target.code == "ptx" else -(-units // MOST_TASKS)
-    size = width * (d + KEYS + rows + STATE + e + rows)
+    columns = max(width, min(queries, FEW))  # the kernel of few queries has them all in its scratch
+    size = columns * (d + KEYS + rows + STATE + e + rows)
     return BandShape(rows, vectors, width, bands, units, each, size)
 
 
