@@ -51,7 +51,7 @@ def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
     most = min(limit // vectors, 14)
     choices = [most, *(r for r in (12, 10, 8, 6, 4) if r < most)]
     if is_near(m, k, dtype):
-        choices = list(range(min(most, NEAR_ROWS), 3, -1))
+        choices = list(range(min(most, NEAR_ROWS), min(most - 1, 3), -1))
     return GemmTile(min(choices, key=lambda r: -(-m // r) * (r + 0.5)), vectors, lanes)
 
 
