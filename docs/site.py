@@ -72,8 +72,9 @@ def front_page() -> str:
 def navigation(pages: Path) -> Iterator[str]:
     """Lines of the site's contents."""
     api = [api_file(name) for name in MODULES]
-    listed = {f"{name}.md" for name in ("index", *TUTORIALS, *HOW_TO, *REFERENCE)} | set(api)
+    listed = {f"{name}.md" for name in ("index", "contents", *TUTORIALS, *HOW_TO, *REFERENCE)} | set(api)
     yield "  - Home: index.md"
+    yield "  - Contents: contents.md"
     yield from entries("Tutorials", [f"{name}.md" for name in TUTORIALS], pages)
     yield from entries("How-to", [f"{name}.md" for name in HOW_TO], pages)
     yield from entries("Reference", [*api, *(f"{name}.md" for name in REFERENCE)], pages)

@@ -5,6 +5,8 @@ history = nn.train(model, nn.Loader((x, y)), epochs=2)
 predict = nn.compile(model, batch=100)
 """
 
+from typing import TYPE_CHECKING
+
 from nn import init, layers, losses, metrics, models, optim
 from nn.cache import Cache
 from nn.callbacks import Epoch
@@ -16,6 +18,7 @@ from nn.layer import Layer, Parameter, Sample, initialise
 from nn.layers import *  # noqa: F403
 from nn.layers import __all__ as _layers
 from nn.loader import Loader, random_shift, shifted
+from nn.missing import missing_name as _missing_name
 from nn.mode import Mode
 from nn.optim import Optimiser
 from nn.parallel import data_parallel
@@ -74,3 +77,12 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # for a type checker, the module would have every name
+
+    def __getattr__(name: str) -> object:
+        """Raise AttributeError with the name to use instead."""
+        if name.startswith("__"):  # names that Python looks up in any module
+            raise AttributeError(f"nn has no attribute {name!r}")
+        raise _missing_name(name, __all__)

@@ -9,7 +9,8 @@ import nn
 from cgraph import array_api, numpy
 
 ROOT = Path(__file__).parents[2]
-README = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+README = "# mypy: allow-untyped-defs, allow-untyped-calls\n" + "\n".join(BLOCKS)
 
 RIGHT = """
 import numpy as np

@@ -1,0 +1,51 @@
+"""Names of PyTorch's and Keras's layers that `nn` does not have: an error that says what to use."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from nn.layers.function import ACTIVATIONS
+
+ELSEWHERE = {
+    "adaptiveavgpool2d": "nn.GlobalAvgPool()",
+    "batchnormalization": "nn.BatchNorm",
+    "convtranspose1d": "nn.TransposeConv1d",
+    "convtranspose2d": "nn.TransposeConv2d",
+    "convtranspose3d": "nn.TransposeConv3d",
+    "crossentropyloss": "nn.losses.cross_entropy",
+    "dataloader": "nn.Loader",
+    "dense": "nn.Linear",
+    "fit": "nn.train",
+    "functional": "the functions of cgraph, such as cgraph.relu",
+    "globalaveragepooling2d": "nn.GlobalAvgPool()",
+    "identity": 'nn.Activation("none")',
+    "layernormalization": "nn.LayerNorm",
+    "model": "nn.Layer or nn.Sequential",
+    "module": "nn.Layer",
+    "mseloss": "nn.losses.quadratic",
+    "silu": 'nn.Activation("swish")',
+}
+"""Names in lower case, and what to use instead."""
+
+
+def missing_name(name: str, names: Iterable[str]) -> AttributeError:
+    """Return the error for a name that the package does not have.
+
+    Parameters
+        names: those that it has
+    """
+    plain = name.replace("_", "").lower()
+    activations = {x.replace("_", ""): x for x in ACTIVATIONS}
+    same = {x.lower(): x for x in names}
+    base = plain.replace("pooling", "pool").replace("average", "avg")
+    near = get_close_matches(name, list(names), 1)
+    if plain in ELSEWHERE:
+        remedy = f"use {ELSEWHERE[plain]}"
+    elif plain in activations:
+        remedy = f'use nn.Activation("{activations[plain]}")'
+    elif base in same or base[:-2] in same:  # MaxPooling2D, BatchNorm2d
+        remedy = f"use nn.{same.get(base) or same[base[:-2]]}"
+    elif near:
+        remedy = f"the nearest is nn.{near[0]}"
+    else:
+        remedy = "see dir(nn)"
+    return AttributeError(f"nn has no attribute {name!r}; {remedy}")

@@ -1,0 +1,42 @@
+"""Names of other libraries in `nn`: each error names something that exists."""
+
+import re
+
+import pytest
+
+import nn
+from nn.missing import ELSEWHERE
+
+TORCH = ("ReLU", "GELU", "LeakyReLU", "BatchNorm2d", "ConvTranspose2d", "Identity", "Module", "Softmax", "SiLU")
+KERAS = ("Dense", "MaxPooling2D", "AveragePooling2D", "Conv2D", "BatchNormalization", "LayerNormalization")
+
+
+@pytest.mark.parametrize("name", [*TORCH, *KERAS, *ELSEWHERE, "Linaer"])
+def test_the_error_names_something_that_exists(name):
+    with pytest.raises(AttributeError, match=f"nn has no attribute '{name}'") as error:
+        getattr(nn, name)
+    advice = str(error.value).split(";")[1]
+    paths = re.findall(r"nn\.((?:losses\.)?\w+)", advice)
+    assert paths or "cgraph" in advice
+    for path in paths:
+        owner, _, member = path.rpartition(".")
+        assert hasattr(getattr(nn, owner) if owner else nn, member)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("ReLU", 'use nn.Activation("relu")'),
+        ("BatchNorm1d", "use nn.BatchNorm"),
+        ("AveragePooling2D", "use nn.AvgPool2d"),
+        ("zzz", "see dir(nn)"),
+    ],
+)
+def test_the_advice_fits(name, advice):
+    with pytest.raises(AttributeError) as error:
+        getattr(nn, name)
+    assert str(error.value) == f"nn has no attribute {name!r}; {advice}"
+
+
+def test_names_that_python_looks_up_are_simply_missing():
+    assert not hasattr(nn, "__wrapped__") and not hasattr(nn, "__path_of_nothing__")
