@@ -1,6 +1,7 @@
 """Callbacks: functions that `nn.train` calls after every epoch."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ class Epoch(Record, eq=False):
         step: number of steps so far
         figures: loss, metrics and validation of the epoch by name, as in ``History.by_epoch()``
         model: its Parameters have the weights of `step`
+        averaged: returns a context in which the model has the averaged weights, if the optimiser has an `averaging`
     """
 
     epoch: int
     step: int
     figures: dict[str, np.ndarray]
     model: Layer
+    averaged: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 Callback = Callable[[Epoch], Any]

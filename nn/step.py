@@ -1,6 +1,7 @@
 """A training step as one compiled Function: forward pass, loss, gradients, and an update edge for each changed Var."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Unpack
 
@@ -9,6 +10,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
+from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
 from nn.checks import check_integer, check_kind
 from nn.layer import Layer, Parameter
@@ -48,6 +50,20 @@ class Step(Record):
         if self.check is not None:
             self.check(arrays[-1])
         return tuple(x if x.ndim else float(x) for x in self.function(*arrays))
+
+    def averages(self) -> dict[Var, np.ndarray]:
+        """Return the average of each Parameter; the optimiser has an `averaging`."""
+        return {x: self.state[f"{path}/average"].value for path, x in self.parameters.items()}
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Give the Parameters their averages within a ``with`` statement."""
+        weights: dict[Var, np.ndarray] = {x: x.value for x in self.parameters.values()}
+        assign_all(self.averages())
+        try:
+            yield
+        finally:
+            assign_all(weights)
 
 
 @checks_keywords(COMPILE_KEYWORDS)

@@ -1,5 +1,6 @@
 """TrainingRun: the state of a training run, which checkpoints write and read."""
 
+from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 from typing import Any
 
@@ -44,6 +45,7 @@ class TrainingRun:
         metrics: metrics of the epochs before, by name
         checked_at: steps after which there was a validation
         validation, validation_metrics: loss and metrics of each validation
+        averages: True if the optimiser averages weights; validation and the best epoch use the averages
         best: weights of the best epoch so far by path; empty unless the stopping rule restores them
         done: stopped before the last step
     """
@@ -73,6 +75,7 @@ class TrainingRun:
         early = settings.stopping if isinstance(settings.stopping, Early) else None
         self.early = None if early is None else early.monitor()
         self.restores = early is not None and early.restore
+        self.averages = settings.step.optimiser.averaging is not None
         self.check_monitors()
 
     def run(self) -> History:
@@ -91,6 +94,8 @@ class TrainingRun:
             bar.close()
         if self.best:
             set_values(self.model, self.best, "the best epoch")
+        elif self.averages:
+            assign_all(self.step.averages())
         return self.history()
 
     def run_step(self) -> None:
@@ -132,27 +137,36 @@ class TrainingRun:
         for name, figure in self.tally.figures().items():
             self.metrics[name].append(figure)
         self.tally.clear()
+        with self.averaged():
+            self.validate()
+            if self.restores and self.early is not None and self.is_best(self.early):
+                self.best = values_of(self.model)
+        if self.settings.stopping is not None:
+            self.done = self.settings.stopping.stops(self.figures(self.early or Monitor()))
+        rate = self.settings.step.optimiser.rate
+        if isinstance(rate, Plateau):
+            self.step.state["rate"].assign(np.float32(rate.after(self.figures(rate.monitor()))))
+        self.call_callbacks()
+
+    def validate(self) -> None:
+        """Validate the model's present weights, if there is a validation."""
         if self.check is not None:
             outcome = self.check()
             self.checked_at.append(len(self.losses))
             self.validation.append(outcome.loss)
             for name, figure in outcome.metrics.items():
                 self.validation_metrics[name].append(figure)
-        if self.settings.stopping is not None:
-            self.done = self.settings.stopping.stops(self.figures(self.early or Monitor()))
-        if self.restores and self.early is not None and self.is_best(self.early):
-            self.best = values_of(self.model)
-        rate = self.settings.step.optimiser.rate
-        if isinstance(rate, Plateau):
-            self.step.state["rate"].assign(np.float32(rate.after(self.figures(rate.monitor()))))
-        self.call_callbacks()
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Return a context in which the model has the averaged weights, if the optimiser has an `averaging`."""
+        return self.step.averaged() if self.averages else nullcontext()
 
     def call_callbacks(self) -> None:
         """Call the callbacks; the run is done when one of them returns True."""
         if self.settings.callbacks:
             figures = {name: x[-1] for name, x in self.history().by_epoch().items()}
             count = len(self.losses)
-            epoch = Epoch(count // self.data.steps_per_epoch, count, figures, self.model)
+            epoch = Epoch(count // self.data.steps_per_epoch, count, figures, self.model, self.averaged)
             self.done = run_callbacks(tuple(self.settings.callbacks), epoch) or self.done
 
     def is_best(self, monitor: Monitor) -> bool:

@@ -1,5 +1,6 @@
 """Optimisers: gradient methods, learning rates, momentum, clipping, regularisation."""
 
+from nn.optim.averaging import EqualAverage, ExponentialAverage
 from nn.optim.clipping import ClipL2, ClipValue
 from nn.optim.conjugate import ConjugateDescent, DaiYuan, FletcherReeves, HestenesStiefel, PolakRibiere
 from nn.optim.methods import Adagrad, Adam, AdamW, GradientDescent, RMSprop
@@ -23,7 +24,9 @@ __all__ = [
     "DaiYuan",
     "Decay",
     "Elastic",
+    "EqualAverage",
     "ExpDecay",
+    "ExponentialAverage",
     "FletcherReeves",
     "GradientDescent",
     "HestenesStiefel",

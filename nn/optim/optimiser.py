@@ -8,6 +8,7 @@ import cgraph as cg
 from cgraph import Node, Record, Var
 from nn.checks import check_kind
 from nn.layer import Parameter
+from nn.optim.averaging import Averaging
 from nn.optim.clipping import Clipping
 from nn.optim.methods import Adam, Method, Slots
 from nn.optim.momentum import Momentum
@@ -24,6 +25,7 @@ class Optimiser(Record):
         momentum: combines each change with the last one
         clipping: bounds the gradients
         regularisation: penalty on the weights, added to the loss
+        averaging: running average of the weights, with which `nn.train` validates and ends
     """
 
     method: Method = Adam()
@@ -31,6 +33,7 @@ class Optimiser(Record):
     momentum: Momentum | None = None
     clipping: Clipping | None = None
     regularisation: Regularisation | None = None
+    averaging: Averaging | None = None
 
     def __post_init__(self) -> None:
         check_kind("method", self.method, Method, "a method of nn.optim, such as nn.optim.Adam()")
@@ -38,6 +41,7 @@ class Optimiser(Record):
         check_kind("momentum", self.momentum, Momentum | None, "a momentum of nn.optim, or None")
         check_kind("clipping", self.clipping, Clipping | None, "a clipping of nn.optim, or None")
         check_kind("regularisation", self.regularisation, Regularisation | None, "one of nn.optim, or None")
+        check_kind("averaging", self.averaging, Averaging | None, "an average of nn.optim, or None")
 
     @staticmethod
     def of(optimiser: "Optimiser | Method | None") -> "Optimiser":
@@ -59,6 +63,8 @@ class Optimiser(Record):
                 variables[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(
                     np.broadcast_to(x.dtype.type(0), x.shape)
                 )
+            if self.averaging is not None:
+                variables[f"{path}/average"] = Var(x.shape, x.dtype, f"{path}/average").assign(x.value)
         return variables
 
     def penalty(self, parameters: dict[str, Parameter]) -> Node | None:
@@ -91,4 +97,9 @@ class Optimiser(Record):
                 edges[last], change = self.momentum.changes(last, change)
             edges[weight] = weight - change
             edges.update({state[f"{path}/{name}"]: x for name, x in new_slots.items()})
+        if self.averaging is not None:
+            share = self.averaging.share(step)
+            for path, weight in parameters.items():
+                last = state[f"{path}/average"]
+                edges[last] = self.averaging.average(last, edges[weight], share)
         return edges, rate
