@@ -120,7 +120,7 @@ class KernelStore:
         if target not in self._engines:
             import llvmlite.binding as llvm
 
-            machine = new_target_machine(target)
+            machine = new_target_machine(target, code_generation(target))
             self._engines[target] = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         return self._engines[target]
 

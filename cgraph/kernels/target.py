@@ -49,17 +49,17 @@ def code_generation(target: Target) -> CodeGeneration:
 @cache
 def target_machine(target: Target) -> Any:
     """Return LLVM's code generator for `target`, shared by all emitters."""
-    return new_target_machine(target)
+    return new_target_machine(target, code_generation(target))
 
 
-def new_target_machine(target: Target) -> Any:
-    """Return a new code generator, for an engine that takes ownership of it."""
+def new_target_machine(target: Target, how: CodeGeneration) -> Any:
+    """Return a new code generator, for an engine that takes ownership of it or for object files."""
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    how = code_generation(target)
-    if not how.jit:
+    if how.jit:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(how.triple).create_target_machine(
@@ -69,4 +69,5 @@ def new_target_machine(target: Target) -> Any:
         reloc=how.relocation,
         codemodel=how.code_model,
         jit=how.jit,
+        abiname=how.abi,
     )

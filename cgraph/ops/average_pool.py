@@ -19,7 +19,7 @@ from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.pool import Pool, pool_node, sibling
-from cgraph.ops.window import Sizes, Windows, spread_nbytes, spread_view, window_view
+from cgraph.ops.window import Sizes, Windows
 from cgraph.record import replace
 from cgraph.system.alignment import aligned
 
@@ -90,7 +90,7 @@ class SpreadToWindows(Pool):
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int]:
         """Return the bytes of the spread elements and of the reduction's partial sums."""
         shape = (*leading, *self.shape, *self.window)
-        spread = spread_nbytes(self.moves, self.shape, leading, int(code[1:]))
+        spread = self.moves.spread_nbytes(self.shape, leading, int(code[1:]))
         return spread, reduce_nbytes("sum", code, shape, self.over)
 
     def work(self, target: Target, g: Spec) -> Work:
@@ -101,10 +101,10 @@ class SpreadToWindows(Pool):
         if out.size == 0:
             return []
         scratch, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
-        calls, g = spread_view(target, self.moves, g, self.shape, 0, scratch)
+        calls, g = self.moves.spread_view(target, g, self.shape, 0, scratch)
         steps = Windows(self.window, (1,) * len(self.window), (0,) * len(self.pad), self.dilation)
         m = Trace()
-        windows = window_view(g, steps, self.shape)
+        windows = steps.window_view(g, self.shape)
         program = m.program(m.load(0, g.dtype))
         return calls + reduce_calls(target, "sum", program, out, windows, axes=self.over, workspace=parts)
 

@@ -25,14 +25,9 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
     Windows,
-    padded_nbytes,
-    padded_view,
     pads,
     reverse_axes,
     sizes,
-    spread_nbytes,
-    spread_view,
-    window_view,
 )
 from cgraph.system.alignment import aligned
 
@@ -79,16 +74,15 @@ class Conv(Op):
     def meaning(self, x, f):
         moves = self.moves(f.shape[2:])
         results = moves.result(x.shape[2:])
+        products = self.sum_windows("ngc{p}{r},gkc{r}->ngk{p}", moves, x, results, split_groups(f, 0, self.groups))
+        return products.reshape(x.shape[0], f.shape[0], *results)
+
+    def sum_windows(self, equation: str, moves: Windows, x: Any, results: tuple[int, ...], y: Any) -> Any:
+        """Return the einsum of the windows of images and `y`; ``{p}`` are axes of the results, ``{r}`` of a window."""
         windows = moves.windows_of(moves.padded_array(x, results, 0), results)
         axes = len(self.stride)
-        p, r = "pqu"[:axes], "rsv"[:axes]
-        products = np.einsum(
-            f"ngc{p}{r},gkc{r}->ngk{p}",
-            split_groups(windows, 1, self.groups),
-            split_groups(f, 0, self.groups),
-            optimize=True,
-        )
-        return products.reshape(x.shape[0], f.shape[0], *results)
+        text = equation.format(p="pqu"[:axes], r="rsv"[:axes])
+        return np.einsum(text, split_groups(windows, 1, self.groups), y, optimize=True)
 
     def multiply_adds(self, x: Spec, f: Spec) -> int:
         return self.infer(x, f).size * prod(f.shape[1:])
@@ -109,12 +103,12 @@ class Conv(Op):
 
     def image_nbytes(self, x: Spec, f: Spec) -> int:
         moves = self.moves(f.shape[2:])
-        return padded_nbytes(moves, x.shape, moves.result(x.shape[2:]), x.dtype.itemsize)
+        return moves.padded_nbytes(x.shape, moves.result(x.shape[2:]), x.dtype.itemsize)
 
     def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
         """Return the calls that pad the images, and a view of the padded images."""
         moves = self.moves(f.shape[2:])
-        return padded_view(target, moves, x, moves.result(x.shape[2:]), 0, workspace)
+        return moves.padded_view(target, x, moves.result(x.shape[2:]), 0, workspace)
 
     def calls(
         self, target: Target, nbytes: tuple[int, int], out: View, x: View, f: View, workspace: View | None = None
@@ -131,7 +125,7 @@ class Conv(Op):
     def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
         """Return the sum of products over the windows of the padded images."""
         moves, results = self.moves(f.shape[2:]), out.shape[2:]
-        windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
+        windows = split_axis(moves.window_view(x, results), 1, self.groups)  # [n, g, c, p.., r..]
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
         axes = len(results)
         k = filters.shape[1]
@@ -203,18 +197,18 @@ class ConvTranspose(Conv):
         return x.size * prod(f.shape[1:])
 
     def image_nbytes(self, x: Spec, f: Spec) -> int:
-        return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], x.dtype.itemsize)
+        return self.moves(f.shape[2:]).spread_nbytes(self.shape, x.shape[:2], x.dtype.itemsize)
 
     def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
         """Return the calls that spread the elements apart, and a view of the spread elements."""
-        return spread_view(target, self.moves(f.shape[2:]), x, self.shape, 0, workspace)
+        return self.moves(f.shape[2:]).spread_view(target, x, self.shape, 0, workspace)
 
     def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
         """Return the sum of products over windows of the spread elements, with reversed filters."""
         moves = self.moves(f.shape[2:])
         ones = (1,) * len(self.shape)
         steps = Windows(moves.window, ones, (0,) * len(self.pad), self.dilation)
-        windows = split_axis(window_view(x, steps, self.shape), 1, self.groups)  # [n, g, k, i.., r..]
+        windows = split_axis(steps.window_view(x, self.shape), 1, self.groups)  # [n, g, k, i.., r..]
         axes = len(self.shape)
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
         filters = reverse_axes(filters, range(3, 3 + axes))
@@ -256,32 +250,24 @@ class ConvFilters(Conv):
         return Spec((g.shape[1], x.shape[1] // self.groups, *self.window), x.dtype)
 
     def meaning(self, x, g):
-        moves, results = self.moves(self.window), g.shape[2:]
-        windows = moves.windows_of(moves.padded_array(x, results, 0), results)
-        axes = len(self.stride)
-        p, r = "pqu"[:axes], "rsv"[:axes]
-        products = np.einsum(
-            f"ngc{p}{r},ngk{p}->gkc{r}",
-            split_groups(windows, 1, self.groups),
-            split_groups(g, 1, self.groups),
-            optimize=True,
-        )
+        moves, gradients = self.moves(self.window), split_groups(g, 1, self.groups)
+        products = self.sum_windows("ngc{p}{r},ngk{p}->gkc{r}", moves, x, g.shape[2:], gradients)
         return products.reshape(g.shape[1], *products.shape[2:])
 
     def multiply_adds(self, x: Spec, g: Spec) -> int:
         return g.size * prod(self.infer(x, g).shape[1:])
 
     def image_nbytes(self, x: Spec, g: Spec) -> int:
-        return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], x.dtype.itemsize)
+        return self.moves(self.window).padded_nbytes(x.shape, g.shape[2:], x.dtype.itemsize)
 
     def image(self, target: Target, x: View, g: View, workspace: View | None) -> tuple[list[Call], View]:
         """Return the calls that pad the images, and a view of the padded images."""
-        return padded_view(target, self.moves(self.window), x, g.shape[2:], 0, workspace)
+        return self.moves(self.window).padded_view(target, x, g.shape[2:], 0, workspace)
 
     def products(self, target: Target, out: View, x: View, g: View) -> Contraction:
         """Return the sum over images and windows of the window's elements times the gradient of the result."""
         moves, results = self.moves(self.window), g.shape[2:]
-        windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
+        windows = split_axis(moves.window_view(x, results), 1, self.groups)  # [n, g, c, p.., r..]
         axes = len(results)
         order = (1, 2, *range(3 + axes, 3 + 2 * axes), 0, *range(3, 3 + axes))
         windows = repeat_axes(reorder_axes(windows, order), 1, g.shape[1] // self.groups)  # [g, k, c, r.., n, p..]

@@ -28,14 +28,9 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
     Windows,
-    padded_nbytes,
-    padded_view,
     pads,
     reverse_axes,
     sizes,
-    spread_nbytes,
-    spread_view,
-    window_view,
 )
 from cgraph.record import replace
 from cgraph.system.alignment import aligned
@@ -92,7 +87,7 @@ class Pool(Op):
         code, size = (code_of(x.dtype), x.dtype.itemsize) if isinstance(x, Spec) else (x.dtype, x.itemsize)
         shape = (*x.shape[:2], *results, *self.window)
         parts = reduce_nbytes(self.kind, code, shape, self.over)
-        return padded_nbytes(self.moves, x.shape, results, size), parts
+        return self.moves.padded_nbytes(x.shape, results, size), parts
 
     def flat_window(self, x: Spec | View) -> Window | None:
         """Return the window over images of floats, whose kernels need no copy; None for anything else."""
@@ -117,8 +112,8 @@ class Pool(Op):
         """Reduce every window of `x`; `more` are further operands, as views of all windows."""
         scratch, parts = split_scratch(workspace, *self.scratch_nbytes(x))
         results = self.results(x.shape)
-        calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), scratch)
-        windows = window_view(x, self.moves, results)
+        calls, x = self.moves.padded_view(target, x, results, self.outside(np.dtype(x.dtype)), scratch)
+        windows = self.moves.window_view(x, results)
         return calls + reduce_calls(target, self.kind, program, out, windows, *more, axes=self.over, workspace=parts)
 
 
@@ -234,7 +229,7 @@ class ScatterToIndices(Pool):
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int, int]:
         """Return the bytes of the spread indices and elements, and of the reduction's partial sums."""
         shape = (*leading, *self.shape, *self.window)
-        nbytes = (spread_nbytes(self.moves, self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
+        nbytes = (self.moves.spread_nbytes(self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
         return (*nbytes, reduce_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
 
     def work(self, target: Target, indices: Spec, g: Spec) -> Work:  # type: ignore[override]
@@ -248,12 +243,12 @@ class ScatterToIndices(Pool):
         if out.size == 0:
             return []
         first, second, parts = split_scratch(workspace, *self.pieces(g.shape[:2], g.dtype))
-        place_calls, indices = spread_view(target, self.moves, indices, self.shape, -1, first)
-        calls, g = spread_view(target, self.moves, g, self.shape, 0, second)
+        place_calls, indices = self.moves.spread_view(target, indices, self.shape, -1, first)
+        calls, g = self.moves.spread_view(target, g, self.shape, 0, second)
         ones = (1,) * len(self.window)
         steps = Windows(self.window, ones, (0,) * len(self.pad), self.dilation)
         axes = range(len(self.window))
-        views = (window_view(g, steps, self.shape), window_view(indices, steps, self.shape))
+        views = (steps.window_view(g, self.shape), steps.window_view(indices, self.shape))
         order = reverse_axes(window_places(self.window), axes)
         program = select_matches(g.dtype)
         sums = reduce_calls(target, "sum", program, out, *views, order, axes=self.over, workspace=parts)

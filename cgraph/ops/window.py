@@ -134,53 +134,55 @@ class Windows(Record):
             source.append(slice(0, stop - before))
         return place, source
 
+    def padded_nbytes(self, shape: tuple[int, ...], results: tuple[int, ...], itemsize: int) -> int:
+        """Return the bytes of the padded copy of ``[n, c, ...]``; 0 if the windows stay inside."""
+        covered = self.reach(results)
+        if not any(self.pad[: len(covered)]) and all(m <= n for m, n in zip(covered, shape[2:])):
+            return 0
+        return int(np.prod((*shape[:2], *covered), dtype=np.int64)) * itemsize
 
-def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ...], itemsize: int) -> int:
-    """Return the bytes of the padded copy of ``[n, c, ...]``; 0 if the windows stay inside."""
-    covered = moves.reach(results)
-    if not any(moves.pad[: len(covered)]) and all(m <= n for m, n in zip(covered, shape[2:])):
-        return 0
-    return int(np.prod((*shape[:2], *covered), dtype=np.int64)) * itemsize
+    def padded_view(
+        self, target: Target, x: View, results: tuple[int, ...], value: float | int, workspace: View | None
+    ) -> tuple[list[Call], View]:
+        """Return the calls that pad a copy of `x` in a workspace, and its view; `x` itself if none is needed."""
+        nbytes = self.padded_nbytes(x.shape, results, x.itemsize)
+        if not nbytes:
+            return [], x
+        padded = contiguous(scratch_pointer(workspace, nbytes), (*x.shape[:2], *self.reach(results)), x.dtype)
+        place, source = self.inside(x.shape[2:], results)
+        return fill_calls(target, padded, value) + copy_calls(target, crop(padded, place), crop(x, source)), padded
 
+    def spread_view(
+        self, target: Target, g: View, shape: tuple[int, ...], value: float | int, workspace: View | None
+    ) -> tuple[list[Call], View]:
+        """Spread `g`, one element for each window, so that windows of stride 1 over the result are its adjoint.
 
-def padded_view(
-    target: Target, moves: Windows, x: View, results: tuple[int, ...], value: float | int, workspace: View | None
-) -> tuple[list[Call], View]:
-    """Return the calls that write a padded copy of `x` to a workspace, and its view; `x` itself if none is needed."""
-    nbytes = padded_nbytes(moves, x.shape, results, x.itemsize)
-    if not nbytes:
-        return [], x
-    padded = contiguous(scratch_pointer(workspace, nbytes), (*x.shape[:2], *moves.reach(results)), x.dtype)
-    place, source = moves.inside(x.shape[2:], results)
-    return fill_calls(target, padded, value) + copy_calls(target, crop(padded, place), crop(x, source)), padded
+        Along each axis, element j is at ``j * stride + (window - 1) * dilation - before``, and all others are `value`.
+        Element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last window
+        element first.
+        """
+        lengths = tuple(n + e - 1 for n, e in zip(shape, self.extent))
+        at = scratch_pointer(workspace, self.spread_nbytes(shape, g.shape[:2], g.itemsize))
+        padded = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
+        place, source = [], []
+        for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, self.stride, self.extent, self.pairs):
+            origin = e - 1 - before
+            first = max(0, -(origin // s))
+            last = min(n, (length - 1 - origin) // s + 1)
+            count = max(last - first, 0)
+            place.append(slice(first * s + origin, first * s + origin + max(count - 1, 0) * s + (count > 0), s))
+            source.append(slice(first, first + count))
+        return fill_calls(target, padded, value) + copy_calls(target, crop(padded, place), crop(g, source)), padded
 
+    def spread_nbytes(self, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:
+        """Return the bytes of `spread_view`."""
+        return int(np.prod((*leading, *(n + e - 1 for n, e in zip(shape, self.extent))), dtype=np.int64)) * itemsize
 
-def spread_view(
-    target: Target, moves: Windows, g: View, shape: tuple[int, ...], value: float | int, workspace: View | None
-) -> tuple[list[Call], View]:
-    """Spread `g`, one element for each window, so that windows of stride 1 over the result are its adjoint.
-
-    Along each axis, element j is at ``j * stride + (window - 1) * dilation - before``, and all others are `value`.
-    Element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last window
-    element first.
-    """
-    lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
-    at = scratch_pointer(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
-    padded = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
-    place, source = [], []
-    for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, moves.stride, moves.extent, moves.pairs):
-        origin = e - 1 - before
-        first = max(0, -(origin // s))
-        last = min(n, (length - 1 - origin) // s + 1)
-        count = max(last - first, 0)
-        place.append(slice(first * s + origin, first * s + origin + max(count - 1, 0) * s + (count > 0), s))
-        source.append(slice(first, first + count))
-    return fill_calls(target, padded, value) + copy_calls(target, crop(padded, place), crop(g, source)), padded
-
-
-def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:
-    """Return the bytes of `spread_view`."""
-    return int(np.prod((*leading, *(n + e - 1 for n, e in zip(shape, moves.extent))), dtype=np.int64)) * itemsize
+    def window_view(self, x: View, results: tuple[int, ...]) -> View:
+        """Return the elements of each window of a padded view ``[n, c, ...]``: ``[n, c, *results, *window]``."""
+        steps = x.strides[2:]
+        strides = (*x.strides[:2], *products(steps, self.stride), *products(steps, self.dilation))
+        return View(x.at, (*x.shape[:2], *results, *self.window), strides, x.dtype)
 
 
 def crop(x: View, slices: Sequence[slice]) -> View:
@@ -190,13 +192,6 @@ def crop(x: View, slices: Sequence[slice]) -> View:
     steps = tuple((s.step or 1) * stride for s, stride in zip(slices, x.strides[2:]))
     offset = sum(start * stride for start, stride in zip(starts, x.strides[2:])) if all(lengths) else 0
     return View(x.at + offset, (*x.shape[:2], *lengths), (*x.strides[:2], *steps), x.dtype)
-
-
-def window_view(x: View, moves: Windows, results: tuple[int, ...]) -> View:
-    """Return the elements of each window of a padded view ``[n, c, ...]``: ``[n, c, *results, *window]``."""
-    steps = x.strides[2:]
-    strides = (*x.strides[:2], *products(steps, moves.stride), *products(steps, moves.dilation))
-    return View(x.at, (*x.shape[:2], *results, *moves.window), strides, x.dtype)
 
 
 def reverse_axes(x: View, axes: Sequence[int]) -> View:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ from cgraph.saved.layout import (
 from cgraph.saved.pieces import Pieces
 from cgraph.saved.read import SavedFunction
 from cgraph.storage.cell import Variable
-from cgraph.system.files import flush_folder
+from cgraph.system.files import new_folder
 from cgraph.version import __version__
 
 
@@ -53,17 +51,9 @@ def save(
     if names and len(names) != len(functions[0].outputs):
         raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs. Give one for each")
     files = files_of(functions, distinct_names(names) or functions[0].names, graph)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        new.mkdir(mode=0o755)
+    with new_folder(path) as new:
         for name, parts in files.items():
             write_file(new / name, parts)
-        flush_folder(new)
-        os.rename(new, path)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    flush_folder(path.parent)
 
 
 def write_file(path: Path, parts: Iterable[Any]) -> None:

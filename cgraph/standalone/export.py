@@ -13,7 +13,7 @@ from cgraph.errors import FormatError, bytes_text
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node, NodeLike
 from cgraph.kernels.machines import machine_named, machines
-from cgraph.kernels.target import Target
+from cgraph.kernels.target import Target, new_target_machine
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 from cgraph.standalone.check import check_files
@@ -21,7 +21,6 @@ from cgraph.standalone.elf import with_any_float_abi
 from cgraph.standalone.entry import EntryWriter
 from cgraph.standalone.entry_c import c_entry
 from cgraph.standalone.folder import check_folder, json_bytes, write_folder
-from cgraph.standalone.generator import object_machine
 from cgraph.standalone.header import ABI, Facts, example, header
 from cgraph.standalone.interface import CValue, interface_of
 from cgraph.standalone.memory import MemoryLayout, caller_layout, static_layout
@@ -114,10 +113,6 @@ def export(
     """
     path = check_folder(folder)
     prefix = check_prefix(c_name(path.name) if name is None else name)
-    choose("form", form, FORMS)
-    choose("memory", memory, MEMORY)
-    if form == "c" and memory == "caller":
-        raise FormatError("the form 'c' has static memory. Use form='whole' for memory of the caller")
     check_settings(target, form, memory)
     options = compile_options(options)
     function = compile(outputs, inputs, updates, engine=ExportEngine(target), **options)
@@ -222,7 +217,7 @@ def files_of(function: Function, how: Settings) -> tuple[dict[str, bytes], tuple
     interface = interface_of(function, how.prefix, how.names)
     program = export_program(function, interface, how.reset or how.memory == "caller")
     layout = static_layout() if how.memory == "static" else caller_layout(interface, program.arena_nbytes)
-    machine = object_machine(target, row.generation)
+    machine = new_target_machine(target, row.generation)
     is_c, section = how.form == "c", row.arena_section(how.prefix)
     entry = "" if is_c else EntryWriter(program, layout, row.bits, section, how.reset).text()
     file = object_file(program, entry, machine, target, how.form, not layout.is_caller)

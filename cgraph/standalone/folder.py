@@ -2,13 +2,11 @@
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from cgraph.errors import FormatError
-from cgraph.system.files import flush_folder
+from cgraph.system.files import new_folder
 
 
 def check_folder(folder: str | os.PathLike) -> Path:
@@ -25,22 +23,14 @@ def check_folder(folder: str | os.PathLike) -> Path:
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     """Write files by their names, which may have a folder before them."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        new.mkdir(mode=0o755)
+    with new_folder(path) as folder:
         for name, raw in files.items():
-            place = new / name
+            place = folder / name
             place.parent.mkdir(exist_ok=True)
             with place.open("xb") as file:
                 file.write(raw)
                 file.flush()
                 os.fsync(file.fileno())
-        flush_folder(new)
-        os.rename(new, path)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    flush_folder(path.parent)
 
 
 def json_bytes(entries: Mapping[str, object]) -> bytes:

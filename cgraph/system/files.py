@@ -1,10 +1,11 @@
-"""Atomic writing of files: at any moment the old or the new file is complete."""
+"""Atomic writing of files and folders: at any moment the old or the new one is complete."""
 
 import errno
 import os
 import secrets
-from collections.abc import Iterable
-from contextlib import suppress
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,6 +40,24 @@ def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
     except BaseException:
         with suppress(OSError):
             part.unlink()
+        raise
+    flush_folder(path.parent)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `path`, which is renamed to `path` once its files are written.
+
+    It is removed if an exception is raised. A process that is killed leaves at worst a ``.part`` folder.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{SUFFIX}")
+    try:
+        part.mkdir(mode=0o755)
+        yield part
+        flush_folder(part)
+        os.rename(part, path)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
         raise
     flush_folder(path.parent)
 

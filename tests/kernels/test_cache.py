@@ -247,8 +247,8 @@ def test_the_code_generator_is_set_up_as_the_name_says(monkeypatch, setting):
             given.append((self.triple, settings))
 
     monkeypatch.setattr(llvm.Target, "from_triple", Machine)
-    new_target_machine(chosen)
     how = code_generation(chosen)
+    new_target_machine(chosen, how)
     ((triple, settings),) = given
     assert triple == how.triple
     assert settings == {
@@ -258,11 +258,12 @@ def test_the_code_generator_is_set_up_as_the_name_says(monkeypatch, setting):
         "reloc": how.relocation,
         "codemodel": how.code_model,
         "jit": how.jit,
+        "abiname": how.abi,
     }
 
 
 def test_triple_and_layout_are_those_of_the_code_that_is_generated():
-    machine = new_target_machine(HOST)
+    machine = new_target_machine(HOST, code_generation(HOST))
     assert (machine.triple, str(machine.target_data)) == (host().triple, host().layout)
 
 
@@ -298,7 +299,7 @@ def test_every_file_of_ours_that_an_emitter_imports_is_part_of_the_name(emitter)
 def defining(symbol: str) -> bytes:
     """Object code of a kernel's name that calls a C function, so that it has a relocation."""
     text = f'declare i32 @getpid()\ndefine i32 @"{symbol}"() {{ %x = call i32 @getpid() ret i32 %x }}'
-    return new_target_machine(HOST).emit_object(llvm.parse_assembly(text))
+    return new_target_machine(HOST, code_generation(HOST)).emit_object(llvm.parse_assembly(text))
 
 
 def with_byte(at: int, value: int) -> Callable[[str], bytes]:

@@ -37,7 +37,7 @@ from cgraph.kernels.objects import (
 )
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
-from cgraph.kernels.target import host_target, new_target_machine
+from cgraph.kernels.target import code_generation, host_target, new_target_machine
 from tests.support.patience import PATIENCE
 
 ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
@@ -390,7 +390,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "
 def calling(name):
     """Object code of a function `f` that returns what a C function returns."""
     text = f"declare i32 @{name}()\ndefine i32 @f() {{ %x = call i32 @{name}() ret i32 %x }}"
-    return new_target_machine(host_target()).emit_object(llvm.parse_assembly(text))
+    return new_target_machine(host_target(), code_generation(host_target())).emit_object(llvm.parse_assembly(text))
 
 
 @on_linux
@@ -484,7 +484,7 @@ def test_what_is_written_into_the_file_alone_is_in_no_image():
 @on_linux
 def test_a_section_that_is_written_is_left_to_llvm():
     module = "@x = global i32 3\ndefine i32 @f() { %x = load i32, i32* @x ret i32 %x }"
-    code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(module))
+    code = new_target_machine(host_target(), code_generation(host_target())).emit_object(llvm.parse_assembly(module))
     with pytest.raises(UnknownCode, match="is writable or thread-local"):
         link_objects({"f": code})
 
@@ -617,6 +617,6 @@ def test_kernels_that_are_known_are_made_once():
 @on_linux
 def test_functions_of_one_object_begin_where_its_symbols_say():
     text = "define i32 @f() { ret i32 11 }\ndefine i32 @g() { ret i32 22 }"
-    code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(text))
+    code = new_target_machine(host_target(), code_generation(host_target())).emit_object(llvm.parse_assembly(text))
     memory, addresses = place_image(link_objects({"g": code}))
     assert len(memory) and ctypes.CFUNCTYPE(ctypes.c_int)(addresses["g"])() == 22

@@ -270,10 +270,10 @@ def test_zero_sized_inputs_and_outputs_are_parameters_that_nothing_reads(tmp_pat
 
 
 def test_a_folder_that_cannot_be_finished_is_not_there(tmp_path, monkeypatch):
-    from cgraph.standalone import folder
+    from cgraph.system import files
 
     x = cg.Var((2,), "float32", "x")
-    monkeypatch.setattr(folder, "flush_folder", lambda path: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(files, "flush_folder", lambda path: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         cg.export(x + 1, x, tmp_path / "m", target="portable")
     assert list(tmp_path.iterdir()) == []

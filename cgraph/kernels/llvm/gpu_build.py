@@ -9,14 +9,12 @@ GPUs: their task is a block of threads.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
-from cgraph.kernels.llvm.rare import RARE, lgamma, remainder
+from cgraph.kernels.llvm.build import INDEX, POINTER, VOID
+from cgraph.kernels.llvm.own_mathematics import OwnMathematics
 from cgraph.kernels.llvm.values import Ptr, Val, scalar_type
-from cgraph.kernels.llvm.vfloat import lane_by_lane
 
 GPU_KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX])
 WORD = ir.IntType(32)
@@ -34,7 +32,7 @@ def block(threads: int, resident: int = 1) -> Callable[[Callable], Callable]:
     return mark
 
 
-class GpuBuilder(Builder):
+class GpuBuilder(OwnMathematics):
     """The function under construction, for a GPU. Changes as it is used."""
 
     def pointer(self, address: Val, dtype: str) -> Ptr:
@@ -59,16 +57,6 @@ class GpuBuilder(Builder):
         out, x = out.as_dtype("u1"), x.as_dtype("u1")
         with self.loop(0, nbytes) as i:
             out.store(x.load(i), i)
-
-    def c_function(self, name: str, *xs: Val) -> Val:
-        """Use the project's own code instead of the C library's."""
-        return RARE[name](self, *xs)
-
-    def lgamma(self, x: Val) -> Val:
-        return lgamma(self, x)
-
-    def float_remainder(self, x: Val, y: Val) -> Val:
-        return lane_by_lane(self, partial(remainder, self), x, y)
 
     # -- threads --------------------------------------------------------------------------------------------------
     def thread(self, anew: bool = False) -> Val:
