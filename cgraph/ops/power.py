@@ -10,7 +10,7 @@ from cgraph.ops.compare import equal, not_equal, where
 from cgraph.ops.elementary import log, sqrt
 from cgraph.ops.family import Pointwise, common_dtype, unify
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import ones_like
+from cgraph.ops.shape import full, number_of, ones_like
 
 MOST_FACTORS = 99  # of a complex number to an integer power; NumPy's limit
 
@@ -28,8 +28,11 @@ class Power(Pointwise):
 
     def grad(self, node, g):
         x, y = node.operands
-        # 0 ** 0 has gradient 0, but 0 times 0 ** -1 is NaN
-        less = where(equal(x, 0) & equal(y, 0), y, y - 1.0)
+        exponent = number_of(y) if y.dtype.kind == "f" else None
+        if exponent:
+            less = full(y.shape, exponent - 1, y.dtype)  # one number, which passes recognise
+        else:  # 0 ** 0 has gradient 0, but 0 times 0 ** -1 is NaN
+            less = where(equal(x, 0) & equal(y, 0), y, y - 1.0)
         # log(0) would make the second gradient NaN where that of 0 ** y is 0
         return g * y * power(x, less), g * node * log(where(has_log(x), x, ones_like(x)))
 

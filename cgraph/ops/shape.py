@@ -15,7 +15,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View, collapse
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
-from cgraph.ops.leaf import Const, as_node
+from cgraph.ops.leaf import Const, ConstOp, as_node
 from cgraph.record import replace
 
 
@@ -126,6 +126,14 @@ def unbroadcast(x: Node) -> Node:
     while isinstance(x.op, BroadcastTo):
         x = x.operands[0]
     return x
+
+
+def number_of(x: Node) -> float | None:
+    """Return the number that fills a node, if it is known."""
+    x = unbroadcast(x)
+    if isinstance(x.op, Full):
+        return float(x.op.value)
+    return float(x.op.array.reshape(())) if isinstance(x.op, ConstOp) and x.size == 1 else None
 
 
 def sum_to(g: Node, shape: tuple[int, ...]) -> Node:

@@ -8,12 +8,13 @@ from cgraph.passes.fuse_attention import fuse_attention
 from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
+from cgraph.passes.multiply_powers import multiply_powers
 from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
-    tidy_loops, widen_late, fold_constants, fold_norm, drop_identities, fuse_attention, fuse_epilogues, fuse_matmul,
-    fuse_pointwise,
+    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, drop_identities, fuse_attention,
+    fuse_epilogues, fuse_matmul, fuse_pointwise,
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from cgraph.ops.diagonal import Triangle
 from cgraph.ops.elementary import Tanh
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes, unbroadcast
+from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, number_of, swapaxes, unbroadcast
 from cgraph.ops.softmax import Softmax
 from cgraph.record import Record, replace
 
@@ -191,14 +191,6 @@ def shared_heads(x: Node) -> Node:
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
-def number_of(x: Node) -> float | None:
-    """Return the number that fills a node, if it is known."""
-    x = unbroadcast(x)
-    if isinstance(x.op, Full):
-        return float(x.op.value)
-    return float(x.op.array.reshape(())) if isinstance(x.op, ConstOp) and x.size == 1 else None
-
-
 def is_lower_triangle(x: Node) -> bool:
     """Return True for a known bool ``[..., m, n]`` that is True on the main diagonal and below it."""
     x = unbroadcast(x)

@@ -13,9 +13,10 @@ from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.loop_bodies import in_bodies
+from cgraph.passes.multiply_powers import multiply_powers
 from cgraph.record import Record, replace
 
-INSIDE = (fold_constants, drop_identities, fuse_pointwise)
+INSIDE = (fold_constants, multiply_powers, drop_identities, fuse_pointwise)
 
 
 class Tidy(Record):
