@@ -28,6 +28,7 @@ class StepSettings(Record, eq=False):
         trained: Parameters to change, by path; None for all trained ones of the model
         metrics: computed from the predictions of the step
         seed: seed of dropout and noise
+        accumulate: number of small batches whose gradients make one update
         options: options of ``cgraph.compile``
     """
 
@@ -37,10 +38,12 @@ class StepSettings(Record, eq=False):
     trained: dict[str, Parameter] | None = None
     metrics: Sequence[Metric] = ()
     seed: int = 0
+    accumulate: int = 1
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0)
+        check_integer("accumulate", self.accumulate, 1)
 
 
 class TrainSettings(Record, eq=False):

@@ -12,6 +12,7 @@ from cgraph import Function, InputError, Node, Record, Var
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
+from nn.accumulation import adding_edges, mean_edges, sum_variables
 from nn.checks import check_integer, check_kind
 from nn.layer import Layer, Parameter
 from nn.losses import Loss, check_classes, takes_classes
@@ -95,21 +96,35 @@ def training_step(
         metrics: computed from the model's results during training
         options: for ``cgraph.compile``; the default of `recompute` is 1 / 16
     """
-    settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics, seed, dict(options))
+    settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics, seed, options=dict(options))
     return build_step(model, settings, samples, state)
 
 
 def build_step(
-    model: Layer, settings: StepSettings, samples: Sequence[np.ndarray], state: dict[str, Var] | None = None
+    model: Layer,
+    settings: StepSettings,
+    samples: Sequence[np.ndarray],
+    state: dict[str, Var] | None = None,
+    adds: bool = False,
 ) -> Step:
-    """Build and compile a training step for batches like `samples`; `state` as for `training_step`."""
+    """Build and compile a training step for batches like `samples`.
+
+    Parameters
+        state: as for `training_step`
+        adds: the step only adds its gradients to the sums of ``settings.accumulate``
+    """
     mode = Mode(training=True, seed=settings.seed)
     if state is not None:
         mode.key = state["random_key"]
     graph = gradients_of(model, settings, samples, mode)
     parameters, optimiser = graph.parameters, settings.optimiser
-    state = optimiser.state(parameters) if state is None else state
-    edges, rate = optimiser.updates(parameters, graph.gradients, state)
+    if state is None:
+        state = optimiser.state(parameters) | (sum_variables(parameters) if settings.accumulate > 1 else {})
+    if settings.accumulate == 1:
+        edges, rate = optimiser.updates(parameters, graph.gradients, state)
+    else:
+        build_edges = adding_edges if adds else mean_edges
+        edges, rate = build_edges(settings, parameters, graph.gradients, state)
     edges.update(mode.updates)
     if mode.key is not None:
         state["random_key"] = mode.key

@@ -12,6 +12,7 @@ import numpy as np
 from cgraph import Node
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.system.keywords import checks_keywords
+from nn.accumulation import check_accumulation
 from nn.callbacks import Callback
 from nn.checkpoint import Checkpoint
 from nn.checks import check_kind
@@ -47,6 +48,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
     finite: bool = True,
+    accumulate: int = 1,
     trained: dict[str, Parameter] | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -71,6 +73,8 @@ def train(
         checkpoint: where and when to write checkpoints
         resume: continue from the checkpoint if there is one
         finite: raise LossError for a loss that is not finite; no checkpoint contains its step
+        accumulate: number of the loader's batches whose gradients make one update, as one batch of their samples would;
+            a step is a batch of the loader, and the optimiser counts updates
         trained: Parameters to change, by path; all trained ones by default
         seed: seed of dropout and noise
         progress: show a bar on the error stream
@@ -84,14 +88,16 @@ def train(
     """
     check_kind("data", data, Loader, "an nn.Loader")
     step_settings = StepSettings(
-        loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, dict(options)
+        loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, accumulate, dict(options)
     )
     settings = TrainSettings(
         step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks
     )
+    check_accumulation(accumulate, data, settings.total_steps(data.steps_per_epoch))
     step = build_step(model, step_settings, data.at(0))
     last = None
     if data.partial and data.rest:
         last = build_step(model, step_settings, data.at(data.steps_per_epoch - 1), step.state)
+    adding = build_step(model, step_settings, data.at(0), step.state, adds=True) if accumulate > 1 else None
     check = validation_check(model, settings, data.batch)
-    return TrainingRun(model, step, last, data, settings, check).run()
+    return TrainingRun(model, step, last, data, settings, check, adding).run()

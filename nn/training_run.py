@@ -37,6 +37,7 @@ class TrainingRun:
     Fields
         model, data, settings: as given to `nn.train`
         step, last: the step, and the one at the end of an epoch when its batch is smaller
+        adding: the step of a small batch that only adds its gradients; None without accumulation
         check: validates the current weights; None without validation
         total: number of steps of the whole run
         losses, rates: loss and learning rate of each step so far
@@ -58,9 +59,10 @@ class TrainingRun:
         data: Loader,
         settings: TrainSettings,
         check: Check | None = None,
+        adding: Step | None = None,
     ) -> None:
         self.model, self.step, self.last, self.data = model, step, last or step, data
-        self.settings, self.check = settings, check
+        self.settings, self.check, self.adding = settings, check, adding
         self.total = settings.total_steps(data.steps_per_epoch)
         self.losses: list[float] = []
         self.rates: list[float] = []
@@ -129,6 +131,8 @@ class TrainingRun:
 
     def step_outputs(self, number: int) -> tuple[Any, ...]:
         """Run step `number`, counted from 1, and return its loss, rate, parts and metric sums."""
+        if self.adding is not None and number % self.settings.step.accumulate:
+            return self.adding(*self.data.at(number - 1))
         step = self.last if number % self.data.steps_per_epoch == 0 else self.step
         return step(*self.data.at(number - 1))
 
@@ -240,6 +244,7 @@ class TrainingRun:
         arrays |= {f"history/{name}": x for name, x in history.items()}
         best = repr(self.early) if self.restores else None
         facts = {"step": len(self.losses), "of": self.total, "done": self.done, "best": best}
+        facts["accumulate"] = self.settings.step.accumulate
         write_checkpoint(self.settings.checkpoint.path, arrays, facts)
 
     def resume(self) -> None:
@@ -252,7 +257,7 @@ class TrainingRun:
         if checkpoint is None or contents is None:
             return
         arrays, facts = contents
-        self.check_checkpoint(arrays, str(checkpoint.path))
+        self.check_checkpoint(arrays, facts, str(checkpoint.path))
         state, history, tally = (below(arrays, f"{group}/") for group in ("state", "history", "tally"))
         values = fitting_values(self.model, below(arrays, "model/"), str(checkpoint.path))
         values |= {x: state[name].reshape(x.shape) for name, x in self.step.state.items()}
@@ -279,10 +284,16 @@ class TrainingRun:
             fitting_values(self.model, weights, source)
         return {path: np.array(x) for path, x in weights.items()}
 
-    def check_checkpoint(self, arrays: dict[str, np.ndarray], source: str) -> None:
+    def check_checkpoint(self, arrays: dict[str, np.ndarray], facts: dict[str, Any], source: str) -> None:
         """Raise FormatError unless the arrays of a checkpoint belong to a training like this one."""
         state, variables = below(arrays, "state/"), self.step.state
         advice = "Pass resume=False, or another path."
+        accumulate = facts.get("accumulate", 1)  # older checkpoints have none
+        if accumulate != self.settings.step.accumulate:
+            raise FormatError(
+                f"{source} was written with accumulate={accumulate}, not {self.settings.step.accumulate}. Pass "
+                f"accumulate={accumulate}, resume=False, or another path."
+            )
         if state.keys() != variables.keys() or any(state[name].size != x.size for name, x in variables.items()):
             raise FormatError(f"{source} was written by another optimiser. {advice}")
         if not below(arrays, "history/").keys() >= {"loss", "rate", "checked_at", "validation"}:

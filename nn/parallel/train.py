@@ -81,7 +81,7 @@ def data_parallel(
         options: for ``cgraph.compile``; workers use their own number of threads by default. The default ``engine`` is
             the CPU's, for the widest target that runs here and on all present workers; a worker that joins later and
             does not run that target is refused. The bits depend on the target, as they do in `nn.train`
-        others: as for `nn.train`
+        others: as for `nn.train`, which also has `accumulate`; workers compute small batches as shards
     Returns
         losses and rates of all steps; the model has the new weights
     Raises
@@ -99,7 +99,7 @@ def data_parallel(
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
     step_settings = StepSettings(
-        loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, dict(options)
+        loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, options=dict(options)
     )
     settings = TrainSettings(
         step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks

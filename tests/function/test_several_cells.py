@@ -28,6 +28,7 @@ HELD_BY_NOBODY_ELSE = {
     ("quantiser/observe.py", "limits"),
     ("quantiser/observe.py", "histograms"),
     ("optim/optimiser.py", "state"),
+    ("accumulation.py", "sum_variables"),
 }
 """Functions that make new Vars in a loop, each with its first value."""
 ONE_PER_ROUND = {("quantiser/simulate.py", "correct")}
