@@ -188,7 +188,9 @@ def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Return `num` evenly spaced numbers from `start` to `stop`, nodes of any shape; with `retstep` the step, too."""
-    kind = np.result_type(*(x.dtype if isinstance(x, Node) else x for x in (start, stop)), float(num))
+    kind = np.result_type(
+        *(x if isinstance(x, int | float | complex) else as_node(x).dtype for x in (start, stop)), float(num)
+    )
     start, stop = (x.astype(kind) for x in unify(start, stop, dtype=kind))
     parts = num - 1 if endpoint else num
     step = (stop - start) / parts if parts > 0 else (stop - start) * np.nan

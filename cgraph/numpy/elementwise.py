@@ -236,7 +236,7 @@ def angle(z: Any, deg: bool = False) -> Node:
     if z.dtype.kind == "c":
         phase = arctan2(imag(z), real(z))
     else:
-        z = float_of(z) if z.dtype.kind == "f" else z.astype("float64")
+        z = float_of(z.astype("int64") if z.dtype.kind == "b" else z)
         phase = where(isnan(z), z, where(copysign(1.0, z) < 0, pi, 0.0).astype(z.dtype))
     return phase * (180 / pi) if deg else phase
 

@@ -12,7 +12,7 @@ from cgraph.ops.complex import conj
 from cgraph.ops.fourier import REVERSED, from_half_spectrum, half_spectrum, norm_of, transform
 from cgraph.ops.join import roll
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axes_of
+from cgraph.ops.shape import axes_of, axis_of
 
 __all__ = [
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
@@ -114,15 +114,15 @@ def irfft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = 
 
 
 def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[int]]:
-    """Return the length to which each axis is cut or padded, None for unchanged; without `axes` for the last axes."""
+    """Return the length to which each axis is cut or padded, None for its own; without `axes` for the last axes."""
     if axes is None:
         axes = range(a.ndim) if s is None else range(-len(s), 0)
-    lengths: list[int | None] = [None if n == -1 else n for n in ([-1] * len(axes) if s is None else s)]
+    lengths: list[int | None] = [None] * len(axes) if s is None else list(s)
     if len(lengths) != len(axes) or not lengths:
         raise ShapeError(
             f"{len(lengths)} lengths for {len(axes)} axes of {a.name} {a.spec}; give as many of each, at least one"
         )
-    return lengths, list(axes)
+    return [a.shape[axis_of(i, a.ndim)] if n == -1 else n for n, i in zip(lengths, axes)], list(axes)
 
 
 @of(np.fft.fftshift)

@@ -19,13 +19,13 @@ from cgraph.ops.shape import axes_of, broadcast_to, reshape
 
 def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any) -> Node:
     """Reduce along the axes: combine the first half with the second, repeatedly, until one element is left."""
-    axes = axes_of(axis, x.ndim)
+    axes, x = axes_of(axis, x.ndim), x.astype(join(x, x).dtype)
     shape = keepdims_shape(x.shape, axes) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     for a in axes:
         if x.shape[a] == 0:
             if neutral is None:
                 raise ShapeError(f"{x.name} {x.spec} has no element along axis {a}; reduce another axis")
-            return broadcast_to(as_node(np.asarray(neutral).astype(join(x, x).dtype)), shape)
+            return broadcast_to(as_node(np.asarray(neutral).astype(x.dtype)), shape)
         lead = (slice(None),) * a
         while x.shape[a] > 1:
             half = x.shape[a] // 2
@@ -36,7 +36,7 @@ def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any)
 
 def by_steps(join: Callable, x: Node, axis: int) -> Node:
     """Combine each element with all before it: with those 1, 2, 4, ... positions before."""
-    lead, step = (slice(None),) * axis, 1
+    lead, step, x = (slice(None),) * axis, 1, x.astype(join(x, x).dtype)
     while step < x.shape[axis]:
         joined = join(x[(*lead, slice(None, -step))], x[(*lead, slice(step, None))])
         x = concat([x[(*lead, slice(None, step))], joined], axis)

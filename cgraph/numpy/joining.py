@@ -96,7 +96,13 @@ def block(arrays: Any) -> Node:
 
 
 def depth_of(part: Any) -> int:
-    return 1 + max(map(depth_of, part), default=0) if isinstance(part, list) else 0
+    """Return how many lists enclose each leaf. ShapeError unless it is one number."""
+    if not isinstance(part, list):
+        return 0
+    depths = set(map(depth_of, part))
+    if len(depths) > 1:
+        raise ShapeError(f"blocks lie {sorted(depths)} lists deep beside each other; put each into as many lists")
+    return 1 + max(depths, default=0)
 
 
 def leaves(part: Any) -> list[Any]:

@@ -47,13 +47,21 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
 @of(np.matvec)
 def matvec(x1: Any, x2: Any, /) -> Node:
     """Return matrices times vectors."""
-    return matmul(x1, expand_dims(x2, -1)).squeeze(-1)
+    return matmul(matrices(x1), expand_dims(x2, -1)).squeeze(-1)
 
 
 @of(np.vecmat)
 def vecmat(x1: Any, x2: Any, /) -> Node:
     """Return vectors, conjugate, times matrices."""
-    return matmul(expand_dims(conj(x1), -2), x2).squeeze(-2)
+    return matmul(expand_dims(conj(x1), -2), matrices(x2)).squeeze(-2)
+
+
+def matrices(x: Any) -> Node:
+    """Return the operand. ShapeError for a vector, which `matmul` would take for a matrix."""
+    x = as_node(x)
+    if x.ndim < 2:
+        raise ShapeError(f"{x.name} {x.spec} has fewer than two axes; use np.vecdot for two vectors")
+    return x
 
 
 @of(np.cross)

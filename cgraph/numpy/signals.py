@@ -236,7 +236,7 @@ def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any
         if not n:
             return None
         if mode in ("constant", "empty"):
-            value: Any = pair_of(constant, axis, which, x) if mode == "constant" else np.zeros((), x.dtype)
+            value: Any = np.asarray(pair_of(constant, axis, which, x) if mode == "constant" else 0).astype(x.dtype)
         elif mode == "linear_ramp":
             return ramp(x, axis, n, pair_of(ends, axis, which, x), which)
         elif mode in STATISTICS:
@@ -249,9 +249,9 @@ def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any
     return [side(before, 0), x, side(behind, 1)]
 
 
-def pair_of(values: Any, axis: int, which: int, x: Node) -> np.ndarray:
-    """Return the value for one side of an axis, in the operand's dtype."""
-    return np.broadcast_to(np.asarray(values), (x.ndim, 2))[axis, which].astype(x.dtype)
+def pair_of(values: Any, axis: int, which: int, x: Node) -> Any:
+    """Return the number for one side of an axis."""
+    return np.broadcast_to(np.asarray(values), (x.ndim, 2))[axis, which].item()
 
 
 def ramp(x: Node, axis: int, n: int, end: Any, which: int) -> Node:

@@ -27,7 +27,7 @@ ACCUMULATED: dict[Any, Callable] = {np.add: reductions.cumsum, np.multiply: redu
 """Ufuncs whose ``accumulate`` has a function."""
 GROUPED: dict[Any, Any] = {
     np.bitwise_and: -1, np.bitwise_or: 0, np.bitwise_xor: 0, np.fmax: None, np.fmin: None, np.gcd: 0, np.hypot: 0.0,
-    np.lcm: 1, np.logaddexp: -np.inf, np.logaddexp2: -np.inf, np.logical_and: True, np.logical_or: False,
+    np.lcm: None, np.logaddexp: -np.inf, np.logaddexp2: -np.inf, np.logical_and: True, np.logical_or: False,
     np.logical_xor: False, np.maximum: None, np.minimum: None,
 }  # fmt: skip
 """Associative ufuncs, with their result for no elements; None if there is none."""

@@ -9,19 +9,8 @@ import pytest
 import cgraph as cg
 from cgraph.errors import CgraphError, NoGradientError
 from tests.numpy.calls import AREAS, CALLS, REFUSED, operands
-from tests.numpy.evaluated import called, nodes, values
-from tests.support.tolerance import assert_close, assert_near
-
-FEW_ULPS = 20  # times the tolerance of the dtype: both sides round, in other orders
-
-
-def assert_same(got, want, dtype: str = "float64") -> None:
-    """Shape, dtype and value, floats as near as the operands' dtype lets them be; float32 stands for float16."""
-    got, want = np.asarray(got), np.asarray(want)
-    want = want.astype("float32") if want.dtype == np.float16 else want
-    assert got.dtype == want.dtype
-    single = {"float64": "float32", "complex128": "complex64"} if dtype == "float32" else {}
-    assert_close(*(x.astype(single.get(str(x.dtype), x.dtype)) for x in (got, want)), FEW_ULPS)
+from tests.numpy.evaluated import assert_same, called, nodes, values
+from tests.support.tolerance import assert_near
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

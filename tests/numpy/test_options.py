@@ -10,8 +10,7 @@ import pytest
 from cgraph.numpy.dispatch import name_of
 from cgraph.numpy.table import FUNCTIONS
 from tests.numpy.calls import CALLS, operands
-from tests.numpy.evaluated import called, nodes, values
-from tests.numpy.test_calls import assert_same
+from tests.numpy.evaluated import assert_same, called, nodes, values
 
 LEFT_OUT = {"copy", "subok", "overwrite_input", "where"}  # of arrays in memory; a mask, which is no option
 REFUSED = {("polyfit", "full"), ("polyfit", "cov"), ("einsum_path", "einsum_call")}

@@ -7,8 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import CgraphError
-from tests.numpy.evaluated import called, values
-from tests.numpy.test_calls import assert_same
+from tests.numpy.evaluated import assert_same, called, values
 
 LIST = Path(__file__).parents[3] / "shared" / "reference" / "numpy_calls.txt"
 OTHERWISE = {

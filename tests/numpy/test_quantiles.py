@@ -1,0 +1,49 @@
+"""Middles and quantiles are NumPy's: every method, every order of axes, the largest numbers."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from tests.numpy.evaluated import FLOATS, called, compare, drawn, orders, values
+
+LARGE = {"float32": [3e38, 3.2e38, -3e38, 3.4e38], "float64": [1.5e308, 1.7e308, -1.6e308, 1.6e308]}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("function", ["median", "nanmedian"])
+@pytest.mark.parametrize("count", range(1, 5))
+def test_a_median_lies_between_its_two_numbers_however_large_they_are(dtype, function, count):
+    """NumPy's own overflows to an infinity from half the largest number on; the mean of two numbers never does."""
+    for some in combinations(LARGE[dtype], count):
+        x = np.array(some, dtype)
+        low, high = np.sort(x)[(count - 1) // 2], np.sort(x)[count // 2]
+        (found,) = values(called(f"np.{function}(x)", {"x": cg.Var(x.shape, x.dtype).assign(x)}))
+        assert found.dtype == dtype and low <= found <= high, some
+
+
+@pytest.mark.parametrize("function", ["median", "nanmedian", "quantile", "nanpercentile"])
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32", "uint8"])
+def test_middles_along_any_axes_in_any_order(function, dtype):
+    share = {"quantile": ", [0.25, 1]", "nanpercentile": ", 30.5"}.get(function, "")
+    for axes, keepdims in product(orders(3), (False, True)):
+        compare(f"np.{function}(x{share}, axis={axes}, keepdims={keepdims})", dtype, x=drawn((2, 3, 4), dtype))
+
+
+METHODS = (
+    "linear", "weibull", "hazen", "interpolated_inverted_cdf", "median_unbiased", "normal_unbiased", "lower", "higher",
+    "midpoint", "nearest",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("function", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
+def test_every_method_at_every_share(method, function, count):
+    q = np.array([0, 0.1, 0.2, 0.25, 0.5, 0.6, 0.75, 0.9, 1.0])
+    compare(f"np.{function}(x, q, method={method!r})", x=drawn((count,)), q=q)
+    if function == "nanquantile" and count > 2:
+        x = drawn((3, count))
+        x[0, 1] = x[1, 0] = x[1, 2] = np.nan
+        compare(f"np.nanquantile(x, q, axis=1, method={method!r})", x=x, q=q)
