@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.record import Record
 
 ADDRESS_BYTES = 8
@@ -16,7 +17,7 @@ class UnknownCode(Exception):
 
 
 class Image(Record, eq=False):
-    """Position-independent machine code: the addresses in it are 0 until it is placed.
+    """Position-independent machine code: the addresses in it are 0 until it is placed, at the beginning of a page.
 
     Fields
         code: uint8
@@ -46,9 +47,26 @@ def place_image(image: Image) -> tuple[np.ndarray, dict[str, int]]:
     memory[places[:, None] + np.arange(ADDRESS_BYTES)] = addresses
     for name, at, plus in image.outer:
         memory[at : at + ADDRESS_BYTES].view(np.int64)[0] = c_function(name) + plus
+    clear_cache(base, len(memory))
     if c_library().mprotect(base, len(memory), mmap.PROT_READ | mmap.PROT_EXEC):
         raise UnknownCode(f"the system refuses to make {len(memory)} bytes executable")
     return memory, {name: base + at for name, at in image.symbols.items()}
+
+
+def clear_cache(start: int, nbytes: int) -> None:
+    """Make bytes that were just written visible to the processor as code, where it does not do that by itself.
+
+    Raises
+        UnknownCode: the system lacks libgcc
+    """
+    name = host_architecture().clear_cache
+    if name:
+        try:
+            clear = ctypes.CDLL("libgcc_s.so.1")[name]
+        except (OSError, AttributeError) as error:
+            raise UnknownCode(f"new code cannot be made visible to the processor: {error}") from None
+        clear.restype = None
+        clear(ctypes.c_void_p(start), ctypes.c_void_p(start + nbytes))
 
 
 @cache

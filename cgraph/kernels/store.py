@@ -24,6 +24,7 @@ from cgraph.kernels.code_image import Image, UnknownCode, c_function, place_imag
 from cgraph.kernels.families import place_of
 from cgraph.kernels.host import host
 from cgraph.kernels.isa.architectures import architecture_of_machine
+from cgraph.kernels.isa.records import Architecture
 from cgraph.kernels.isa.systems import has_elf
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, link_objects
@@ -188,13 +189,13 @@ def symbol_of(kernel: Kernel, target: Target) -> str:
     return f"{kernel.family.replace('.', '_')}_{digest}"
 
 
-def image_of(code: Mapping[str, bytes]) -> Image:
+def image_of(code: Mapping[str, bytes], own: Architecture | None = None) -> Image:
     """Return object files as one image.
 
     Raises
         UnknownCode: the code is not supported, or calls a C function that this system lacks
     """
-    image = link_objects(code)
+    image = link_objects(code, own)
     for name, _, _ in image.outer:
         c_function(name)
     return image
@@ -203,10 +204,11 @@ def image_of(code: Mapping[str, bytes]) -> Image:
 def fits(symbol: str, raw: bytes) -> bool:
     """Return True for object code that this machine may run; where our linker places it, it must support all parts."""
     triple = host().triple
-    if architecture_of_machine(triple).address is None or not has_elf(triple):
+    own = architecture_of_machine(triple)
+    if not own.relocations or not has_elf(triple):
         return is_for(raw, triple)
     try:
-        return bool(image_of({symbol: raw}).symbols)
+        return bool(image_of({symbol: raw}, own).symbols)
     except UnknownCode:
         return False
 

@@ -10,6 +10,7 @@ from cgraph.kernels.host import host
 from cgraph.kernels.isa.architectures import architecture_of, architecture_of_machine
 from cgraph.kernels.isa.records import CodeGeneration
 from cgraph.kernels.isa.records import Target as Target
+from cgraph.kernels.isa.systems import has_elf
 
 
 @cache
@@ -42,7 +43,8 @@ def code_generation(target: Target) -> CodeGeneration:
     """Return the code generator's settings for a target; they are part of a kernel's cache name."""
     own = architecture_of(target)
     if own.objects is None or own is architecture_of_machine(host().triple):
-        return CodeGeneration(host().triple, host().layout, jit=True)
+        model = own.code_model if has_elf(host().triple) else "jitdefault"
+        return CodeGeneration(host().triple, host().layout, code_model=model, jit=True)
     return own.objects
 
 

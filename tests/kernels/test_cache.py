@@ -17,6 +17,7 @@ from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import CacheFolder, cache_folder
 from cgraph.kernels.code_image import Image, UnknownCode, c_function, place_image
 from cgraph.kernels.host import Host, host
+from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.isa.records import CodeGeneration, Target
 from cgraph.kernels.kernel import Kernel
@@ -314,7 +315,10 @@ def with_byte(at: int, value: int) -> Callable[[str], bytes]:
 def with_relocation(kind: int) -> Callable[[str], bytes]:
     def change(symbol: str) -> bytes:
         code = defining(symbol)
-        changed, table = bytearray(code), next(s for s in ObjectFile(code, 0).sections if s.kind == RELOCATIONS)
+        changed, table = (
+            bytearray(code),
+            next(s for s in ObjectFile(code, 0, host_architecture()).sections if s.kind == RELOCATIONS),
+        )
         at, _, *rest = RELOCATION.unpack_from(code, table.start)
         RELOCATION.pack_into(changed, table.start, at, kind, *rest)
         return bytes(changed)
@@ -327,7 +331,7 @@ def with_section(kind: int | None, field: int, value: int) -> Callable[[str], by
 
     def change(symbol: str) -> bytes:
         code = defining(symbol)
-        changed, file = bytearray(code), ObjectFile(code, 0)
+        changed, file = bytearray(code), ObjectFile(code, 0, host_architecture())
         number = next(i for i, s in enumerate(file.sections) if (s.kind == kind if kind else i in file.places))
         fields = list(file.sections[number])
         fields[field] = value
@@ -380,9 +384,12 @@ def test_the_object_that_the_others_are_made_of_does_fit(base):
     assert store.address(KERNEL, HOST) and (store.hits, store.misses) == (1, 0)
 
 
-def test_what_is_for_another_machine_does_not_fit_where_llvm_places_the_code(monkeypatch):
+def test_what_is_for_another_machine_does_not_fit(monkeypatch):
     elf, mach_o = defining("f"), b"\xcf\xfa\xed\xfe" + (0x0100000C).to_bytes(4, "little") + bytes(64)
-    arm = with_byte(18, 183)("f")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(codemodel="small")
+    arm = machine.emit_object(llvm.parse_assembly("define i32 @f() { ret i32 1 }"))
     for triple, code, expected in (
         ("aarch64-unknown-linux-gnu", arm, True),
         ("aarch64-unknown-linux-gnu", elf, False),
@@ -404,10 +411,10 @@ def test_new_code_that_only_llvm_can_place_runs_beside_kept_code(base, monkeypat
     KernelStore(folder).load([OTHER], HOST)
     known = store_module.image_of
 
-    def image_of(code):
+    def image_of(code, own=None):
         if symbol_of(KERNEL, HOST) in code:
             raise UnknownCode("by the test")
-        return known(code)
+        return known(code, own)
 
     monkeypatch.setattr(store_module, "image_of", image_of)
     for _ in range(2):

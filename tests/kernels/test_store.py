@@ -17,11 +17,16 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from cgraph.kernels import code_image
 from cgraph.kernels import store as store_module
+from cgraph.kernels import target as target_module
 from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum
 from cgraph.kernels.code_image import ADDRESS_BYTES, UnknownCode, place_image
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.host import read_parts
+from cgraph.kernels.host import host, read_parts
+from cgraph.kernels.isa.architectures import host_architecture
+from cgraph.kernels.isa.arm import NEON
+from cgraph.kernels.isa.records import CodeGeneration
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
 from cgraph.kernels.llvm import compile as compile_module
 from cgraph.kernels.objects import (
@@ -38,6 +43,7 @@ from cgraph.kernels.objects import (
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import code_generation, host_target, new_target_machine
+from cgraph.record import replace
 from tests.support.patience import PATIENCE
 
 ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
@@ -405,7 +411,7 @@ def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
 def test_objects_for_another_processor_are_left_to_llvm():
     code = calling("getpid")
     for at, value in ((18, 183), (4, 1), (5, 2)):  # AArch64; 32 bits; the highest byte first
-        with pytest.raises(UnknownCode, match="not an ELF object file for x86_64"):
+        with pytest.raises(UnknownCode, match="not an ELF object file for x86"):
             link_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
 
 
@@ -427,7 +433,7 @@ def test_an_object_that_is_cut_off_anywhere_is_malformed():
 def edited(code, kind, row, edit):
     """Object code with other rows in its table of a kind: as `edit` has it of the table's section and a row."""
     changed = bytearray(code)
-    table = next(s for s in ObjectFile(code, 0).sections if s.kind == kind)
+    table = next(s for s in ObjectFile(code, 0, host_architecture()).sections if s.kind == kind)
     for at in range(table.start, table.start + table.nbytes, row.size):
         row.pack_into(changed, at, *edit(*row.unpack_from(code, at)))
     return bytes(changed)
@@ -473,7 +479,7 @@ def test_only_what_runs_or_is_read_is_in_the_image():
 def test_what_is_written_into_the_file_alone_is_in_no_image():
     """A flag of a section that is not in memory says nothing."""
     code = calling("getpid")
-    changed, sections = bytearray(code), ObjectFile(code, 0).sections
+    changed, sections = bytearray(code), ObjectFile(code, 0, host_architecture()).sections
     at = HEADER.unpack_from(code)[6]
     for i, s in enumerate(sections):
         if not s.flags:
@@ -620,3 +626,35 @@ def test_functions_of_one_object_begin_where_its_symbols_say():
     code = new_target_machine(host_target(), code_generation(host_target())).emit_object(llvm.parse_assembly(text))
     memory, addresses = place_image(link_objects({"g": code}))
     assert len(memory) and ctypes.CFUNCTYPE(ctypes.c_int)(addresses["g"])() == 22
+
+
+@on_linux
+def test_new_code_is_made_visible_to_a_processor_that_needs_it(monkeypatch):
+    """libgcc has the function for every processor; without libgcc LLVM places the code."""
+    calls, library = [], ctypes.CDLL
+
+    def opened(name):
+        calls.append(name)
+        if len(calls) > 1:
+            raise OSError("no such file")
+        return library(name)
+
+    changed = replace(host_architecture(), clear_cache="__clear_cache")
+    monkeypatch.setattr(code_image, "host_architecture", lambda: changed)
+    image = link_objects({"f": calling("getpid")})
+    code_image.c_library()
+    monkeypatch.setattr(ctypes, "CDLL", opened)
+    memory, addresses = place_image(image)
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(addresses["f"])() == os.getpid() and len(memory)
+    with pytest.raises(UnknownCode, match="made visible to the processor: no such file"):
+        place_image(image)
+    assert calls == ["libgcc_s.so.1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("triple", "model"), [("aarch64-unknown-linux-gnu", "small"), ("arm64-apple-darwin", "jitdefault")]
+)
+def test_code_of_this_process_has_relocations_that_our_linker_supports(monkeypatch, triple, model):
+    """A code model for ELF object files; LLVM's own where it places the code."""
+    monkeypatch.setattr(target_module, "host", lambda: replace(host(), triple=triple))
+    assert code_generation(NEON) == CodeGeneration(triple, host().layout, code_model=model, jit=True)

@@ -4,7 +4,7 @@ Sources: Arm Architecture Reference Manual for A-profile; LLVM's ``IntrinsicsAAr
 Architecture.
 """
 
-from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Target
+from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Patch, Target
 
 NEON = Target("neon", "generic", "+neon", 4, 32, True, "arm", converts_half=True)
 DOT = Target("neon-dot", "generic", "+neon,+dotprod", 4, 32, True, "arm", dot="signed", converts_half=True)
@@ -22,6 +22,20 @@ INSTRUCTIONS = {
     ("signed dot", 4): Intrinsic("llvm.aarch64.neon.sdot.v4i32.v16i8", "i4", ("i4", "u1", "u1")),
 }
 
+_CALL = Patch("distance", ((26, 0),), 2, is_call=True)
+_PAGES = Patch("pages", ((2, 29), (19, 5)))
+RELOCATIONS = {
+    257: Patch("address"),  # ABS64
+    261: Patch("distance", ((32, 0),)),  # PREL32
+    275: _PAGES,  # ADR_PREL_PG_HI21
+    277: Patch("offset", ((12, 10),)),  # ADD_ABS_LO12_NC
+    282: _CALL,  # JUMP26
+    283: _CALL,  # CALL26
+    # LDST8, LDST16, LDST32, LDST64 and LDST128_ABS_LO12_NC
+    **{number: Patch("offset", ((12, 10),), shift) for shift, number in enumerate((278, 284, 285, 286, 299))},
+}
+_STUB = bytes.fromhex("50000058 00021fd6")  # ldr x16, address; br x16
+
 ARCHITECTURE = Architecture(
     "arm",
     (NEON, DOT, I8MM),
@@ -32,5 +46,9 @@ ARCHITECTURE = Architecture(
     cpuinfo=("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
     elf=183,
     mach_o=0x0100000C,
+    relocations=RELOCATIONS,
+    stub=_STUB,
+    code_model="small",
+    clear_cache="__clear_cache",
     futex=98,
 )

@@ -116,6 +116,23 @@ class CodeGeneration(Record):
     form: str = "elf"
 
 
+class Patch(Record):
+    """What a relocation of an object file stores at its place.
+
+    Fields
+        value: ``address`` (64 bits); ``distance`` from the place; ``pages``, the distance of two pages of 4096 bytes;
+            ``offset`` in the page
+        fields: bits of the 32-bit word that store the value, lowest first: how many, and the first
+        shift: the value's lowest bits, which are 0 and are not stored
+        is_call: it may lead to a C function
+    """
+
+    value: str
+    fields: tuple[tuple[int, int], ...] = ()
+    shift: int = 0
+    is_call: bool = False
+
+
 class Architecture(Record, eq=False):
     """Processors that share instructions, triples and the form of object files.
 
@@ -129,7 +146,10 @@ class Architecture(Record, eq=False):
             cannot be saved
         cpuinfo: lines of ``/proc/cpuinfo`` that describe the processor, that of the features last
         elf, mach_o: machine number in the header of object files, None if there are no such files
-        address: ELF relocation of a 64-bit address; None if only LLVM links the code
+        relocations: of ELF object files by number, where our linker supports them; empty if only LLVM links the code
+        stub: machine code that goes to the address in the eight bytes after it, for calls of C functions by distance
+        code_model: of ELF code that runs in this process: one whose relocations are in the table
+        clear_cache: libgcc's function that makes new code visible to the processor; empty where none is needed
         futex: Linux's number of the system call ``futex``, 0 if it is unknown
     """
 
@@ -142,7 +162,10 @@ class Architecture(Record, eq=False):
     cpuinfo: tuple[str, ...] = ()
     elf: int | None = None
     mach_o: int | None = None
-    address: int | None = None
+    relocations: Mapping[int, Patch] = {}
+    stub: bytes = b""
+    code_model: str = "jitdefault"
+    clear_cache: str = ""
     futex: int = 0
 
     def target(self, name: str) -> Target:

@@ -4,7 +4,7 @@ Sources: Intel's Software Developer's Manual; LLVM's ``IntrinsicsX86.td``; Syste
 """
 
 from cgraph.dtypes.storage import BFLOAT16
-from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Target
+from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Patch, Target
 from cgraph.record import replace
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
@@ -77,6 +77,6 @@ ARCHITECTURE = Architecture(
     cpuinfo=("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
     elf=62,
     mach_o=0x01000007,
-    address=1,
+    relocations={1: Patch("address")},
     futex=202,
 )
