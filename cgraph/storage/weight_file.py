@@ -223,7 +223,7 @@ def pages(nbytes: int) -> int:
 def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -> Iterator[bytes | memoryview]:
     yield head.ljust(places[0], b"\0")
     for x in arrays:
-        yield x.data.cast("B")
+        yield x.reshape(-1).view(np.uint8).data
         yield bytes(pages(x.nbytes) - x.nbytes)
         release(x)
 

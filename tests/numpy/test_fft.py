@@ -34,6 +34,7 @@ def test_several_axes_with_lengths_of_their_own(function, norm):
         compare(f"np.fft.{function}(x, axes={axes}, norm={norm!r})", x=x)
     for s, axes in (((3, 6), (0, 2)), ((3, 6), (2, 0)), ((6, -1), (-1, -2)), ((2, 7, 5), (0, 1, 2)), ((4,), (1,))):
         compare(f"np.fft.{function}(x, {s}, {axes}, {norm!r})", x=x)
+    compare(f"np.fft.{function}(x, (3, 6), norm={norm!r})", x=x)
 
 
 @pytest.mark.parametrize("function", ["fft2", "ifft2", "rfft2", "irfft2"])

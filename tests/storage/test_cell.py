@@ -1,0 +1,149 @@
+"""Values of Vars: what fits, what is rounded, what is copied, and what a run may write."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import InputError, UnassignedError
+from cgraph.ir.spec import Spec
+from cgraph.storage.cell import (
+    Cell,
+    CellValue,
+    aligned_empty,
+    assign_all,
+    fitting_array,
+    new_value,
+    of_plain,
+    reader_of,
+    set_all,
+    shareable,
+    value_of,
+)
+from cgraph.system.alignment import ALIGNMENT
+
+F4, I4 = Spec((2,), np.dtype("float32")), Spec((2,), np.dtype("int32"))
+
+
+@pytest.mark.parametrize(("value", "spec", "want"), [
+    ([1, 2], F4, [1, 2]), ((True, 0.5), F4, [1, 0.5]), (range(2), I4, [0, 1]), ([1.0, -2.0], I4, [1, -2]),
+    (np.array([1.5, 2]), F4, [1.5, 2]), (np.float32([3, 4]), F4, [3, 4]), (np.array([np.inf, np.nan]), F4, None),
+    (np.array([1e-60, 1]), F4, [0, 1]), (np.array([1, 2j]), Spec((2,), np.dtype("complex64")), [1, 2j]),
+])  # fmt: skip
+def test_what_fits_has_the_dtype_of_the_var(value, spec, want):
+    got = fitting_array(value, spec, "x")
+    assert got.dtype == spec.dtype and got.shape == spec.shape
+    np.testing.assert_array_equal(got, np.asarray(value) if want is None else want)
+
+
+@pytest.mark.parametrize(("value", "spec", "match"), [
+    (np.array([1, 2]), F4, r"x expects float32\[2\], got int64\[2\]. Convert it with .astype\('float32'\)"),
+    (np.zeros(3, "f4"), F4, r"got float32\[3\]. Reshape it"), (np.zeros((1, 2), "f4"), F4, "Reshape it"),
+    (np.array([1e300, 0]), F4, "numbers beyond 3.403e.38"), ([1.5, 2], I4, "int32 holds integers only"),
+    (["a", "b"], F4, "x expects"), (np.array(["a", "b"]), F4, "holds no numbers"), (object(), F4, "holds no numbers"),
+    (np.float32([1, 2]), Spec((2,), np.dtype("float64")), r"\.astype\('float64'\)"), ([1, [2]], F4, "x expects"),
+    (np.zeros(3), F4, "got float64"), ([1, 2**40], I4, "x expects"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused_with_what_it_is(value, spec, match):
+    with pytest.raises(InputError, match=match):
+        fitting_array(value, spec, "x")
+
+
+def test_float64_is_rounded_unless_the_very_array_is_wanted():
+    with pytest.raises(InputError, match="astype"):
+        fitting_array(np.zeros(2), F4, "x", exact=True)
+    with pytest.raises(InputError, match="astype"):
+        new_value(np.zeros(2), F4, "x", copy=False)
+    assert new_value(np.zeros(2), F4, "x").array.dtype == "float32"
+
+
+def test_a_value_is_copied_unless_it_is_lent():
+    x = aligned_empty(F4)
+    x[:] = 1, 2
+    own, lent = new_value(x, F4, "x"), new_value(x, F4, "x", copy=False)
+    x[:] = 5, 6
+    assert own.array.tolist() == [1, 2] and not own.shared
+    assert lent.array.tolist() == [5, 6] and lent.shared and lent.stamp is None
+    assert own.address % ALIGNMENT == 0 and own.address == own.array.ctypes.data
+
+
+def test_a_run_writes_into_a_copy_of_shared_bytes():
+    x, done = np.float32([1, 2]), np.ones(1, "int64")
+    value = CellValue(x, shared=True)
+    own = value.writable(F4, done)
+    assert own is not x and own.tolist() == [1, 2] and not value.shared and value.writable(F4, done) is own
+    own[:] = 9
+    assert x.tolist() == [1, 2]
+
+
+def test_a_first_value_is_there_once_the_run_is_done():
+    cell, done = Cell(), np.zeros(1, "int64")
+    array = cell.value.writable(F4, done)
+    array[:] = 3
+    assert cell.array is None and cell.share() is None and not cell.value.is_there
+    done[0] = 1
+    assert cell.array is array and cell.value.is_there
+
+
+def test_versions_and_stamps_are_never_the_same_twice():
+    one, other = CellValue(np.zeros(2)), CellValue(np.zeros(2))
+    assert one.version != other.version and one.stamp is None
+    stamp = one.settle()
+    assert stamp is not None and one.settle() == stamp == one.stamp and other.settle() not in (None, stamp)
+    version = one.version
+    one.renew()
+    assert one.version not in (version, other.version)
+    assert CellValue().settle() is None and CellValue(np.zeros(2), shared=True).settle() is None
+
+
+def test_a_copy_that_lies_elsewhere_is_fetched_once():
+    class Copy:
+        count = 0
+
+        def fetched(self):
+            self.count += 1
+            return np.float32([7, 8])
+
+    copy, value = Copy(), CellValue(np.float32([1, 2]), shared=True)
+    value.lies_elsewhere(copy)
+    assert value.is_there and value.stamp is None and copy.count == 0
+    assert value.array.tolist() == [7, 8] == value.array.tolist() and copy.count == 1 and not value.shared
+    assert value.address == value.array.ctypes.data
+
+
+def test_all_vars_change_or_none():
+    x, y = cg.Var((2,), name="x").assign([1, 2]), cg.Var((), "int32", name="y").assign(3)
+    with pytest.raises(InputError, match="y expects"):
+        assign_all({x: [5, 6], y: 0.5})
+    assert value_of(x).tolist() == [1, 2] and value_of(y) == 3
+    assign_all({x: [5, 6], y: 4})
+    assert value_of(x).tolist() == [5, 6] and value_of(y) == 4
+    value_of(x)[:] = 0
+    assert value_of(x).tolist() == [5, 6]
+    with pytest.raises(UnassignedError, match=r"z float32\[\] \(made at test_cell.py:\d+\) has no value"):
+        value_of(cg.Var((), name="z"))
+
+
+def test_each_holder_gets_its_own_value():
+    cells = [Cell(), Cell()]
+    values = [CellValue(), CellValue()]
+    set_all(cells, "value", values)
+    assert [x.value for x in cells] == values
+
+
+def test_numbers_become_integers_only_without_fractions():
+    assert of_plain([1.0, 2], np.dtype("uint8")).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="uint8 holds integers only"):
+        of_plain(0.5, np.dtype("uint8"))
+
+
+def test_only_arrays_that_others_can_write_are_shared_with_them():
+    x = np.arange(6.0).reshape(2, 3)
+    turned = x.T
+    closed = x.copy()
+    closed.flags.writeable = False
+    assert shareable(x) is x and shareable(turned) is turned
+    assert shareable(closed) is not closed and shareable(x[::-1]).strides == (24, 8)
+    assert reader_of("numpy")(closed) is closed
+    for name in ("tensorflow", 3):
+        with pytest.raises(InputError, match="Use one of numpy, torch, jax, cupy"):
+            reader_of(name)

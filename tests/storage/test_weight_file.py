@@ -1,0 +1,101 @@
+"""Weight files: where arrays lie, what the table says of them, and when a file is written anew."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import GraphError, WeightsError
+from cgraph.storage.weight_file import (
+    ENTRY,
+    PAGE,
+    Checksum,
+    Spool,
+    StreamedWeights,
+    arrays_on_disk,
+    check_weights,
+    contents,
+    digest_of,
+    header,
+    pages,
+    place_of,
+    sums_in,
+    sums_of,
+    with_progress,
+)
+
+ARRAYS = [np.arange(10, dtype="f4"), np.zeros((0, 3)), np.arange(5000, dtype="i8").reshape(2, 2500), np.ones(1, "u1")]
+
+
+def test_every_array_begins_at_a_page_of_its_own():
+    head, places = header(ARRAYS)
+    assert places == [2 * PAGE, 3 * PAGE, 3 * PAGE, 13 * PAGE, 14 * PAGE] and len(head) == PAGE + ENTRY * len(ARRAYS)
+    assert len(b"".join(contents(head, places, ARRAYS))) == places[-1]
+    assert header([ARRAYS[3]] * (PAGE // ENTRY + 1))[1][0] == 3 * PAGE
+    assert [pages(n) for n in (0, 1, PAGE, PAGE + 1)] == [0, PAGE, PAGE, 2 * PAGE]
+
+
+def test_the_table_says_where_arrays_lie_how_long_they_are_and_their_digests():
+    head, places = header([ARRAYS[0], ARRAYS[2]])
+    want = {place: Checksum(x.nbytes, digest_of(x.data)) for place, x in zip(places, (ARRAYS[0], ARRAYS[2]))}
+    assert sums_in(head[PAGE:]) == want == sums_of(dict(zip(places, (ARRAYS[0], ARRAYS[2]))))
+    entry = want[places[0]]
+    raw = ARRAYS[0].tobytes()
+    assert entry.fits(memoryview(raw + b"more")) and not entry.fits(memoryview(raw[:-1]))
+
+
+def test_arrays_are_written_once_and_again_when_they_differ(tmp_path):
+    reports = []
+    weights = StreamedWeights(str(tmp_path / "w"), progress=lambda done, size: reports.append((done, size)))
+    mapped = arrays_on_disk(weights, [x.T for x in ARRAYS])
+    for got, want in zip(mapped, ARRAYS, strict=True):
+        np.testing.assert_array_equal(got, want.T)
+        assert got.dtype == want.dtype
+    size = (tmp_path / "w").stat().st_size
+    assert reports[-1] == (size, size) and reports == sorted(reports)
+    count = len(reports)
+    again = arrays_on_disk(weights, [x.T for x in ARRAYS])
+    assert len(reports) == count  # the table says that the file has these arrays
+    mapping, place = place_of(again[2])
+    assert place == 3 * PAGE and mapping.weights is weights and place in mapping.sums
+    assert place_of(ARRAYS[0]) is None and place_of(again[0])[1] == 2 * PAGE
+    arrays_on_disk(weights, ARRAYS[:1])
+    assert len(reports) > count and (tmp_path / "w").stat().st_size == 3 * PAGE
+
+
+@pytest.mark.parametrize("at", [0, 8, 16, 24, PAGE, PAGE + 8, PAGE + 16, 2 * PAGE, 2 * PAGE + 39, 3 * PAGE + 39_999])
+def test_damage_anywhere_is_found(tmp_path, at):
+    path = tmp_path / "w"
+    arrays_on_disk(StreamedWeights(str(path)), [ARRAYS[0], ARRAYS[2]])
+    check_weights(path)
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+    match = "not a weight file of this version" if at < 2 * PAGE else f"array {int(at >= 3 * PAGE)}, "
+    with pytest.raises(WeightsError, match=match):
+        check_weights(path)
+
+
+def test_progress_counts_the_bytes_that_went_before():
+    reports = []
+    parts = with_progress(iter([b"abc", b"", b"de"]), 5, lambda *x: reports.append(x))
+    assert b"".join(parts) == b"abcde" and reports == [(3, 5), (3, 5), (5, 5)]
+    assert list(with_progress(iter([b"a"]), 1, None)) == [b"a"]
+
+
+def test_small_and_mapped_arrays_stay_and_others_go_to_a_file(tmp_path):
+    spool, small, large = Spool(tmp_path, 40), ARRAYS[0], ARRAYS[2]
+    assert spool.keep(small) is small and spool.mapping is None
+    first, second = spool.keep(large), spool.keep(large.T)
+    np.testing.assert_array_equal(first, large)
+    np.testing.assert_array_equal(second, large.T)
+    assert first is not large and spool.keep(first) is first and spool.at == 2 * pages(large.nbytes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_sizes_are_numbers_or_texts_of_at_least_a_byte():
+    weights = StreamedWeights("w", ring="2KiB", slice=1)
+    assert weights.ring_nbytes == 2048 and weights.slice_nbytes == 1
+    assert StreamedWeights("w").ring_nbytes is None and StreamedWeights("w").slice_nbytes is None
+    for name in ("ring", "slice"):
+        for wrong in (0, "0B", "many"):
+            with pytest.raises(GraphError, match=name):
+                StreamedWeights("w", **{name: wrong})
