@@ -5,21 +5,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = "tests/kernels"
-BY_ROWS, SIZES = "tests/function/test_by_rows.py", "tests/function/test_sizes.py"
+BY_ROWS, SIZES = "tests/function/test_by_rows.py", "tests/function/test_cgraph_sizes.py"
 FROM_DISK = ("tests/function/test_streamed_weights.py", "tests/function/test_streamed_changes.py")
-RUNS = ("tests/function", "tests/memory/test_recompute.py", "tests/ops/test_index.py", "tests/ops/test_callback.py")
-FILES = ("tests/saved/test_folder.py", f"{KERNELS}/test_store.py", f"{KERNELS}/test_cache.py", "tests/test_files.py")
-RERUNS = (
-    "tests/memory/test_recompute.py", "tests/passes/test_recompute.py", "tests/passes/test_recompute_refusals.py",
-    "tests/passes/test_cheap_again.py", "tests/passes/test_run_again.py", "tests/schedule/test_least_work.py",
-)  # fmt: skip
-BANDS = ("tests/memory", "tests/passes/test_stream_rows.py", "tests/passes/test_cut_patches.py", BY_ROWS)
+RUNS = ("tests/function", "tests/memory/test_incremental.py", "tests/ops/test_index.py", "tests/ops/test_callback.py")
+FILES = (
+    "tests/saved/test_folder.py",
+    f"{KERNELS}/test_store.py",
+    f"{KERNELS}/test_cache.py",
+    "tests/system/test_files.py",
+)
+RERUNS = ("tests/memory/test_incremental.py", "tests/rematerialise", "tests/passes/test_recompute_refusals.py")
+BANDS = ("tests/budget", "tests/passes/test_stream_rows.py", "tests/passes/test_cut_patches.py", BY_ROWS)
 # the tests of a file below cgraph, or in nn: those of the longest path of this table that contains it
 TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
     "array_api": ("tests/array_api",),
     "autodiff": ("tests/autodiff",),
-    "batching": ("tests/jit/test_vmap.py",),
+    "batching": ("tests/batching", "tests/jit/test_vectorise.py"),
     "budget": BANDS,
     "cli": ("tests/cli",),
     "dist": ("tests/dist",),
@@ -38,29 +40,29 @@ TESTS: dict[str, tuple[str, ...]] = {
     "kernels": (KERNELS,),
     "kernels/cache": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_cache.py"),
     "kernels/interpret": ("tests/engine", "tests/function"),
-    "kernels/objects": (f"{KERNELS}/test_store.py", "tests/saved"),
+    "kernels/objects": (f"{KERNELS}/test_kernels_objects.py", f"{KERNELS}/test_store.py", "tests/saved"),
     "kernels/store": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_gpu.py"),
-    "lowering": ("tests/passes", "tests/ops/test_cases.py"),
-    "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
+    "lowering": ("tests/lowering", "tests/passes", "tests/ops/test_cases.py"),
+    "memory": ("tests/memory", "tests/budget", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
     "memory/packing": ("tests/memory/test_packing.py",),
     "nn": ("tests/nn",),
     "nn/parallel": ("tests/dist",),
     "numpy": ("tests/numpy",),
     "ops": ("tests/ops", "tests/autodiff"),
-    "ops/physical": ("tests/passes", "tests/ops/test_cases.py"),
+    "ops/physical": ("tests/lowering", "tests/passes", "tests/ops/test_cases.py"),
     "ops/physical/stream": ("tests/passes/test_stream_rows.py",),
-    "passes": ("tests/passes", "tests/ops/test_control.py"),
-    "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
+    "passes": ("tests/passes", "tests/lowering", "tests/ops/test_control.py"),
+    "planning": ("tests/planning", "tests/memory", "tests/function", "tests/rematerialise/test_segments.py"),
     "quantiser": ("tests/quantiser",),
     "rematerialise": RERUNS,
-    "running": (*RUNS, "tests/saved"),
+    "running": ("tests/running", *RUNS, "tests/saved"),
     "running/streaming_runner": (BY_ROWS, SIZES),
     "saved": ("tests/saved",),
     "standalone": ("tests/standalone",),
-    "schedule": ("tests/schedule", "tests/function/test_orders.py"),
+    "schedule": ("tests/schedule", "tests/planning/test_orders.py"),
     "sizes": (SIZES,),
     "storage": ("tests/storage", *RUNS, "tests/saved"),
-    "storage/row_streams": ("tests/storage/test_row_streams.py", BY_ROWS, "tests/memory/test_rows.py"),
+    "storage/row_streams": ("tests/storage/test_row_streams.py", BY_ROWS, "tests/budget/test_row_rings.py"),
     "storage/shared_arenas": (
         "tests/storage/test_shared_arenas.py",
         "tests/function/test_runs.py",
@@ -68,7 +70,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         SIZES,
     ),
     "storage/weight_file": ("tests/storage/test_weight_file.py", *FROM_DISK),
-    "system": (*FILES, "tests/test_children.py", "tests/nn/test_files.py", "tests/nn/test_progress.py"),
+    "system": (*FILES, "tests/system", "tests/nn/test_files.py", "tests/nn/test_progress.py"),
     "terminal": ("tests/cli/test_terminal.py",),
     "transforms": ("tests/jit",),
     "view": ("tests/view",),

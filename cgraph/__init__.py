@@ -109,7 +109,7 @@ def __getattr__(name: str) -> Any:
     if name == "nn":
         return import_module("nn")
     if name == "__all__":
-        return [*_MODULE_OF, *PICTURES, *_functions()]
+        return [*dict.fromkeys([*_MODULE_OF, *PICTURES, *_functions()])]  # the view adds its pictures to the functions
     if name in PICTURES:
         import_module("cgraph.view")
     elif name.startswith("__"):  # names that Python looks up in any module

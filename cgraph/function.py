@@ -80,7 +80,7 @@ def compile(
         winograd: allow Winograd convolutions where they are faster; False computes each directly, more exactly
         freeze: Vars whose present values become constants: weights at inference
         recompute: compute values again instead of keeping them: True, bytes to fit in, or a share of the work
-        bands: compute images in bands of rows of at least so many pixels where that needs less memory
+        bands: compute images in bands of rows of at least this number of pixels where that needs less memory
         restructure: patches around the memory peak: a share of the peak, and patches down and across
         weights: read large constants from a file while a run computes
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory
@@ -212,12 +212,7 @@ class Function(Runner):
     """
 
     def __init__(
-        self,
-        request: Request,
-        compiled: Compiled | None,
-        program: Program,
-        single: bool,
-        names: Sequence[str] = (),
+        self, request: Request, compiled: Compiled | None, program: Program, single: bool, names: Sequence[str] = ()
     ) -> None:
         if compiled:  # the lowered graph need not stay alive with weights that were packed since
             request = request.of((*compiled.outputs, *compiled.sources))
@@ -277,10 +272,10 @@ class Function(Runner):
         """Write an object file and a C header, for a Function that was compiled with `cgraph.ExportEngine`.
 
         Parameters
-            folder: where there is nothing yet
-            settings: name, names, form, memory and reset: see `cgraph.export`, which also writes check vectors
+            folder: path of the folder to create
+            settings: name, names, form, memory and reset, as for `cgraph.export`, which also writes check vectors
         Raises
-            FormatError: another engine compiled it; as for `cgraph.export`
+            FormatError: another engine compiled the Function; or as for `cgraph.export`
         """
         return slots.export_function(self, folder, **settings)
 
@@ -328,9 +323,9 @@ class RowsFunction(ByRows, Function):
 
 @public
 def eval(node: NodeLike) -> np.ndarray:
-    """Compute one node now; the Function is cached for the next time.
+    """Compute one node now, and cache its Function.
 
-    The latest 64 are, as long as they take no more than 32 MiB together; the last one always.
+    The cache has at most 64 Functions of at most 32 MiB in total, and always the last one.
     """
     function = EVALUATED.get(node)
     if function is None:

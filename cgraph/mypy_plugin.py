@@ -35,7 +35,7 @@ def node_if_any(context: FunctionContext | MethodContext) -> Type:
 
 
 def node_in(kind: Type) -> Instance | None:
-    """Return the type Node, where this is one of its classes, or a list, tuple or union with one."""
+    """Return the type Node for one of its classes, or for a list, tuple or union with one."""
     kind = get_proper_type(kind)
     if isinstance(kind, Instance):
         for base in kind.type.mro:

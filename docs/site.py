@@ -5,36 +5,30 @@
 MkDocs (extra `dev`) makes the pages; its strict mode refuses links that lead nowhere.
 """
 
-import inspect
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import cgraph as cg
-import cgraph.view  # pictures are among the functions
+from docs import reference
 
 DOCS = Path(__file__).parent
-MODULES = ("cgraph", "cgraph.array_api", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
-TUTORIALS = ("first_ten_minutes", "from_numpy", "deploy", "nn")
-HOW_TO = ("debugging", "errors", "jit", "loops", "memory", "recompute", "strategies", "saved", "weights", "standalone")
-HOW_TO += ("lengths", "sequences", "quantised", "half", "own_kernels", "add_a_kernel", "dist", "cuda")
+TUTORIALS = ("first_ten_minutes", "from_numpy", "deploy", "train", "plan_memory", "strategies")
+HOW_TO = ("debugging", "errors", "threads", "containers", "caches", "budgets", "exporting", "jit", "loops", "memory")
+HOW_TO += ("recompute", "saved", "weights", "standalone", "nn", "lengths", "sequences", "quantised", "half")
+HOW_TO += ("own_kernels", "add_a_kernel", "dist", "cuda")
 REFERENCE = ("numpy", "array_api", "ops", "gradients", "formats", "onnx", "command_line", "targets")
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-SECTION = re.compile(r"(Parameters|Operands|Result|Returns|Raises|Fields|Source)$")
-ITEM = re.compile(r"    ([\w*, …]+): (.*)")
 SETTINGS = """site_name: cgraph
 docs_dir: pages
 site_dir: {site}
 use_directory_urls: false
 theme: {{name: readthedocs, highlightjs: false}}
 markdown_extensions: [tables, fenced_code, codehilite: {{noclasses: true, guess_lang: false}}]
-extra_javascript: [offline_search.js]
+extra_css: [site.css]
+extra_javascript: [offline_search.js, site.js]
 nav:
 {nav}
 """
@@ -49,10 +43,10 @@ def build(site: Path) -> None:
     source = site.with_name(site.name + "_source")
     shutil.rmtree(source, ignore_errors=True)
     pages = source / "pages"
-    shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.py", "__pycache__", "examples"))
     (pages / "index.md").write_text(front_page())
-    for name in MODULES:
-        (pages / api_file(name)).write_text(api_page(import_module(name)))
+    for name, text in reference.pages().items():
+        (pages / name).write_text(text)
     settings = source / "mkdocs.yml"
     settings.write_text(SETTINGS.format(site=site, nav="\n".join(navigation(pages))))
     command = ["mkdocs", "build", "--strict", "--quiet", "--config-file", str(settings)]
@@ -71,7 +65,7 @@ def front_page() -> str:
 
 def navigation(pages: Path) -> Iterator[str]:
     """Lines of the site's contents."""
-    api = [api_file(name) for name in MODULES]
+    api = list(reference.pages())
     listed = {f"{name}.md" for name in ("index", "contents", *TUTORIALS, *HOW_TO, *REFERENCE)} | set(api)
     yield "  - Home: index.md"
     yield "  - Contents: contents.md"
@@ -91,71 +85,6 @@ def entries(title: str, files: list[str], pages: Path) -> Iterator[str]:
         title = TITLE.search((pages / name).read_text())
         label = (title[1] if title else name).replace('"', "'").replace("`", "")
         yield f'    - "{label}": {name}'
-
-
-def api_stem(module: str) -> str:
-    return "api_" + module.replace(".", "_")
-
-
-def api_file(module: str) -> str:
-    return api_stem(module) + ".md"
-
-
-def api_page(module: ModuleType) -> str:
-    """The page of a module: signature and docstring of each public name."""
-    names = [(name, getattr(module, name)) for name in sorted(names_of(module), key=str.lower)]
-    parts = [part for name, x in names if callable(x) for part in entry(name, x)]
-    return "\n".join([f"# {module.__name__}", "", *markdown(inspect.getdoc(module) or ""), "", *parts]) + "\n"
-
-
-def names_of(module: ModuleType) -> list[str]:
-    """The public names of a module: those it lists, else those it defines."""
-    listed = getattr(module, "__all__", None)
-    own = [name for name, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__]
-    return [name for name in (own if listed is None else listed) if not name.startswith("_")]
-
-
-def entry(name: str, documented: Callable[..., Any]) -> list[str]:
-    return [f"## {name}", "", "```python", called(name, documented), "```", "", *markdown(documented.__doc__ or ""), ""]
-
-
-def called(name: str, function: Callable[..., Any]) -> str:
-    """A signature on one line, or with one argument a line if it is long; of a record its fields."""
-    if isinstance(function, type) and issubclass(function, cg.Record) and "__init__" not in vars(function):
-        defaults = function._defaults
-        fields = [f"{x}={defaults[x]!r:.40}" if x in defaults else x for x in function._fields if not x.startswith("_")]
-        text = f"{name}({', '.join(fields)})"
-    else:
-        text = f"{name}{signature(function)}"
-    return text if len(text) <= 100 else text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
-
-
-def signature(function: Callable[..., Any]) -> str:
-    try:
-        whole = inspect.signature(function)
-    except (TypeError, ValueError):
-        return "(...)"
-    plain = [x.replace(annotation=inspect.Parameter.empty) for x in whole.parameters.values() if x.name != "self"]
-    return str(whole.replace(parameters=plain, return_annotation=inspect.Signature.empty))
-
-
-def markdown(text: str) -> list[str]:
-    """Return the lines of a docstring: sections are bold, their entries are items, ``code`` is `code`."""
-    lines: list[str] = []
-    listed = False
-    for line in inspect.cleandoc(text).replace("``", "`").splitlines():
-        item = ITEM.fullmatch(line)
-        if SECTION.match(line):
-            listed = True
-            lines += ["", f"**{line}**", ""]
-        elif not listed or not line.startswith(" "):
-            listed = listed and not line
-            lines.append(line)
-        elif item:
-            lines.append(f"- `{item[1]}`: {item[2]}")
-        else:
-            lines.append(f"  {line.strip()}" if lines[-1].strip() else line.strip())
-    return lines
 
 
 if __name__ == "__main__":

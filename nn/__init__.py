@@ -8,6 +8,7 @@ predict = nn.compile(model, batch=100)
 from typing import TYPE_CHECKING
 
 from nn import init, layers, losses, metrics, models, optim
+from nn.batches import Batches
 from nn.cache import Cache
 from nn.callbacks import Epoch
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -17,20 +18,23 @@ from nn.history import History
 from nn.layer import Layer, Parameter, Sample, initialise
 from nn.layers import *  # noqa: F403
 from nn.layers import __all__ as _layers
-from nn.loader import Loader, random_shift, shifted
+from nn.loader import Loader, SampleSource, random_shift, shifted
 from nn.missing import missing_name as _missing_name
 from nn.mode import Mode
 from nn.optim import Optimiser
 from nn.parallel import data_parallel
+from nn.pictures import PictureFiles, picture_folder
 from nn.quantise import QuantisedPredictor, quantise
 from nn.step import Step, training_step
 from nn.stopping import Below, Early
 from nn.summary import summary
+from nn.tensorboard import TensorBoard
 from nn.torch_weights import load_torch
 from nn.train import LossError, train
 from nn.weights import load_weights, save_weights, set_values
 
 __all__ = [
+    "Batches",
     "Below",
     "Cache",
     "Checkpoint",
@@ -45,10 +49,13 @@ __all__ = [
     "Mode",
     "Optimiser",
     "Parameter",
+    "PictureFiles",
     "Predictor",
     "QuantisedPredictor",
     "Sample",
+    "SampleSource",
     "Step",
+    "TensorBoard",
     "compile",
     "data_parallel",
     "freeze",
@@ -61,6 +68,7 @@ __all__ = [
     "metrics",
     "models",
     "optim",
+    "picture_folder",
     "quantise",
     "random_shift",
     "read_checkpoint",

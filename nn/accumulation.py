@@ -6,6 +6,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Node, Var
+from nn.batches import Batches
 from nn.layer import Parameter
 from nn.loader import Loader
 from nn.settings import StepSettings
@@ -41,9 +42,9 @@ def mean_edges(
     return edges | {x: cg.Const(np.zeros(x.shape, x.dtype)) for x in sums}, rate
 
 
-def check_accumulation(accumulate: int, data: Loader, steps: int) -> None:
+def check_accumulation(accumulate: int, data: Loader | Batches, steps: int) -> None:
     """Raise InputError unless the small batches of a run have one size and make at least one update."""
-    if accumulate > 1 and data.partial and data.rest:
+    if accumulate > 1 and isinstance(data, Loader) and data.partial and data.rest:
         raise InputError(
             f"accumulate is {accumulate} and the last batch of an epoch has {data.rest} samples instead of "
             f"{data.batch}, whose gradients would count too much. Make the Loader with partial=False."

@@ -4,19 +4,26 @@ A model is a tree of layers. It has no graph and no state of its own: its Vars s
 their paths in the tree. A layer that occurs twice is one layer with one set of weights.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
 
 from cgraph import Node, Record, Var
+from cgraph.ir.origin import NAME, keeps_origin
 from cgraph.storage.cell import commit, new_value
 from nn.init import GLOROT_UNIFORM, Initialiser
 from nn.mode import Mode
 from nn.torch_names import TorchNames
 
 L = TypeVar("L", bound="Layer")
+PATHS: ContextVar[Mapping[int, str]] = ContextVar("paths", default=MappingProxyType({}))
+"""Paths of the layers of the models that are built, by their identity."""
+Weights = int | str | None
+"""First values of Parameters: a seed, ``"zeros"``, or None for none; see `initialise`."""
 
 
 class Sample(NamedTuple):
@@ -60,9 +67,19 @@ class Layer(Record, eq=False):
 
     def __call__(self, *xs: Node, mode: Mode | None = None) -> Any:
         mode = mode or Mode()
-        result = self.build(*xs, mode=mode)
+        result = self._named_build(xs, mode)
         mode.on_build(self, xs, result)
         return result
+
+    @keeps_origin
+    def _named_build(self, xs: tuple[Node, ...], mode: Mode) -> Any:
+        """Build with this layer's path as the name of its nodes: its path below the layer that was called first."""
+        paths = PATHS.get()
+        if id(self) not in paths:
+            paths = {id(x): path for path, x in self.layers().items()} | dict(paths)
+            PATHS.set(paths)
+        NAME.set(paths[id(self)] or NAME.get() or type(self).__name__)
+        return self.build(*xs, mode=mode)
 
     def hold(self, **members: Any) -> None:
         """Set fields of a frozen layer in ``__post_init__``."""
@@ -147,7 +164,7 @@ def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str
             yield from torch_values(item, f"{name}.{i}", names)
 
 
-def initialise(layer: L, weights: int | str | None = 0) -> L:
+def initialise(layer: L, weights: Weights = 0) -> L:
     """Assign every Parameter without a value its first one, all at once; other values stay unchanged.
 
     Parameters

@@ -1,6 +1,6 @@
 """Loaders: the samples of each training step. The order of an epoch depends on seed and epoch alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from warnings import warn
 
@@ -9,12 +9,28 @@ import numpy as np
 from cgraph import InputError, Record
 from nn.checks import check_integer, check_kind
 
+Batch = tuple[np.ndarray, ...]
+
+
+class SampleSource(Record, eq=False):
+    """Samples that a Loader reads when a batch needs them: the base of classes for sets larger than memory.
+
+    A subclass defines ``__len__``, the number of samples, and `read`.
+    """
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} does not define __len__")
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the samples of these numbers, in this order, as an array with as many rows."""
+        raise NotImplementedError(f"{type(self).__name__} does not define read")
+
 
 class Loader(Record, eq=False):
-    """Batches of arrays in memory or mapped from files.
+    """Batches of arrays in memory, mapped from files, or read by a `SampleSource`.
 
     Fields
-        arrays: an array for each input, then the targets; the first axis counts the samples
+        arrays: an array or SampleSource for each input, then the targets; the first axis counts the samples
         batch: samples in a step
         order: ``"shuffled"`` anew in each epoch, ``"given"``, or ``"sampled"`` (drawn with repetition)
         seed: seed of the order
@@ -22,23 +38,26 @@ class Loader(Record, eq=False):
             depends on seed and step alone
         partial: the samples after the last complete batch of an epoch form a smaller batch of their own. Otherwise the
             epoch skips them.
+        prefetch: batches that a thread reads and changes ahead
     """
 
-    arrays: Sequence[np.ndarray]
+    arrays: Sequence[np.ndarray | SampleSource]
     batch: int = 100
     order: str = "shuffled"
     seed: int = 0
-    change: Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]] | None = None
+    change: Callable[[Batch, "np.random.Generator"], Batch] | None = None
     partial: bool = False
+    prefetch: int = 0
 
     def __post_init__(self) -> None:
         check_kind("arrays", self.arrays, tuple | list, "a list or tuple: an array for each input, then the targets")
         for x in self.arrays:
-            check_kind("one of arrays", x, np.ndarray, "an array whose first axis counts the samples")
-            if not x.ndim:
+            check_kind("one of arrays", x, np.ndarray | SampleSource, "an array whose first axis counts the samples")
+            if isinstance(x, np.ndarray) and not x.ndim:
                 raise InputError("one of arrays is one number. Pass arrays whose first axis counts the samples.")
         check_integer("batch", self.batch, 0)
         check_integer("seed", self.seed, 0)
+        check_integer("prefetch", self.prefetch, 0)
         counts = {len(x) for x in self.arrays}
         if len(counts) != 1:
             raise InputError(f"arrays have {sorted(counts)} samples. Pass as many in each.")
@@ -62,16 +81,22 @@ class Loader(Record, eq=False):
         """Number of samples after the last complete batch."""
         return self.count % self.batch
 
-    def at(self, step: int) -> tuple[np.ndarray, ...]:
+    def at(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0 over all epochs."""
         return self.shard_at(step, 0, 1)
 
-    def shard_at(self, step: int, shard: int, shards: int) -> tuple[np.ndarray, ...]:
+    def between(self, first: int, stop: int) -> Iterator[Batch]:
+        """Yield the batches of the steps from `first` to `stop`, the last one excluded."""
+        return map(self.at, range(first, stop))
+
+    def shard_at(self, step: int, shard: int, shards: int) -> Batch:
         """Return one of equal shards of a step's batch; `change` gets the shard and a generator of its own."""
         epoch, place = divmod(step, self.steps_per_epoch)
         rows = sample_order(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
         rows = rows[len(rows) * shard // shards : len(rows) * (shard + 1) // shards]
-        arrays = tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
+        arrays = tuple(
+            np.ascontiguousarray(x[rows] if isinstance(x, np.ndarray) else x.read(rows)) for x in self.arrays
+        )
         if self.change is None:
             return arrays
         return self.change(arrays, np.random.default_rng([self.seed, step, 1] + [shard] * (shards > 1)))

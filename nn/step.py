@@ -9,6 +9,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
+from cgraph.ir.origin import named
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
@@ -179,7 +180,8 @@ def gradients_of(
     parameters = model.parameters() if settings.trained is None else settings.trained
     input_count = len(inputs) - settings.targets
     predicted = model(*inputs[:input_count], mode=mode)
-    loss_value = settings.loss(predicted, *inputs[input_count:])
+    with named("loss"):
+        loss_value = settings.loss(predicted, *inputs[input_count:])
     parts = loss_value if isinstance(loss_value, dict) else {}
     error = sum_of(list(parts.values())) if isinstance(loss_value, dict) else loss_value
     penalty = settings.optimiser.penalty(parameters)

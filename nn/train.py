@@ -5,6 +5,7 @@ and the order of the samples depends on seed and step number alone.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Unpack
 
 import numpy as np
@@ -13,6 +14,7 @@ from cgraph import Node
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.system.keywords import checks_keywords
 from nn.accumulation import check_accumulation
+from nn.batches import Batches, BatchReader
 from nn.callbacks import Callback
 from nn.checkpoint import Checkpoint
 from nn.checks import check_kind
@@ -35,7 +37,7 @@ __all__ = ["LossError", "train"]
 @checks_keywords(COMPILE_KEYWORDS)
 def train(
     model: Layer,
-    data: Loader,
+    data: Loader | Batches,
     loss: Loss = cross_entropy,
     optimiser: Optimiser | Method | None = None,
     *,
@@ -70,7 +72,7 @@ def train(
         stopping: rule for early stopping, called after every epoch
         callbacks: functions called with an `nn.Epoch` after every epoch, before its checkpoint; training ends after an
             epoch for which one returns True
-        checkpoint: where and when to write checkpoints
+        checkpoint: path and frequency of checkpoints
         resume: continue from the checkpoint if there is one
         finite: raise LossError for a loss that is not finite; no checkpoint contains its step
         accumulate: number of the loader's batches whose gradients make one update, as one batch of their samples would;
@@ -86,7 +88,7 @@ def train(
         InputError: an argument has the wrong kind or value
         PositionError: a target class has no score
     """
-    check_kind("data", data, Loader, "an nn.Loader")
+    check_kind("data", data, Loader | Batches, "an nn.Loader or nn.Batches")
     step_settings = StepSettings(
         loss, Optimiser.of(optimiser), targets, trained, metrics_of(metrics), seed, accumulate, dict(options)
     )
@@ -94,10 +96,12 @@ def train(
         step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks
     )
     check_accumulation(accumulate, data, settings.total_steps(data.steps_per_epoch))
-    step = build_step(model, step_settings, data.at(0))
+    sample = data.at(0)
+    step = build_step(model, step_settings, sample)
     last = None
-    if data.partial and data.rest:
+    if isinstance(data, Loader) and data.partial and data.rest:
         last = build_step(model, step_settings, data.at(data.steps_per_epoch - 1), step.state)
-    adding = build_step(model, step_settings, data.at(0), step.state, adds=True) if accumulate > 1 else None
-    check = validation_check(model, settings, data.batch)
-    return TrainingRun(model, step, last, data, settings, check, adding).run()
+    adding = build_step(model, step_settings, sample, step.state, adds=True) if accumulate > 1 else None
+    check = validation_check(model, settings, len(sample[0]))
+    with closing(BatchReader(data, settings.total_steps(data.steps_per_epoch))) as reader:
+        return TrainingRun(model, step, last, reader, settings, check, adding).run()

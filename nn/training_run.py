@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph import CgraphError, FormatError, InputError
 from cgraph.storage.cell import assign_all
+from nn.batches import BatchReader
 from nn.callbacks import Epoch, run_callbacks
 from nn.checkpoint import read_checkpoint, write_checkpoint
 from nn.history import History
@@ -56,7 +57,7 @@ class TrainingRun:
         model: Layer,
         step: Step,
         last: Step | None,
-        data: Loader,
+        data: Loader | BatchReader,
         settings: TrainSettings,
         check: Check | None = None,
         adding: Step | None = None,
@@ -81,7 +82,7 @@ class TrainingRun:
         self.check_monitors()
 
     def run(self) -> History:
-        """Resume from the checkpoint if the settings say so, and run all remaining steps."""
+        """Resume from the checkpoint if `resume` is set, and run all remaining steps."""
         self.resume()
         return self.run_remaining()
 
@@ -248,7 +249,7 @@ class TrainingRun:
         write_checkpoint(self.settings.checkpoint.path, arrays, facts)
 
     def resume(self) -> None:
-        """Continue from the checkpoint, if there is one and the settings say so.
+        """Continue from the checkpoint, if it exists and `resume` is set.
 
         FormatError when it belongs to another training. Weights and optimiser state change last and at once.
         """

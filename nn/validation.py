@@ -6,6 +6,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Record, Var
+from cgraph.ir.origin import named
 from nn.checks import check_kind
 from nn.compile import compile as compile_model
 from nn.layer import Layer, Sample
@@ -66,7 +67,8 @@ def check_of_arrays(model: Layer, settings: StepSettings, arrays: Arrays, batch:
     targets = [Var(x.shape, model.input_dtype(x.dtype), f"target{i}") for i, x in enumerate(target_arrays)]
     for last in target_arrays[-1:]:
         check_classes(settings.loss, predicted, last)
-    loss = settings.loss(predicted, *targets)
+    with named("loss"):
+        loss = settings.loss(predicted, *targets)
     error = sum_of(list(loss.values())) if isinstance(loss, dict) else loss
     measured = [metric.part(predicted, *targets) for metric in settings.metrics]
     judge = cg.compile([error, *measured], [predicted, *targets], **settings.options)

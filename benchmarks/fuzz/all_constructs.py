@@ -10,6 +10,8 @@ CONSTRUCTS: dict[str, Sequence[Construct]] = {
     "tflite": constructs_of_graphs.TFLITE,
     "h5": constructs_of_graphs.KERAS,
     "h5_apart": constructs_of_graphs.KERAS,
+    "h5_archive": constructs_of_graphs.KERAS_ARCHIVE,
+    "h5_archive_apart": constructs_of_graphs.KERAS_ARCHIVE,
     "saved": constructs_of_graphs.SAVED,
     "safetensors": constructs.SAFETENSORS,
     "npz": constructs.NPZ,

@@ -4,13 +4,14 @@
 
 import io
 import json
+import zipfile
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz import saved_functions
+from benchmarks.fuzz import keras_files, saved_functions
 from benchmarks.fuzz.amplify import Construct
 from benchmarks.fuzz.constructs import names, probed
 from cgraph.formats.tflite.schema import NAMES
@@ -130,6 +131,41 @@ KERAS = (
     Construct("chunks", chunks, 30_000),
     Construct("arrays", datasets, 5_000),
     Construct("groups in groups", groups, 5_000),
+)
+
+
+def archived(network: dict[str, Any], weights: Callable[[Any, Any], None], method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return an archive of Keras 3."""
+    members = {"config.json": json.dumps(network, separators=(",", ":")).encode(), "model.weights.h5": h5(weights)}
+    return keras_files.archive(members, method)
+
+
+def within(count: int) -> bytes:
+    """Return a network within as many others."""
+    inner: dict[str, Any] = ONE_LAYER
+    for i in range(count):
+        inner = {"class_name": "Sequential", "config": {"name": f"{i}", "layers": [inner]}}
+    return archived(inner, lambda file, h5py: None)
+
+
+def networks(count: int) -> bytes:
+    """Return as many networks of a layer, one after the other."""
+    rows = [{"class_name": "Sequential", "config": {"name": f"{i}", "layers": [ONE_LAYER]}} for i in range(count)]
+    return archived({"class_name": "Sequential", "config": {"layers": rows}}, lambda file, h5py: None)
+
+
+def zeros_in_archive(count: int) -> bytes:
+    def fill(file: Any, h5py: Any) -> None:
+        file["layers/dense/vars/0"] = np.zeros(count << 20, "u1")
+
+    return archived(ONE_LAYER, fill, zipfile.ZIP_DEFLATED)
+
+
+ONE_LAYER = {"class_name": "ReLU", "config": {"name": "r", "batch_shape": [None, 1]}}
+KERAS_ARCHIVE = (
+    Construct("networks within one another", within, 300),
+    Construct("networks", networks),
+    Construct("megabytes of zeros in an archive", zeros_in_archive, 256),
 )
 
 # -- TFLite -----------------------------------------------------------------------------------------------------------

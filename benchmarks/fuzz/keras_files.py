@@ -1,7 +1,9 @@
 """Keras files: networks of every kind of layer, with their descriptions changed as JSON and their HDF5 as bytes."""
 
+import io
 import json
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from benchmarks.fuzz.mutate import TEXTS, changed_json, mutated, number
 
 MOVES: dict[str, Any] = {"padding": "same", "strides": [1, 1], "data_format": "channels_last"}
 ONES, ZEROS = np.ones(4, "f4"), np.zeros(4, "f4")
+DENSE = [{"class_name": "Dense", "config": {"name": "d", "activation": "relu"}}]
 Layer = tuple[str, dict[str, Any], dict[str, np.ndarray]]
 LAYERS: list[Layer] = [
     ("ZeroPadding2D", {"padding": [[1, 0], [0, 1]]}, {}),
@@ -81,6 +84,47 @@ def stored(text: str) -> str | np.bytes_:
     """Return text as h5py writes it: of any length if possible, else of a fixed one."""
     raw = text.encode("utf-8", "surrogatepass")
     return np.bytes_(raw) if b"\0" in raw or raw.decode("utf-8", "replace") != text else text
+
+
+@cache
+def archives() -> Sequence[bytes]:
+    """Return the archives of one network, stored and compressed."""
+    return [archive(archived(), method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
+
+
+def archived() -> dict[str, bytes]:
+    """Return the members of an archive: the network is one layer of a sequential one, after a layer of its kind."""
+    shape = {"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [None, 2]}}
+    inner = {"class_name": "Sequential", "config": {"name": "inner", "layers": [shape, *DENSE]}}
+    outer = {"class_name": "Sequential", "config": {"name": "outer", "layers": [shape, *DENSE, inner]}}
+    out = io.BytesIO()
+    with h5py.File(out, "w") as file:
+        for group in ("layers", "layers/sequential/layers"):
+            file[f"{group}/dense/vars/0"], file[f"{group}/dense/vars/1"] = np.ones((2, 2), "f4"), np.ones(2, "f4")
+    return {"config.json": json.dumps(outer).encode(), "model.weights.h5": out.getvalue()}
+
+
+def archive(members: dict[str, bytes], method: int) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as file:
+        for name, contents in members.items():
+            file.writestr(name, contents)
+    return out.getvalue()
+
+
+def change_archive(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:
+    """Change the bytes of the archive, or its description, or its weights."""
+    members, kind = archived(), rng.random()
+    if kind < 0.3:
+        return mutated(whole, rng)
+    if kind < 0.65:
+        config = json.loads(members["config.json"])
+        for _ in range(rng.randint(1, 3)):
+            config = changed_json(config, rng)
+        members["config.json"] = json.dumps(config).encode("utf-8", "surrogatepass")
+    else:
+        members["model.weights.h5"] = mutated(members["model.weights.h5"], rng)
+    return archive(members, rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
 
 
 def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:

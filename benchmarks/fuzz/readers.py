@@ -98,6 +98,17 @@ READERS: dict[str, Reader] = {
         late("benchmarks.fuzz.keras_files", "change"),
         "h5_apart",
     ),
+    "h5_archive": Reader(
+        late("cgraph.formats.keras_graph", "load_keras"),
+        late("benchmarks.fuzz.keras_files", "archives"),
+        late("benchmarks.fuzz.keras_files", "change_archive"),
+        "h5_archive_apart",
+    ),
+    "h5_archive_apart": Reader(
+        load_keras_apart,
+        late("benchmarks.fuzz.keras_files", "archives"),
+        late("benchmarks.fuzz.keras_files", "change_archive"),
+    ),
     "h5_apart": Reader(
         load_keras_apart,
         late("benchmarks.fuzz.keras_files", "samples"),

@@ -10,7 +10,7 @@ from cgraph.array_api.values import ARRAYS, compute, leaf
 from cgraph.ir.graph import Node
 from cgraph.storage.cell import shareable
 
-MOST_NODES = 256  # number of pending nodes; a loop of ``x = x + 1`` is run in pieces of so many
+MOST_NODES = 256  # number of pending nodes; a loop of ``x = x + 1`` is run in pieces of this size
 VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -59,7 +59,7 @@ class Array:
 
     @property
     def node(self) -> Node:
-        """The node; a leaf with the value once that exists."""
+        """The node of this array. After the value was computed it is a leaf that holds the value."""
         if self._node is not None:
             return self._node
         alive = self._was() if self._was is not None else None

@@ -36,7 +36,7 @@ def leaf(value: np.ndarray) -> Leaf:
 FUNCTIONS = FunctionCache(MOST_FUNCTIONS, MOST_NBYTES)
 """The Functions by structure."""
 ARRAYS: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""Arrays alive, by the identity of their node; `Array.is_of` tells whether it still is that node."""
+"""Arrays alive, by the identity of their node; `Array.is_of` returns True while it still is that node."""
 
 
 def compute(array: Any) -> None:

@@ -10,35 +10,31 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node, Op, apply
-from cgraph.ops import (
-    attention,
-    bitcast,
-    conv,
-    diagonal,
-    factors,
-    fourier,
-    index,
-    join,
-    linalg,
-    linear,
-    norm,
-    pad,
-    pool,
-    reduce,
-    scan,
-    slicing,
-    sliding,
-    softmax,
-    sort,
-    stop,
-    take,
-    whole,
-)
-from cgraph.ops import complex as complex_ops
-from cgraph.ops import shape as shapes
+from cgraph.ops.attention import Attention
 from cgraph.ops.average_pool import AvgPool
-from cgraph.ops.index import flat_position
-from cgraph.ops.shape import broadcast_to, moveaxis, reshape
+from cgraph.ops.bitcast import Bitcast
+from cgraph.ops.complex import AsPairs
+from cgraph.ops.conv import Conv1d, Conv2d, Conv3d, ConvTranspose
+from cgraph.ops.diagonal import Diagonal, Triangle
+from cgraph.ops.factors import Eig, Eigh, Qr, Svd
+from cgraph.ops.fourier import Fourier, InverseRealFourier, RealFourier
+from cgraph.ops.index import OneHot, flat_position
+from cgraph.ops.join import Concat
+from cgraph.ops.linalg import Cholesky, Det, Inv, Slogdet, Solve
+from cgraph.ops.linear import Matmul
+from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm, Lrn
+from cgraph.ops.pad import Pad
+from cgraph.ops.pool import MaxPool
+from cgraph.ops.reduce import All_, Any_, Argmax, Argmin, Max, Min, Prod, Sum
+from cgraph.ops.scan import Cumprod, Cumsum
+from cgraph.ops.shape import BroadcastTo, Contiguous, Reshape, Transpose, broadcast_to, moveaxis, reshape
+from cgraph.ops.slicing import SetSlice, Slice
+from cgraph.ops.sliding import Sliding
+from cgraph.ops.softmax import LogSoftmax, Logsumexp, Softmax
+from cgraph.ops.sort import Argsort, Sort, TopK
+from cgraph.ops.stop import StopGradient
+from cgraph.ops.take import PutAlongAxis, Scatter, Take, TakeAlongAxis
+from cgraph.ops.whole import Gcd
 from cgraph.record import replace
 
 Rule = Callable[[Any, list[Node], list[bool], int], Node | None]
@@ -69,37 +65,37 @@ def next_axes(op: Any, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(replace(op, axes=tuple(a + 1 for a in op.axes)), *xs)
 
 
-def batch_reshape(op: shapes.Reshape, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_reshape(op: Reshape, xs: list[Node], flags: list[bool], size: int) -> Node:
     return reshape(xs[0], (size, *op.shape))
 
 
-def batch_transpose(op: shapes.Transpose, xs: list[Node], flags: list[bool], size: int) -> Node:
-    return apply(shapes.Transpose((0, *[a + 1 for a in op.axes])), xs[0])
+def batch_transpose(op: Transpose, xs: list[Node], flags: list[bool], size: int) -> Node:
+    return apply(Transpose((0, *[a + 1 for a in op.axes])), xs[0])
 
 
-def batch_broadcast(op: shapes.BroadcastTo, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_broadcast(op: BroadcastTo, xs: list[Node], flags: list[bool], size: int) -> Node:
     x = xs[0]
     ones = (1,) * (len(op.shape) - x.ndim + 1)
     return broadcast_to(reshape(x, (size, *ones, *x.shape[1:])), (size, *op.shape))
 
 
-def batch_slice(op: slicing.Slice, xs: list[Node], flags: list[bool], size: int) -> Node:
-    return apply(slicing.Slice((0, *op.starts), (1, *op.steps), (size, *op.lengths)), xs[0])
+def batch_slice(op: Slice, xs: list[Node], flags: list[bool], size: int) -> Node:
+    return apply(Slice((0, *op.starts), (1, *op.steps), (size, *op.lengths)), xs[0])
 
 
-def batch_set_slice(op: slicing.SetSlice, xs: list[Node], flags: list[bool], size: int) -> Node:
-    return apply(slicing.SetSlice((0, *op.starts), (1, *op.steps)), *all_batched(xs, flags, size))
+def batch_set_slice(op: SetSlice, xs: list[Node], flags: list[bool], size: int) -> Node:
+    return apply(SetSlice((0, *op.starts), (1, *op.steps)), *all_batched(xs, flags, size))
 
 
-def batch_pad(op: pad.Pad, xs: list[Node], flags: list[bool], size: int) -> Node:
-    return apply(pad.Pad(((0, 0), *op.widths), op.value), xs[0])
+def batch_pad(op: Pad, xs: list[Node], flags: list[bool], size: int) -> Node:
+    return apply(Pad(((0, 0), *op.widths), op.value), xs[0])
 
 
-def batch_layer_norm(op: norm.LayerNorm, xs: list[Node], flags: list[bool], size: int) -> Node | None:
+def batch_layer_norm(op: LayerNorm, xs: list[Node], flags: list[bool], size: int) -> Node | None:
     return None if any(flags[1:]) else apply(op, *xs)
 
 
-def batch_matmul(op: linear.Matmul, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_matmul(op: Matmul, xs: list[Node], flags: list[bool], size: int) -> Node:
     """Multiply matrices; rows of all examples times one matrix are one product."""
     x, y = xs
     if x.ndim == 3 and not flags[1]:
@@ -107,7 +103,7 @@ def batch_matmul(op: linear.Matmul, xs: list[Node], flags: list[bool], size: int
     return same_op(op, xs, flags, size)
 
 
-def batch_attention(op: attention.Attention, xs: list[Node], flags: list[bool], size: int) -> Node | None:
+def batch_attention(op: Attention, xs: list[Node], flags: list[bool], size: int) -> Node | None:
     """Join examples and batch elements, unless a mask broadcasts over the latter."""
     if op.has_mask:
         return None
@@ -115,29 +111,29 @@ def batch_attention(op: attention.Attention, xs: list[Node], flags: list[bool], 
     return reshape(apply(op, *merged), (size, -1, *merged[0].shape[1:3], merged[2].shape[3]))
 
 
-def batch_take(op: take.Take, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_take(op: Take, xs: list[Node], flags: list[bool], size: int) -> Node:
     """Take along an axis; where positions differ, from the rows of all examples as one axis."""
     x, positions = xs
     if not flags[1]:
-        return apply(take.Take(op.axis + 1), x, positions)
+        return apply(Take(op.axis + 1), x, positions)
     if not flags[0]:
         return moveaxis(apply(op, x, positions), op.axis, 0)
     rows, flat = joined_rows(moveaxis(x, op.axis + 1, 1), positions, size)
     rank = positions.ndim - 1
-    return moveaxis(apply(take.Take(0), rows, flat), range(1, 1 + rank), range(1 + op.axis, 1 + op.axis + rank))
+    return moveaxis(apply(Take(0), rows, flat), range(1, 1 + rank), range(1 + op.axis, 1 + op.axis + rank))
 
 
-def batch_scatter(op: take.Scatter, xs: list[Node], flags: list[bool], size: int) -> Node:
+def batch_scatter(op: Scatter, xs: list[Node], flags: list[bool], size: int) -> Node:
     """Write at positions along an axis; where positions differ, into the rows of all examples as one axis."""
     if not flags[1]:
         x, updates = all_batched([xs[0], xs[2]], [flags[0], flags[2]], size)
-        return apply(take.Scatter(op.axis + 1, op.how), x, xs[1], updates)
+        return apply(Scatter(op.axis + 1, op.how), x, xs[1], updates)
     x, positions, updates = all_batched(xs, flags, size)
     rank = positions.ndim - 1
     updates = moveaxis(updates, range(1 + op.axis, 1 + op.axis + rank), range(1, 1 + rank))
     front = moveaxis(x, op.axis + 1, 1)
     rows, flat = joined_rows(front, positions, size)
-    written = apply(take.Scatter(0, op.how), rows, flat, updates)
+    written = apply(Scatter(0, op.how), rows, flat, updates)
     return moveaxis(reshape(written, front.shape), 1, op.axis + 1)
 
 
@@ -149,44 +145,33 @@ def joined_rows(x: Node, positions: Node, size: int) -> tuple[Node, Node]:
 
 
 RULES: dict[type[Op], Rule] = {
-    shapes.Reshape: batch_reshape,
-    shapes.Transpose: batch_transpose,
-    shapes.BroadcastTo: batch_broadcast,
-    slicing.Slice: batch_slice,
-    slicing.SetSlice: batch_set_slice,
-    pad.Pad: batch_pad,
-    norm.LayerNorm: batch_layer_norm,
-    linear.Matmul: batch_matmul,
-    attention.Attention: batch_attention,
-    take.Take: batch_take,
-    take.Scatter: batch_scatter,
+    Reshape: batch_reshape,
+    Transpose: batch_transpose,
+    BroadcastTo: batch_broadcast,
+    Slice: batch_slice,
+    SetSlice: batch_set_slice,
+    Pad: batch_pad,
+    LayerNorm: batch_layer_norm,
+    Matmul: batch_matmul,
+    Attention: batch_attention,
+    Take: batch_take,
+    Scatter: batch_scatter,
     **dict.fromkeys(
         (
-            bitcast.Bitcast, complex_ops.AsPairs, diagonal.Diagonal, diagonal.Triangle, factors.Eig, factors.Eigh,
-            factors.Qr, factors.Svd, linalg.Cholesky, linalg.Det, linalg.Inv, linalg.Slogdet, linalg.Solve,
-            shapes.Contiguous, stop.StopGradient, whole.Gcd,
+            AsPairs, Bitcast, Cholesky, Contiguous, Det, Diagonal, Eig, Eigh, Gcd, Inv, Qr, Slogdet, Solve,
+            StopGradient, Svd, Triangle,
         ),
         same_op,
     ),
     **dict.fromkeys(
         (
-            fourier.InverseRealFourier, fourier.RealFourier, index.OneHot, join.Concat, scan.Cumprod, scan.Cumsum,
-            sliding.Sliding, softmax.LogSoftmax, softmax.Logsumexp, softmax.Softmax, sort.Argsort, sort.Sort,
-            sort.TopK, take.PutAlongAxis, take.TakeAlongAxis,
+            Argsort, Concat, Cumprod, Cumsum, InverseRealFourier, LogSoftmax, Logsumexp, OneHot, PutAlongAxis,
+            RealFourier, Sliding, Softmax, Sort, TakeAlongAxis, TopK,
         ),
         next_axis,
     ),
-    **dict.fromkeys(
-        (
-            fourier.Fourier, reduce.All_, reduce.Any_, reduce.Argmax, reduce.Argmin, reduce.Max, reduce.Min,
-            reduce.Prod, reduce.Sum,
-        ),
-        next_axes,
-    ),
+    **dict.fromkeys((All_, Any_, Argmax, Argmin, Fourier, Max, Min, Prod, Sum), next_axes),
 }  # fmt: skip
 """The rule of each op; pointwise ops need none."""
-SAMPLEWISE = (
-    conv.Conv1d, conv.Conv2d, conv.Conv3d, conv.ConvTranspose, pool.MaxPool, AvgPool, norm.BatchNorm, norm.GroupNorm,
-    norm.Lrn,
-)  # fmt: skip
+SAMPLEWISE = (AvgPool, BatchNorm, Conv1d, Conv2d, Conv3d, ConvTranspose, GroupNorm, Lrn, MaxPool)
 """Ops that treat the images along the first axis of their first operand alike."""

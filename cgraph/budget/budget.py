@@ -12,7 +12,7 @@ class Budget(Record):
             `nbytes` requires them
         recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work;
             a share of the work, below 1, to rematerialise only what is cheap
-        best_effort: where no plan fits, return the smallest one instead of refusing
+        best_effort: if no plan fits, return the smallest one instead of raising BudgetError
     """
 
     nbytes: int | None = None
@@ -37,7 +37,7 @@ class Budget(Record):
         return self.recompute if 0 < self.recompute < 1 else 0.0
 
     def is_met(self, nbytes: int) -> bool:
-        """Return True if a plan of so many bytes fits in `nbytes`."""
+        """Return True if a plan of `nbytes` bytes meets the budget."""
         return self.nbytes is None or nbytes <= self.nbytes
 
 

@@ -97,7 +97,7 @@ def text_of(error: Exception) -> str:
 
 
 def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
-    """Return a parser that knows these commands, whose modules are loaded."""
+    """Return a parser of these commands, whose modules are loaded."""
     parser = Parser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
     parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")

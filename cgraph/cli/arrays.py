@@ -19,7 +19,7 @@ def read_inputs(
 
     Parameters
         texts: ``FILE``, in the model's order, or ``NAME=FILE``; a .npz file gives several by name
-        look: how pictures are converted to numbers
+        look: conversion of pictures to numbers
         values: values of inputs that need no file
     Raises
         FormatError: a file is not an array or picture; an input is missing, unknown or given twice

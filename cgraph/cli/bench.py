@@ -86,7 +86,7 @@ def random_inputs(model: CliModel) -> dict[str, np.ndarray]:
 
 
 def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> Run:
-    """Return a run of the same file by onnxruntime with so many threads."""
+    """Return a run of the same file by onnxruntime with `threads` threads."""
     if not path.endswith(".onnx"):
         raise FormatError(f"{path}: only .onnx files can be compared with onnxruntime")
     try:
@@ -117,11 +117,18 @@ def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
 
 
 def difference(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest difference of two outputs, relative to the largest value; infinite if shapes differ."""
+    """Return the largest difference of two outputs, relative to the largest finite value of `y`.
+
+    Infinite if shapes differ, or if an infinity or a NaN stands on one side only.
+    """
     if x.shape != y.shape:
         return float("inf")
-    scale = max(float(np.abs(y).max()), 1e-30) if y.size else 1.0
-    return float(np.abs(x.astype(np.float64) - y.astype(np.float64)).max()) / scale if y.size else 0.0
+    wide_x, wide_y = (a.astype(np.result_type(a.dtype, np.float64)) for a in (x, y))
+    same = (wide_x == wide_y) | (np.isnan(wide_x) & np.isnan(wide_y))
+    with np.errstate(invalid="ignore"):
+        gap = float(np.abs(np.where(same, 0.0, wide_x - wide_y)).max(initial=0.0))
+    scale = float(np.abs(wide_y[np.isfinite(wide_y)]).max(initial=0.0))
+    return gap / max(scale, 1e-30) if np.isfinite(gap) else float("inf")
 
 
 def lines_of(facts: dict[str, Any], against: str | None) -> list[str]:

@@ -15,7 +15,7 @@ LIST = "list"
 
 
 class TargetAction(argparse.Action):
-    """Stores a target's name; ``list`` prints all targets and ends the command, as ``--help`` does."""
+    """Store a target's name; ``list`` prints all targets and ends the command, as ``--help`` does."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
         if values == LIST:
@@ -40,15 +40,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         choices=[LIST, *machines()],
         metavar="NAME",
         action=TargetAction,
-        help="the processor; list shows them all",
+        help="the processor; list prints all of them",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="where there is nothing yet")
-    parser.add_argument("--name", help="beginning of all C names; the folder's name by default")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="the folder to create")
+    parser.add_argument("--name", help="prefix of all C names; the folder's name by default")
     parser.add_argument(
-        "--form", choices=FORMS, default="whole", help="optimise as one, for size, or write the entry as C"
+        "--form",
+        choices=FORMS,
+        default="whole",
+        help="optimise together, for size, keep kernels apart, or write the entry as C",
     )
     parser.add_argument(
-        "--memory", choices=MEMORY, default="static", help="arena in the object file, or in the caller's memory"
+        "--memory", choices=MEMORY, default="static", help="arena in the object file or in the caller's memory"
     )
     parser.add_argument("--reset", action="store_true", help="add a function that restores the state")
     parser.add_argument("--floats", action="store_true", help="8-bit inputs and outputs of a .tflite file as floats")
@@ -57,20 +60,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the folder and say what it needs."""
+    """Write the folder and print its sizes."""
     model = model_from(args, invent=False, floats=args.floats)
     result = export(
-        model.outputs,
-        model.inputs,
-        args.output,
-        target=args.target,
-        updates=model.updates,
-        name=args.name,
-        names=model.names,
-        form=args.form,
-        memory=args.memory,
-        reset=args.reset,
-        budget=args.budget,
-    )
+        model.outputs, model.inputs, args.output, target=args.target, updates=model.updates, name=args.name,
+        names=model.names, form=args.form, memory=args.memory, reset=args.reset, budget=args.budget,
+    )  # fmt: skip
     say(str(result))
     return 0

@@ -14,6 +14,7 @@ from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.cache import CacheFolder
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
+from cgraph.system.machine import allowed_processors
 from cgraph.terminal import say
 from cgraph.version import __version__
 
@@ -22,7 +23,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "info",
         help="show the machine, the threads and the kernels on disk",
-        description="Show the machine as kernels see it, the threads that runs get, and the kernels kept on disk.",
+        description="Show the processor that kernels are compiled for, the threads of a run, and the kernels on disk.",
     )
     parser.add_argument("--json", action="store_true", help="as JSON, with bytes as numbers")
     parser.set_defaults(run=run)
@@ -60,7 +61,7 @@ def gather() -> dict[str, Any]:
         "target": target.name,
         "float32_lanes": target.lanes,
         "cores": os.cpu_count(),
-        "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "affinity": allowed_processors(),
         "quota": quota_of(GROUPS, MOUNT),
         "threads": cores(),
         "cache": str(folder) if folder else None,

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +19,28 @@ STANDARD_INPUT = "-"
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a model."""
     endings = ", ".join(ENDINGS)
+
+    def add_pairs(option: str, parse: Callable[[str], Any], metavar: str, help: str) -> None:
+        parser.add_argument(option, type=parse, action="append", default=[], metavar=metavar, help=help)
+
     parser.add_argument(
         "model",
         help=f"a file ({endings}), - for an ONNX file from standard input, or a Python reference module:function",
     )
-    parser.add_argument(
-        "--shape",
-        type=size,
-        action="append",
-        default=[],
-        metavar="NAME=SIZE",
-        help="a symbolic dimension's size, or an input's whole shape, as x=1x3",
-    )
-    parser.add_argument(
-        "--constant",
-        type=constant,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an input's value: a number, a list such as [1,2], or a .npy file",
-    )
-    parser.add_argument(
+    add_pairs("--shape", size, "NAME=SIZE", "a symbolic dimension's size, or an input's whole shape, as x=1x3")
+    add_pairs("--constant", constant, "NAME=VALUE", "an input's value: a number, a list such as [1,2], or a .npy file")
+    add_pairs(
         "--maximum",
-        type=maximum,
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help="the greatest length of a value, or largest number it is computed from, that is known only when run",
+        maximum,
+        "NAME=N",
+        "the greatest length of a value, or largest number it is computed from, that is known only when run",
     )
     parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
-    parser.add_argument(
+    add_pairs(
         "--state",
-        type=state,
-        action="append",
-        default=[],
-        metavar="INPUT=OUTPUT",
-        help="an input that holds an output's value after each run, such as past=present; zeros before the first",
+        state,
+        "INPUT=OUTPUT",
+        "an input that holds an output's value after each run, such as past=present; zeros before the first",
     )
 
 

@@ -31,7 +31,7 @@ class Look(Record):
     Fields
         pixels: the range to which 0 to 255 are scaled, one of SCALES
         bgr: blue first
-        fit: how a picture of another aspect ratio is fitted: ``stretch`` takes the whole picture and changes the ratio,
+        fit: treatment of a picture of another aspect ratio: ``stretch`` takes the whole picture and changes the ratio,
             ``letterbox`` adds grey bars, ``crop`` takes its middle
     """
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from cgraph.budget.refusal import budget_text
 from cgraph.cli.arguments import byte_count
@@ -21,8 +22,11 @@ from cgraph.errors import BudgetError, FormatError, bytes_text
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
+from cgraph.memory.layout import Layout, owner_of
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
+from cgraph.memory.usage import Usage
+from cgraph.ops.leaf import VarOp
 from cgraph.planning.strategy import entry_points_by_name, exact_with_progress, strategy_named
 from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import complain, say, write
@@ -68,10 +72,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--precisions", action="store_true", help="bytes in float32, bfloat16 and int8 side by side")
     parser.add_argument("--svg", type=Path, metavar="OUT", help="draw the smallest plan")
     parser.add_argument(
-        "--save",
-        type=Path,
-        metavar="OUT.json",
-        help="keep the smallest plan; of a model that is within --budget, with its bands",
+        "--save", type=Path, metavar="OUT.json", help="write the smallest plan, with bands for --budget"
     )
     parser.add_argument("--json", action="store_true", help="print the smallest plan as JSON, and no table")
     parser.set_defaults(run=run)
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 def compare(args: argparse.Namespace) -> int:
     """Plan by each strategy, print and write the results; return 1 if no plan fits the budget."""
-    problem, shown = _read(args)
+    problem, shown, graph = _read(args)
     budget = args.budget if is_problem(args) else None
     names = [args.strategy] if args.strategy else list(CHOICES if budget is None else WITHIN)
     try:
@@ -123,7 +124,7 @@ def compare(args: argparse.Namespace) -> int:
         return 1
     best = min((plan for plan, _ in plans.values()), key=lambda plan: plan.nbytes)
     if args.json:
-        write(plan_text(problem, best), sys.stdout)
+        write(plan_text(problem, best, **graph), sys.stdout)
     else:
         _print_table(problem, plans)
         for line in shown:
@@ -131,7 +132,7 @@ def compare(args: argparse.Namespace) -> int:
     if args.svg:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
     if args.save and (is_problem(args) or args.budget is None):
-        write_plan(args.save, problem, best)
+        write_plan(args.save, problem, best, **graph)
     if not is_problem(args):
         return fit(args) if args.output or args.budget is not None else 0
     if args.budget is None or best.nbytes <= args.budget:
@@ -184,7 +185,8 @@ def fit(args: argparse.Namespace) -> int:
         complain(budget_text(candidate.layout, candidate.usage.problem, plan, args.budget))
         return 1
     if args.save:
-        write_plan(args.save, candidate.usage.problem, plan, regions_of(curve.asked))
+        graph = graph_facts(candidate.layout, candidate.usage)
+        write_plan(args.save, candidate.usage.problem, plan, regions_of(curve.asked), **graph)
     tell(f"within the budget: {plan.nbytes} bytes, {candidate.order}")
     return 0
 
@@ -215,13 +217,41 @@ def is_problem(args: argparse.Namespace) -> bool:
     return Path(args.model).suffix.lower() in READERS
 
 
-def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
-    """Return the problem of a planning file or a model; for a model also the values alive at the peak."""
+def _read(args: argparse.Namespace) -> tuple[Problem, list[str], dict[str, Any]]:
+    """Return the problem of a planning file or a model; of a model also the values alive at the peak and its graph."""
     if is_problem(args):
-        return READERS[Path(args.model).suffix.lower()](Path(args.model)), []
+        return READERS[Path(args.model).suffix.lower()](Path(args.model)), [], {}
     function = model_from(args).compiled()
     assert function.compiled is not None
-    return function.compiled.usage.problem, peak_lines(report(function))
+    layout, usage = function.compiled.layout, function.compiled.usage
+    return usage.problem, peak_lines(report(function)), graph_facts(layout, usage)
+
+
+def graph_facts(layout: Layout, usage: Usage) -> dict[str, Any]:
+    """Return the schedule, Vars and constants of a plan.
+
+    A step names the operand of the plan that has its value, and what it reads: ``step 3``, ``var 0`` or ``constant 2``.
+    """
+    number = {node: f"step {t}" for t, node in enumerate(layout.steps)}
+    leaves: dict[str, list[dict[str, Any]]] = {"var": [], "constant": []}
+    for x in layout.views:
+        if not x.operands and x not in number:
+            kind = "var" if isinstance(x.op, VarOp) else "constant"
+            number[x] = f"{kind} {len(leaves[kind])}"
+            leaves[kind].append({"name": x.name, "value": str(x.spec), "nbytes": x.nbytes, "line": x.place})
+    steps = [
+        {
+            "step": t,
+            "name": node.label,
+            "op": node.op.name,
+            "value": str(node.spec),
+            "operand": usage.operand_of[t],
+            "reads": [number[owner_of(layout.views[x])] for x in node.operands],
+            "line": node.place,
+        }
+        for t, node in enumerate(layout.steps)
+    ]
+    return {"steps": steps, "vars": leaves["var"], "constants": leaves["constant"]}
 
 
 def peak_lines(figures: Figures) -> list[str]:

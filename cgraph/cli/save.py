@@ -1,4 +1,4 @@
-"""``cgraph save MODEL -o folder``: compile a model and save it as a folder that starts at once."""
+"""``cgraph save MODEL -o folder``: compile a model and save it as a folder that loads without compiling."""
 
 import argparse
 from pathlib import Path
@@ -19,20 +19,20 @@ TARGETS = ("host", *(x.name for x in host_architecture().targets))
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "save",
-        help="keep a compiled model as a folder that starts at once",
-        description="Compile a model and keep its program, machine code and constants as a folder that cgraph run and "
-        "cgraph.load run without compiling. It is machine code: run only what you, or somebody you trust, saved.",
+        help="write a compiled model as a folder that loads without compiling",
+        description="Compile a model and write its program, machine code and constants into a folder that cgraph run "
+        "and cgraph.load run without compiling. The folder contains machine code: run only what you trust.",
     )
     add_model(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="where there is nothing yet")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="the folder to create")
     parser.add_argument(
         "--target",
         choices=TARGETS,
         action="append",
         default=[],
-        help="code for these processors; one like this by default",
+        help="a processor to write code for, may be repeated; by default this one",
     )
-    parser.add_argument("--graph", action="store_true", help="with the graph, for other versions and processors")
+    parser.add_argument("--graph", action="store_true", help="also write the graph, for other versions and processors")
     add_budget(parser)
     add_memory(parser)
     add_precision(parser)

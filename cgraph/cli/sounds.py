@@ -113,7 +113,7 @@ def open_sound(path: Path) -> Iterator[Sound]:
 
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Convert what is wrong with a sound to a FormatError that names it."""
+    """Raise errors about a sound as FormatErrors that name it."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise FormatError("it is not a regular file")

@@ -26,13 +26,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_model(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="where to write")
-    parser.add_argument(
-        "--runs",
-        type=int,
-        default=3,
-        metavar="N",
-        help="of so many the shortest time of each step, and the shortest run",
-    )
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs; the times are those of the shortest")
     add_threads(parser)
     add_memory(parser)
     parser.set_defaults(run=run)

@@ -21,8 +21,8 @@ Build = Callable[[], Any]
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "warmup",
-        help="compile common kernels, or those of models, and keep them",
-        description="Compile the kernels that networks commonly need, or those of given models, and keep them on disk.",
+        help="compile common kernels, or those of models, and store them",
+        description="Compile the kernels that networks commonly need, or those of the models, and store them on disk.",
     )
     parser.add_argument("models", nargs="*", help="models; without any, common layers")
     parser.set_defaults(run=run)

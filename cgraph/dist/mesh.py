@@ -1,6 +1,6 @@
 """A mesh: the connections of one member to others in a round, with frames in both directions at once."""
 
-import select
+import selectors
 import socket
 import struct
 import time
@@ -45,7 +45,7 @@ class Link:
 
     @property
     def events(self) -> int:
-        return select.POLLIN * bool(self.incoming) | select.POLLOUT * bool(self.out)
+        return selectors.EVENT_READ * bool(self.incoming) | selectors.EVENT_WRITE * bool(self.out)
 
     def move(self) -> bool:
         """Send and receive without waiting. LostError if the other end is closed or sends an unexpected frame."""
@@ -147,7 +147,8 @@ class Mesh:
             greeting = self.door.secrets, self.limits.answer, MEMBER, self.me, self.round
             return connect(self.addresses[i], *greeting)
         except OSError as error:
-            raise LostError(f"member {i} is not at {self.addresses[i]}: {error}") from None
+            member = None if isinstance(error, ConnectionError) else i  # refused: its host answers
+            raise LostError(f"member {i} is not at {self.addresses[i]}: {error}", member) from None
 
     def exchange(self, step: int, sent: Iterable[Item], incoming: Iterable[Item]) -> None:
         """Send arrays and fill others at the same time. Frames from and to one member keep their order.
@@ -171,10 +172,10 @@ class Mesh:
 
     def _ready(self, busy: list[Link]) -> bool:
         """Wait a short time until a connection can send or receive."""
-        poll = select.poll()
-        for link in busy:
-            poll.register(link.socket, link.events)
-        return bool(poll.poll(self.limits.silence * 1000))
+        with selectors.DefaultSelector() as selector:
+            for link in busy:
+                selector.register(link.socket, link.events)
+            return bool(selector.select(self.limits.silence))
 
     def _ask(self, silent: list[int], end: float) -> None:
         """Ask silent members whether they are alive. LostError if one is not, or if it takes too long."""

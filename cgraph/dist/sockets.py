@@ -7,6 +7,7 @@ when asked.
 """
 
 import hmac
+import ipaddress
 import selectors
 import socket
 import ssl
@@ -14,6 +15,7 @@ import struct
 import threading
 import time
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from cgraph.dist.limits import Limits
 from cgraph.errors import MemberError
@@ -29,6 +31,26 @@ MOST_STRANGERS = 256  # maximum number of connections without a greeting
 LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 Address = tuple[str, int]
+
+
+def is_private(address: str) -> bool:
+    """Return True if no stranger reads what is sent to dask's address: it has TLS, or is on this machine."""
+    parts = urlsplit(address)
+    return parts.scheme in ("tls", "inproc") or is_loopback(parts.hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for an address of this machine that others do not reach."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def door_host(address: str) -> str:
+    """Return where a worker with dask's address opens its door; workers of one process need no network."""
+    parts = urlsplit(address)
+    return "127.0.0.1" if parts.scheme == "inproc" else parts.hostname or ""
 
 
 class LostError(MemberError):
@@ -109,7 +131,7 @@ class Door:
                 strangers.expire()
 
     def _answer(self, strangers: "Strangers", link: socket.socket) -> None:
-        """Let in a connection that knows the token."""
+        """Accept a connection that sends the token."""
         greeting = strangers.greeting_of(link)
         if greeting is None:
             return

@@ -13,7 +13,7 @@ class Engine(Protocol):
 
     Fields
         name: its key in `cgraph.engine.engines`
-        alignment: offsets of values are multiples of so many bytes
+        alignment: offsets of values are multiples of this number of bytes
         feeds_rows: True if row sources and row sinks may exchange images during a run
     """
 

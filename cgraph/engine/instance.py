@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cgraph.errors import PositionError
-from cgraph.kernels.control import NOT_POSITIVE, SINGULAR
+from cgraph.kernels.control import NO_EIGENVALUES, NO_SINGULAR_VALUES, NOT_FINITE, NOT_POSITIVE, SINGULAR
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
 
@@ -98,8 +98,16 @@ class Program(Protocol):
 
 def failure(stop: int, label: str) -> Exception:
     """Return the exception for the word that a kernel set to end its run."""
-    if stop == SINGULAR:
-        return np.linalg.LinAlgError(f"{label}: Singular matrix. Use np.linalg.pinv or lstsq, or add to its diagonal")
-    if stop == NOT_POSITIVE:
-        return np.linalg.LinAlgError(f"{label}: Matrix is not positive definite. Add to its diagonal")
+    if stop in LINEAR_ALGEBRA:
+        return np.linalg.LinAlgError(f"{label}: {LINEAR_ALGEBRA[stop]}")
     return PositionError(f"{label}: a position is outside its axis. Check the indices")
+
+
+LINEAR_ALGEBRA = {  # NumPy's messages, and what to do
+    SINGULAR: "Singular matrix. Use np.linalg.pinv or lstsq, or add to its diagonal",
+    NOT_POSITIVE: "Matrix is not positive definite. Add to its diagonal",
+    NO_EIGENVALUES: "Eigenvalues did not converge. Check the operand for NaN and infinities",
+    NO_SINGULAR_VALUES: "SVD did not converge. Check the operand for NaN and infinities",
+    NOT_FINITE: "Array must not contain infs or NaNs. Use np.nan_to_num",
+}
+"""The end of the message for each word of a matrix without a result."""

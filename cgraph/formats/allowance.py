@@ -6,7 +6,7 @@ describes something huge is refused before anything huge exists.
 
 from cgraph.errors import FormatError, bytes_text
 
-NBYTES, NBYTES_AT_LEAST = 2, 64 << 20  # bytes in memory: so many for each of the file's, and so many more
+NBYTES, NBYTES_AT_LEAST = 2, 64 << 20  # bytes in memory for each byte of the file, and bytes in addition
 WORK, WORK_AT_LEAST = 64, 1 << 28  # elements computed
 NODES, NODES_AT_LEAST = 1 / 256, 50_000  # nodes of a graph
 NODE = 650  # bytes in memory of a node

@@ -33,8 +33,8 @@ class Evaluator:
         allowance: the remaining cost of reading the file
         values: constant inputs, arrays by name
         used: inputs whose value decided a shape; the graph is valid for these values only
-        opened: whether a node depends on an input or on random numbers, per node
-        lacking: whether a node depends on an input without a constant value, per node
+        opened: True if a node depends on an input or on random numbers, per node
+        lacking: True if a node depends on an input without a constant value, per node
     """
 
     allowance: Allowance

@@ -8,10 +8,10 @@ the positions of heaps, so the whole file is searched once, piece by piece: seco
 Source: HDF5 File Format Specification 3.0, III.E; H5HG__cache_heap_deserialize of HDF5 2.0.
 """
 
-import os
 from collections.abc import Iterator
 
 from cgraph.errors import FormatError
+from cgraph.system.mapping import read_at
 
 SIGNATURE = b"GCOL\x01"
 HEAD = 16  # bytes of the header of a heap or an object, where lengths have 8 bytes
@@ -28,7 +28,7 @@ def check_heaps(fd: int, nbytes: int) -> None:
     """
     left = nbytes // HEAD  # objects, of all heaps together: those of a file that the library wrote do not overlap
     for start in places(fd, SIGNATURE):
-        length = int.from_bytes(os.pread(fd, 8, start + 8), "little")
+        length = int.from_bytes(read_at(fd, 8, start + 8), "little")
         if LEAST <= length <= nbytes - start:  # otherwise the library refuses it, or numbers look like a signature
             left -= objects(fd, start + HEAD, start + length, left)
 
@@ -39,7 +39,7 @@ def objects(fd: int, at: int, end: int, most: int) -> int:
     while end - at >= HEAD:  # less is too little for another object, and free
         if count == most:
             raise FormatError(f"heaps overlap: more than {most} objects from byte {at} on")
-        head = os.pread(fd, HEAD, at)
+        head = read_at(fd, HEAD, at)
         size = int.from_bytes(head[8:], "little")
         step = HEAD + -(-size // 8) * 8 if any(head[:2]) else size
         if not HEAD <= step <= end - at:
@@ -51,7 +51,7 @@ def objects(fd: int, at: int, end: int, most: int) -> int:
 def places(fd: int, pattern: bytes) -> Iterator[int]:
     """Yield the positions of a byte pattern in a file."""
     offset, tail = 0, b""
-    while piece := os.pread(fd, PIECE, offset):
+    while piece := read_at(fd, PIECE, offset):
         text = tail + piece
         at = text.find(pattern)
         while at >= 0:

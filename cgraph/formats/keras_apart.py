@@ -7,8 +7,6 @@ positions of arrays and the contents of compressed ones, and the parent checks b
 import json
 import math
 import os
-import resource
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -19,9 +17,11 @@ import numpy as np
 from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
-from cgraph.formats.keras_h5 import Contents, KerasFile, StoredArray, read_contents
+from cgraph.formats.keras_archive import model_contents
+from cgraph.formats.keras_h5 import Contents, KerasFile, StoredArray
 from cgraph.formats.mapped import map_file
-from cgraph.system.child_processes import run_module
+from cgraph.system.child_processes import ending_of, run_module
+from cgraph.system.limits import limit_process
 from cgraph.terminal import complain
 
 SECONDS = 60
@@ -32,20 +32,19 @@ NUMBERS = "biuf"
 
 
 def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
-    """Read a Keras file as `read_keras` does, in a child process. Uncompressed arrays are mapped here, not copied.
+    """Read a Keras file as `read_keras_model` does, in a child process. Uncompressed arrays are mapped, not copied.
 
     Raises
-        FormatError: as `read_keras`; or the child crashed, took too long or needed too much memory
+        FormatError: as `read_keras_model`; or the child crashed, took too long or needed too much memory
     """
     data = map_file(path)
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaint:
         status = run_module("cgraph.formats.keras_apart", [os.path.abspath(path)], answer, complaint, seconds)
         if status is None:
             raise FormatError(f"{path}: reading it took more than {seconds} s. Raise seconds= for a larger file")
-        if status < 0:
-            raise FormatError(
-                f"{path}: reading it ended by {signal.Signals(-status).name}: the file is damaged or too large"
-            )
+        ending = ending_of(status)
+        if ending:
+            raise FormatError(f"{path}: reading it ended by {ending}: the file is damaged or too large")
         if status:
             raise FormatError(f"{path}: {last_line(complaint)}")
         try:
@@ -67,7 +66,7 @@ def send(contents: Contents, out: IO[bytes]) -> None:
     for key, x in contents.arrays.items():
         dtype, offset = (x.dtype, x.offset) if isinstance(x, StoredArray) else (x.dtype.str, None)
         rows.append([*key, dtype, list(x.shape), offset])
-    text = json.dumps({"config": contents.config, "arrays": rows}).encode()
+    text = json.dumps({"config": contents.config, "arrays": rows, "numbered": contents.numbered}).encode()
     out.write(len(text).to_bytes(8, "little") + text)
     for x in contents.arrays.values():
         if not isinstance(x, StoredArray):
@@ -97,34 +96,18 @@ def receive(file: IO[bytes], allowance: Allowance) -> Contents:
             if file.readinto(x.reshape(-1).view(np.uint8)) != x.nbytes:  # type: ignore[attr-defined]
                 raise FormatError(f"the reader returned fewer than the {x.nbytes:,} bytes of {name} of layer {layer}")
             arrays[layer, name] = x
-        return Contents(description["config"], arrays)
+        return Contents(description["config"], arrays, bool(description["numbered"]))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FormatError(f"the reader returned a malformed description: {error}") from error
-
-
-def limit_memory(nbytes: int) -> None:
-    """Limit the address space of this process; an existing lower limit stays."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def limit_processor(seconds: int) -> None:
-    """Limit the processor time of this process; an existing lower limit stays."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    most = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
-    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 
 
 def main() -> int:
     """Run the child: read the named file and write its contents to the standard output."""
     path = sys.argv[1]
     nbytes = os.stat(path).st_size
-    limit_memory(MEMORY + TIMES * nbytes)
-    limit_processor(PROCESSOR + nbytes // PIECE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_process(MEMORY + TIMES * nbytes, PROCESSOR + nbytes // PIECE)
     try:
-        send(read_contents(path), sys.stdout.buffer)
+        send(model_contents(path), sys.stdout.buffer)
     except (CgraphError, MemoryError) as error:
         complain(error or "it needs too much memory")
         return 1

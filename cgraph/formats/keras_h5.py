@@ -9,7 +9,6 @@ Source: the layout of Keras' ``model.save``; CVE-2026-1669 for links and declare
 import math
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,11 +44,13 @@ class KerasFile(Record):
         config: the description of the network by Keras; empty if the file holds only weights
         weights: arrays by layer and name: ``weights["conv2d"]["kernel"]``
         nbytes: size of the file
+        numbered: if arrays are named as in an archive: ``weights["layers/conv2d"]["0"]``
     """
 
     config: dict[str, Any]
     weights: dict[str, dict[str, np.ndarray]]
     nbytes: int = 0
+    numbered: bool = False
 
 
 class StoredArray(Record):
@@ -80,16 +81,18 @@ class Contents(Record):
     Fields
         config: as in `KerasFile`
         arrays: by layer and name; compressed and chunked ones have been read
+        numbered: as in `KerasFile`
     """
 
     config: dict[str, Any]
     arrays: dict[tuple[str, str], StoredArray | np.ndarray]
+    numbered: bool = False
 
     def file(self, data: memoryview) -> KerasFile:
         weights: dict[str, dict[str, np.ndarray]] = {}
         for (layer, name), x in self.arrays.items():
             weights.setdefault(layer, {})[name] = x.array(data) if isinstance(x, StoredArray) else x
-        return KerasFile(self.config, weights, len(data))
+        return KerasFile(self.config, weights, len(data), self.numbered)
 
 
 def read_keras(path: str | Path) -> KerasFile:
@@ -107,10 +110,7 @@ def read_keras(path: str | Path) -> KerasFile:
 
 def read_contents(path: str | Path) -> Contents:
     """Return the contents of a file. FormatError as in `read_keras`, without the path."""
-    try:
-        import h5py
-    except ImportError:
-        raise missing_package("h5py", "Keras files") from None
+    h5py = import_h5py()
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -125,6 +125,15 @@ def read_contents(path: str | Path) -> Contents:
         raise
     except UNREADABLE as error:
         raise FormatError(f"no readable Keras file: {error}") from error
+
+
+def import_h5py() -> Any:
+    """Return the package h5py. UnavailableError if it is not installed."""
+    try:
+        import h5py
+    except ImportError:
+        raise missing_package("h5py", "Keras files") from None
+    return h5py
 
 
 def description(file: Any, size: int) -> bytes | None:
@@ -168,23 +177,34 @@ def arrays_of(
 ) -> dict[tuple[str, str], "StoredArray | np.ndarray"]:
     """Return arrays by layer and last name, without Keras' ``:0``.
 
-    If several arrays of a layer share a name, as in a nested network, the key is the path in the layer.
+    If a layer's arrays are in several groups, as in a nested network, the key is the path in the layer.
     """
     paths = dict(datasets(root, allowance, h5py))
     keys = {path: path.partition(":")[0].partition("/")[::2] for path in paths}
-    last = Counter((layer, name.rpartition("/")[2]) for layer, name in keys.values())
+    groups: dict[str, set[str]] = {}
+    for layer, name in keys.values():
+        groups.setdefault(layer, set()).add(name.rpartition("/")[0])
     arrays: dict[tuple[str, str], StoredArray | np.ndarray] = {}
     for path, dataset in paths.items():
-        check_stored(path, dataset, h5py)
         layer, name = keys[path]
-        short = name.rpartition("/")[2]
-        key = (layer, short if last[layer, short] == 1 else name)
-        offset = None if userblock or dataset.chunks else dataset.id.get_offset()
-        if offset is not None:
-            arrays[key] = StoredArray(offset, dataset.dtype.str, dataset.shape)
-        else:
-            arrays[key] = read_dataset(path, dataset, allowance)
+        key = (layer, name.rpartition("/")[2] if len(groups[layer]) == 1 else name)
+        arrays[key] = stored_or_read(path, dataset, None if userblock else 0, allowance, h5py)
     return arrays
+
+
+def stored_or_read(
+    path: str, dataset: Any, start: int | None, allowance: Allowance, h5py: Any
+) -> "StoredArray | np.ndarray":
+    """Return the position of a dataset's array, or the array where it is not stored in one piece.
+
+    Parameters
+        start: position of the HDF5 file in the mapped file; None if arrays cannot be mapped
+    """
+    check_stored(path, dataset, h5py)
+    offset = None if start is None or dataset.chunks else dataset.id.get_offset()
+    if start is None or offset is None:
+        return read_dataset(path, dataset, allowance)
+    return StoredArray(start + offset, dataset.dtype.str, dataset.shape)
 
 
 def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, Any]]:

@@ -96,14 +96,14 @@ def load_darknet(path: Path, settings: FileSettings, options: Mapping[str, Any])
 
 
 def load_keras_file(path: Path, settings: FileSettings, options: Mapping[str, Any]) -> Loaded:
-    """Return the function of a Keras ``.h5`` file, for batches of any size unless ``shapes={"batch": n}``.
+    """Return the function of a Keras file, for batches of any size unless ``shapes={"batch": n}``.
 
     Images are ``[n, c, h, w]``.
     """
+    from cgraph.formats.keras_archive import read_keras_model
     from cgraph.formats.keras_graph import keras_model
-    from cgraph.formats.keras_h5 import read_keras
 
-    file, batch = read_keras(path), batch_of(path, settings)
+    file, batch = read_keras_model(path), batch_of(path, settings)
     model = keras_model(file, path, 1 if batch is None else batch)
     if batch is not None:
         return model.compile(**options)
@@ -144,9 +144,17 @@ READERS = {
 }
 HEAD = 64  # bytes by which a format is recognised
 HDF5 = b"\x89HDF\r\n\x1a\n"
-SUFFIXES = {".onnx": "onnx", ".tflite": "tflite", ".cfg": "darknet", ".h5": "keras", ".hdf5": "keras"}
+ZIP, NAME_AT = b"PK\3\4", 30  # the name of the first member lies there
+KERAS_MEMBERS = (b"metadata.json", b"config.json")
+SUFFIXES = {
+    ".onnx": "onnx",
+    ".tflite": "tflite",
+    ".cfg": "darknet",
+    ".h5": "keras",
+    ".hdf5": "keras",
+    ".keras": "keras",
+}
 ELSEWHERE = {
-    ".keras": "an archive of Keras 3, which is not read. Save the model with model.save('model.h5'), or as ONNX",
     ".pt": "a torch file: weights without a graph. Export the model with torch.onnx.export, or see nn.load_torch",
     ".pth": "a torch file: weights without a graph. Export the model with torch.onnx.export, or see nn.load_torch",
     ".safetensors": "weights without a graph. Use nn.load_weights, or Function.load_state",
@@ -180,7 +188,7 @@ def kind_of(path: str | os.PathLike) -> str:
 
 def by_content(head: bytes) -> str | None:
     """Return the format whose mark a file begins with; None if it has none."""
-    if head.startswith(HDF5):
+    if head.startswith(HDF5) or head.startswith(ZIP) and head[NAME_AT:].startswith(KERAS_MEMBERS):
         return "keras"
     return "tflite" if head[4:8] == b"TFL3" else None
 

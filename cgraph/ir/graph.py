@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial, wraps
 from itertools import count
 from os.path import basename
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -26,7 +25,7 @@ from cgraph.errors import (
 )
 from cgraph.ir.cut import Cut
 from cgraph.ir.node_methods import NodeMethods
-from cgraph.ir.origin import is_own, user_line
+from cgraph.ir.origin import Origin, is_own, user_line, variable_at
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import NodeTable, number_of
 from cgraph.ir.tracing import TRACE
@@ -66,14 +65,12 @@ def locates_errors(function: Called) -> Called:
         except CgraphError as error:
             if error.is_located:
                 raise
-            file, line = user_line()
-            raise locate(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
+            raise locate(error, f"{function.__name__} at {user_line()}: {error}") from error.__cause__
         except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError) as error:
             if not is_internal(error):
                 raise
-            file, line = user_line()
             arguments = ", ".join([f"{x!r:.60}" for x in args] + [f"{name}={x!r:.60}" for name, x in kwargs.items()])
-            text = f"{function.__name__} at {Path(file).name}:{line}: {error} (given {arguments})"
+            text = f"{function.__name__} at {user_line()}: {error} (given {arguments})"
             raise locate(ArgumentError(text), text) from error
 
     return cast(Called, called)
@@ -165,13 +162,13 @@ class Node(NodeMethods["Node"]):
         op, operands: the computation
         spec: shape and dtype, inferred at construction
         serial: order of construction; operands precede their users
-        origin: the user's file and line
+        origin: the user's file and line, and the name there
     """
 
     __slots__ = ("__weakref__", "op", "operands", "origin", "serial", "spec")
     __array_priority__ = 1000
 
-    def __init__(self, op: Op, operands: "tuple[Node, ...]", spec: Any, origin: tuple[str, int]) -> None:
+    def __init__(self, op: Op, operands: "tuple[Node, ...]", spec: Any, origin: Origin) -> None:
         self.op, self.operands, self.spec, self.origin = op, operands, spec, origin
         self.serial = next(_SERIAL)
 
@@ -202,9 +199,27 @@ class Node(NodeMethods["Node"]):
         return getattr(self.op, "label", None) or self.op.name
 
     @property
+    def label(self) -> str:
+        """The user's name: a leaf's own, else that of the layer, of the file's node, or of the variable; or empty."""
+        if hasattr(self.op, "label"):
+            return self.name
+        return self.origin.name or variable_at(self.origin.file, self.origin.line)
+
+    @property
+    def title(self) -> str:
+        """The user's name first, then the op's: ``blocks.0 (conv2d)``; one of them where they are the same."""
+        label = self.label
+        return self.name if label in ("", self.name) else f"{label} ({self.op.name})"
+
+    @property
     def where(self) -> str:
+        """The user's file and line, such as ``train.py:41``, and the name there: ``train.py:41 in blocks.0``."""
+        return str(self.origin)
+
+    @property
+    def place(self) -> str:
         """The user's file and line, such as ``train.py:41``."""
-        return f"{basename(self.origin[0])}:{self.origin[1]}"
+        return f"{basename(self.origin.file)}:{self.origin.line}"
 
     def __repr__(self) -> str:
         return visible(f"<{self.name} {self.spec} at {self.where}>")
@@ -359,7 +374,7 @@ def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
     return intern(node.op, operands, node.spec if alike else None, node.origin)
 
 
-def intern(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int] | None) -> Node:
+def intern(op: Op, operands: tuple[Node, ...], spec: Any, origin: Origin | None) -> Node:
     """Return an equal existing node, or a new one of this spec and origin, which are determined if None."""
     key = (number_of(op), *[id(x) for x in operands]) if op.pure else None
     if key is not None:
@@ -390,10 +405,10 @@ def infer_spec(op: Op, specs: list[Any]) -> Any:
     return op.infer(*specs)
 
 
-def located_message(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], problem: str) -> str:
+def located_message(op: Op, operands: tuple[Node, ...], origin: Origin, problem: str) -> str:
     """Return ``matmul at train.py:52: <problem> (x float32[32,784], w float32[256,128])``."""
     named = ", ".join(f"{x.name} {x.spec}" for x in operands)
-    return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")
+    return f"{op.name} at {origin}: {problem}" + (f" ({named})" if named else "")
 
 
 @cache

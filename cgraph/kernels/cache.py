@@ -5,7 +5,7 @@ user alone (mode 0700), each parent folder belongs to the user or to root and do
 and each file is a regular file of the user with one name, which others cannot write. The folder is opened once, from
 the root down, and each part is checked after opening (`cgraph.system.file_ownership.open_folder`). Files are opened
 relative to its descriptor, so a symbolic link that changes later has no effect. A folder that fails the checks is not
-used: with another user's HOME there is no cache.
+used: with another user's HOME there is no cache. On Windows the folder must lie in the user's profile.
 
 A checksum covers the file's name and content, so a renamed, truncated, changed or foreign file counts as absent. Any
 number of processes may read, write and remove files at once: each sees a whole file or none.
@@ -19,45 +19,57 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
-from cgraph.system.file_ownership import is_own, open_folder
+from cgraph.system.file_ownership import is_alone, is_own, is_users, open_folder
+from cgraph.system.folders import (
+    CREATE,
+    READ,
+    Folder,
+    close_folder,
+    names_in,
+    open_in,
+    remove_in,
+    replace_in,
+    set_mode,
+    status_in,
+    status_of,
+    touch_in,
+)
 
 MAGIC = b"cgraph-kernel-2\n"
 DAY = 86400  # seconds
 UNUSED = 90 * DAY  # a file that was not read for longer is removed
 LARGEST = 128 << 20  # bytes of all files; beyond it the least recently used are removed
 SUFFIX = ".part"  # suffix of a file that is still being written
-ALONE, OTHERS = 0o700, 0o077  # permissions of the folder; permission bits of other users
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+ALONE = 0o700  # permissions of the folder
 
 Identity = tuple[int, int]
 
 
 class CacheFolder:
-    """A folder that belongs to the user alone, accessed by its descriptor. Changes: files come and go.
+    """A folder that belongs to the user alone, opened once. Changes: files come and go.
 
     Parameters
         path: its name in messages
-        handle: the descriptor; it is closed when this object is collected
+        handle: the open folder; it is closed when this object is collected
     """
 
-    def __init__(self, path: Path, handle: int) -> None:
+    def __init__(self, path: Path, handle: Folder) -> None:
         self.path, self._handle = path, handle
         self._identity = identity_of(handle)
-        finalize(self, close_folder, handle, self._identity)
+        finalize(self, close_own, handle, self._identity)
 
     def __str__(self) -> str:
         return str(self.path)
 
     @property
-    def handle(self) -> int:
-        """The descriptor.
+    def handle(self) -> Folder:
+        """The open folder.
 
         Raises
             OSError: the process has closed its descriptors, so the number is free or belongs to another folder; or the
                 folder's owner has changed
         """
-        status = os.fstat(self._handle)
+        status = status_of(self._handle)
         if (status.st_dev, status.st_ino) != self._identity or not is_alone(status):
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self._handle
@@ -68,13 +80,14 @@ class CacheFolder:
         The modification time records the day of its last use.
         """
         try:
-            handle = os.open(name, READ, dir_fd=self.handle)
+            folder = self.handle
+            handle = open_in(folder, name, READ)
             with os.fdopen(handle, "rb") as file:
                 status = os.fstat(handle)
                 raw = file.read() if is_own(status) else b""
                 with suppress(OSError):  # a read-only folder works as well
                     if raw and time.time() - status.st_mtime > DAY:
-                        os.utime(handle)
+                        touch_in(folder, name, handle)
         except OSError:
             return None
         start = len(MAGIC) + hashlib.sha256().digest_size
@@ -86,16 +99,16 @@ class CacheFolder:
         temporary = f".{os.urandom(8).hex()}{SUFFIX}"
         try:
             folder = self.handle
-            handle = os.open(temporary, WRITE, 0o600, dir_fd=folder)
+            handle = open_in(folder, temporary, CREATE)
         except OSError:
             return
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(MAGIC + checksum(name, body) + body)
-            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            replace_in(folder, temporary, name)
         except BaseException as error:
             with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
+                remove_in(folder, temporary)
             if not isinstance(error, OSError):
                 raise
 
@@ -110,34 +123,29 @@ class CacheFolder:
             total += nbytes
             if total > largest or time.time() - used > (DAY if name.endswith(SUFFIX) else unused):
                 with suppress(OSError):
-                    os.unlink(name, dir_fd=self.handle)
+                    remove_in(self.handle, name)
 
     def entries(self) -> list[tuple[float, int, str]]:
         """Return (time of last use, bytes, name) of each file, without files that others remove meanwhile."""
         entries = []
         with suppress(OSError):
-            for name in os.listdir(self.handle):
+            for name in names_in(self.handle):
                 with suppress(OSError):
-                    status = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
+                    status = status_in(self.handle, name)
                     entries.append((status.st_mtime, status.st_size, name))
         return entries
 
 
-def identity_of(handle: int) -> Identity:
-    status = os.fstat(handle)
+def identity_of(handle: Folder) -> Identity:
+    status = status_of(handle)
     return status.st_dev, status.st_ino
 
 
-def close_folder(handle: int, identity: Identity) -> None:
-    """Close a descriptor if it still refers to the folder."""
+def close_own(handle: Folder, identity: Identity) -> None:
+    """Close a folder if its descriptor still refers to it."""
     with suppress(OSError):
         if identity_of(handle) == identity:
-            os.close(handle)
-
-
-def is_alone(status: os.stat_result) -> bool:
-    """Return True if it belongs to the user and no other user can read or write it."""
-    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS
+            close_folder(handle)
 
 
 def cache_folder(kind: str = "kernels") -> CacheFolder | None:
@@ -146,22 +154,25 @@ def cache_folder(kind: str = "kernels") -> CacheFolder | None:
     if base is None:
         return None
     try:
-        handle = open_folder(f"{os.path.realpath(base / 'cgraph')}/{kind}", make=True)
+        handle = open_folder(os.path.join(os.path.realpath(base / "cgraph"), kind), make=True)
         if handle is None:
             return None
-        folder, status = CacheFolder(base / "cgraph" / kind, handle), os.fstat(handle)
-        if status.st_uid == os.geteuid() and not is_alone(status):
-            os.fchmod(handle, ALONE)
-        return folder if is_alone(os.fstat(handle)) else None
+        folder, status = CacheFolder(base / "cgraph" / kind, handle), status_of(handle)
+        if is_users(status) and not is_alone(status):
+            set_mode(handle, ALONE)
+        return folder if is_alone(status_of(handle)) else None
     except OSError:
         return None
 
 
 def cache_base() -> Path | None:
-    """Return the folder of this user's caches. As the XDG specification says, a relative path is ignored."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    if base.is_absolute():
-        return base
+    """Return the folder of this user's caches: by the XDG specification, or Windows's own. A relative path is
+    ignored.
+    """
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        base = Path(os.environ.get(name) or "")
+        if base.is_absolute():
+            return base
     try:
         return Path.home() / ".cache"
     except RuntimeError:  # no HOME, and the system has no entry for the user

@@ -1,15 +1,17 @@
 """Linked machine code as one image, and its placement in executable memory."""
 
 import ctypes
-import mmap
-from functools import cache
+from importlib import import_module
 
 import numpy as np
 
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.record import Record
+from cgraph.system.c_library import c_library, make_executable
+from cgraph.system.mapping import new_pages
 
 ADDRESS_BYTES = 8
+LAPACK = "scipy_lapack_"  # in code, LAPACK's dgesv is scipy_lapack_dgesv
 
 
 class UnknownCode(Exception):
@@ -40,7 +42,7 @@ def place_image(image: Image) -> tuple[np.ndarray, dict[str, int]]:
     Raises
         UnknownCode: the system lacks a C function, or refuses executable memory
     """
-    memory = np.frombuffer(mmap.mmap(-1, max(len(image.code), 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    memory = np.frombuffer(new_pages(max(len(image.code), 1)), np.uint8)
     memory[: len(image.code)] = image.code
     base, (places, targets) = memory.ctypes.data, image.inner.T
     addresses = (base + targets).view(np.uint8).reshape(-1, ADDRESS_BYTES)
@@ -48,8 +50,10 @@ def place_image(image: Image) -> tuple[np.ndarray, dict[str, int]]:
     for name, at, plus in image.outer:
         memory[at : at + ADDRESS_BYTES].view(np.int64)[0] = c_function(name) + plus
     clear_cache(base, len(memory))
-    if c_library().mprotect(base, len(memory), mmap.PROT_READ | mmap.PROT_EXEC):
-        raise UnknownCode(f"the system refuses to make {len(memory)} bytes executable")
+    try:
+        make_executable(base, len(memory))
+    except OSError as error:
+        raise UnknownCode(error.strerror) from None
     return memory, {name: base + at for name, at in image.symbols.items()}
 
 
@@ -69,17 +73,11 @@ def clear_cache(start: int, nbytes: int) -> None:
         clear(ctypes.c_void_p(start), ctypes.c_void_p(start + nbytes))
 
 
-@cache
-def c_library() -> ctypes.CDLL:
-    """Return the C library, with everything else this process is linked with."""
-    library = ctypes.CDLL(None)
-    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return library
-
-
 def c_function(name: str) -> int:
-    """Return the address of a C function."""
+    """Return the address of a C function: of LAPACK, or of what this process is linked with."""
     try:
+        if name.startswith(LAPACK):
+            return import_module("cgraph.system.scipy_lapack").address_of(name.removeprefix(LAPACK))
         return ctypes.cast(getattr(c_library(), name), ctypes.c_void_p).value or 0
-    except (AttributeError, ValueError):  # ValueError: no name at all
+    except (AttributeError, KeyError, OSError, ValueError):  # ValueError: no name at all
         raise UnknownCode(f"there is no C function {name!r:.80}") from None

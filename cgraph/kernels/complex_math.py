@@ -50,7 +50,7 @@ def absolute(m: Any, z: Any) -> Any:
 
 
 def sign(m: Any, z: Any) -> Any:
-    """``z / abs(z)``: on the axes if one part is infinite, NaN if both are, 0 for 0."""
+    """Return ``z / abs(z)``: on the axes if one part is infinite, NaN if both are, 0 for 0."""
     size = absolute(m, z)
     none, far = m.eq(size, 0.0), m.eq(size, inf)
     safe = m.where(none, 1.0, size)

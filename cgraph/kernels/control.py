@@ -18,4 +18,5 @@ ROUND, ROUNDS, MOVES, FIRST_MOVE, MOVE_WORDS = 0, 1, 2, 3, 3
 READ, FREED, FAILED, HALT, STALLED = 0, 16, 32, 33, 48
 # In a run's stop word; 1 is a position outside its axis
 READ_FAILED, SINGULAR, NOT_POSITIVE = 2, 3, 4
+NO_EIGENVALUES, NO_SINGULAR_VALUES, NOT_FINITE = 5, 6, 7  # an iteration did not converge; NaN or infinity
 DAMAGED = -2  # in place of the result of `pread`: the checksum of a piece differs

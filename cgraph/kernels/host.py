@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from cgraph.kernels.cache import cache_folder
-from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
+from cgraph.kernels.isa.architectures import cpuinfo, host_architecture, host_features
 from cgraph.kernels.isa.records import Host as Host
 
 
@@ -43,7 +43,14 @@ def detect_host() -> Host:
     version = f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
     triple = llvm.get_process_triple()
     layout = str(llvm.Target.from_triple(triple).create_target_machine().target_data)
-    return Host(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), triple, layout, version)
+    features = [llvm.get_host_cpu_features().flatten(), *detected_features()]
+    return Host(llvm.get_host_cpu_name(), ",".join(filter(None, features)), triple, layout, version)
+
+
+def detected_features() -> list[str]:
+    """Return the features that Linux reports and LLVM does not detect, in LLVM's form."""
+    names, there = host_architecture().feature_names, host_features()
+    return [f"+{name}" for linux_name, name in names.items() if linux_name in there]
 
 
 def host_key() -> str | None:
@@ -58,6 +65,6 @@ def host_key() -> str | None:
     lines, names = cpuinfo(), host_architecture().cpuinfo
     if not names or not lines.keys() >= set(names):
         return None
-    processor = [lines[name] for name in names]
+    processor = [*(lines[name] for name in names), *detected_features()]
     parts = (Host._fields, processor, llvmlite.__version__, str(library), status.st_size, status.st_mtime_ns)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]

@@ -31,8 +31,13 @@ class Kernel(Record):
 
     @property
     def is_block(self) -> bool:
-        """True if a task of this kernel is a block of GPU threads: its emitter stands in a ``gpu_emit.py``."""
+        """True if a task of this kernel is a block of GPU threads; its emitter is in a ``gpu_emit.py``."""
         return ".gpu." in self.family
+
+    @property
+    def calls_lapack(self) -> bool:
+        """True if a task of this kernel calls LAPACK."""
+        return self.family.startswith("lapack.")
 
     def __str__(self) -> str:
         return f"{self.family}({', '.join(map(str, self.params))})"
@@ -70,7 +75,7 @@ class Repeat(Record, eq=False):
     The arguments are the addresses of the bases in the first round.
 
     Fields
-        rounds: how often
+        rounds: number of rounds
         moving: bases of addresses that move from round to round, compared by identity
         strides: bytes that each of them moves
     """

@@ -19,7 +19,7 @@ class Machine(Record):
         name: as users select it
         target: for floats
         bytes_target: for graphs with 8-bit kernels; the same processor, perhaps with other vectors
-        generation: how addresses are made, and for which system
+        generation: settings of the code generator: system, addresses, object format
     """
 
     name: str

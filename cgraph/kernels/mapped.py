@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cgraph.system.alignment import round_up
+from cgraph.system.mapping import release_range
 
 Keep = Callable[[np.ndarray], np.ndarray]  # returns an equal array, perhaps one stored in a file
 PIECE = 1 << 18  # bytes read before their pages are released
@@ -43,7 +44,7 @@ def release_pages(mapping: mmap.mmap, x: np.ndarray) -> None:
     start = np.frombuffer(mapping, np.uint8, 1).ctypes.data
     low, high = (at - start for at in np.lib.array_utils.byte_bounds(x))
     first, last = low // AROUND * AROUND, round_up(high, AROUND)
-    mapping.madvise(mmap.MADV_DONTNEED, first, min(last, len(mapping)) - first)
+    release_range(mapping, first, min(last, len(mapping)) - first)
 
 
 def mapping_of(x: np.ndarray) -> mmap.mmap | None:

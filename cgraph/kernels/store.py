@@ -9,7 +9,6 @@ that kernels never have, is compiled again and never run.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.kernels.cache import CacheFolder, cache_folder
-from cgraph.kernels.code_image import Image, UnknownCode, c_function, place_image
+from cgraph.kernels.code_image import LAPACK, Image, UnknownCode, c_function, place_image
 from cgraph.kernels.families import place_of
 from cgraph.kernels.host import host
 from cgraph.kernels.isa.architectures import architecture_of_machine
@@ -30,7 +29,9 @@ from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, link_objects
 from cgraph.kernels.target import Target, code_generation, new_target_machine
 from cgraph.system.fair_lock import FairLock, Ticket
+from cgraph.system.machine import at_fork
 
+LAPACK_NAME = re.compile(rf"{LAPACK}[a-z]+".encode())
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
 
@@ -110,6 +111,8 @@ class KernelStore:
 
         engine = self._engine(target)
         for raw in code.values():
+            for name in set(LAPACK_NAME.findall(raw)):
+                llvm.add_symbol(name.decode(), c_function(name.decode()))
             engine.add_object_file(llvm.ObjectFileRef.from_data(raw))
         engine.finalize_object()
         addresses = {symbol: engine.get_function_address(symbol) for symbol in code}
@@ -133,6 +136,8 @@ class KernelStore:
         Raises
             UnknownCode: only LLVM can link the code
         """
+        if not has_elf(host().triple):
+            raise UnknownCode("only LLVM links code for this system. Save the graph as ONNX, or use Linux")
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
         code, image = self._lock.run(lambda: self._link(symbols, target))
         if image is None:
@@ -175,8 +180,7 @@ class KernelStore:
 def store() -> KernelStore:
     """Return the store of this process."""
     new_store = KernelStore(cache_folder())
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=new_store.pause, after_in_parent=new_store.resume, after_in_child=new_store.resume)
+    at_fork(new_store.pause, new_store.resume, new_store.resume)
     return new_store
 
 
@@ -238,7 +242,7 @@ def texts_of(module: str) -> dict[Path, str]:
     while todo:
         path = todo.pop()
         if path not in texts and path.is_file():
-            texts[path] = path.read_text()
+            texts[path] = path.read_text("utf-8")
             todo += imported_by(texts[path], kernels.parent)
     return texts
 

@@ -4,6 +4,7 @@ One source of emitters serves all targets; `cgraph.kernels.isa` describes the pr
 """
 
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from cgraph.kernels.host import host
@@ -22,18 +23,20 @@ def host_target() -> Target:
     return detect(x)
 
 
+def runnable_targets() -> dict[str, Target]:
+    """Return the targets that this machine runs by name, the widest first; ``host`` is the widest one."""
+    own = host_target()
+    narrower = list(takewhile(lambda x: x.name != own.name, architecture_of(own).targets))
+    return {"host": own, own.name: own, **{x.name: x for x in reversed(narrower)}}
+
+
 def target_named(name: str) -> Target:
     """Return the target `name`; ``host`` is the widest one here.
 
     Raises
         ValueError: this machine does not run it
     """
-    own = host_target()
-    runnable = {"host": own, own.name: own}
-    for narrower in architecture_of(own).targets:
-        if narrower.name == own.name:
-            break
-        runnable[narrower.name] = narrower
+    runnable = runnable_targets()
     if name not in runnable:
         raise ValueError(f"target {name!r} does not run on this machine. Use one of: {', '.join(sorted(runnable))}")
     return runnable[name]

@@ -65,8 +65,10 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     return Problem(tuple(operands), alignment)
 
 
-def plan_text(problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = ()) -> str:
-    """Return offsets, sizes and usage intervals as JSON, with the arena's size, its lower bound and its regions."""
+def plan_text(problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = (), **graph: Any) -> str:
+    """Return offsets, sizes and usage intervals as JSON, with the arena's size, its lower bound, its regions, and more
+    facts about the graph.
+    """
     facts: dict[str, Any] = {
         "strategy": plan.strategy,
         "nbytes": plan.nbytes,
@@ -80,12 +82,14 @@ def plan_text(problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = 
     }
     if regions:
         facts["regions"] = list(regions)
-    return json.dumps(facts, indent=1) + "\n"
+    return json.dumps(facts | graph, indent=1) + "\n"
 
 
-def write_plan(path: str | Path, problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = ()) -> None:
+def write_plan(
+    path: str | Path, problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = (), **graph: Any
+) -> None:
     """Write `plan_text`."""
-    Path(path).write_text(plan_text(problem, plan, regions), encoding="utf-8")
+    Path(path).write_text(plan_text(problem, plan, regions, **graph), encoding="utf-8")
 
 
 def _most_rows(path: str | Path) -> int:

@@ -124,7 +124,7 @@ def step_facts(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]
     workspace = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
     inner = tuple(parts(node, views)) if isinstance(node.op, Concat) else ()
     targets = tuple(overwritable(node, work, views))
-    return StepFacts(0 if node.op.writes else node.nbytes, node.name, workspace, targets, inner, work.over)
+    return StepFacts(0 if node.op.writes else node.nbytes, node.title, workspace, targets, inner, work.over)
 
 
 LEAVES = (VarOp, ConstOp)

@@ -76,7 +76,7 @@ class Group(Record):
 
 
 class Packing:
-    """Offsets of groups, which improve as the search goes on. Changes.
+    """Offsets of groups, which a search improves. Mutable.
 
     Fields
         bases: offset of each group
@@ -118,7 +118,7 @@ class Packing:
         return self.nbytes < self.bound + self.alignment
 
     def improve(self, work: int, enough: int = 0) -> None:
-        """Search until the arena has at most `enough` bytes, or about so many pairs of groups were compared."""
+        """Search until the arena has at most `enough` bytes, or until about `work` pairs of groups were compared."""
         for _ in range(min(work // (len(self.meetings[1]) + 1), MOST_TRIALS)):
             if self.nbytes <= enough or self.is_least:
                 break

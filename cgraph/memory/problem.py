@@ -71,7 +71,7 @@ class Problem(Record):
 
     Fields
         operands: sizes and usage intervals; two whose intervals meet must not share bytes
-        alignment: offsets are multiples of so many bytes. `nbytes` has the sizes rounded up to it
+        alignment: offsets are multiples of this number of bytes. `nbytes` has the sizes rounded up to it
         ties: groups of operands that keep their distances, for joins in place: only ``auto`` and ``squeaky_wheel``
             plan such a problem; other strategies are not given one
     """

@@ -120,8 +120,11 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Node:
 
 @of(np.unpackbits)
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Node:
-    """Return the bits of bytes, as eight elements each; `count` of them, filled up with zeros; all but so many if
-    negative."""
+    """Return the bits of bytes, eight elements for each byte.
+
+    Parameters
+        count: number of bits to return, padded with zeros; a negative one omits bits at the end; all by default
+    """
     a = as_node(a)
     if a.dtype != np.uint8:
         raise DTypeError(f"bits are unpacked from uint8, not from {a.dtype}; use a.astype('uint8')")

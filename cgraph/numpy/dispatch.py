@@ -8,7 +8,6 @@ NumPy's functions, too, is left to NumPy.
 from collections.abc import Callable
 from functools import cache, partial
 from inspect import Parameter, Signature, signature
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,7 @@ from cgraph.ops.leaf import as_node
 
 def refuse(function: Any, why: str) -> Any:
     """Raise NoMeaningError with NumPy's name of the function and the user's line."""
-    file, line = user_line()
-    raise locate(NoMeaningError(), f"{name_of(function)} at {Path(file).name}:{line}: {why}")
+    raise locate(NoMeaningError(), f"{name_of(function)} at {user_line()}: {why}")
 
 
 def name_of(function: Any) -> str:
@@ -129,7 +127,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
 
 
 def else_of(ufunc: np.ufunc) -> str:
-    """Return what to use instead of a ufunc of another package, such as SciPy's: our op of its name if there is one."""
+    """Return advice for a ufunc of another package, such as SciPy's: the op of its name if there is one."""
     return f"use cg.{ufunc.__name__}, which takes nodes" if ufunc.__name__ in OPS else ELSE
 
 

@@ -19,7 +19,7 @@ __all__ = [
 
 @of(np.ndim)
 def ndim(a: Any) -> int:
-    """Return how many axes there are."""
+    """Return the number of axes."""
     return as_node(a).ndim
 
 
@@ -31,7 +31,7 @@ def shape(a: Any) -> tuple[int, ...]:
 
 @of(np.size)
 def size(a: Any, axis: Any = None) -> int:
-    """Return how many elements there are, in all or along axes."""
+    """Return the number of elements, in total or along axes."""
     a = as_node(a)
     return a.size if axis is None else int(np.prod([a.shape[i] for i in np.atleast_1d(axis)]))
 

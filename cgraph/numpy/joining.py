@@ -96,7 +96,7 @@ def block(arrays: Any) -> Node:
 
 
 def depth_of(part: Any) -> int:
-    """Return how many lists enclose each leaf. ShapeError unless it is one number."""
+    """Return the depth of nested lists. ShapeError unless all leaves have the same depth."""
     if not isinstance(part, list):
         return 0
     depths = set(map(depth_of, part))

@@ -186,7 +186,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
 
 @of(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:
-    """Return how many singular values are above a tolerance."""
+    """Return the number of singular values above a tolerance."""
     A = as_node(A)
     if A.ndim < 2:
         return max(A != 0).astype("int64")

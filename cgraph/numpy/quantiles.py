@@ -215,7 +215,7 @@ def at(sorted_rows: Node, place: Any) -> Node:
 
 
 def left(sorted_rows: Node) -> Node:
-    """Return how many elements of each row are not NaN."""
+    """Return the number of elements of each row that are not NaN."""
     return sum(logical_not(isnan(sorted_rows)), -1)
 
 

@@ -39,7 +39,7 @@ def mask_out(a: Any, where: Any, neutral: Any) -> Node:
 
 
 def element_count(a: Node, axis: Axis, where: Any) -> Any:
-    """Return how many elements are reduced to one: a number, or a node ``[..., 1 ...]`` where a mask decides."""
+    """Return the number of elements reduced to one: an integer, or a node ``[..., 1 ...]`` where a mask decides."""
     if where is True or where is None:
         return ops.count(a, axis)
     return ops.sum(broadcast_to(as_node(where).astype(bool), a.shape), axis, keepdims=True)

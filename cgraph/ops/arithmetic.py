@@ -227,8 +227,8 @@ class Reciprocal(Pointwise):
         return (-g * node * node,)
 
 
-class Maximum(Pointwise):
-    """The larger of x and y; NaN if either is NaN.
+class ExtremeOfTwo(Pointwise):
+    """Base of `Maximum` and `Minimum`.
 
     Fields
         share: fraction of the gradient that x receives where both are equal; y receives the rest
@@ -237,6 +237,10 @@ class Maximum(Pointwise):
     takes_complex = True
 
     share: float = 0.5
+
+
+class Maximum(ExtremeOfTwo):
+    """The larger of x and y; NaN if either is NaN."""
 
     def meaning(self, x, y):
         return np.maximum(x, y)
@@ -248,16 +252,8 @@ class Maximum(Pointwise):
         return _shared_gradient(node, g, self.share, less)
 
 
-class Minimum(Pointwise):
-    """The smaller of x and y; NaN if either is NaN.
-
-    Fields
-        share: fraction of the gradient that x receives where both are equal; y receives the rest
-    """
-
-    takes_complex = True
-
-    share: float = 0.5
+class Minimum(ExtremeOfTwo):
+    """The smaller of x and y; NaN if either is NaN."""
 
     def meaning(self, x, y):
         return np.minimum(x, y)

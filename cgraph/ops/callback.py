@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,8 +123,7 @@ class Printing(Record):
 
 def here() -> str:
     """Return the user's file and line."""
-    file, line = user_line()
-    return f"{Path(file).name}:{line}"
+    return str(user_line())
 
 
 @public

@@ -131,7 +131,7 @@ def next_values(body: Callable[[Node, Values], Values], values: tuple[Node, Valu
 
 
 def index_node(x: Any) -> Node:
-    """Return a bound as an int64 of rank 0. ShapeError or DTypeError if it is no integer."""
+    """Return a bound as an int64 of rank 0. ShapeError or DTypeError if it is not one integer."""
     node = as_node(x)
     if node.dtype.kind not in "iu":
         raise DTypeError(f"fori: the bound {node.name} {node.spec} is not an integer; convert it with astype('int64')")

@@ -4,20 +4,30 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import NoGradientError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.kernels.lapack.calls import MatrixJob, eig_job, eigh_job, qr_job, svd_job
 from cgraph.ops.compare import equal, where
 from cgraph.ops.complex import conj, real
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import real_dtype
-from cgraph.ops.host import OnHost
-from cgraph.ops.linalg import Solve, adjoint, check_matrices, conjugate, diagonal_matrices, lower_gradient, matrices
+from cgraph.ops.linalg import (
+    ByLapack,
+    Solve,
+    adjoint,
+    check_matrices,
+    conjugate,
+    diagonal_matrices,
+    lower_gradient,
+    matrices,
+)
 from cgraph.ops.linear import matmul
 from cgraph.ops.shape import expand_dims, items
 
 
-class Qr(OnHost):
+class Qr(ByLapack):
     """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` with ``q @ r = x``.
 
     Fields
@@ -34,6 +44,10 @@ class Qr(OnHost):
 
     def meaning(self, x):
         return tuple(np.linalg.qr(x, "complete" if self.complete else "reduced"))
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        m, n = specs[0].shape[-2:]
+        return qr_job(code_of(specs[0].dtype), specs[0].shape, m if self.complete else min(m, n))
 
     @conjugate
     def grad(self, node, g):
@@ -56,7 +70,7 @@ class Qr(OnHost):
         return (adjoint(apply(Solve(), r, adjoint(whole))),)
 
 
-class Svd(OnHost):
+class Svd(ByLapack):
     """u, s, v with ``u @ diag(s) @ v = x``: orthonormal columns, descending singular values, orthonormal rows.
 
     Fields
@@ -76,6 +90,9 @@ class Svd(OnHost):
 
     def meaning(self, x):
         return tuple(np.linalg.svd(x, full_matrices=self.full))
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return svd_job(code_of(specs[0].dtype), specs[0].shape, self.full)
 
     @conjugate
     def grad(self, node, g):
@@ -120,7 +137,7 @@ def reciprocal_or_zero(x: Node) -> Node:
     return where(zero, 0, 1 / where(zero, 1, x))
 
 
-class Eigh(OnHost):
+class Eigh(ByLapack):
     """Ascending eigenvalues and eigenvectors (columns) of Hermitian matrices, reading only one triangle.
 
     The gradient is valid for functions that do not depend on the phases of complex vectors, which LAPACK chooses.
@@ -138,6 +155,9 @@ class Eigh(OnHost):
     def meaning(self, x):
         return tuple(np.linalg.eigh(x, "U" if self.upper else "L"))
 
+    def job(self, *specs: Spec) -> MatrixJob:
+        return eigh_job(code_of(specs[0].dtype), specs[0].shape, self.upper)
+
     @conjugate
     def grad(self, node, g):
         w, v = items(node)
@@ -149,7 +169,7 @@ class Eigh(OnHost):
         return (adjoint(to_x) if self.upper else to_x,)
 
 
-class Eig(OnHost):
+class Eig(ByLapack):
     """Eigenvalues and eigenvectors (columns) of square matrices, always complex."""
 
     def infer(self, x: Spec) -> Bundle:
@@ -161,6 +181,9 @@ class Eig(OnHost):
         w, v = np.linalg.eig(x)
         dtype = np.result_type(x.dtype, np.complex64)
         return w.astype(dtype), v.astype(dtype)
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return eig_job(code_of(specs[0].dtype), specs[0].shape)
 
     @conjugate
     def grad(self, node, g):

@@ -87,7 +87,7 @@ class Var(Node):
         The value is copied unless `copy` is False. Then the array, which may be memory-mapped, must not change
         afterwards. A run in progress keeps the bytes with which it started.
 
-        GraphError while a function is traced, which happens once and not in each call.
+        GraphError inside a function that `jit` traces: it would be assigned once, not in each call.
         """
         if TRACE.get() is not None:
             raise GraphError(

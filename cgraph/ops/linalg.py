@@ -1,7 +1,8 @@
 """Linear algebra by LAPACK: inverses, solutions, Cholesky factors, determinants. Leading axes are a batch.
 
-Inverses, solutions, Cholesky factors and determinants of real matrices of up to 8 rows have kernels. Each other op is
-one Python call into NumPy with one BLAS thread, so results have the same bits for any number of threads. A singular or
+Inverses, solutions, Cholesky factors and determinants of real matrices of up to 8 rows have kernels of their own. Other
+matrices have kernels that call SciPy's LAPACK with one BLAS thread, so results have the same bits for any number of
+threads. Empty ones, those of a GPU and all without SciPy's LAPACK are a Python call into NumPy. A singular or
 indefinite matrix ends the run with NumPy's LinAlgError.
 """
 
@@ -11,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.lapack.calls import MatrixJob, cholesky_job, determinant_job, is_for_lapack, solve_job
 from cgraph.kernels.matrices.calls import cholesky_calls, determinant_calls, solve_calls
 from cgraph.kernels.matrices.signature import MOST
 from cgraph.kernels.target import Target
@@ -61,7 +64,25 @@ def conjugate(grad: Callable) -> Callable:
     return adapted
 
 
-class SmallMatrices(OnHost):
+class ByLapack(OnHost):
+    """Base of ops with kernels that call LAPACK."""
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        """Return the computation."""
+        raise NotImplementedError(f"{self.name} does not define job")
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        if not is_for_lapack(target, code_of(specs[0].dtype), *(x.shape for x in specs)):
+            return super().work(target, *specs)
+        job = self.job(*specs)
+
+        def calls(out: Any, *xs: View, workspace: View | None = None) -> list[Call]:
+            return job.calls((*(out if isinstance(out, tuple) else (out,)), *xs), workspace)
+
+        return Work(calls, job.nbytes)
+
+
+class SmallMatrices(ByLapack):
     """Base of ops with kernels for small real matrices; LAPACK computes the others."""
 
     def is_small(self, x: Spec) -> bool:
@@ -88,6 +109,9 @@ class Inv(SmallMatrices):
 
     def small_calls(self, out: View, *xs: View) -> list[Call]:
         return solve_calls(out, *xs)
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return solve_job(code_of(specs[0].dtype), specs[0].shape)
 
     def grad(self, node, g):
         return (-matmul(matrix_transpose(node), matmul(g, matrix_transpose(node))),)
@@ -116,6 +140,9 @@ class Solve(SmallMatrices):
     def small_calls(self, out: View, *xs: View) -> list[Call]:
         return solve_calls(out, *xs)
 
+    def job(self, *specs: Spec) -> MatrixJob:
+        return solve_job(code_of(specs[0].dtype), specs[0].shape, specs[1].shape[-1])
+
     def grad(self, node, g):
         to_b = apply(self, matrix_transpose(node.operands[0]), g)
         return -matmul(to_b, matrix_transpose(node)), to_b
@@ -133,6 +160,9 @@ class Cholesky(SmallMatrices):
 
     def small_calls(self, out: View, *xs: View) -> list[Call]:
         return cholesky_calls(out, *xs)
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return cholesky_job(code_of(specs[0].dtype), specs[0].shape)
 
     @conjugate
     def grad(self, node, g):
@@ -167,12 +197,15 @@ class Det(SmallMatrices):
     def small_calls(self, out: View, *xs: View) -> list[Call]:
         return determinant_calls(out, *xs)
 
+    def job(self, *specs: Spec) -> MatrixJob:
+        return determinant_job(code_of(specs[0].dtype), specs[0].shape, parted=False)
+
     def grad(self, node, g):
         inverse = matrix_transpose(apply(Inv(), node.operands[0]))
         return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
 
 
-class Slogdet(OnHost):
+class Slogdet(ByLapack):
     """The sign of the determinant of matrices, and the logarithm of its absolute value."""
 
     def infer(self, x: Spec) -> Bundle:
@@ -181,6 +214,9 @@ class Slogdet(OnHost):
 
     def meaning(self, x):
         return tuple(np.linalg.slogdet(x))
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return determinant_job(code_of(specs[0].dtype), specs[0].shape, parted=True)
 
     def grad(self, node, g):
         inverse = matrix_transpose(apply(Inv(), node.operands[0]))

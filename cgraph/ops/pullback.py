@@ -9,6 +9,7 @@ from typing import Any
 from cgraph.dtypes.convert import computing_dtype
 from cgraph.errors import DTypeError, GraphError, NoGradientError, ShapeError
 from cgraph.ir.graph import Node, locates_errors
+from cgraph.ir.origin import NAME, keeps_origin
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ops.shape import Item, items, ones_like, zeros_like
@@ -59,13 +60,18 @@ def seed_of(y: Node, seed: Node | None) -> Node:
     return seed
 
 
+@keeps_origin
 def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> dict[Any, Node]:
-    """Extend `sums`, which holds the gradients of `ys`, by those of all nodes between `xs` and `ys`."""
+    """Extend `sums`, which holds the gradients of `ys`, by those of all nodes between `xs` and `ys`.
+
+    New nodes are named by the node whose gradient is passed on: ``gradient of blocks.0``.
+    """
     order = post_order(ys)
     relevant = descendants(order, xs)
     for node in reversed(order):
         if not any(x in relevant for x in node.operands):
             continue
+        NAME.set(f"gradient of {node.label}" if node.label else "")
         g = gradient_of(node, sums)
         if g is None:
             continue

@@ -91,8 +91,8 @@ def while_loop(
     Example
         >>> x = cg.Var((), "float64")
         >>> root = cg.while_loop(lambda y: abs(y * y - x) > 1e-9, lambda y: (y + x / y) / 2, x)
-        >>> float(cg.compile(root, x)(2.0))
-        1.414213562373095
+        >>> round(float(cg.compile(root, x)(2.0)), 6)
+        1.414214
     """
     carry = nodes_of(state)
     if not carry:

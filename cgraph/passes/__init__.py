@@ -2,10 +2,13 @@
 
 from cgraph.ir.graph import Node
 from cgraph.passes.drop_identities import drop_identities
+from cgraph.passes.drop_taps import drop_taps
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_norm import fold_norm
 from cgraph.passes.fuse_attention import fuse_attention
 from cgraph.passes.fuse_epilogues import fuse_epilogues
+from cgraph.passes.fuse_gelu import fuse_gelu
+from cgraph.passes.fuse_layer_norm import fuse_layer_norm
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.multiply_powers import multiply_powers
@@ -13,8 +16,8 @@ from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
-    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, drop_identities, fuse_attention,
-    fuse_epilogues, fuse_matmul, fuse_pointwise,
+    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, drop_identities, drop_taps, fuse_attention,
+    fuse_gelu, fuse_layer_norm, fuse_epilogues, fuse_matmul, fuse_pointwise,
 )  # fmt: skip
 
 

@@ -178,7 +178,7 @@ def with_turned_axes(x: Node) -> Node:
 
 
 def shared_heads(x: Node) -> Node:
-    """Return ``[b, g, n, d]`` for ``[b, g * repeats, n, d]`` if each head occurs so many times in a row."""
+    """Return ``[b, g, n, d]`` for ``[b, g * repeats, n, d]`` if each head is repeated `repeats` times in a row."""
     wide = x.operands[0] if isinstance(x.op, Reshape) else x
     if x.ndim != 4 or wide.ndim != 5 or not isinstance(wide.op, BroadcastTo):
         return x

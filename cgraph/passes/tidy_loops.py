@@ -32,6 +32,11 @@ class Tidy(Record):
     operands: tuple[int, ...]
     places: dict[int, int]
 
+    def then(self, later: "Tidy") -> "Tidy":
+        """Return the loop after this one has been tidied once more."""
+        places = {old: later.places[i] for old, i in self.places.items() if i in later.places}
+        return Tidy(later.op, tuple([self.operands[i] for i in later.operands]), places)
+
 
 def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Merge loops that differ only in returning their states: same values, never more rounds.
@@ -96,7 +101,11 @@ def tidy(op: Loop, indices: set[int]) -> Tidy:
     states = any(i >= behind for i in indices)
     same = smaller is body and states == op.states
     new = op if same else replace(op, body=smaller, states=states)
-    return Tidy(new, tuple(operands), {old: i for i, old in enumerate(numbers)})
+    tidied = Tidy(new, tuple(operands), {old: i for i, old in enumerate(numbers)})
+    left = set(post_order(new.body.results))
+    if all(x in left for x in new.body.inputs if x in read):
+        return tidied
+    return tidied.then(tidy(new, {tidied.places[i] for i in indices}))  # the body no longer reads some input
 
 
 def body_of(body: Body, carry: list[int], ys: list[int], read: set[Node]) -> Body:

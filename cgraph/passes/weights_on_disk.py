@@ -28,7 +28,7 @@ SLICES = 3  # number of pieces that a ring should hold at least
 
 
 def slice_nbytes(weights: StreamedWeights, ring: int) -> int:
-    """Return the maximum bytes of a slice, for a ring of so many bytes."""
+    """Return the maximum bytes of a slice, for a ring of `ring` bytes."""
     return weights.slice_nbytes or max(min(ring // SLICES, SLICE), 2 * HASHED_NBYTES)
 
 
@@ -48,9 +48,9 @@ def weights_on_disk(large: Sequence[Node], weights: StreamedWeights) -> dict[Nod
 
 
 def slice_constants(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
-    """Cut the constants of convolutions and products into even pieces of at most so many bytes, or of one panel.
+    """Cut the constants of convolutions and products into even pieces of at most `most` bytes, or of one panel.
 
-    The same bits: slices are of results, and every sum is whole. `keep` stores pieces that are not contiguous.
+    Results keep their bits, because pieces divide results, not sums. `keep` stores pieces that are not contiguous.
     """
 
     def change(node: Node, new: New) -> Node | None:

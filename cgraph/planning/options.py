@@ -61,8 +61,8 @@ class CompileOptions(Record):
         recompute: rematerialise values of the forward part for the backward part: the same bits, less memory, more
             time. True for few bytes with nothing computed more than twice; a number of bytes for the least extra work
             that fits in them; a share of the work, below 1, to rematerialise cheap values up to that share
-        bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
-            same bits. With `budget`, bands are used where they are necessary without this option
+        bands: compute images in bands of rows of at least this number of pixels, wherever that makes the plan smaller;
+            the same bits. With `budget`, bands are used where they are necessary without this option
         restructure: patch-based execution of the steps around the memory peak, which computes the borders of patches
             twice (Cipolletta and Calimera 2021): the reach of regions as a share of the peak, and the number of
             patches down and across

@@ -54,7 +54,7 @@ def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell:
 
 
 def histograms(spans: dict[Node, Range], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, np.ndarray]:
-    """Return how many numbers of each node are in each of BINS equal parts of its range."""
+    """Return a histogram of each node's numbers: counts in BINS equal parts of its range."""
     updates, counts = {}, {}
     for i, (x, (low, high)) in enumerate(spans.items()):
         place = clip(floor((x - np.float32(low)) * np.float32(BINS / (high - low))), 0, BINS - 1)

@@ -32,7 +32,7 @@ def looks_for(problem: Reruns) -> int:
 
 
 def least_work(problem: Reruns, most: int, starts: Sequence[Sequence[int]]) -> Order | None:
-    """Return an order with at most so many bytes in use and little extra work; None if none is found.
+    """Return an order with at most `most` bytes in use and little extra work; None if the search finds none.
 
     Its extra work is at most that of the cheapest of `starts` that fits. `starts`: orders to begin with.
     """

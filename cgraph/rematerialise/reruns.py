@@ -65,7 +65,7 @@ class Reruns(Record, eq=False):
         return sizes
 
     def peak(self, order: Sequence[int]) -> int:
-        """Return the most bytes in use at any place."""
+        """Return the most bytes in use at any step of an order."""
         return max(self.breadths(order), default=0)
 
     def living(self, order: Sequence[int]) -> Order:

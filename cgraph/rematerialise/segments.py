@@ -30,7 +30,7 @@ def in_segments(layout: Layout, segments: int) -> list[int]:
 
 
 class Forward:
-    """The forward part of a schedule, up to the turn: the step after which the most bytes wait.
+    """The forward part of a schedule. It ends at the turn: the step after which the most bytes wait to be read.
 
     Fields
         producer: for each node, the step whose bytes it refers to, -1 for leaves

@@ -48,7 +48,7 @@ def by_name(args: tuple, named: Mapping[str, Any]) -> tuple[tuple, Mapping[str, 
 
 
 def argument(name: str) -> str:
-    """Return how a call passes an input: ``x=array``, or a dictionary where the name is not an identifier."""
+    """Return the code that passes an input: ``x=array``, or a dictionary if the name is not an identifier."""
     return f"{name}=array" if name.isidentifier() and not iskeyword(name) else f"{{{name!r}: array}}"
 
 

@@ -125,7 +125,10 @@ class Runner:
         return self._turns.run(work)
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write the values of the cells as a safetensors file. The file is the old or the new one at any moment."""
+        """Write the values of the cells as a safetensors file; cells without a value are left out.
+
+        The file is the old or the new one at any moment.
+        """
         arrays = self.between_runs(self._arrays)
         slots.write_safetensors(path, arrays)
 
@@ -141,6 +144,7 @@ class Runner:
     def load_state(self, path: str | os.PathLike) -> None:
         """Assign the values that `save_state` wrote to the cells, all at once and between two runs.
 
+        A cell without a value that the file leaves out stays without one.
         An exception, including an interrupt, leaves every cell unchanged, or all with the values of the file.
 
         Raises
@@ -148,14 +152,15 @@ class Runner:
             InputError: a shape or dtype differs
         """
         arrays, state = slots.read_safetensors(path), self.state
-        others = sorted(arrays.keys() ^ state.keys())
+        assigned = {name for name, x in state.items() if x.cell.value.is_there}
+        others = sorted((arrays.keys() - state.keys()) | (assigned - arrays.keys()))
         if others:
             raise FormatError(
                 f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone. "
                 "Load the state into the Function that saved it"
             )
-        values = [new_value(arrays[name], x.spec, name) for name, x in state.items()]
-        self.between_runs(lambda: commit([x.cell for x in self._used], values))
+        values = {x: new_value(arrays[name], x.spec, name) for name, x in state.items() if name in arrays}
+        self.between_runs(lambda: commit([x.cell for x in values], values.values()))
 
     # -- a run ----------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
@@ -229,7 +234,7 @@ class Runner:
         try:
             results = self._run_on(record, inputs, out, copy)
             if self._read is not None:
-                results = [self._read(x) for x in results]
+                results = [x if x is None else self._read(x) for x in results]  # None: rows that went to a function
             elif out is None and copy:
                 results = [x if x.ndim else x[()] for x in results]  # NumPy's scalars, as its functions return
         finally:

@@ -6,7 +6,6 @@ root, and each part is checked as it is opened. No link is followed inside the f
 the one that was checked. Checksums detect damage, not malice.
 """
 
-import mmap
 import os
 from collections.abc import Iterator
 
@@ -14,8 +13,8 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.system.file_ownership import Stamp, is_closed, is_own, is_regular, open_folder, stamp_of
-
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+from cgraph.system.folders import READ, close_folder, names_in, open_in, open_path, status_of
+from cgraph.system.mapping import map_descriptor
 
 
 class Folder:
@@ -25,28 +24,27 @@ class Folder:
         self.path, self.trust = os.path.realpath(path), trust
         self._stamps: dict[str, Stamp] = {}
         try:
-            handle = os.open(self.path, FOLDER) if trust else open_folder(self.path)
+            handle = open_path(self.path) if trust else open_folder(self.path)
         except OSError as error:
             raise FormatError(f"{os.fspath(path)}: {error.strerror}") from None
         if handle is None:
             raise foreign(self.path)
         self._handle = handle
-        if not trust and not is_closed(os.fstat(handle)):
+        if not trust and not is_closed(status_of(handle)):
             self.close()
             raise foreign(self.path)
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of its files."""
-        return iter(os.listdir(self._handle))
+        return iter(names_in(self._handle))
 
     def __contains__(self, name: str) -> bool:
-        return name in os.listdir(self._handle)
+        return name in names_in(self._handle)
 
     def __getitem__(self, name: str) -> np.ndarray:
         path = os.path.join(self.path, name)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            handle = os.open(name, flags, dir_fd=self._handle)
+            handle = open_in(self._handle, name, READ)
         except OSError as error:
             raise FormatError(f"{path}: {error.strerror}") from None
         try:
@@ -58,7 +56,7 @@ class Folder:
                 raise foreign(path)
             if not status.st_size:  # an empty file cannot be mapped
                 return np.zeros(0, np.uint8)
-            return np.frombuffer(mmap.mmap(handle, status.st_size, mmap.MAP_PRIVATE, mmap.PROT_READ), np.uint8)
+            return np.frombuffer(map_descriptor(handle, status.st_size), np.uint8)
         finally:
             os.close(handle)
 
@@ -67,7 +65,7 @@ class Folder:
         return self._stamps[name]
 
     def close(self) -> None:
-        os.close(self._handle)
+        close_folder(self._handle)
 
 
 def foreign(name: str) -> FormatError:

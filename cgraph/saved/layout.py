@@ -10,8 +10,6 @@ state.bin               values of the cells
 graph.onnx              the graph, if it was saved: for other versions and processors
 """
 
-import platform
-import sys
 from collections.abc import Sequence
 from zlib import crc32
 
@@ -39,11 +37,6 @@ def weights_file(target: str) -> str:
 def image_file(image: str, target: str) -> str:
     """Return the file of one of IMAGES."""
     return f"{image}-{target}.bin"
-
-
-def system() -> str:
-    """Return the system and machine that code is bound to, since it contains their system calls and clocks."""
-    return f"{sys.platform} {platform.machine()}"
 
 
 def with_sum(text: str) -> bytes:

@@ -14,8 +14,9 @@ from cgraph.ir.spec import Spec, dtype_of
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import View
 from cgraph.record import Record
-from cgraph.saved.layout import FORMAT, VERSION, sum_fits, system
+from cgraph.saved.layout import FORMAT, VERSION, sum_fits
 from cgraph.storage.cell import Cell, assign, value_of
+from cgraph.system.machine import system_name
 from cgraph.version import __version__
 
 LARGEST = 4 << 20  # maximum bytes of a manifest
@@ -53,7 +54,7 @@ class Manifest(Record, eq=False):
     Fields
         entries: the manifest itself
         variables: inputs and cells
-        starts: where the value of each begins in the file of the state; -1 if it has none
+        starts: offset of each value in the file of the state; -1 without a value
         inputs, cells, updated: positions of these variables
         outputs: outputs with their specs
         names: names of the outputs; empty if they have none
@@ -107,8 +108,8 @@ def misfit(entries: dict[str, Any], features: frozenset[str]) -> str | None:
     if entries.get("version") != VERSION or entries.get("cgraph") != __version__:
         saved = f"cgraph {entries.get('cgraph')!s:.40}, format {entries.get('version')!s:.40}"
         return f"it was saved by {saved}; this is cgraph {__version__}, format {VERSION}"
-    if entries.get("system") != system():
-        return f"it was saved for {entries.get('system')!s:.80}; this is {system()}"
+    if entries.get("system") != system_name():
+        return f"it was saved for {entries.get('system')!s:.80}; this is {system_name()}"
     targets = get(entries, "targets", dict)
     if target_of(targets, features) is None:
         return f"it holds code for {', '.join(targets) or 'nothing'}, which this processor does not run"
@@ -212,7 +213,7 @@ class FileArrays:
 
 
 def check_inside(view: View, nbytes: int) -> None:
-    """Raise FormatError unless every element of a view is inside memory of so many bytes."""
+    """Raise FormatError unless every element of a view is inside memory of `nbytes` bytes."""
     steps = [(n - 1) * stride for n, stride in zip(view.shape, view.strides)]
     low = view.at.offset + sum(x for x in steps if x < 0)
     high = view.at.offset + sum(x for x in steps if x > 0) + view.itemsize

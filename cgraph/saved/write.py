@@ -19,13 +19,14 @@ from cgraph.saved.layout import (
     MANIFEST,
     STATE,
     VERSION,
-    system,
     with_sum,
 )
 from cgraph.saved.pieces import Pieces
 from cgraph.saved.read import SavedFunction
 from cgraph.storage.cell import Variable
 from cgraph.system.files import new_folder
+from cgraph.system.folders import set_mode
+from cgraph.system.machine import system_name
 from cgraph.version import __version__
 
 
@@ -45,8 +46,7 @@ def save(
     path = Path(folder)
     if os.path.lexists(path):
         raise FormatError(
-            f"{path} is there already; a saved function is written where there is nothing. "
-            "Choose another folder, or remove it"
+            f"{path} exists already. A function is saved in a new folder: choose another name, or remove it"
         )
     if names and len(names) != len(functions[0].outputs):
         raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs. Give one for each")
@@ -58,7 +58,7 @@ def save(
 
 def write_file(path: Path, parts: Iterable[Any]) -> None:
     with path.open("xb") as file:
-        os.fchmod(file.fileno(), 0o644)
+        set_mode(file.fileno(), 0o644)
         for part in parts:
             file.write(part)
         file.flush()
@@ -90,7 +90,7 @@ def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes |
         "format": FORMAT,
         "version": VERSION,
         "cgraph": __version__,
-        "system": system(),
+        "system": system_name(),
         "variables": [variable_entry(x, pieces[STATE]) for x in variables],
         "inputs": [number_of[x] for x in first.inputs],
         "cells": [number_of[x] for x in first.cells],

@@ -1,4 +1,4 @@
-"""Check vectors: one run's inputs, and the bits of the outputs that an exported function must give."""
+"""Check vectors: the inputs of one run and the outputs that an exported function must return, bit for bit."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ SEED = 1
 
 
 def check_files(twin: Function, arrays: Sequence[np.ndarray] | None) -> dict[str, bytes]:
-    """Return ``check/in.bin`` and ``check/out.bin``: all inputs, and all outputs, one behind another.
+    """Return ``check/in.bin`` with all inputs and ``check/out.bin`` with all outputs, concatenated.
 
     Parameters
         twin: the same graph compiled for this machine, with the lanes of the exported target
-        arrays: the inputs; None for random numbers, or zeros where an index among them leaves its axis
+        arrays: the inputs; None for random numbers, with zeros for integers if a random index is out of bounds
     """
     if arrays is not None:
         values = [np.array(x, v.spec.dtype, order="C") for x, v in zip(arrays, twin.inputs, strict=True)]

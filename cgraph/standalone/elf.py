@@ -1,4 +1,4 @@
-"""Corrections of ELF files for ARM that llvmlite has no option for."""
+"""Changes to ELF files for ARM for which llvmlite has no option."""
 
 import struct
 
@@ -9,10 +9,10 @@ HEADER = 1 + 4 + len(b"aeabi\0") + 1 + 4  # bytes before the first tag
 
 
 def with_any_float_abi(raw: bytes) -> bytes:
-    """Return an ARM object that says that no number crosses its interface in a register of floats.
+    """Return an ARM object with the attribute that its interface passes no floats in registers.
 
-    So it links with code of either convention. The attribute takes the place of one that linkers do not compare,
-    ``Tag_ABI_FP_number_model``, which has the same value. Source: Addenda to, and Errata in, the ABI for the Arm
+    The object then links with code of either float ABI. The attribute replaces ``Tag_ABI_FP_number_model``, which has
+    the same value and which linkers do not compare. Source: Addenda to, and Errata in, the ABI for the Arm
     Architecture, section 3.3.6.
     """
     out = bytearray(raw)

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 from cgraph.kernels.control import BEGIN, SKIP
-from cgraph.standalone.memory import MemoryLayout
+from cgraph.standalone.memory import ALIGNMENT, MemoryLayout
 from cgraph.standalone.program import WORD, Address, ExportProgram, ExportRow, Moving, OutputCopy, RowJump, Word
-
-ALIGN = 64  # bytes; where an arena and constants begin
 
 
 def llvm_bytes(raw: bytes) -> str:
@@ -19,11 +17,11 @@ class EntryWriter:
     """Writes the entry. Mutable: lines are added as it is written.
 
     Parameters
-        program: what is called
-        layout: where arena and state are
+        program: the calls
+        layout: layout of arena and state in memory
         bits: of an address
         section: the arena's section; empty for the default one
-        has_reset: there is a function that restores the state
+        has_reset: write a function that restores the state
     """
 
     def __init__(
@@ -42,13 +40,13 @@ class EntryWriter:
         return f"@{self.prefix}_{name}"
 
     def declarations(self) -> Iterator[str]:
-        """Yield memory and kernels. Constants and state are unknown to the optimiser; their bytes come later."""
+        """Yield memory and kernels. Constants and state are external, so the optimiser cannot read them."""
         section = f', section "{self.section}"' if self.section else ""
         constants, arena = (max(n, 1) for n in (len(self.program.constants), self.program.arena_nbytes))
-        yield f"{self.symbol('constants')} = external constant [{constants} x i8], align {ALIGN}"
+        yield f"{self.symbol('constants')} = external constant [{constants} x i8], align {ALIGNMENT}"
         if not self.layout.is_caller:
             kind = f"internal global [{arena} x i8] zeroinitializer"
-            yield f"{self.symbol('arena')} = {kind}{section}, align {ALIGN}"
+            yield f"{self.symbol('arena')} = {kind}{section}, align {ALIGNMENT}"
             yield f"{self.symbol('stop')} = internal global i64 0, align 8"
             yield f"{self.symbol('done')} = internal global i64 0, align 8"
             for x in self.program.interface.state:
@@ -59,7 +57,7 @@ class EntryWriter:
 
     # -- words --------------------------------------------------------------------------------------------------------
     def is_late(self, word: Word) -> bool:
-        """Return True for an address that is known in a run alone."""
+        """Return True for an address that is only known during a run."""
         if isinstance(word, Moving):
             return True
         return isinstance(word, Address) and (word.is_parameter or self.layout.holds(word.symbol))
@@ -192,7 +190,7 @@ class EntryWriter:
 
     # -- reset and begin ----------------------------------------------------------------------------------------------
     def helpers(self) -> list[str]:
-        """Return ``begin`` for memory of the caller's, ``reset`` where it is asked for."""
+        """Return ``begin`` for the caller's memory, or ``reset`` if `has_reset`."""
         if self.layout.is_caller:
             return self.begin()
         if not self.has_reset:
@@ -202,10 +200,10 @@ class EntryWriter:
         return [f"define void {self.symbol('reset')}() {{", *self.body, "  ret void", "}"]
 
     def begin(self) -> list[str]:
-        """Return the function that prepares the caller's memory; it returns 1 where that is not aligned."""
+        """Return the function that prepares the caller's memory; it returns 1 if the memory is not aligned."""
         self.body = []
         number = self.value(f"ptrtoint ptr %memory to i{self.bits}")
-        rest = self.value(f"and i{self.bits} {number}, {ALIGN - 1}")
+        rest = self.value(f"and i{self.bits} {number}, {ALIGNMENT - 1}")
         wrong = self.value(f"icmp ne i{self.bits} {rest}, 0")
         self.body += [f"  br i1 {wrong}, label %refused, label %go", "refused:", "  ret i32 1", "go:"]
         for name in ("stop", "done"):

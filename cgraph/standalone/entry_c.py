@@ -1,9 +1,11 @@
-"""The entry as C: every kernel call on a line with its label, for whoever reads, places, times or threads the calls."""
+"""The entry as C: one line with a label for each kernel call, to read, place, time or parallelise the calls."""
 
 from collections.abc import Iterator
 
 from cgraph.kernels.control import BEGIN, SKIP
+from cgraph.record import replace
 from cgraph.standalone.header import Facts, comment, parameters
+from cgraph.standalone.interface import Interface
 from cgraph.standalone.memory import MemoryLayout
 from cgraph.standalone.program import Address, ExportProgram, ExportRow, Moving, OutputCopy, RowJump, Word
 
@@ -35,7 +37,8 @@ def definitions(program: ExportProgram, facts: Facts) -> Iterator[str]:
     for i, kernel in enumerate(program.kernels):
         yield f"void {name}_k{i}(const void *, int64_t, int64_t); /* {comment(kernel.family)} */"
     for n, row in enumerate(program.rows):
-        yield f"static const word a{n}[] = {{{', '.join(c_word(x, name) for x in row.words) or 'N(0, 0)'}}};"
+        words = ", ".join(c_word(x, program.interface) for x in row.words) or "N(0, 0)"
+        yield f"static const word a{n}[] = {{{words}}};"
     if facts.has_threads:
         yield (
             "static void each(cg_parallel parallel, void (*task)(const void *, int64_t, int64_t), const void *args, "
@@ -44,63 +47,80 @@ def definitions(program: ExportProgram, facts: Facts) -> Iterator[str]:
         )
 
 
-def c_word(word: Word, name: str) -> str:
+def c_word(word: Word, interface: Interface) -> str:
     """Return a table's word; zero for one that a run writes."""
     if isinstance(word, Moving):
         return "N(0, 0)"
     if isinstance(word, int):
         return f"N(0x{word & 0xFFFFFFFF:x}, 0x{word >> 32 & 0xFFFFFFFF:x})"
-    return "N(0, 0)" if word.is_parameter else f"A({c_pointer(word, name)})"
+    return "N(0, 0)" if word.is_parameter else f"A({c_pointer(word, interface)})"
 
 
 def is_late(word: Word) -> bool:
-    """Return True for an address that only a run knows."""
+    """Return True for an address that is only known during a run."""
     return isinstance(word, Moving) or (isinstance(word, Address) and word.is_parameter)
 
 
-def c_pointer(at: Address | Moving, name: str) -> str:
+def c_pointer(at: Address | Moving, interface: Interface) -> str:
     """Return a C expression for an address."""
     if isinstance(at, Moving):
-        return f"{c_pointer(at.start, name)} + round{at.loop} * {at.stride}"
+        return f"{c_pointer(at.start, interface)} + round{at.loop} * {at.stride}"
     kind, _, label = at.symbol.partition(":")
     if kind in ("in", "out"):
-        base = f"({'const ' if kind == 'in' else ''}uint8_t *){label}"
+        base = f"({'const ' if kind == 'in' else ''}uint8_t *){argument(interface, kind, label)}"
     elif kind == "state":
-        base = f"(uint8_t *){name}_{label}"
+        base = f"(uint8_t *){interface.symbol(label)}"
     else:
-        base = {"arena": "arena", "constants": f"{name}_constants"}.get(kind, f"(uint8_t *)&{kind}_word")
+        base = {"arena": "arena", "constants": interface.symbol("constants")}.get(kind, f"(uint8_t *)&{kind}_word")
     return f"{base} + {at.offset}"
 
 
+def argument(interface: Interface, kind: str, name: str) -> str:
+    """Return the name of a parameter in this file: by number, since a user's name may be that of a table or a local."""
+    values = interface.inputs if kind == "in" else interface.outputs
+    return f"{kind}{[x.name for x in values].index(name)}"
+
+
+def arguments(interface: Interface) -> Interface:
+    """Return the same interface with the parameters' names of this file."""
+    inputs = tuple(replace(x, name=argument(interface, "in", x.name)) for x in interface.inputs)
+    outputs = tuple(replace(x, name=argument(interface, "out", x.name)) for x in interface.outputs)
+    return replace(interface, inputs=inputs, outputs=outputs)
+
+
 def run(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Iterator[str]:
-    name = program.interface.prefix
-    yield f"\nint {name}_run({parameters(program.interface, layout, facts.has_threads)}) {{"
+    interface = program.interface
+    names = ", ".join(f"{argument(interface, 'in', x.name)} is {x.name}" for x in interface.inputs)
+    names += "".join(f", {argument(interface, 'out', x.name)} is {x.name}" for x in interface.outputs)
+    yield f"\n/* {names.removeprefix(', ')} */" if names else ""
+    yield f"int {interface.prefix}_run({parameters(arguments(interface), layout, facts.has_threads)}) {{"
     yield from (f"  int64_t round{n};" for n, row in enumerate(program.rows) if row.jump and row.jump.kind == BEGIN)
-    yield from (copy_line(x, name) for x in program.first_copies)
+    yield from (copy_line(x, interface) for x in program.first_copies)
     ends = {row.jump.to for row in program.rows if row.jump}
     for n, row in enumerate(program.rows):
         if n in ends:
             yield f"row{n}:;"
-        yield from (jump_lines(row.jump, name) if row.jump else call_lines(n, row, program))
+        yield from (jump_lines(row.jump, interface) if row.jump else call_lines(n, row, program))
     if len(program.rows) in ends:
         yield f"row{len(program.rows)}:;"
-    yield from (copy_line(x, name) for x in program.last_copies)
+    yield from (copy_line(x, interface) for x in program.last_copies)
     yield "  return 0;\n}"
 
 
-def jump_lines(jump: RowJump, name: str) -> Iterator[str]:
+def jump_lines(jump: RowJump, interface: Interface) -> Iterator[str]:
     """Yield a jump, or the beginning or the end of a loop's round."""
     if jump.kind == SKIP:
         assert not isinstance(jump.byte, int)
-        yield f"  if (*({c_pointer(jump.byte, name)}) != {jump.value}) goto row{jump.to};"
+        yield f"  if (*({c_pointer(jump.byte, interface)}) != {jump.value}) goto row{jump.to};"
     elif jump.kind == BEGIN:
         yield f"  round{jump.loop} = 0;\n  if (round{jump.loop} >= {jump.rounds}) goto row{jump.to};"
     else:
         yield f"  if (++round{jump.loop} < {jump.rounds}) goto row{jump.to};"
 
 
-def copy_line(copy: OutputCopy, name: str) -> str:
-    return f"  memcpy({copy.output}, {c_pointer(copy.source, name)}, {copy.nbytes});"
+def copy_line(copy: OutputCopy, interface: Interface) -> str:
+    place = argument(interface, "out", copy.output)
+    return f"  memcpy({place}, {c_pointer(copy.source, interface)}, {copy.nbytes});"
 
 
 def call_lines(n: int, row: ExportRow, program: ExportProgram) -> Iterator[str]:
@@ -110,7 +130,7 @@ def call_lines(n: int, row: ExportRow, program: ExportProgram) -> Iterator[str]:
     args = "w" if late else f"a{n}"
     if late:
         yield f"  {{ word w[{len(row.words)}];\n    memcpy(w, a{n}, sizeof w);"
-        yield from (f"    w[{i}] = address({c_pointer(x, name)});" for i, x in late)
+        yield from (f"    w[{i}] = address({c_pointer(x, program.interface)});" for i, x in late)
     call = f"each(parallel, {name}_k{row.kernel}, {args}, {row.tasks}, {row.chunk}); /* {label} */"
     yield f"    {call} }}" if late else f"  {call}"
     if row.can_stop:

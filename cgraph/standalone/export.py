@@ -1,8 +1,9 @@
-"""export: a graph compiled for any processor of the table and written as an object file with a C header."""
+"""export: compile a graph for a named processor and write it as an object file with a C header."""
 
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from cgraph.ir.graph import Node, NodeLike
 from cgraph.kernels.machines import machine_named, machines
 from cgraph.kernels.target import Target, new_target_machine
 from cgraph.ops.leaf import Var
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.standalone.check import check_files
 from cgraph.standalone.elf import with_any_float_abi
 from cgraph.standalone.entry import EntryWriter
@@ -36,14 +37,14 @@ MEMORY = ("static", "caller")
 
 
 class Exported(Record, eq=False):
-    """What was written.
+    """Folder, processor and sizes of an export.
 
     Fields
-        folder: where
-        target: for which processor
-        arena_nbytes, state_nbytes, constant_nbytes, table_nbytes: sizes in bytes; the arena is the plan's
-        stack_nbytes: bound of the stack without functions from outside, None where it is unknown
-        externals: names of the functions that the linker needs
+        folder: path of the files
+        target: name of the processor
+        arena_nbytes, state_nbytes, constant_nbytes, table_nbytes: sizes in bytes; the arena has the plan's size
+        stack_nbytes: upper bound of the stack without external functions; None if it is unknown
+        externals: names of the external functions that the linker needs
     """
 
     folder: str
@@ -83,26 +84,26 @@ def export(
 ) -> Exported:
     """Compile a graph for a processor, and write an object file, a C header and an example into a new folder.
 
-    The code needs no Python, no interpreter and no allocation. Its arena is the memory plan's, to the byte, and its
-    results have the bits of the same graph on x86-64 with as many lanes. See docs/standalone.md.
+    The code needs no Python, no interpreter and no allocation. Its arena has exactly the size of the memory plan. Its
+    results equal, bit for bit, those of the same graph on x86-64 with as many lanes. See docs/standalone.md.
 
     Parameters
         outputs, inputs, updates: as for `cgraph.compile`; Vars with an update edge are state of the exported function,
-            all others are constants with their present values
-        folder: where there is nothing yet
+            all others are constants with their current values
+        folder: path of the folder to create
         target: a name of `cgraph.export_targets`, such as ``cortex-m7``
-        name: beginning of all C names; the folder's name by default
-        names: what the outputs are called
-        form: ``whole`` optimises everything as one; ``small`` for size; ``shared`` keeps each kernel once and its
-            arguments in tables; ``c`` writes the entry as C, with a parameter for threads
-        memory: ``static`` has arena and state in the object file; ``caller`` in memory that each run is given
-        reset: add a function that restores the state; it costs the state's bytes once more in flash
-        check: write inputs and the outputs that they must give into ``check/``; arrays in place of True are the inputs
+        name: prefix of all C names; the folder's name by default
+        names: the names of the outputs
+        form: ``whole`` optimises kernels and entry together for speed, ``small`` for size; ``shared`` stores each
+            kernel once and its arguments in tables; ``c`` writes the entry as C, with a parameter for threads
+        memory: ``static`` puts arena and state into the object file; with ``caller``, the caller passes memory for both
+        reset: add a function that restores the initial state, of which flash then holds a copy
+        check: write inputs and expected outputs of one run into ``check/``; a list of arrays sets the inputs
         options: options of `cgraph.compile`, such as ``budget="64 KiB"``; `strategy` is its ``memory``
     Returns
-        sizes in bytes, and what the linker needs; printed, they are a table
+        sizes in bytes and the external functions; printed as a table
     Raises
-        FormatError: the folder exists; an unknown target, form or memory; an op that the target cannot have
+        FormatError: the folder exists; an unknown target, form or memory; an op that the target does not support
         BudgetError: no plan within the budget
         GraphError, ShapeError: as for `cgraph.compile`
 
@@ -111,18 +112,15 @@ def export(
         >>> x = cg.Var((64,), "float32", "x")
         >>> print(cg.export(cg.sum(x * x), x, "energy", target="cortex-m7"))  # doctest: +SKIP
     """
-    path = check_folder(folder)
-    prefix = check_prefix(c_name(path.name) if name is None else name)
-    check_settings(target, form, memory)
+    settings = settings_of(folder, target, name, names, form, memory, reset)
     options = compile_options(options)
     function = compile(outputs, inputs, updates, engine=ExportEngine(target), **options)
-    settings = Settings(prefix, form, memory, reset, list(names) or names_of(outputs, function))
-    files, exported = files_of(function, settings)
+    files, sizes = files_of(function, replace(settings, names=names or names_of(outputs, function)))
     if check is not False:
         twin = compile(outputs, inputs, updates, engine=TwinEngine(threads=1, of=target_of(function)), **options)
         files |= check_files(twin, None if check is True else check)
-    write_folder(path, files)
-    return Exported(os.fspath(path), *exported)
+    write_folder(settings.folder, files)
+    return Exported(os.fspath(settings.folder), *sizes)
 
 
 def export_function(
@@ -135,37 +133,47 @@ def export_function(
     memory: str = "static",
     reset: bool = False,
 ) -> Exported:
-    """Write what `cgraph.ExportEngine` compiled into a new folder, without check vectors: see `export`.
+    """Write a function that `cgraph.ExportEngine` compiled into a new folder, without check vectors; see `export`.
 
     Raises
         FormatError: as for `export`; another engine compiled the function
     """
-    path = check_folder(folder)
-    check_settings(engine_of(function).machine, form, memory)
-    prefix = check_prefix(c_name(path.name) if name is None else name)
-    files, exported = files_of(function, Settings(prefix, form, memory, reset, list(names)))
-    write_folder(path, files)
-    return Exported(os.fspath(path), *exported)
+    settings = settings_of(folder, engine_of(function).machine, name, names, form, memory, reset)
+    files, sizes = files_of(function, settings)
+    write_folder(settings.folder, files)
+    return Exported(os.fspath(settings.folder), *sizes)
 
 
 class Settings(Record, eq=False):
-    """How a function is written; see `export`.
+    """Checked arguments of `export`.
 
     Fields
-        prefix: beginning of all C names
+        folder: path of the new folder
+        prefix: prefix of all C names
+        names: names of the outputs; empty for those of the graph
         form, memory, reset: as for `export`
-        names: of the outputs; empty for those of the graph
     """
 
+    folder: Path
     prefix: str
+    names: Sequence[str]
     form: str
     memory: str
     reset: bool
-    names: Sequence[str]
 
 
-def check_settings(machine: str, form: str, memory: str) -> None:
-    """Raise FormatError for unknown settings, and for settings that exclude each other."""
+def settings_of(
+    folder: str | os.PathLike,
+    machine: str,
+    name: str | None,
+    names: Sequence[str],
+    form: str,
+    memory: str,
+    reset: bool,
+) -> Settings:
+    """Return the settings of an export. FormatError for unknown ones, and for ones that exclude each other."""
+    path = check_folder(folder)
+    prefix = check_prefix(c_name(path.name) if name is None else name)
     if machine not in machines():
         raise FormatError(f"there is no target {machine!r:.60}. Use one of {', '.join(machines())}")
     choose("form", form, FORMS)
@@ -174,6 +182,7 @@ def check_settings(machine: str, form: str, memory: str) -> None:
         raise FormatError("the form 'c' has static memory. Use form='whole' for memory of the caller")
     if machine_named(machine).is_linked and (form == "c" or memory == "caller"):
         raise FormatError(f"{machine} is a linked module with static memory. Use form='whole' and memory='static'")
+    return Settings(path, prefix, names, form, memory, reset)
 
 
 def engine_of(function: Function) -> ExportEngine:
@@ -199,20 +208,20 @@ def choose(option: str, value: str, choices: Sequence[str]) -> None:
 
 
 def compile_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of `compile`: the strategy under its name there."""
+    """Return options of `compile`, where `strategy` is called ``memory``."""
     if "strategy" not in options:
         return options
     return {"memory" if name == "strategy" else name: value for name, value in options.items()}
 
 
 def names_of(outputs: Any, function: Function) -> list[str]:
-    """Return the users' names of the outputs: those of the graph as written."""
+    """Return the names of the outputs in the user's graph, before lowering."""
     nodes = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
     return ["out"] if len(function.outputs) == 1 else [x.name for x in nodes]
 
 
 def files_of(function: Function, how: Settings) -> tuple[dict[str, bytes], tuple[Any, ...]]:
-    """Return the files by name, and the facts of `Exported` after its folder."""
+    """Return the files by name, and the fields of `Exported` after its folder."""
     row, target = machine_named(engine_of(function).machine), target_of(function)
     interface = interface_of(function, how.prefix, how.names)
     program = export_program(function, interface, how.reset or how.memory == "caller")
@@ -240,13 +249,13 @@ def files_of(function: Function, how: Settings) -> tuple[dict[str, bytes], tuple
 
 
 def digest_of(program: ExportProgram) -> str:
-    """Return a sum of the program: kernels, rows and constants."""
+    """Return a hash of the program: kernels, rows and constants."""
     text = repr([(row.kernel, row.words, row.tasks) for row in program.rows]) + repr(program.kernels)
     return sha256(text.encode() + sha256(program.constants).digest()).hexdigest()[:16]
 
 
 def manifest(program: ExportProgram, layout: MemoryLayout, facts: Facts, raw: bytes) -> dict[str, object]:
-    """Return everything that tools may ask of an export."""
+    """Return the entries of ``manifest.json``, for tools."""
     interface = program.interface
     return {
         "abi": ABI,

@@ -10,19 +10,17 @@ from cgraph.system.files import new_folder
 
 
 def check_folder(folder: str | os.PathLike) -> Path:
-    """Return the path. FormatError where something is already, or where no folder can be made."""
+    """Return the path. FormatError if it exists, or if its parent is not a folder."""
     path = Path(folder)
     if os.path.lexists(path):
-        raise FormatError(
-            f"{path} exists already. An export is written where there is nothing: choose another folder, or remove it"
-        )
+        raise FormatError(f"{path} exists already. Export writes a new folder: choose another name, or remove it")
     if not path.absolute().parent.is_dir():
-        raise FormatError(f"{path.parent} is not a folder, so {path.name} cannot be made in it. Make it first")
+        raise FormatError(f"{path.parent} is not a folder, so {path.name} cannot be created in it. Create it first")
     return path
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write files by their names, which may have a folder before them."""
+    """Write files by their paths relative to the folder."""
     with new_folder(path) as folder:
         for name, raw in files.items():
             place = folder / name

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.standalone.interface import CValue, Interface
 from cgraph.standalone.memory import MemoryLayout
+from cgraph.standalone.names import c_names
 from cgraph.standalone.program import ExportProgram
 from cgraph.version import __version__
 
 ABI = 1
+LOCAL = ("i", "error", "room", "printf")  # names that the example uses itself
 PARALLEL = (
     "typedef void (*cg_parallel)(void (*task)(const void *args, int64_t first, int64_t last), const void *args, "
     "int64_t tasks, int64_t chunk);"
@@ -16,15 +18,15 @@ PARALLEL = (
 
 
 class Facts(Record, eq=False):
-    """What a header says of an export.
+    """The facts that a header states.
 
     Fields
-        target, triple: the processor
+        target, triple: the processor's name and LLVM's name of it
         digest: of the graph's code
         stack_nbytes: bound of the stack, without functions from outside; None if it is unknown
-        externals: names of functions from outside
-        has_reset: there is a function that restores the state
-        has_threads: the run takes a function that hands out tasks
+        externals: names of the external functions
+        has_reset: the object file has a function that restores the state
+        has_threads: the run has a parameter for a function that distributes tasks over threads
     """
 
     target: str
@@ -109,25 +111,34 @@ def comment(text: str) -> str:
     return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
 
 
+def example_values(interface: Interface) -> tuple[tuple[CValue, ...], tuple[CValue, ...]]:
+    """Return inputs and outputs with names that the example does not use itself."""
+    values = (*interface.inputs, *interface.outputs)
+    names = c_names((f"{x.name}_" if x.name in LOCAL else x.name for x in values), LOCAL)
+    renamed = tuple(replace(x, name=name) for x, name in zip(values, names))
+    return renamed[: len(interface.inputs)], renamed[len(interface.inputs) :]
+
+
 def example(program: ExportProgram, layout: MemoryLayout, has_threads: bool = False) -> str:
     """Return a program that fills the inputs, runs once and prints the first numbers of each output."""
     interface = program.interface
     name, macro = interface.prefix, interface.prefix.upper()
-    arguments = [*(["memory"] if layout.is_caller else []), *(x.name for x in (*interface.inputs, *interface.outputs))]
+    inputs, outputs = example_values(interface)
+    arguments = [*(["memory"] if layout.is_caller else []), *(x.name for x in (*inputs, *outputs))]
     arguments += ["NULL"] if has_threads else []
     text = [f'#include "{name}.h"', "#include <stdio.h>", ""]
-    text += [f"static {declared(x)};" for x in (*interface.inputs, *interface.outputs)]
+    text += [f"static {declared(x)};" for x in (*inputs, *outputs)]
     if layout.is_caller:
         text.append(f"static union {{ long long aligned; uint8_t bytes[{macro}_MEMORY_BYTES + 63]; }} room;")
     text += ["", "int main(void) {"]
     if layout.is_caller:
         text.append("  void *memory = room.bytes + (64 - (uintptr_t)room.bytes % 64) % 64;")
         text.append(f"  if ({name}_begin(memory)) return 1;")
-    for x in interface.inputs:
+    for x in inputs:
         text.append(f"  for (size_t i = 0; i < {x.count}; i++) {x.name}[i] = ({x.type})(i % 7);")
     text.append(f"  int error = {name}_run({', '.join(arguments)});")
     text.append('  if (error) { printf("step %d: an index is outside its axis\\n", error); return error; }')
-    for x in interface.outputs:
+    for x in outputs:
         shown = min(x.count, 8)
         text.append(
             f'  for (size_t i = 0; i < {shown}; i++) printf("{x.name}[%d] = %g\\n", (int)i, (double){x.name}[i]);'

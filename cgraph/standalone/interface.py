@@ -1,5 +1,6 @@
 """The interface of an exported function: inputs, outputs and state, as C sees them."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +29,8 @@ C_TYPES = {
     "u8": "uint64_t",
 }
 """The C type of each dtype's numbers: pairs for complex ones. Storage dtypes are unsigned integers with their bits."""
-OWN = ("run", "reset", "begin", "memory", "arena", "constants", "stop", "done")  # what a header may declare itself
+OWN = ("run", "reset", "begin", "memory", "arena", "constants", "stop", "done")  # names that a header may declare
+TABLE = re.compile(r"[ak]\d+")  # the names of argument tables and kernels
 
 
 class CValue(Record, eq=False):
@@ -61,7 +63,7 @@ class CValue(Record, eq=False):
 
 
 class Interface(Record, eq=False):
-    """Everything that a caller names.
+    """The names and types that a caller uses.
 
     Fields
         prefix: beginning of every public name
@@ -75,7 +77,7 @@ class Interface(Record, eq=False):
     state: tuple[CValue, ...]
 
     def symbol(self, name: str) -> str:
-        """Return the public name of one of the function's things."""
+        """Return the public name of a part of the function."""
         return f"{self.prefix}_{name}"
 
 
@@ -83,7 +85,7 @@ def interface_of(function: Runner, prefix: str, output_names: Sequence[str] = ()
     """Return the interface of a compiled function.
 
     Raises
-        FormatError: an input has an update edge, a Var has no value, or there are not as many names as outputs
+        FormatError: an input has an update edge, a Var has no value, or the numbers of names and outputs differ
     """
     check_vars(function)
     labels = output_names or [x.name for x in function.outputs]
@@ -91,7 +93,8 @@ def interface_of(function: Runner, prefix: str, output_names: Sequence[str] = ()
         raise FormatError(f"{len(labels)} names for {len(function.outputs)} outputs. Give one for each")
     inputs = c_names(x.name for x in function.inputs)
     outputs = c_names((f"{x}_out" if x in inputs else x for x in c_names(labels)), inputs)
-    state = c_names((f"{x}_state" if x in OWN else x for x in c_names(v.name for v in function.updated)), OWN)
+    names = c_names(v.name for v in function.updated)
+    state = c_names((f"{x}_state" if x in OWN or TABLE.fullmatch(x) else x for x in names), OWN)
     return Interface(
         prefix,
         values_of(inputs, function.inputs),

@@ -1,4 +1,4 @@
-"""Where an exported function's arena and state are: static, or in memory of the caller."""
+"""Memory layout of an exported function: arena and state are static or in the caller's memory."""
 
 from collections.abc import Mapping
 
@@ -6,16 +6,16 @@ from cgraph.record import Record
 from cgraph.standalone.interface import Interface
 from cgraph.system.alignment import round_up
 
-ALIGNMENT = 64  # bytes
+ALIGNMENT = 64  # bytes; of an arena, of constants and of the caller's memory
 WORDS = ("stop", "done")
 
 
 class MemoryLayout(Record, eq=False):
-    """Starts of all parts in the caller's memory.
+    """Offsets of all parts in the caller's memory.
 
     Fields
         starts: of ``arena``, ``state:NAME``, ``stop`` and ``done``, in bytes; empty for static memory
-        nbytes: of all of it
+        nbytes: bytes of the caller's memory
     """
 
     starts: Mapping[str, int]
@@ -23,7 +23,7 @@ class MemoryLayout(Record, eq=False):
 
     @property
     def is_caller(self) -> bool:
-        """True if each run is given its memory."""
+        """True if the caller passes memory to each run."""
         return bool(self.starts)
 
     def holds(self, symbol: str) -> bool:
@@ -38,7 +38,7 @@ def static_layout() -> MemoryLayout:
 
 
 def caller_layout(interface: Interface, arena_nbytes: int) -> MemoryLayout:
-    """Return the layout of one piece of memory: the arena first, then the state and two words."""
+    """Return the layout of the caller's memory: the arena, the state and two words."""
     starts, end = {"arena": 0}, round_up(arena_nbytes, ALIGNMENT)
     for x in interface.state:
         starts[f"state:{x.name}"] = end

@@ -14,8 +14,8 @@ KEYWORDS = frozenset(
     "new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
     "restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local "
     "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq "
-    "memory parallel main NULL".split()
-)  # of C and C++, and the parameters and macros of a header
+    "memory parallel main NULL size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t".split()
+)  # of C and C++, and the parameters, types and macros of a header
 
 
 def check_prefix(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Object files: kernels, tables, memory and entry as one file, all of it made by LLVM.
+"""Object files that LLVM writes: kernels, tables, memory and entry in one file.
 
-Constants and state are filled into the finished file: LLVM takes minutes for the text of millions of numbers, and would
-fold zeros that stand for them.
+Constants and state are copied into the finished file, because LLVM takes minutes to parse millions of numbers as text,
+and because it would optimise placeholder zeros.
 """
 
 import re
@@ -14,7 +14,8 @@ import llvmlite.binding as llvm
 from cgraph.kernels.llvm.compile import emit_kernel, make_internal, optimise
 from cgraph.kernels.target import Target
 from cgraph.record import Record
-from cgraph.standalone.entry import ALIGN, llvm_bytes
+from cgraph.standalone.entry import llvm_bytes
+from cgraph.standalone.memory import ALIGNMENT
 from cgraph.standalone.program import ExportProgram
 
 DEFINITION = re.compile(r"^(define .*) \{$", re.MULTILINE)
@@ -26,7 +27,7 @@ class ExportObject(Record, eq=False):
 
     Fields
         raw: its bytes
-        externals: names of functions that it needs from outside
+        externals: names of the external functions that it calls
         assembly: text of the same code
         calls: the functions that each function calls
     """
@@ -38,7 +39,7 @@ class ExportObject(Record, eq=False):
 
 
 class Blob(Record, eq=False):
-    """Bytes of a global variable. Large ones are a marker in LLVM's text.
+    """Bytes of a global variable. In LLVM's text, a marker stands for large ones.
 
     Fields
         symbol: its name
@@ -58,13 +59,13 @@ class Blob(Record, eq=False):
     def definition(self) -> str:
         n, mark = len(self.raw), len(self.marker)
         if n < SMALL:
-            return f"@{self.symbol} = {self.kind} [{n} x i8] {llvm_bytes(self.raw)}, align {ALIGN}"
+            return f"@{self.symbol} = {self.kind} [{n} x i8] {llvm_bytes(self.raw)}, align {ALIGNMENT}"
         types = f"<{{ [{mark} x i8], [{n - mark - 1} x i8], i8 }}>"
         values = f"[{mark} x i8] {llvm_bytes(self.marker)}, [{n - mark - 1} x i8] zeroinitializer, i8 1"
-        return f"@{self.symbol} = {self.kind} {types} <{{ {values} }}>, align {ALIGN}"
+        return f"@{self.symbol} = {self.kind} {types} <{{ {values} }}>, align {ALIGNMENT}"
 
     def fill(self, file: bytes) -> bytes:
-        """Return the object file with these bytes in place of their marker."""
+        """Return the object file with the marker replaced by these bytes."""
         if len(self.raw) < SMALL:
             return file
         at = file.index(self.marker)
@@ -74,7 +75,7 @@ class Blob(Record, eq=False):
 
 
 def blobs_of(program: ExportProgram, has_state: bool) -> list[Blob]:
-    """Return the constants and, for static memory, the state."""
+    """Return the constants and, if `has_state`, the state."""
     prefix = program.interface.prefix
     blobs = [Blob(f"{prefix}_constants", program.constants or b"\0")]
     if has_state:
@@ -90,9 +91,9 @@ def object_file(
     Parameters
         entry: LLVM text; empty where C code makes the calls
         machine: LLVM's code generator for object files of the target
-        form: ``shared`` keeps kernels and tables apart; ``whole`` optimises everything as one; ``small`` the same for
+        form: ``shared`` keeps kernels and tables apart; ``whole`` optimises everything together; ``small`` does so for
             size
-        has_state: the file has the state, in static memory
+        has_state: the state is static memory in the file
     """
     main = module_of(entry, machine)
     own = set()
@@ -119,7 +120,7 @@ def object_file(
 
 
 def assembly_of(module: Any, machine: Any) -> str:
-    """Return the module's assembly with unwind directives, which the object file does without."""
+    """Return the module's assembly with unwind directives, which the object file does not contain."""
     text = DEFINITION.sub(r"\1 uwtable {", str(module))
     return machine.emit_assembly(module_of(text, machine))
 

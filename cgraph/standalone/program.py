@@ -17,7 +17,7 @@ from cgraph.running.runner import Runner
 from cgraph.standalone.interface import CValue, Interface, present_bytes
 from cgraph.system.alignment import round_up
 
-VECTOR = 64  # bytes; constants of at least so many begin at a multiple of it, as in an arena
+VECTOR = 64  # bytes; constants of at least this size begin at a multiple of it, as in an arena
 WORD = 8
 ARENA_SYMBOL, CONSTANTS, STOP_WORD, DONE_WORD = "arena", "constants", "stop", "done"
 
@@ -40,10 +40,10 @@ class Address(Record):
 
 
 class Moving(Record):
-    """An address that a loop moves: in round `n` of the loop, `n * stride` bytes behind where it begins.
+    """An address that a loop moves: in round `n` of the loop, it is `start` plus `n * stride` bytes.
 
     Fields
-        start: the address in the first round; that of an outer loop moves itself
+        start: the address in the first round; an outer loop may move it
         loop: the row that begins the loop
         stride: in bytes
     """
@@ -62,13 +62,13 @@ Word = int | Address | Moving
 
 
 class RowJump(Record):
-    """A row that decides which row comes next.
+    """A row that selects the next row.
 
     Fields
         kind: ``BEGIN``, ``REPEAT`` or ``SKIP`` of `cgraph.kernels.control`
-        to: the row to which it may jump
+        to: the row that it may jump to
         loop: of ``BEGIN`` and ``REPEAT``, the row that begins the loop
-        rounds: their number
+        rounds: number of rounds
         byte, value: ``SKIP`` jumps unless the byte has the value
     """
 
@@ -86,10 +86,11 @@ class ExportRow(Record, eq=False):
     Fields
         kernel: its number; -1 for a jump
         words: the arguments
-        tasks: all of them are run
-        chunk: tasks that one thread takes at a time
-        label: number of its description
-        can_stop: it may set the stop word
+        tasks: number of tasks
+        chunk: number of tasks that one thread runs at a time
+        label: index of its description
+        can_stop: True if it may set the stop word
+        jump: the jump, if the row is one
     """
 
     kernel: int
@@ -102,12 +103,12 @@ class ExportRow(Record, eq=False):
 
 
 class OutputCopy(Record):
-    """An output that is copied to the caller as one run of bytes.
+    """An output that is copied to the caller as contiguous bytes.
 
     Fields
         output: name
-        source: where its bytes are
-        nbytes: their number
+        source: address of its bytes
+        nbytes: number of bytes
     """
 
     output: str
@@ -119,15 +120,15 @@ class ExportProgram(Record, eq=False):
     """A program for an object file.
 
     Fields
-        interface: what the caller names
-        kernels: each once
-        rows: the calls in order
+        interface: the names and types that the caller uses
+        kernels: the distinct kernels
+        rows: the calls and jumps in order
         first_copies, last_copies: outputs copied before the first row (values from before the update), and at the end
         labels: descriptions of rows
-        arena_nbytes: bytes of the arena, the plan's
-        constants: the bytes of all constants, with the state's start values where `keeps_start` asks for them
-        state: each state Var's value now, by name
-        start_state: where each one's start value is among the constants; empty without them
+        arena_nbytes: bytes of the plan's arena
+        constants: bytes of all constants, followed by the state's initial values if `keeps_start`
+        state: the current value of each state Var, by name
+        start_state: offsets of the initial values in `constants`, by name; empty unless `keeps_start`
     """
 
     interface: Interface
@@ -151,7 +152,7 @@ def export_program(function: Runner, interface: Interface, keeps_start: bool = F
     """Return the program of a function that the export engine compiled.
 
     Parameters
-        keeps_start: the state's present values are constants, too, so that it can be restored
+        keeps_start: store the state's current values as constants, too, to restore them later
     Raises
         FormatError: a step is a Python function, reads weights from a file or repeats rows
     """
@@ -177,23 +178,32 @@ def export_program(function: Runner, interface: Interface, keeps_start: bool = F
 
 
 def check_code(code: Code) -> None:
-    """Raise FormatError for what has no machine code of its own."""
-    numbers = [i for i, k in enumerate(code.kernels) if isinstance(k, Callback)]
-    rows = np.flatnonzero(np.isin(code.table[:, 0], numbers))
-    if len(rows):
-        labels = ", ".join(sorted({code.labels[code.label_of[i]] for i in rows})[:5])
+    """Raise FormatError for steps that have no machine code of their own."""
+    functions = [i for i, k in enumerate(code.kernels) if isinstance(k, Callback)]
+    if functions:
+        labels = labels_of(code, functions)
         raise FormatError(f"{labels}: a Python function cannot be exported. Write the step with ops of cgraph")
+    lapack = [i for i, k in enumerate(code.kernels) if isinstance(k, Kernel) and k.calls_lapack]
+    if lapack:
+        labels = labels_of(code, lapack)
+        raise FormatError(f"{labels}: LAPACK cannot be exported. Use inv, solve, det or cholesky of up to 8 rows")
     if code.ring is not None or code.again is not None:
         raise FormatError(
             "weights from a file and streamed rows cannot be exported. Compile without weights= and rows="
         )
 
 
-def placed_constants(function: Runner, code: Code, others: list[bytes]) -> tuple[bytes, dict[int, int]]:
-    """Return all constants as one piece of bytes, and each one's start by the `id` of its array, Var or bytes.
+def labels_of(code: Code, kernels: list[int]) -> str:
+    """Return the labels of up to five rows that call these kernels."""
+    rows = np.flatnonzero(np.isin(code.table[:, 0], kernels))
+    return ", ".join(sorted({code.labels[code.label_of[i]] for i in rows})[:5])
 
-    Equal contents are there once, in the order in which rows first read them; Vars without an update edge and `others`
-    follow.
+
+def placed_constants(function: Runner, code: Code, others: list[bytes]) -> tuple[bytes, dict[int, int]]:
+    """Return the bytes of all constants, and the offset of each one by the `id` of its array, Var or bytes.
+
+    Equal constants are stored once, in the order in which rows first read them. Vars without an update edge and
+    `others` follow.
     """
     first = {r.symbol.number: int(r.positions.min()) for r in code.relocations if r.symbol.kind == "constant"}
     sources = [(id(code.constants[i]), code.constants[i]) for i in sorted(first, key=first.__getitem__)]
@@ -296,7 +306,7 @@ def jumps_of(
 
 
 def copy_of(x: CValue, code: Code, symbols: _Symbols) -> OutputCopy | None:
-    """Return where an output's bytes come from; None if its elements are not adjacent: then rows write it."""
+    """Return the copy of an output; None if its elements are not contiguous, so that rows write it."""
     view = code.views[x.source]
     if not view.is_contiguous:
         return None
@@ -304,6 +314,6 @@ def copy_of(x: CValue, code: Code, symbols: _Symbols) -> OutputCopy | None:
 
 
 def is_fresh(x: CValue, code: Code) -> bool:
-    """Return True if the run computes the output, so that it is read at the end; else it has its value before."""
+    """Return True if the run computes the output: it is copied after the last row, other outputs before the first."""
     base = code.views[x.source].at.base
     return base is ARENA or any(base is v for v in code.written)

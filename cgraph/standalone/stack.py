@@ -1,7 +1,7 @@
-"""A bound of the stack that an exported function needs, from its assembly and its calls.
+"""An upper bound of the stack that an exported function uses, computed from its assembly and its calls.
 
-Functions from outside (``memcpy``, mathematics) are not counted. The bound is unknown for processors whose assembly
-does not say how large a frame is.
+External functions (``memcpy``, mathematics) are not counted. The bound is unknown for processors whose assembly does
+not state the size of frames.
 """
 
 import re
@@ -21,12 +21,12 @@ DECREMENTS = (
     (re.compile(r"st[pr]\s+.*\[sp, #-(\d+)\]!"), 1),
     (re.compile(r"addi\s+sp, sp, -(\d+)"), 1),
 )
-"""Instructions that enlarge a frame, and the unit of their number; no number is one unit."""
+"""Instructions that enlarge a frame, and the bytes per unit of their operand; without an operand, one unit."""
 RETURN_ADDRESS = 8  # bytes that a call pushes on x86-64
 
 
 def stack_bound(assembly: str, calls: Mapping[str, Iterable[str]], entry: str) -> int | None:
-    """Return the most bytes of stack below the caller of `entry`; None if the assembly does not state frames."""
+    """Return an upper bound of the stack bytes of a call of `entry`; None if the assembly states no frames."""
     frames = frame_sizes(assembly)
     if entry not in frames:
         return None
@@ -45,7 +45,7 @@ def stack_bound(assembly: str, calls: Mapping[str, Iterable[str]], entry: str) -
 
 
 def frame_sizes(assembly: str) -> dict[str, int]:
-    """Return the bytes of each function's frame: what directives state, or the sum of what instructions take."""
+    """Return the bytes of each function's frame: from directives, or as the sum over instructions."""
     bodies: dict[str, list[str]] = {}
     names = set(FUNCTION.findall(assembly))
     body: list[str] = []
@@ -74,7 +74,7 @@ def frame_size(body: Iterable[str]) -> int:
 
 
 def saved_by(line: str) -> int:
-    """Return the bytes of the registers that an ARM instruction pushes, or that a directive says it pushes."""
+    """Return the bytes of the registers that an ARM instruction or directive pushes."""
     saved = SAVED.match(line)
     return sum(map(register_count, saved[2].split(","))) * (8 if "v" in saved[1][:2] else 4) if saved else 0
 
@@ -89,13 +89,13 @@ def decrement(line: str) -> int:
 
 
 def alignment_of(match: re.Match) -> int:
-    """Return the most bytes that an instruction which aligns the stack skips."""
+    """Return the maximum padding in bytes of an instruction that aligns the stack."""
     if match[1]:
         return int(match[1])
     return 16 * (16 - int(match[2], 16)) if match[2] else 1 << int(match[3])
 
 
 def register_count(text: str) -> int:
-    """Return the registers of one item of a list, such as ``r4`` or ``d8-d15``."""
+    """Return the number of registers of one item of a list, such as ``r4`` or ``d8-d15``."""
     numbers = [int(x) for x in re.findall(r"\d+", text)]
     return numbers[1] - numbers[0] + 1 if len(numbers) == 2 else 1

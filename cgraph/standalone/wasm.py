@@ -1,6 +1,7 @@
 """WebAssembly: the linked module and the JavaScript loader of an exported function."""
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -93,10 +94,7 @@ def loader(program: ExportProgram) -> str:
         "KINDS": ", ".join(sorted({ARRAYS[x.type] for x in (*interface.inputs, *interface.outputs, *interface.state)})),
         "NAME": interface.prefix,
     }
-    text = LOADER
-    for name, value in texts.items():
-        text = text.replace(name, value)
-    return text
+    return re.sub("|".join(texts), lambda match: texts[match[0]], LOADER)  # once: values may contain these words
 
 
 def entries(values: Iterable[CValue]) -> str:

@@ -42,27 +42,29 @@ class CellValue:
             result computed from the array may be stored
         shared: these bytes are used elsewhere or may not be written, so a run writes into a copy
         done: a word that is 0 until a run has given the array its first contents; None if it has some
-        elsewhere: a device's copy that is as new as the array, or newer; None if there is none
+        newer: a device's copy that is newer than the array, or about to be; None if there is none
+        equal: a device's copy with the array's contents; None if there is none
     """
 
-    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "_stamp", "done", "elsewhere", "shared", "version")
+    __slots__ = ("__weakref__", "_array", "_place", "_stamp", "done", "equal", "newer", "shared", "version")
 
     def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
         self._array, self.shared = array, shared
         self._place: tuple[np.ndarray, int] | None = None
-        self.elsewhere: Any = None
-        self._is_old = False
-        self.done: np.ndarray | None = None
+        self.newer: Any = None
+        self.equal: Any = None
+        self.done: Any = None
         self._stamp: int | None = None
         self.version: int | None = next(_VERSIONS)
 
     @property
     def array(self) -> np.ndarray | None:
         """The array, fetched from a device that has a newer one; None if unassigned. Do not write it."""
-        if self._is_old:
-            fetched, self._stamp = self.elsewhere.fetched(), None
+        if self.newer is not None:
+            fetched, self._stamp = self.newer.fetched(), None
             self._array, self.shared = fetched, False
-            self._is_old = False
+            self.equal = self.newer
+            self.newer = None  # last: until then the copy is fetched again
         return self._array
 
     @property
@@ -76,13 +78,13 @@ class CellValue:
 
     @property
     def is_there(self) -> bool:
-        there = self._array is not None or self._is_old
+        there = self._array is not None or self.newer is not None
         return there and (self.done is None or bool(self.done[0]))
 
-    def lies_elsewhere(self, copy: Any) -> None:
-        """Note that a device's copy is newer; ``copy.fetched()`` returns its value in new bytes."""
-        self._stamp = None
-        self.elsewhere, self._is_old, self.done = copy, True, None
+    def await_device(self, done: Any) -> None:
+        """Leave the first contents to a device's copy, which is complete when the word `done` is not 0."""
+        self._array = None
+        self.done = done
 
     @property
     def stamp(self) -> int | None:
@@ -91,7 +93,7 @@ class CellValue:
         None if the caller must check first: whoever moves the bytes removes the stamp before, and shared bytes have
         none, so that no exception can come between.
         """
-        return None if self.shared or self._is_old else self._stamp
+        return None if self.shared or self.newer is not None else self._stamp
 
     def settle(self) -> int | None:
         """Return the stamp of an assigned value with bytes of its own."""
@@ -104,6 +106,7 @@ class CellValue:
         unchanged.
         """
         if not self.is_there:
+            self.newer = None
             self.done = done
             self._array = aligned_empty(spec)
         elif self.shared:
@@ -113,7 +116,7 @@ class CellValue:
             self._array = own
             self.shared = False
         array = self.array
-        self.elsewhere = None
+        self.equal = None
         return array  # type: ignore[return-value]
 
     def renew(self) -> None:

@@ -21,6 +21,8 @@ from cgraph.system.alignment import round_up
 from cgraph.system.byte_counts import byte_count
 from cgraph.system.file_ownership import Stamp, is_regular, stamp_of
 from cgraph.system.files import replace_file, unnamed_file
+from cgraph.system.machine import check_pread
+from cgraph.system.mapping import forget_cached
 
 PAGE = 4096
 MAGIC, VERSION = b"cgweight", 1
@@ -44,6 +46,7 @@ class StreamedWeights(Record):
         verify: compare the checksum of each piece whenever a run reads it, before a kernel does
     Raises
         GraphError: `ring` or `slice` is less than one byte
+        WeightsError: this system cannot stream weights
     """
 
     path: str
@@ -53,6 +56,7 @@ class StreamedWeights(Record):
     verify: bool = False
 
     def __post_init__(self) -> None:
+        check_pread()
         for name in ("ring", "slice"):
             size = getattr(self, name)
             if size is not None:
@@ -126,7 +130,7 @@ class Spool:
 
     Parameters
         folder: a folder with enough free space
-        small: arrays of at most so many bytes stay in memory
+        small: arrays of at most this number of bytes stay in memory
     """
 
     def __init__(self, folder: str | Path, small: int) -> None:
@@ -254,8 +258,7 @@ def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> We
         status = os.fstat(file.fileno())
         if status.st_size != places[-1] or not is_regular(status) or file.read(len(head)) != head:
             return None
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        forget_cached(file.fileno())
         mapping = WeightMap(file.fileno(), 0, access=mmap.ACCESS_READ)
     mapping.weights, mapping.stamp, mapping.sums = weights, stamp_of(status), sums_in(head[PAGE:])
     return mapping

@@ -32,5 +32,5 @@ class Bounded(OrderedDict[Key, Entry]):
 
 
 def most_of(items: int) -> int:
-    """Return how many entries a cache may have, given the items of its entries: fewer for larger entries."""
+    """Return the maximum number of entries of a cache: the larger its entries, the fewer."""
     return max(LEAST_ENTRIES, min(MOST_ENTRIES, MOST_ITEMS // max(items, 1)))

@@ -6,12 +6,14 @@ with it. So a child imports nothing from the current folder or from the folder o
 package itself is not installed, the folder that holds it is searched last.
 """
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+WINDOWS_ERROR = 0xC0000000  # exit statuses from here on are exceptions of Windows: NTSTATUS
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
@@ -41,7 +43,7 @@ def run_module(module: str, arguments: list[str], output: IO[bytes], errors: IO[
         output, errors: files for its output and its error messages
         seconds: after this time it is killed
     Returns
-        the exit status, a negative signal number if a signal ended it, None if it took too long
+        the exit status, a negative signal number if a signal ended it, None if it took too long. See `ending_of`
     """
     command = [sys.executable, "-E", "-P", "-c", PROGRAM, str(ROOT), module, *arguments]
     try:
@@ -50,3 +52,10 @@ def run_module(module: str, arguments: list[str], output: IO[bytes], errors: IO[
         ).returncode
     except subprocess.TimeoutExpired:
         return None
+
+
+def ending_of(status: int) -> str:
+    """Return the name of the signal, or the number of Windows's exception, that ended a process; else ""."""
+    if status < 0:
+        return signal.Signals(-status).name
+    return f"exception {status:#x}" if status >= WINDOWS_ERROR else ""

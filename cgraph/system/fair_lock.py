@@ -65,8 +65,12 @@ class FairLock:
     def join(self, turn: Ticket) -> None:
         """Wait for this ticket's turn; the caller releases it."""
         self._line[next(self._numbers)] = weakref.ref(turn)
-        while (first := self._first()) is not turn and first.thread != turn.thread:
+        while True:
+            first = self._first()
+            if first is turn or first.thread == turn.thread:
+                return
             first.wait()
+            del first  # a ticket that was lost lives as long as somebody refers to it
 
     def _first(self) -> Ticket:
         """Return the first living ticket, and remove those before it."""

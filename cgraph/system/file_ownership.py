@@ -1,12 +1,16 @@
-"""File ownership and identity: machine code is loaded only from files that no other user can write."""
+"""File ownership and identity: machine code is loaded only from files that no other user can write.
+
+Windows has lists of permissions instead of owners and permission bits, and gives the folder of a user's profile to that
+user, administrators and the system alone. So there a file counts as the user's where it lies in that folder.
+"""
 
 import os
 import stat
-from contextlib import suppress
 
+from cgraph.system.folders import INNER_FOLDER, PASSED, Folder, close_folder, enter, make_in, open_path, status_of
+
+OTHERS = 0o077  # permission bits of other users
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-LAST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # how the last part of a path is opened
-PART = LAST | getattr(os, "O_PATH", 0)  # and the parts before it, which the user may not be allowed to list
 
 
 Stamp = tuple[int, ...]
@@ -32,7 +36,22 @@ def is_own(status: os.stat_result) -> bool:
 
 def is_closed(status: os.stat_result) -> bool:
     """Return True if the user owns it and others cannot write it."""
-    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
+    return is_users(status) and not (has_owners() and status.st_mode & OTHERS_WRITE)
+
+
+def is_alone(status: os.stat_result) -> bool:
+    """Return True if the user owns it and others can neither read nor write it."""
+    return is_users(status) and not (has_owners() and status.st_mode & OTHERS)
+
+
+def is_users(status: os.stat_result) -> bool:
+    """Return True if the user owns it; where files have no owner's number, `open_folder` has checked its place."""
+    return status.st_uid == os.geteuid() if hasattr(os, "geteuid") else True
+
+
+def has_owners() -> bool:
+    """Return True if files have an owner's number and permission bits."""
+    return hasattr(os, "geteuid")
 
 
 def is_safe(status: os.stat_result) -> bool:
@@ -42,10 +61,10 @@ def is_safe(status: os.stat_result) -> bool:
     The owner of ``/`` counts as root: in a container its number may differ.
     """
     others = status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
-    return status.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
+    return (is_users(status) or status.st_uid in (0, os.stat("/").st_uid)) and not others
 
 
-def open_folder(path: str, make: bool = False) -> int | None:
+def open_folder(path: str, make: bool = False) -> Folder | None:
     """Open a folder part by part from the root, each inside the one before, which was checked when it was opened.
 
     So nothing can be exchanged between a check and its use, and nothing is created where another user could rename it.
@@ -54,33 +73,43 @@ def open_folder(path: str, make: bool = False) -> int | None:
         path: absolute and without links (`os.path.realpath`); a link created there since then is an OSError
         make: create missing parts, accessible to the user only
     Returns
-        a descriptor; None where others can rename a part
+        the folder, None where others can rename a part
     Raises
         OSError: a part is missing, is not a folder, or cannot be opened
     """
-    handle = os.open("/", PART)
+    root = "/" if has_owners() else os.path.realpath(os.path.expanduser("~"))
+    if not is_below(path, root):
+        return None
+    folder = os.open(root, PASSED) if has_owners() else open_path(root)
     try:
-        parts = [part for part in path.split("/") if part]
+        parts = [part for part in os.path.relpath(path, root).split(os.sep) if part != os.curdir]
         for i, part in enumerate(parts):
-            if not is_safe(os.fstat(handle)):
-                os.close(handle)
+            if has_owners() and not is_safe(status_of(folder)):
+                close_folder(folder)
                 return None
-            inner = open_part(part, PART if i < len(parts) - 1 else LAST, handle, make)
-            handle, outer = inner, handle
-            os.close(outer)
+            inner = open_part(part, PASSED if i < len(parts) - 1 else INNER_FOLDER, folder, make)
+            folder, outer = inner, folder
+            close_folder(outer)
     except BaseException:
-        os.close(handle)
+        close_folder(folder)
         raise
-    return handle
+    return folder
 
 
-def open_part(name: str, flags: int, folder: int, make: bool) -> int:
+def is_below(path: str, root: str) -> bool:
+    """Return True if an absolute path is a folder's or lies in it."""
+    try:
+        return os.path.commonpath([path, root]) == os.path.normpath(root)
+    except ValueError:  # they are on different drives
+        return False
+
+
+def open_part(name: str, flags: int, folder: Folder, make: bool) -> Folder:
     """Open a folder in another one. If `make`, create it when it is missing."""
     try:
-        return os.open(name, flags, dir_fd=folder)
+        return enter(folder, name, flags)
     except FileNotFoundError:
         if not make:
             raise
-    with suppress(FileExistsError):  # another process has created it meanwhile
-        os.mkdir(name, 0o700, dir_fd=folder)
-    return os.open(name, flags, dir_fd=folder)
+    make_in(folder, name)
+    return enter(folder, name, flags)

@@ -9,7 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cgraph.system.folders import BYTES, FOLDER, has_descriptors
+
 SUFFIX = ".part"
+REMOVED_WHEN_CLOSED = getattr(os, "O_TEMPORARY", 0)  # Windows cannot remove an open file
 
 
 def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
@@ -65,14 +68,18 @@ def new_folder(path: Path) -> Iterator[Path]:
 def unnamed_file(folder: str | Path) -> BinaryIO:
     """Return a new file to read and write that disappears once it is closed and unmapped."""
     part = Path(folder) / f".{secrets.token_hex(8)}{SUFFIX}"
-    file = part.open("x+b")
-    part.unlink()
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BYTES | REMOVED_WHEN_CLOSED
+    file = os.fdopen(os.open(part, flags, 0o600), "w+b")
+    if not REMOVED_WHEN_CLOSED:
+        part.unlink()
     return file
 
 
 def flush_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Make a rename in `folder` survive a loss of power, where the system has descriptors of folders."""
+    if not has_descriptors():
+        return
+    handle = os.open(folder, FOLDER)
     try:
         os.fsync(handle)
     finally:

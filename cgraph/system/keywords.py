@@ -15,7 +15,7 @@ def checks_keywords(more: Iterable[str] = (), name: str = "") -> Callable[[Calle
     """Return a decorator: calls with a keyword that the function does not take raise OptionError.
 
     Parameters
-        more: what ``**options`` of the function may hold
+        more: names that ``**options`` of the function may contain
         name: of the function in messages, by default its own
     """
 

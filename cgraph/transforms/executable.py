@@ -119,7 +119,7 @@ def number_of(f: Any, recipe: Hashable) -> int:
 
 
 def node_or_constant(x: Any) -> Any:
-    """Return a leaf of a result as a node, or what is not computed as a list of one."""
+    """Return a leaf of a result as a node; a leaf that is not computed as a list with a copy of it."""
     if isinstance(x, Tracer):
         return x.node
     return x if isinstance(x, Node) else [x.copy() if isinstance(x, np.ndarray) else x]

@@ -42,7 +42,7 @@ def argument(x: Any, name: str) -> Any:
 
 
 def descriptor(x: Any) -> Any:
-    """Return what a compiled function depends on of a leaf: shape and dtype, or the type of a Python number."""
+    """Return the part of a leaf that determines the compiled code: shape and dtype, or the type of a Python number."""
     if isinstance(x, np.ndarray):
         return x.shape, x.dtype
     return type(x)

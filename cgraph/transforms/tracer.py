@@ -1,7 +1,6 @@
 """Tracer: what a traced function gets in place of an array. It behaves as an ndarray whose value is not there yet."""
 
 from collections.abc import Callable, Iterator
-from os.path import basename
 from typing import TYPE_CHECKING, Any
 
 from cgraph.errors import GraphError, NoMeaningError
@@ -21,7 +20,7 @@ class Tracer:
     """A traced array: a node, with the assignments and views of NumPy. Mutable: assignments replace its node.
 
     Fields
-        storage, path: what it shares with its views, and the view ops that lead from there to itself
+        storage, path: the storage that it shares with its views, and the view ops from there to itself
         weak: the type of the Python number that it stands for, which promotes as NumPy promotes Python numbers; or
             None
         is_scalar: it stands for a number, which ``x += 1`` binds anew, not for an array of rank 0
@@ -175,8 +174,7 @@ class Tracer:
 
 def here() -> str:
     """Return the user's file and line."""
-    file, line = user_line()
-    return f"{basename(file)}:{line}"
+    return str(user_line())
 
 
 def current(tracer: Tracer) -> Any:

@@ -8,6 +8,7 @@ The SVG text is self-contained; a tooltip on each rectangle describes its value.
 Time O(n log n) for n values; about 300 bytes of text each.
 """
 
+import re
 from bisect import bisect_left
 
 from cgraph.errors import bytes_text
@@ -114,12 +115,18 @@ def label(name: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def fit_name(name: str, letters: int) -> str:
-    """Shorten a name to a number of letters: all of it, the last part of a path, or its beginning."""
-    last = name.rsplit("/", 1)[-1]
-    text = name if len(name) <= letters else last
-    if len(text) <= letters:
-        return text
-    return text[: letters - 1] + "…" if letters >= FEWEST_LETTERS else ""
+    """Shorten a name to a number of letters: all of it, without its kind, or the last parts of its path.
+
+    So ``parts.4.conv (stream)`` is ``parts.4.conv``, ``4.conv``, ``conv`` or, if that does not fit, its beginning.
+    """
+    if len(name) <= letters:
+        return name
+    path = re.split(r"(?<=[./])", re.sub(r" \([^()]*\)", "", name))
+    for i in range(len(path)):
+        tail = "".join(path[i:])
+        if len(tail) <= letters and not tail.isdigit():
+            return tail
+    return path[-1][: letters - 1] + "…" if letters >= FEWEST_LETTERS else ""
 
 
 class _Picture:

@@ -83,7 +83,7 @@ def diagram_of_nodes(outputs: Iterable[Node], updates: Mapping[Var, Node] | None
 def _item(node: Node, index: Mapping[Node, int], kind: str, places: tuple[int, int, int], output: bool) -> DiagramItem:
     operands = tuple(index[x] for x in node.operands)
     return DiagramItem(
-        node.name, kind, str(node.spec), node.where, _value(node), node.spec.nbytes, *places, operands, output
+        node.title, kind, str(node.spec), node.place, _value(node), node.spec.nbytes, *places, operands, output
     )
 
 

@@ -35,7 +35,7 @@ def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
             f"there is no region {region}: the Function has {len(regions)}. Compile with budget= or bands= to make more"
         )
     _, node = regions[region]
-    return memory_svg(frame_memory(node), title or f"{node.name} at {node.where}: rows by bands")
+    return memory_svg(frame_memory(node), title or f"{node.title} at {node.place}: rows by bands")
 
 
 def regions_of(shown: Shown) -> list[tuple[int, Node]]:
@@ -65,7 +65,7 @@ def region_row(step: int, node: Node) -> RegionRow:
     slid = sum((x.event.stop - x.event.first) * values[x.event.value].row_nbytes for x in moves if x.slides)
     slides = sum(move.slides for move in moves)
     calls = len(moves) - len(values)
-    name = f"{node.name} at {node.where}"
+    name = f"{node.title} at {node.place}"
     return RegionRow(
         step, name, op.frame.nbytes, tuple(rings), len(moves) - slides, slides, slid, calls * CALL_NS / 1e9
     )

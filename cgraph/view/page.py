@@ -57,7 +57,7 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
     if times is None:
         return []
     seconds = [row.seconds for row in times.steps if row.seconds is not None]
-    names = [x.name for x in compiled_of(shown).layout.steps]
+    names = [x.title for x in compiled_of(shown).layout.steps]
     if [row.op for row in times.steps] != names or len(seconds) != len(names):
         timed = ", ".join(row.op for row in times.steps if row.seconds is not None) or "no step"
         raise GraphError(
@@ -68,8 +68,8 @@ def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
 
 
 def region_part(step: int, node: Node) -> str:
-    """Return a region as a fold: savings and costs, and the picture of its band buffer."""
-    svg = memory_svg(frame_memory(node), f"{node.name} at {node.where}: rows by bands")
+    """Return a folding part about a region: savings and costs, and the picture of its band buffer."""
+    svg = memory_svg(frame_memory(node), f"{node.title} at {node.place}: rows by bands")
     picture = base64.b64encode(svg.encode()).decode()
     text = markup(region_text(region_row(step, node)))
     return f'<details><summary>{text}</summary><img alt="Frame" src="data:image/svg+xml;base64,{picture}"></details>'

@@ -152,7 +152,7 @@ def item_rows(diagram: Diagram) -> list[ItemRow]:
 
 
 def folded_of(diagram: Diagram) -> list[bool]:
-    """Return the folded items: constants, and views of constants only, except outputs."""
+    """Return for each item whether the page folds it away: constants and views of constants, except outputs."""
     folded: list[bool] = []
     for x in diagram.items:
         is_view = x.kind == VIEW and all(folded[i] for i in x.operands)

@@ -57,9 +57,9 @@ def _box(compiled: Compiled, i: int, node: Node, blocks: list[int], views: list[
     """Return the box of value i, which `node` computes; `views` is None for a workspace."""
     usage, value = compiled.usage, compiled.usage.values[i]
     return Box(
-        node.name if views is not None else f"{node.name} workspace",
+        node.title if views is not None else f"{node.title} workspace",
         str(node.spec) if views is not None else "",
-        node.where,
+        node.place,
         value.nbytes,
         usage.offset(compiled.plan, i),
         value.step,
@@ -69,7 +69,7 @@ def _box(compiled: Compiled, i: int, node: Node, blocks: list[int], views: list[
         VALUE if views is not None else WORKSPACE,
         usage.shared[i],
         usage.inside[i],
-        tuple(f"{x.name} {x.spec} at {x.where}" for x in views or ()),
+        tuple(f"{x.title} {x.spec} at {x.place}" for x in views or ()),
     )
 
 

@@ -89,7 +89,7 @@ def _steps(compiled: Compiled, memory: MemoryPicture, seconds: Sequence[float] |
     in_use = memory.in_use[at].tolist()
     times = seconds if seconds is not None else [None] * len(nodes)
     return tuple(
-        StepRow(t, node.name, str(node.spec), node.where, node.spec.nbytes, used, time)
+        StepRow(t, node.title, str(node.spec), node.place, node.spec.nbytes, used, time)
         for t, (node, used, time) in enumerate(zip(nodes, in_use, times))
     )
 

@@ -44,12 +44,13 @@ def seconds_text(seconds: float | None) -> str:
     """Return a readable time: ``0.0123`` is ``12.3 ms``."""
     if seconds is None:
         return ""
-    unit, size = next((x for x in UNITS if seconds >= x[1]), UNITS[-1])
-    return f"{seconds / size:.3g} {unit}"
+    unit, size = next((x for x in UNITS if float(f"{seconds / x[1]:.3g}") >= 1), UNITS[-1])
+    digits = f"{seconds / size:.3g}"
+    return f"{digits if 'e' not in digits else round(seconds / size)} {unit}"
 
 
 def proof_text(report: Figures) -> str:
-    """Return what is proved about the plan's size."""
+    """Return the words that say whether the plan's size is proved to be minimal."""
     if report.nbytes == report.lower_bound:
         return "which no plan beats"
     return "proved the smallest of its kind" if report.proved else "not proved the smallest"

@@ -49,5 +49,5 @@ def style_of(own: str, dark: str = "") -> str:
 
 
 def heading(width: int, height: int) -> str:
-    """Return the beginning of a picture of so many pixels."""
+    """Return the beginning of a picture of ``width x height`` pixels."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'

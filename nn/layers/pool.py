@@ -9,7 +9,17 @@ from nn.layers.window import Pad, Sizes, pads, sizes
 from nn.mode import Mode
 
 
-class MaxPool2d(Layer):
+class WindowPool(Layer):
+    """Base of `MaxPool2d` and `AvgPool2d`, which document its fields."""
+
+    axes: ClassVar[int] = 2
+    window: Sizes = 2
+    stride: Sizes | None = None
+    pad: Pad = 0
+    ceil: bool = False
+
+
+class MaxPool2d(WindowPool):
     """The largest element of each window of ``[n, c, h, w]``.
 
     Fields
@@ -18,12 +28,6 @@ class MaxPool2d(Layer):
         pad: as in Conv2d; padding never is the maximum
         ceil: the last window may extend beyond the edge
     """
-
-    axes: ClassVar[int] = 2
-    window: Sizes = 2
-    stride: Sizes | None = None
-    pad: Pad = 0
-    ceil: bool = False
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         window, stride, pad = geometry(self, xs[0])
@@ -43,7 +47,7 @@ class MaxPool3d(MaxPool2d):
     axes: ClassVar[int] = 3
 
 
-class AvgPool2d(Layer):
+class AvgPool2d(WindowPool):
     """The mean of each window of ``[n, c, h, w]``.
 
     Fields
@@ -51,11 +55,6 @@ class AvgPool2d(Layer):
         count_pad: padding zeros count as elements of the window
     """
 
-    axes: ClassVar[int] = 2
-    window: Sizes = 2
-    stride: Sizes | None = None
-    pad: Pad = 0
-    ceil: bool = False
     count_pad: bool = False
 
     def build(self, *xs: Node, mode: Mode) -> Node:

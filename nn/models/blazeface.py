@@ -8,7 +8,7 @@ from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.conv import Conv2d
 from nn.layers.pool import MaxPool2d
 from nn.mode import Mode
@@ -54,7 +54,7 @@ class BlazeBlock(Layer):
 
 
 def blocks(before: int, sizes: tuple[tuple[int, int], ...], residual: bool = True) -> tuple[BlazeBlock, ...]:
-    """Return blocks of result channels and strides."""
+    """Return a chain of blocks, one for each pair of result channels and stride in `sizes`."""
     parts = []
     for channels, stride in sizes:
         parts.append(BlazeBlock(before, channels, stride, residual))
@@ -109,6 +109,6 @@ def per_anchor(x: Node, numbers: int) -> Node:
     return cg.reshape(cg.transpose(x, (0, 2, 3, 1)), (x.shape[0], -1, numbers))
 
 
-def blazeface(weights: int | str | None = 0, back: bool = False) -> BlazeFace:
+def blazeface(weights: Weights = 0, back: bool = False) -> BlazeFace:
     """Return BlazeFace; `weights` as for `initialise`."""
     return initialise(BlazeFace(back), weights)

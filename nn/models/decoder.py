@@ -5,7 +5,7 @@ from collections.abc import Callable
 import cgraph as cg
 from cgraph import Node, ShapeError
 from nn.init import Gaussian
-from nn.layer import Layer, Parameter, Sample, initialise
+from nn.layer import Layer, Parameter, Sample, Weights, initialise
 from nn.layers.attention import MultiHeadAttention
 from nn.layers.container import Sequential
 from nn.layers.embedding import Embedding
@@ -77,12 +77,7 @@ class Decoder(Layer):
 
 
 def gpt(
-    weights: int | str | None = 0,
-    symbols: int = 256,
-    length: int = 128,
-    features: int = 128,
-    heads: int = 4,
-    layers: int = 4,
+    weights: Weights = 0, symbols: int = 256, length: int = 128, features: int = 128, heads: int = 4, layers: int = 4
 ) -> Decoder:
     """Return a decoder with learned positions, layer norms and gelu. Source: Radford et al. 2019 (GPT-2)."""
 
@@ -97,7 +92,7 @@ def gpt(
 
 
 def llama(
-    weights: int | str | None = 0,
+    weights: Weights = 0,
     symbols: int = 256,
     length: int = 128,
     features: int = 128,
@@ -115,7 +110,7 @@ def llama(
 
 
 def decoder(
-    weights: int | str | None,
+    weights: Weights,
     symbols: int,
     length: int,
     features: int,

@@ -8,7 +8,7 @@ from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.layers.pool import GlobalAvgPool
@@ -72,6 +72,6 @@ def resize_bilinear(x: Node, shape: tuple[int, ...]) -> Node:
     return cg.resize(x, tuple(shape), mode="linear", coordinates="align_corners")
 
 
-def deeplab_v3(weights: int | str | None = 0, classes: int = 21) -> DeepLabV3:
+def deeplab_v3(weights: Weights = 0, classes: int = 21) -> DeepLabV3:
     """Return DeepLab v3; `weights` as for `initialise`."""
     return initialise(DeepLabV3(classes), weights)

@@ -5,7 +5,7 @@ from dataclasses import field
 import cgraph as cg
 from cgraph import Node
 from nn.init import HE_NORMAL
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.layers.linear import Linear
@@ -85,11 +85,11 @@ class DenseNet(Layer):
         return self.classifier(GlobalAvgPool()(x, mode=mode), mode=mode)
 
 
-def densenet121(weights: int | str | None = 0, classes: int = 1000) -> DenseNet:
+def densenet121(weights: Weights = 0, classes: int = 1000) -> DenseNet:
     """Return DenseNet-121; `weights` as for `initialise`."""
     return initialise(DenseNet((6, 12, 24, 16), classes), weights)
 
 
-def densenet201(weights: int | str | None = 0, classes: int = 1000) -> DenseNet:
+def densenet201(weights: Weights = 0, classes: int = 1000) -> DenseNet:
     """Return DenseNet-201; `weights` as for `initialise`."""
     return initialise(DenseNet((6, 12, 48, 32), classes), weights)

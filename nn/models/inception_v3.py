@@ -7,7 +7,7 @@ from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.container import Branches, Sequential
 from nn.layers.conv import Conv2d
@@ -154,6 +154,6 @@ class InceptionV3(Layer):
         return cg.softmax(cg.reshape(logits, (x.shape[0], self.classes)), axis=-1)
 
 
-def inception_v3(weights: int | str | None = 0, classes: int = 1000, torch: bool = False) -> InceptionV3:
+def inception_v3(weights: Weights = 0, classes: int = 1000, torch: bool = False) -> InceptionV3:
     """Return Inception v3; `weights` as for `initialise`, `torch` as in InceptionV3."""
     return initialise(InceptionV3(classes, torch), weights)

@@ -1,7 +1,7 @@
 """The network of Owl's example lazy_mnist: one convolution, pooling, dropout, two fully connected layers."""
 
 import cgraph as cg
-from nn.layer import initialise
+from nn.layer import Weights, initialise
 from nn.layers.container import Sequential
 from nn.layers.conv import Conv2d
 from nn.layers.function import Activation
@@ -11,7 +11,7 @@ from nn.layers.pool import MaxPool2d
 from nn.layers.shape import Input
 
 
-def lenet(weights: int | str | None = 0, image: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> Sequential:
+def lenet(weights: Weights = 0, image: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> Sequential:
     """Return LeNet: images ``[n, c, h, w]`` with values from 0 to 1 to class scores (logits) ``[n, classes]``."""
     c, h, w = image
     features = 32 * (h // 2) * (w // 2)

@@ -4,7 +4,7 @@ from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.layers.pool import GlobalAvgPool
@@ -76,6 +76,6 @@ class MobileNetV1(Layer):
         return cg.softmax(cg.reshape(logits, (x.shape[0], self.classes)), axis=-1)
 
 
-def mobilenet_v1(weights: int | str | None = 0, classes: int = 1000, width: float = 1.0) -> MobileNetV1:
+def mobilenet_v1(weights: Weights = 0, classes: int = 1000, width: float = 1.0) -> MobileNetV1:
     """Return MobileNet v1; `weights` as for `initialise`."""
     return initialise(MobileNetV1(classes, width), weights)

@@ -4,7 +4,7 @@ from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.layers.pool import GlobalAvgPool
@@ -104,8 +104,6 @@ class MobileNetV2(Layer):
         return cg.softmax(cg.reshape(x, (x.shape[0], self.classes)), axis=-1)
 
 
-def mobilenet_v2(
-    weights: int | str | None = 0, classes: int = 1000, width: float = 1.0, torch: bool = False
-) -> MobileNetV2:
+def mobilenet_v2(weights: Weights = 0, classes: int = 1000, width: float = 1.0, torch: bool = False) -> MobileNetV2:
     """Return MobileNet v2; `weights` as for `initialise`, `torch` as in MobileNetV2."""
     return initialise(MobileNetV2(classes, width, torch), weights)

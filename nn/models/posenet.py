@@ -8,7 +8,7 @@ from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.conv import Conv2d
 from nn.mode import Mode
 from nn.models.mobilenet_v1 import BLOCKS, body
@@ -53,6 +53,6 @@ class PoseNet(Layer):
         return heatmap, offset, segments, cg.concat([forward, backward], axis=1)
 
 
-def posenet(weights: int | str | None = 0) -> PoseNet:
+def posenet(weights: Weights = 0) -> PoseNet:
     """Return PoseNet; `weights` as for `initialise`."""
     return initialise(PoseNet(), weights)

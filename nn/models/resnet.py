@@ -8,7 +8,7 @@ from typing import Any
 
 import cgraph as cg
 from cgraph import Node
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, Sample, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.linear import Linear
 from nn.layers.pool import GlobalAvgPool, MaxPool2d
@@ -141,31 +141,31 @@ class ResNet(Layer):
         return self.classifier(self.pool(x, mode=mode), mode=mode)
 
 
-def resnet18(weights: int | str | None = 0, classes: int = 1000) -> ResNet:
+def resnet18(weights: Weights = 0, classes: int = 1000) -> ResNet:
     return initialise(ResNet((2, 2, 2, 2), classes=classes), weights)
 
 
-def resnet34(weights: int | str | None = 0, classes: int = 1000) -> ResNet:
+def resnet34(weights: Weights = 0, classes: int = 1000) -> ResNet:
     return initialise(ResNet((3, 4, 6, 3), classes=classes), weights)
 
 
-def resnet50(weights: int | str | None = 0, classes: int = 1000) -> ResNet:
+def resnet50(weights: Weights = 0, classes: int = 1000) -> ResNet:
     return initialise(ResNet((3, 4, 6, 3), bottleneck=True, classes=classes), weights)
 
 
-def resnet101(weights: int | str | None = 0, classes: int = 1000) -> ResNet:
+def resnet101(weights: Weights = 0, classes: int = 1000) -> ResNet:
     return initialise(ResNet((3, 4, 23, 3), bottleneck=True, classes=classes), weights)
 
 
-def resnet152(weights: int | str | None = 0, classes: int = 1000) -> ResNet:
+def resnet152(weights: Weights = 0, classes: int = 1000) -> ResNet:
     return initialise(ResNet((3, 8, 36, 3), bottleneck=True, classes=classes), weights)
 
 
-def resnet20(weights: int | str | None = 0) -> ResNet:
+def resnet20(weights: Weights = 0) -> ResNet:
     return initialise(cifar(3), weights)
 
 
-def resnet56(weights: int | str | None = 0) -> ResNet:
+def resnet56(weights: Weights = 0) -> ResNet:
     return initialise(cifar(9), weights)
 
 

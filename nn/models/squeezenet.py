@@ -5,7 +5,7 @@ from dataclasses import field
 import cgraph as cg
 from cgraph import Node
 from nn.init import HE_NORMAL
-from nn.layer import Layer, initialise
+from nn.layer import Layer, Weights, initialise
 from nn.layers.container import Sequential
 from nn.layers.conv import Conv2d
 from nn.layers.function import Activation
@@ -35,7 +35,7 @@ class Fire(Layer):
         return cg.concat([cg.relu(self.expand1(x, mode=mode)), cg.relu(self.expand3(x, mode=mode))], axis=1)
 
 
-def squeezenet1_0(weights: int | str | None = 0, classes: int = 1000) -> Sequential:
+def squeezenet1_0(weights: Weights = 0, classes: int = 1000) -> Sequential:
     """Return SqueezeNet 1.0: images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``."""
     body = (Conv2d(3, 96, 7, 2, start=HE_NORMAL), Activation(cg.relu), MaxPool2d(3, 2, ceil=True))
     fires = (Fire(96, 16, 64), Fire(128, 16, 64), Fire(128, 32, 128), MaxPool2d(3, 2, ceil=True))
@@ -44,7 +44,7 @@ def squeezenet1_0(weights: int | str | None = 0, classes: int = 1000) -> Sequent
     return initialise(Sequential(Input((3, 224, 224)), *body, *fires, *more, *last, *head(classes)), weights)
 
 
-def squeezenet1_1(weights: int | str | None = 0, classes: int = 1000) -> Sequential:
+def squeezenet1_1(weights: Weights = 0, classes: int = 1000) -> Sequential:
     """Return SqueezeNet 1.1: as 1.0, with 2.4 times less work."""
     body = (Conv2d(3, 64, 3, 2, start=HE_NORMAL), Activation(cg.relu), MaxPool2d(3, 2, ceil=True))
     fires = (Fire(64, 16, 64), Fire(128, 16, 64), MaxPool2d(3, 2, ceil=True), Fire(128, 32, 128), Fire(256, 32, 128))

@@ -2,7 +2,7 @@
 
 import cgraph as cg
 from nn.init import HE_NORMAL
-from nn.layer import Layer, initialise
+from nn.layer import Layer, Weights, initialise
 from nn.layers.container import Sequential
 from nn.layers.conv import Conv2d
 from nn.layers.function import Activation
@@ -14,7 +14,7 @@ from nn.layers.shape import Input
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 
 
-def vgg16(weights: int | str | None = 0, classes: int = 1000) -> Sequential:
+def vgg16(weights: Weights = 0, classes: int = 1000) -> Sequential:
     """Return VGG-16: images ``[n, 3, 224, 224]`` to class scores (logits) ``[n, classes]``."""
     parts: list[Layer] = [Input((3, 224, 224))]
     before = 3

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import cgraph as cg
 from cgraph import Node, Record
+from cgraph.ir.origin import named
 
 Slots = dict[str, Node]
 """State of a method for one weight, by name, in the shape of the weight."""
@@ -20,7 +21,11 @@ class Method(Record):
         self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node
     ) -> list[tuple[Node, Slots]]:
         """Return the direction and the new slots of every weight."""
-        return [self.direction(w, g, s, step) for w, g, s in zip(weights, gradients, slots)]
+        directions = []
+        for weight, gradient, slot in zip(weights, gradients, slots):
+            with named(f"update of {weight.name}"):
+                directions.append(self.direction(weight, gradient, slot, step))
+        return directions
 
     def direction(self, weight: Node, gradient: Node, slots: Slots, step: Node) -> tuple[Node, Slots]:
         """Return the direction and the new slots of one weight; `step` is a float32 node that counts from 0."""

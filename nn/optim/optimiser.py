@@ -6,6 +6,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Node, Record, Var
+from cgraph.ir.origin import named
 from nn.checks import check_kind
 from nn.layer import Parameter
 from nn.optim.averaging import Averaging
@@ -91,11 +92,12 @@ class Optimiser(Record):
         edges: dict[Var, Node] = {state["step"]: state["step"] + 1}
         directions = self.method.directions(weights, gradients, slots, step)
         for (path, weight), (direction, new_slots) in zip(parameters.items(), directions):
-            change = rate * direction
-            if self.momentum is not None:
-                last = state[f"{path}/change"]
-                edges[last], change = self.momentum.changes(last, change)
-            edges[weight] = weight - change
+            with named(f"update of {path}"):
+                change = rate * direction
+                if self.momentum is not None:
+                    last = state[f"{path}/change"]
+                    edges[last], change = self.momentum.changes(last, change)
+                edges[weight] = weight - change
             edges.update({state[f"{path}/{name}"]: x for name, x in new_slots.items()})
         if self.averaging is not None:
             share = self.averaging.share(step)

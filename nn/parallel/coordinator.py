@@ -15,9 +15,11 @@ import numpy as np
 from distributed import Client, Future, wait
 
 from cgraph import CgraphError, MemberError
+from cgraph.dist.sockets import is_private
 from cgraph.dist.tree import deal_shards
 from cgraph.terminal import visible
 from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady
+from nn.parallel.unreachable import UnreachablePairs
 from nn.parallel.worker import NAME, TrainingWorker, carry_out, prepare, take_state
 
 POLL = 0.2  # seconds between checks of the list of workers
@@ -40,6 +42,7 @@ class Coordinator:
         preparing: workers that load or compile the job
         silent: workers that have not reported on an order
         unfit: workers that cannot take part, with the reason
+        unreachable: pairs of workers that reach the client but not one another
         seconds: time per shard of each worker
         round: number of the current round
         pace: seconds per step
@@ -52,6 +55,7 @@ class Coordinator:
         self.preparing: dict[str, Future] = {}
         self.silent: dict[str, Future] = {}
         self.unfit: dict[str, str] = {}
+        self.unreachable = UnreachablePairs(self.limits.silence + self.limits.answer)
         self.seconds: dict[str, float] = {}
         self.round, self.pace = 0, 0.0
         self.last: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
@@ -104,7 +108,14 @@ class Coordinator:
             for worker in [x for x in workers if x not in present]:
                 del workers[worker]  # type: ignore[attr-defined]
         for worker in sorted(present - {*self.ready, *self.preparing, *self.silent, *self.unfit}):
-            self.preparing[worker] = self.submit(worker, prepare, self.job_future())
+            if self.job.trust_network or is_private(worker):
+                self.preparing[worker] = self.submit(worker, prepare, self.job_future())
+            else:
+                self.refuse(
+                    worker,
+                    "others on the network can read its connections. Start the cluster with TLS, or pass "
+                    "trust_network=True",
+                )
         for worker, future in list(self.preparing.items()):
             if future.done():
                 del self.preparing[worker]
@@ -126,12 +137,16 @@ class Coordinator:
             if reply.facts == self.facts:
                 self.ready[worker] = reply
                 return
-            self.unfit[worker] = f"it has cgraph {' for '.join(reply.facts)}; the client has {' for '.join(self.facts)}"
+            own, other = (" for ".join(facts) for facts in (self.facts, reply.facts))
+            self.refuse(worker, f"it has cgraph {other}; the client has {own}")
         elif future.status == "error" and isinstance(error := future.exception(), RAISED):
-            self.unfit[worker] = f"{type(error).__name__}: {error}"
-        else:  # the worker or the job was lost: `refresh` tries again if it is present
-            return
-        warnings.warn(visible(f"worker {worker} takes no part: {self.unfit[worker]}"), stacklevel=2)
+            self.refuse(worker, f"{type(error).__name__}: {error}")
+        # otherwise the worker or the job was lost: `refresh` tries again if it is present
+
+    def refuse(self, worker: str, reason: str) -> None:
+        """Leave a worker out, with a warning."""
+        self.unfit[worker] = reason
+        warnings.warn(visible(f"worker {worker} takes no part: {reason}"), stacklevel=2)
 
     def participants(self) -> list[str]:
         """Return the workers that take part now. MemberError when none is ready in time."""
@@ -149,7 +164,7 @@ class Coordinator:
                 raise MemberError(f"no worker can train{self.reasons()}")
             time.sleep(POLL / 4)
             self.refresh()
-        return sorted(self.ready)[: self.job.shards]
+        return self.unreachable.without(sorted(self.ready), time.monotonic())[: self.job.shards]
 
     def reasons(self) -> str:
         """Return why workers cannot take part, as text."""
@@ -220,6 +235,10 @@ class Coordinator:
         reports = self.collect(futures)
         whole = len(reports) == len(members) and not any(x.lost for x in reports.values())
         self.last = (tuple(members), deal) if whole else ((), ())
+        if whole:
+            self.unreachable.forget(members)
+        else:
+            self.unreachable.record(members, reports, time.monotonic())
         self.record(reports, time.monotonic() - began if whole else 0.0, last - step)
         return [reports[x] for x in members if x in reports]
 

@@ -21,7 +21,7 @@ Pair = tuple[Runner, Runner]
 
 
 def facts(function: Runner) -> tuple[str, str]:
-    """Return what workers and client must have in common: the version of cgraph and the target of the code."""
+    """Return the facts that workers and client must share: the version of cgraph and the target of the code."""
     if isinstance(function, SavedFunction):
         return __version__, function.parts.target
     return __version__, getattr(getattr(function.program, "target", None), "name", "no target")
@@ -68,7 +68,7 @@ class FactorySource(Record, eq=False):
         return functions.gradient, functions.update
 
     def options(self, threads: int) -> dict[str, Any]:
-        """Return the options of ``cgraph.compile`` on a worker with so many threads."""
+        """Return the options of ``cgraph.compile`` on a worker with `threads` threads."""
         engine = self.settings.options["engine"]
         if isinstance(engine, CpuEngine) and not engine.threads:
             engine = replace(engine, threads=threads)
@@ -85,7 +85,8 @@ class Job(Record, eq=False):
         data: the samples, or a function that returns their loader
         seed: seed of random keys
         shards: shards of a batch
-        limits: how long workers wait for one another
+        limits: maximum times that workers wait for one another
+        trust_network: workers without TLS may be on other machines
     """
 
     token: bytes
@@ -95,6 +96,7 @@ class Job(Record, eq=False):
     seed: int
     shards: int
     limits: Limits
+    trust_network: bool = False
 
 
 class WorkerReady(Record, eq=False):

@@ -47,19 +47,20 @@ def data_parallel(
     optimiser: Optimiser | Method | None = None,
     *,
     shards: int = 8,
+    limits: Limits | None = None,
     targets: int = 1,
+    trained: dict[str, Parameter] | None = None,
+    metrics: Sequence[Metric | Callable[..., Node]] = (),
+    seed: int = 0,
     epochs: float = 1.0,
     validation: Sequence[np.ndarray] | Callable[[], float] | None = None,
-    metrics: Sequence[Metric | Callable[..., Node]] = (),
     stopping: Stopping | None = None,
-    callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
     finite: bool = True,
-    trained: dict[str, Parameter] | None = None,
-    seed: int = 0,
     progress: bool = True,
-    limits: Limits | None = None,
+    callbacks: Sequence[Callback] = (),
+    trust_network: bool = False,
     **options: Unpack[CompileKeywords],
 ) -> History:
     """Change the model's Parameters to lower the loss, on all workers of a cluster at once.
@@ -77,7 +78,9 @@ def data_parallel(
         loss: the mean over the samples; each shard computes its own
         shards: shards of a batch, a power of two. Batch norms see a shard instead of the batch; their running
             statistics are averaged. Dropout and ``change`` draw other numbers than with another number of shards
-        limits: how long workers wait for one another
+        limits: maximum times that workers wait for one another
+        trust_network: workers without TLS may be on other machines, where others on the network can read the samples
+            and the weights, and send wrong ones
         options: for ``cgraph.compile``; workers use their own number of threads by default. The default ``engine`` is
             the CPU's, for the widest target that runs here and on all present workers; a worker that joins later and
             does not run that target is refused. The bits depend on the target, as they do in `nn.train`
@@ -85,7 +88,7 @@ def data_parallel(
     Returns
         losses and rates of all steps; the model has the new weights
     Raises
-        MemberError: no worker is present, or none can take part
+        MemberError: no worker is present, or none can take part; with the reason of each
         InputError: the batch cannot be cut into shards
         UnavailableError: dask's distributed is not installed
         LossError, PositionError: as for `nn.train`
@@ -106,7 +109,8 @@ def data_parallel(
     )
     sample = loader.shard_at(0, 0, shards)
     functions = halves(network, step_settings, sample, shards)
-    check_classes(loss, functions.predicted, loader.arrays[-1])
+    if isinstance(loader.arrays[-1], np.ndarray):
+        check_classes(loss, functions.predicted, loader.arrays[-1])
     check = validation_check(network, settings, loader.batch)
     run = ParallelRun(network, step_of(network, functions, step_settings), None, loader, settings, check)
     run.resume()
@@ -115,7 +119,7 @@ def data_parallel(
         state_step = len(run.losses)
     else:
         source, state_step = factory_source(model, step_settings, sample, shards), -1
-    job = Job(os.urandom(TOKEN_BYTES), source, state_step, data, seed, shards, limits)
+    job = Job(os.urandom(TOKEN_BYTES), source, state_step, data, seed, shards, limits, trust_network)
     return run.run_on(client, job, functions)
 
 

@@ -9,14 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 import numpy as np
 from distributed import Worker, WorkerPlugin, get_worker
 
 from cgraph import MemberError, Runner
 from cgraph.dist.mesh import Mesh, raw
-from cgraph.dist.sockets import Door, LostError, Secrets
+from cgraph.dist.sockets import Door, LostError, Secrets, door_host
 from cgraph.dist.sums import peers_of, sum_over_members
 from cgraph.dist.tree import add_neighbours
 from cgraph.storage.cell import assign_all
@@ -75,7 +74,7 @@ class TrainingWorker(WorkerPlugin):
             self.state = self.update.state
             self.set_step(job.step)
             self.draws = self.gradient.inputs[-1].name == KEY
-            self.door = Door(urlsplit(self.worker.address).hostname or "", secrets(self.worker, job.token), job.limits)
+            self.door = Door(door_host(self.worker.address), secrets(self.worker, job.token), job.limits)
         return WorkerReady(self.door.address, self.step, facts(self.update))
 
     @property

@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.checkmate import GRAPHS, budgets_of, compared
 from benchmarks.checkmate_program import optimum
-from tests.schedule.test_least_work import optimum as shortest
-from tests.schedule.test_least_work import training
+from tests.rematerialise.test_least_work import optimum as shortest
+from tests.rematerialise.test_least_work import training
 from tests.support.tolerance import near
 
 NEAR = 1.1

@@ -5,14 +5,12 @@ import os
 import re
 import subprocess
 import sys
-from importlib import import_module
 
 import numpy as np
 import pytest
 
 from cgraph import load
 from cgraph.cli import COMMANDS, main
-from cgraph.cli.model import _here_first
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import GraphError
 from cgraph.function import compile
@@ -202,16 +200,3 @@ def test_a_model_comes_from_standard_input(open_model, capsys, monkeypatch):
 def strategies(table):
     """Names and bytes of a printed table of plans."""
     return [line.split()[:2] for line in table.splitlines() if re.match(r"\w+ +[\d,]+ +\d\.\d{4}", line)]
-
-
-def test_modules_of_the_current_folder_come_first_while_a_model_is_opened(tmp_path, monkeypatch):
-    """A file beside the model hides a module of that name elsewhere, and is not looked for afterwards."""
-    for folder, value in (("here", 1), ("elsewhere", 2)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a_module_twice.py").write_text(f"VALUE = {value}\n")
-    monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
-    before = list(sys.path)
-    with _here_first():
-        assert import_module("a_module_twice").VALUE == 1
-    assert sys.path == before

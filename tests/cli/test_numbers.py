@@ -3,17 +3,14 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import bench, main, plan_file, run_model, trace, warmup
-from cgraph.cli.arguments import byte_count
+from cgraph.cli import main, plan_file, run_model, trace
 from cgraph.cli.curve import curve_lines, curve_of
-from cgraph.cli.model import load_model, python_object
-from cgraph.cli.paper import row
+from cgraph.cli.model import load_model
 from cgraph.cli.pictures import scale_pixels
 from cgraph.engine.cpu.ring import resident_constants
 from cgraph.errors import bytes_text
@@ -21,19 +18,14 @@ from cgraph.formats.onnx import save
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.files import read_problem
 from cgraph.view.curve import Point
-from cgraph.view.report import report
 from tests.function.test_streamed_weights import chain, streamed
-from tests.support.tolerance import assert_near, near
+from tests.support.tolerance import assert_near
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def test_bytes_are_read_in_the_unit_that_they_name():
-    assert [byte_count(x) for x in ("7", "3KiB", "5MiB", "2 GiB")] == [7, 3072, 5 * 1024**2, 2 * 1024**3]
 
 
 # -- run and bench -----------------------------------------------------------------------------------------------------
@@ -73,41 +65,6 @@ def test_facts_of_weights_from_disk_are_of_the_pieces_and_the_ring(folder):
     assert (facts["streamed_nbytes"], facts["ring_nbytes"]) == (sum(p.nbytes for p in ring.pieces), ring.nbytes)
     assert (facts["plan_nbytes"], facts["lower_bound_nbytes"]) == (function.nbytes, function.compiled.lower_bound)
     assert facts["streamed_nbytes"] != facts["ring_nbytes"]
-
-
-def test_runs_that_warm_up_do_not_count_and_each_engine_has_its_own_times(monkeypatch):
-    now, length = [0.0], {"ours": 2.0, "theirs": 3.0}
-    begun: list[str] = []
-
-    def once(name):
-        def call():
-            begun.append(name)
-            now[0] += length[name] if len(begun) > 4 * bench.WARM else 1e-6  # two runs of two engines in a turn
-
-        return call
-
-    monkeypatch.setattr(bench, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(bench, "sleep", lambda seconds: None)
-    found = bench.alternate_runs({name: once(name) for name in length}, 5)
-    assert found == {"ours": [2.0] * 5, "theirs": [3.0] * 5}
-    assert len(begun) == 4 * (bench.WARM + 5)
-
-
-def test_a_ratio_of_speeds_is_above_one_where_ours_is_faster(folder, monkeypatch, capsys):
-    x = cg.Var((1, 4), name="x")
-    save("net.onnx", cg.exp(x), [x])
-    times = {"cgraph": [0.001, 0.002, 0.009], "onnxruntime": [0.003, 0.005, 0.006]}
-    monkeypatch.setattr(bench, "onnxruntime_run", lambda path, values, threads: lambda: [1.5 * np.exp(values["x"])])
-    monkeypatch.setattr(bench, "alternate_runs", lambda runs, count: times)
-    arguments = ["bench", "net.onnx", "--against", "onnxruntime", "--threads", "1"]
-    assert main([*arguments, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["speed_ratio"] == 2.5 and facts["largest_difference"] == near(1 / 3, "float64 through float32")
-    assert facts["seconds"]["onnxruntime"] == {"least": 0.003, "median": 0.005, "runs": 3}
-    assert main(arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert re.findall(r"[\d.]+", lines[1]) == ["1.000", "2.000", "3"] and "least" in lines[1].split("median")[0]
-    assert lines[3].startswith("2.50 x the speed of onnxruntime; outputs differ by 3.33e-01")
 
 
 # -- plan --------------------------------------------------------------------------------------------------------------
@@ -166,25 +123,6 @@ def test_a_curve_has_savings_of_the_plan_that_changes_nothing():
     ]
 
 
-def test_patches_save_elements_and_cost_operations():
-    before, after = SimpleNamespace(peak=100, work=1000), SimpleNamespace(peak=40, work=1250)
-    assert row("0.5", before, after).split() == ["0.5", "60.0", "25.0"]
-
-
-def test_precisions_have_arena_and_constants_and_their_sum(folder, capsys):
-    x = cg.Var((1, 8, 16, 16), name="x")
-    y = cg.relu(cg.conv2d(x, np.ones((16, 8, 3, 3), "f4"), pad=1))
-    save("net.onnx", y, [x])
-    assert main(["plan", "net.onnx", "--precisions"]) == 0
-    rows = {line[:18].strip(): line[18:].split() for line in capsys.readouterr().out.splitlines()[1:]}
-    facts = report(cg.formats.onnx.load("net.onnx").compile())
-    assert facts.nbytes != facts.const_nbytes
-    assert rows["float32"] == [str(n) for n in (facts.nbytes, facts.const_nbytes, facts.nbytes + facts.const_nbytes)]
-    for words in rows.values():
-        if all(word.isdigit() for word in words):
-            assert int(words[2]) == int(words[0]) + int(words[1])
-
-
 # -- the others --------------------------------------------------------------------------------------------------------
 
 
@@ -203,19 +141,6 @@ def test_a_trace_says_the_time_one_by_one_and_that_of_the_run(folder, monkeypatc
     assert main(["trace", "tests.cli.test_curve:images", "-o", "t.json", "--threads", "1"]) == 0
     text = capsys.readouterr().out
     assert re.search(r": \d+ steps on 1 threads, [\d.e-]+ (µs|ms) one by one, 123 s in a run\n", text), text
-
-
-def test_a_warmup_says_what_was_compiled_and_what_was_there(folder, monkeypatch, capsys):
-    store = SimpleNamespace(misses=100, hits=200, folder="kernels")
-
-    def build():
-        store.misses += 3
-        store.hits += 5
-
-    monkeypatch.setattr(warmup, "store", lambda: store)
-    monkeypatch.setattr(warmup, "COMMON", {"a": build, "b": build})
-    assert main(["warmup"]) == 0
-    assert re.search(r"2 graphs in .* s: 6 kernels compiled, 10 were there, in kernels", capsys.readouterr().out)
 
 
 def test_info_has_each_number_at_its_label(monkeypatch, capsys):
@@ -252,14 +177,3 @@ def test_imagenets_mean_and_deviation_belong_to_red_green_and_blue():
     pixels = np.array([[[255, 51, 102]]], "f4")
     want = [(1 - 0.485) / 0.229, (0.2 - 0.456) / 0.224, (0.4 - 0.406) / 0.225]
     assert_near(scale_pixels(pixels, "imagenet")[0, 0], want, "float32 sums")
-
-
-def test_the_search_path_is_what_it_was_whether_a_reference_is_there_or_not(monkeypatch, folder):
-    import sys
-
-    (folder / "here_now.py").write_text("value = 3\n")
-    before = list(sys.path)
-    assert python_object("here_now:value") == 3
-    with pytest.raises(cg.FormatError):
-        python_object("not_here:value")
-    assert sys.path == before

@@ -157,3 +157,18 @@ def one(problem):
 def test_the_exact_search_says_that_no_plan_fits(records, capsys):
     assert main(["plan", str(records), "--budget", "8000", "--strategy", "exact"]) == 1
     assert "exact: no plan fits in 7.81 KiB (8000 bytes)" in capsys.readouterr().err
+
+
+def test_the_json_of_a_model_has_its_schedule_its_vars_and_its_constants(tmp_path):
+    path = tmp_path / "plan.json"
+    assert main(["plan", "tests.cli.test_plan_file:layers", "--strategy", "auto", "--save", str(path)]) == 0
+    plan = json.loads(path.read_text())
+    numbers = [f"step {i}" for i in range(len(plan["steps"]))]
+    numbers += [f"var {i}" for i in range(len(plan["vars"]))] + [f"constant {i}" for i in range(len(plan["constants"]))]
+    assert [x["step"] for x in plan["steps"]] == [*range(len(plan["steps"]))] and plan["vars"]
+    for x in plan["steps"]:
+        operand = plan["operands"][x["operand"]]
+        assert operand["first"] <= x["step"] <= operand["last"]
+        earlier = numbers[: x["step"]] + numbers[len(plan["steps"]) :]
+        assert x["reads"] and set(x["reads"]) <= set(earlier)
+        assert x["line"].startswith("test_plan_file.py:") and x["op"] and x["value"]

@@ -60,7 +60,7 @@ def test_what_a_saved_function_does_not_do_is_said_in_one_line(model, tmp_path, 
     assert main(["save", model, "-o", folder]) == 0
     capsys.readouterr()
     for command, text in (
-        (["save", model, "-o", folder], "is there already"),
+        (["save", model, "-o", folder], "exists already"),
         (["plan", folder], "has no graph"),
         (["run", folder, "-i", given, "--budget", "1MiB"], "is planned already"),
     ):

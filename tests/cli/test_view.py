@@ -24,6 +24,10 @@ total = np.sin(x) + np.cos(x).T
 def function():
     return cg.compile(total, [x], memory="one_each")
 
+def step():
+    state = cg.Var((8, 8), name="state").assign(np.zeros((8, 8), "f4"))
+    return cg.compile(total, [x], updates={state: np.exp(total)})
+
 def nodes():
     return [total, np.exp(total)]
 
@@ -100,6 +104,8 @@ def test_a_graph_as_it_was_written_has_every_node_and_no_plan(module, tmp_path, 
     text = path.read_text()
     assert text.count("label=") == 5  # x, sin, cos, transpose, add
     assert "step" not in text
+    assert main(["view", f"{module}:step", "-o", str(path), "--as-written"]) == 0
+    assert path.read_text().count("label=") >= 7 and "state" in path.read_text() and "exp" in path.read_text()
     assert main(["view", f"{module}:total", "-o", str(tmp_path / "out.svg"), "--as-written"]) == 2
 
 

@@ -32,14 +32,14 @@ def cluster(workers: int, processes: bool, **options) -> Iterator[Client]:
         yield client
 
 
-def network(seed: int = 0) -> nn.Layer:
+def network(seed: int = 0, width: int = 16) -> nn.Layer:
     """With dropout and batch norm, so that there are random keys and running statistics."""
     parts = (
-        nn.Linear(8, 16, use_bias=False),
-        nn.BatchNorm(16),
+        nn.Linear(8, width, use_bias=False),
+        nn.BatchNorm(width),
         nn.Activation("relu"),
         nn.Dropout(0.2),
-        nn.Linear(16, 3),
+        nn.Linear(width, 3),
     )
     return nn.initialise(nn.Sequential(nn.Input((8,)), *parts), seed)
 

@@ -105,10 +105,12 @@ class Cluster:
         late: how many of a round that is lost have not had the last sum, and so are a step behind the others
     """
 
-    def __init__(self, names: str = "", step: int = 0, limits: Limits = LIMITS, shards: int = 8) -> None:
+    def __init__(
+        self, names: str = "", step: int = 0, limits: Limits = LIMITS, shards: int = 8, trust_network: bool = True
+    ) -> None:
         self.late = 0
         self.members = {name: Fake(name, step) for name in names}
-        self.job = Job(b"token", None, step, None, 0, shards, limits)
+        self.job = Job(b"token", None, step, None, 0, shards, limits, trust_network)
         self.client_step, self.now = step, 0.0
         self.fates: dict[str, list[Fate]] = {}
         self.told: list[tuple[str, Any]] = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.dist.limits import Limits
-from cgraph.dist.mesh import Mesh
+from cgraph.dist.mesh import FRAME, MAGIC, Mesh
 from cgraph.dist.sockets import Door, Secrets
 from cgraph.dist.sums import peers_of
 from cgraph.dist.tree import add_neighbours
@@ -56,3 +56,16 @@ def started(work: Callable[[], Any]) -> threading.Thread:
     found = threading.Thread(target=work, daemon=True)
     found.start()
     return found
+
+
+def frame(tag, step, body, magic=MAGIC, nbytes=None):
+    return FRAME.pack(magic, tag, step, len(body) if nbytes is None else nbytes) + body
+
+
+def left_alone(link):
+    """The other end has closed it."""
+    try:
+        link.settimeout(PATIENCE)
+        return link.recv(1) == b""
+    except ConnectionError:
+        return True

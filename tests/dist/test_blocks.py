@@ -104,28 +104,6 @@ def test_a_process_opens_a_function_once_for_all_its_threads(one, want, monkeypa
     assert len(opened) == 1
 
 
-def test_few_functions_are_kept():
-    opened = folders.Opened()
-    x = cg.Var((1,), name="x")
-    made = [cg.compile(x + i, x) for i in range(folders.MOST_KEPT + 2)]
-    ways = [folders.ship(lambda f=f: f) for f in made]
-    assert [opened.get(way, 1) for way in ways] == made
-    assert len(opened._runners) == folders.MOST_KEPT
-    assert opened.get(ways[-1], 1) is made[-1]
-
-
-def test_the_function_that_was_used_last_stays_and_each_number_of_threads_has_its_own():
-    opened = folders.Opened()
-    x = cg.Var((1,), name="x")
-    ways = [folders.ship(lambda i=i: cg.compile(x + i, x)) for i in range(folders.MOST_KEPT + 1)]
-    first, *others = [opened.get(way, 1) for way in ways[:-1]]
-    assert opened.get(ways[0], 1) is first  # so it is not the oldest any more
-    opened.get(ways[-1], 1)
-    assert opened.get(ways[0], 1) is first and opened.get(ways[2], 1) is others[1]
-    assert opened.get(ways[1], 1) is not others[0]
-    assert opened.get(ways[0], 2) is not first
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_every_call_has_as_many_threads_as_it_is_told(one, want, threads, monkeypatch, tmp_path):
     one.save(tmp_path / "saved")
@@ -135,10 +113,6 @@ def test_every_call_has_as_many_threads_as_it_is_told(one, want, threads, monkey
     found = cg.dist.map_batches(tmp_path / "saved", da.from_array(X, chunks=(5, 3, 5)), threads=threads)
     np.testing.assert_array_equal(found.compute(scheduler="sync"), want[0])
     assert asked == {threads}
-
-
-def test_equal_functions_travel_under_one_key(one):
-    assert folders.ship(one).key == folders.ship(one).key
 
 
 def test_what_does_not_fit_is_refused(one, both, graph, tmp_path):
@@ -198,18 +172,9 @@ def test_functions_without_one_batch_or_with_a_past_are_refused(graph):
         cg.dist.map_batches(cg.compile(cg.sum(x), x), da.from_array(X))
 
 
-def test_damage_on_the_way_is_noticed(one):
-    travels = folders.ship(one)
-    name = next(name for name in travels.files if name.startswith("constants"))
-    raw = bytearray(travels.files[name])
-    raw[5] ^= 1
-    with pytest.raises(FormatError, match="is not what was saved"):
-        folders.Shipped("key", {**travels.files, name: bytes(raw)}).opened(1)
-
-
 def test_without_dask_it_says_what_to_install(one, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask.array", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'cgraph\[dist\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'cgraph-engine\[dist\]'"):
         cg.dist.map_batches(one, None)
 
 

@@ -9,10 +9,12 @@ import pytest
 pytest.importorskip("distributed", reason="distributed is not installed")
 
 from cgraph.dist.limits import Limits
+from cgraph.dist.sockets import door_host
 from cgraph.errors import InputError, MemberError
 from nn.parallel import coordinator as crew_module
 from nn.parallel.coordinator import VAIN, answer
 from nn.parallel.messages import StepReport
+from nn.parallel.unreachable import ROUNDS
 from tests.dist.crews import LIMITS, Cluster, Fake, Future, dies, fails, hangs, state_at, use, vanishes, weight
 from tests.support.tolerance import near
 
@@ -296,6 +298,26 @@ def test_a_training_that_does_not_move_ends_with_the_reason(monkeypatch):
         use(monkeypatch, cluster).steps(0, 1)
 
 
+def test_one_of_two_workers_that_do_not_reach_one_another_is_left_out_for_some_time(monkeypatch):
+    """Both reach the client; after two rounds in vain the others go on, and much later both take part again."""
+    cluster = Cluster("abc")
+    crew = use(monkeypatch, cluster)
+
+    def misses_first(cluster, member, at):
+        if cluster.now < 30.0:
+            at.cut.append((0, at.order.me))
+            at.future.settle(member.report(at.order, member.step, "no answer", 0))
+
+    cluster.fates["b"] = [misses_first] * 100
+    assert [int(x) for _ in range(5) for (x,) in crew.steps(cluster.members["a"].step, 1)[0]] == WANTED[:5]
+    assert len(cluster.members["b"].orders) == ROUNDS
+    assert cluster.now < 30.0
+    cluster.now = 60.0
+    crew.steps(5, 5)
+    assert cluster.members["b"].step == cluster.members["a"].step > 5
+    assert not crew.unreachable.rounds and not crew.unreachable.until
+
+
 def test_only_rounds_without_a_step_in_a_row_count_as_vain(monkeypatch):
     """As many as twelve are lost, each after one step more: all of it within one order of many steps."""
     names = "abcdefghijklm"
@@ -567,3 +589,49 @@ def test_the_state_that_is_held_is_the_one_that_is_sent(monkeypatch):
     assert crew.send_state("a") and crew.ready["a"].step == 6
     assert cluster.members["a"].weight == int(state_at(6)["weight"])
     assert SimpleNamespace(**vars(crew.ready["a"])).door == ("host", 1)
+
+
+# -- the network ------------------------------------------------------------------------------------------------------
+
+
+PRIVATE = [
+    "tls://10.0.0.2:8000",
+    "tcp://127.0.0.1:8000",
+    "tcp://localhost:1",
+    "tcp://[::1]:8000",
+    "inproc://10.0.0.2/7/1",
+]
+OPEN = [
+    "tcp://10.0.0.2:8000",
+    "tcp://worker.example:8000",
+    "tcp://[fe80::1]:8000",
+    "tcp://127.0.0.1.example:1",
+    "tcp://",
+    "",
+]
+
+
+def test_without_tls_a_worker_on_another_machine_takes_no_part():
+    for address in PRIVATE + OPEN:
+        cluster = Cluster(trust_network=False)
+        cluster.members[address] = Fake(address, 0)
+        crew = cluster.crew()
+        if address in PRIVATE:
+            crew.refresh()
+            assert told(cluster, "prepare") == [address]
+            continue
+        with pytest.warns(UserWarning, match="takes no part: others on the network.*pass trust_network=True"):
+            crew.refresh()
+        assert told(cluster, "prepare") == [] and crew.unfit.keys() == {address}
+
+
+def test_a_trusted_network_needs_no_tls():
+    cluster = Cluster(trust_network=True)
+    cluster.members[OPEN[0]] = Fake(OPEN[0], 0)
+    cluster.crew().refresh()
+    assert told(cluster, "prepare") == OPEN[:1]
+
+
+def test_a_door_is_opened_at_the_address_of_its_worker():
+    assert door_host("tls://10.0.0.2:8000") == "10.0.0.2"
+    assert door_host("inproc://10.0.0.2/7/1") == "127.0.0.1"

@@ -16,7 +16,11 @@ def texts() -> list[Path]:
     paths = [
         path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".ipynb")
     ]
-    return [path for path in (*paths, ROOT / "README.md") if path != Path(__file__) and path.name != "test_children.py"]
+    return [
+        path
+        for path in (*paths, ROOT / "README.md")
+        if path != Path(__file__) and path.name != "test_child_processes.py"
+    ]
 
 
 def test_dashboards_listen_on_the_loopback_address():

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 pytest.importorskip("mkdocs", reason="mkdocs is not installed")
-from docs import site
+from docs import reference, site
 from tests.support.browser import chromium
 
 
@@ -14,41 +14,17 @@ from tests.support.browser import chromium
 def test_the_site_has_every_name_and_no_link_that_leads_nowhere(tmp_path):
     folder = tmp_path / "site"
     site.build(folder)
-    for name in site.MODULES:
-        page = (folder / site.api_file(name).replace(".md", ".html")).read_text()
-        wanted = {x for x in site.names_of(import_module(name)) if callable(getattr(import_module(name), x))}
-        found = set(re.findall(r'<h2 id="[^"]*">(\w+)</h2>', page))
-        assert found == wanted and len(found) > 4, name
+    files = [name.replace(".md", ".html") for name in reference.pages()]
+    for module in reference.MODULES:
+        file = reference.page_file(module).removesuffix(".md")
+        own = [x for x in files if x == f"{file}.html" or module == "cgraph" and x.startswith(f"{file}_")]
+        text = "".join((folder / x).read_text() for x in own)
+        headings = set(re.findall(r'<h[23] id="[^"]*">([\w.]+)</h[23]>', text))
+        assert set(reference.documented(import_module(module))) <= headings, module
     home = (folder / "index.html").read_text()
     pictures = re.findall(r'<img[^>]* src="([^"]+)"', home)
     assert pictures and all((folder / x).exists() for x in pictures)
     assert [x.name for x in tmp_path.iterdir()] == ["site"]
-
-
-def test_sections_of_a_docstring_are_lists():
-    text = """One line, with ``code``.
-
-    Parameters
-        x: an array
-            of several lines
-        y, z: others
-    Raises
-        ShapeError: it does not fit
-
-    And more.
-    """
-    assert "\n".join(site.markdown(text)) == (
-        "One line, with `code`.\n\n\n**Parameters**\n\n- `x`: an array\n  of several lines\n- `y, z`: others\n\n"
-        "**Raises**\n\n- `ShapeError`: it does not fit\n\nAnd more."
-    )
-
-
-def test_calls_are_shown_as_they_are_written():
-    assert site.called("accuracy", import_module("nn").metrics.accuracy) == "accuracy()"
-    assert site.called("BatchNorm", import_module("nn").BatchNorm).startswith(
-        "BatchNorm(channels, eps=1e-05, decay=0.9"
-    )
-    assert site.called("train", import_module("nn").train).startswith("train(\n    model,\n    data,\n    loss=")
 
 
 @pytest.mark.slow
@@ -62,3 +38,14 @@ def test_the_search_of_a_site_that_is_opened_as_files_finds_pages(tmp_path):
         links = browser.find_elements("css selector", "#mkdocs-search-results article a")
         assert any("/deploy.html" in link.get_attribute("href") for link in links)
         assert [x for x in browser.get_log("browser") if x["level"] == "SEVERE"] == []
+
+
+def test_the_contents_have_the_tutorials_and_how_tos_in_this_order(tmp_path):
+    site.shutil.copytree(site.DOCS, tmp_path / "pages")
+    for name in ("index.md", *reference.pages()):
+        (tmp_path / "pages" / name).write_text(f"# {name}\n")
+    lines = "\n".join(site.navigation(tmp_path / "pages"))
+    tutorials = lines[lines.index("- Tutorials") : lines.index("- How-to")]
+    assert re.findall(r": (\w+)\.md", tutorials) == [*site.TUTORIALS]
+    assert len(re.findall(r"(?m)\.md$", lines)) == len(set(re.findall(r"[\w/-]+\.md$", lines, re.MULTILINE)))
+    assert "api_cgraph_numpy.md" in lines[lines.index("- Reference") : lines.index("- Explanation")]

@@ -1,15 +1,12 @@
-"""An instance of the CPU engine: what lies in its own memory, failures half way, other libraries, and turns."""
+"""An instance of the CPU engine: what lies in its own memory, failures half way, and turns."""
 
-import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import threadpoolctl
 
 import cgraph as cg
 from cgraph.engine.cpu import threads as pools
-from cgraph.engine.cpu.blas import BlasLimit
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.threads import ThreadPool
 from tests.support.injection import Injected, Lines, events
@@ -107,74 +104,6 @@ def test_after_a_bind_that_failed_at_any_line_the_next_call_has_its_own_inputs_a
         w.assign(np.zeros(SHAPE, "f4"))
         np.testing.assert_array_equal(function(first), first * 2 + held["a"])
         np.testing.assert_array_equal(w.value, first)
-
-
-# -- other libraries --------------------------------------------------------------------------------
-
-
-class Library:
-    """A library that has a number of threads. Changes: the number."""
-
-    def __init__(self, count: int) -> None:
-        self.num_threads = count
-
-    def set_num_threads(self, count: int) -> None:
-        self.num_threads = count
-
-
-@pytest.fixture
-def libraries(monkeypatch):
-    own = [Library(3), Library(5), Library(1)]
-    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", lambda: SimpleNamespace(lib_controllers=own))
-    return own
-
-
-def counts(libraries: list[Library]) -> list[int]:
-    return [library.num_threads for library in libraries]
-
-
-def test_every_library_has_one_thread_during_a_run_and_afterwards_as_many_as_before(libraries):
-    limit = BlasLimit()
-    for _ in range(2):
-        assert limit.run(lambda: counts(libraries)) == [1, 1, 1]
-        assert counts(libraries) == [3, 5, 1]
-    libraries[0].num_threads = 2  # the user sets another
-    limit.run(lambda: None)
-    assert counts(libraries) == [2, 5, 1]
-
-
-def test_libraries_have_one_thread_until_the_last_of_several_runs_is_over(libraries):
-    limit, begun, may_end = BlasLimit(), threading.Event(), threading.Event()
-
-    def work() -> None:
-        begun.set()
-        may_end.wait(60)
-
-    other = threading.Thread(target=limit.run, args=(work,))
-    other.start()
-    assert begun.wait(60)
-    limit.run(lambda: None)
-    assert counts(libraries) == [1, 1, 1]
-    may_end.set()
-    other.join(60)
-    assert counts(libraries) == [3, 5, 1]
-
-
-def test_libraries_have_as_many_threads_as_before_after_a_run_that_failed(libraries):
-    def fail() -> None:
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        BlasLimit().run(fail)
-    assert counts(libraries) == [3, 5, 1]
-
-
-def test_an_exception_at_any_line_leaves_libraries_that_the_next_run_restores(libraries):
-    limit = BlasLimit()
-    for at in range(1, len(events(lambda: BlasLimit().run(lambda: None))) + 1):
-        Lines(at).during(lambda: limit.run(lambda: None))
-        limit.run(lambda: None)
-        assert counts(libraries) == [3, 5, 1], at
 
 
 # -- turns --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from benchmarks.fuzz.readers import READERS
 from tests.support.tolerance import near
 
 SMALL = 1 << 13  # bytes
-SAME = {"h5_apart", "darknet_drawn"}  # read what another reader reads
+SAME = {"h5_apart", "h5_archive_apart", "darknet_drawn"}  # read what another reader reads
 
 
 def row(seconds: list[float], kind: str = "model") -> Row:

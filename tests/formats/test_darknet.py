@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 
 from cgraph.errors import FormatError, ShapeError
 from cgraph.formats import darknet
-from cgraph.formats.allowance import Allowance
-from cgraph.formats.darknet import config
-from cgraph.formats.darknet.config import Section
 from tests.support.data import SHARED, shared
 from tests.support.hostile import flipped, harmless, refused
-from tests.support.tolerance import assert_near, near
+from tests.support.tolerance import near
 
 CONFIGS = sorted(p.name for p in (SHARED / "darknet_cfg").glob("*.cfg"))
 OUTPUTS = {  # published shapes
@@ -126,17 +123,6 @@ def test_a_shortcut_between_sizes_adds_what_both_have(tmp_path):
     np.testing.assert_array_equal(run(network(tmp_path, text), x), pooled + x[:, :, ::2, ::2])
 
 
-def test_recurrent_state_is_carried_from_run_to_run(tmp_path):
-    text = "[net]\ninputs=2\n[rnn]\nhidden=3\noutput=2\nactivation=tanh\n"
-    rng = np.random.default_rng(0)
-    b1, w, b2, u, b3, v = (rng.standard_normal(s) * 0.5 for s in (3, (3, 2), 3, (3, 3), 2, (2, 3)))
-    function = network(tmp_path, text, [b1, w, b2, u, b3, v]).compile()
-    state = np.zeros(3)
-    for x in rng.standard_normal((4, 2)).astype("float32"):
-        state = np.tanh(w @ x + b1) + np.tanh(u @ state + b2)
-        assert_near(function(x[None])[0][0], np.tanh(v @ state + b3), "float32 small networks")
-
-
 def test_without_weights_parameters_are_vars_and_with_a_seed_constants(tmp_path):
     text = "[net]\ninputs=2\n[connected]\noutput=3\n"
     with pytest.raises(ValueError, match="no value"):
@@ -240,15 +226,6 @@ def test_lines_may_end_as_on_any_system(tmp_path, end):
     assert darknet.load(tmp_path / "net.cfg").outputs[0].shape == (1, 6, 2, 2)
 
 
-@pytest.mark.parametrize("number", [-(2**31), 2**31 - 1])
-def test_whole_numbers_have_32_bits(number):
-    beyond = number + (1 if number > 0 else -1)
-    section = Section("crop", 0, 1, {"inside": str(number), "outside": str(beyond)})
-    assert section.integer("inside") == number
-    with pytest.raises(FormatError, match="out of range"):
-        section.integer("outside")
-
-
 @pytest.mark.parametrize("options", [{}, {"seed": 0}], ids=["open", "drawn"])
 @pytest.mark.parametrize("kind", ["convolutional", "local", "maxpool\npadding=0"])
 @pytest.mark.parametrize(("height", "width"), [(6, 9), (9, 6), (6, 6)])
@@ -259,10 +236,3 @@ def test_a_window_larger_than_its_image_is_refused(tmp_path, kind, height, width
     assert all(network(tmp_path, text.format(7, 7, kind, more), **options).outputs[0].shape[2:])
     with pytest.raises((FormatError, ShapeError)):
         network(tmp_path, text.format(height, width, kind, more), **options)
-
-
-def test_what_stands_behind_a_value_is_a_comment(tmp_path):
-    path = tmp_path / "x.cfg"
-    path.write_text("[net]\nwidth=3 # columns\nheight=2#rows\nchannels=4\n[crop]# none\n".replace("# none", ""))
-    options, _ = config.read_config(path, Allowance(100))
-    assert options.options == {"width": "3", "height": "2", "channels": "4"}

@@ -202,31 +202,8 @@ def test_an_activation_is_what_numpy_computes(name, tmp_path):
     assert_near(got, MEANINGS[name](x), "float32 networks")
 
 
-STEPS, INPUTS, SIZE = 3, 5, 4
+STEPS, INPUTS = 3, 5
 TIMED = f"[net]\ninputs={INPUTS}\ntime_steps={STEPS}\n"
-
-
-@pytest.mark.parametrize(("option", "last"), [("", sigmoid), ("tanh=1\n", np.tanh)])
-def test_a_gru_is_what_loops_compute_and_its_state_goes_on(tmp_path, option, last):
-    shapes = [s for k in (SIZE, SIZE, SIZE, INPUTS, INPUTS, INPUTS) for s in ((SIZE,), (SIZE, k))]
-    weights = weights_of(shapes)
-    wz, wr, wh, uz, ur, uh = ((m - 1, b - 1) for b, m in zip(weights[::2], weights[1::2]))
-    function = model_of(tmp_path, f"{TIMED}[gru]\noutput={SIZE}\n{option}", [w - 1 for w in weights]).compile(
-        engine="reference"
-    )
-
-    def product(x: Array, pair: tuple[Array, Array]) -> Array:
-        return x @ pair[0].T + pair[1]
-
-    state = np.zeros((N, SIZE))
-    for run in range(2):
-        x = np.random.default_rng(run).standard_normal((STEPS * N, INPUTS)).astype("float32")
-        want = []
-        for part in x.reshape(STEPS, N, INPUTS):
-            z, r = (sigmoid(product(part, u) + product(state, w)) for u, w in ((uz, wz), (ur, wr)))
-            state = z * state + (1 - z) * last(product(part, uh) + product(r * state, wh))
-            want.append(state)
-        assert_near(function(x)[0], np.concatenate(want), "float32 networks")
 
 
 @pytest.mark.parametrize("text", ["[connected]\noutput=3\nactivation=tanh\n", "[rnn]\nhidden=3\noutput=2\n"])

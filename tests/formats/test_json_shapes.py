@@ -18,7 +18,7 @@ from cgraph.kernels.host import Host, host, read_parts
 from cgraph.saved.layout import MANIFEST, with_sum
 from nn.models.mask_rcnn.config import torchvision_config
 from nn.models.mask_rcnn.tools.coco import arrays_of, read_coco
-from tests.nn.test_mask_rcnn_files import data_set
+from tests.nn.test_coco import data_set
 from tests.support.json_shapes import WHOLE, nearly
 
 

@@ -1,10 +1,8 @@
 """Keras files: the MLPerf-Tiny networks equal NumPy, crafted files are refused."""
 
-import io
 import json
 import os
 import zlib
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +10,10 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
-from cgraph.formats import keras_graph
-from cgraph.formats.allowance import Allowance
-from cgraph.formats.keras_apart import read_keras_apart, receive
-from cgraph.formats.keras_graph import graph_of, load_keras, sort_layers, window_pad
-from cgraph.formats.keras_h5 import KerasFile, StoredArray, read_keras
+from cgraph.formats.keras_apart import read_keras_apart
+from cgraph.formats.keras_graph import load_keras
+from cgraph.formats.keras_h5 import StoredArray, read_keras
+from cgraph.formats.keras_layers import window_pad
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
 from tests.support.data import shared
@@ -171,48 +168,6 @@ def test_a_place_outside_the_file_is_refused():
             StoredArray(offset, "<f4", shape).array(memoryview(bytes(8)))
 
 
-@pytest.mark.parametrize("rows", ["in", [7], ["in"], [[]], [[["in"], 0, 0]], {"in": 0}])
-def test_operands_that_are_no_list_of_layers_are_refused(rows):
-    """A text of many letters would pass for as many operands, of one byte each."""
-    file = network({"class_name": "ReLU", "name": "a", "config": {}})
-    file.config["config"]["layers"][1]["inbound_nodes"] = [rows]
-    with pytest.raises(FormatError, match="not a list of layers"):
-        graph_of(file, 1)
-
-
-def test_nodes_of_a_network_are_charged_before_they_are_made(monkeypatch):
-    """A layer with many operands, and many layers: 50,000 nodes at least, and one for 256 bytes of the file."""
-    file = network({"class_name": "Add", "name": "a", "config": {}})
-    layers = file.config["config"]["layers"]
-    layers[1]["inbound_nodes"] = [[["in", 0, 0, {}]] * 60_000]
-    monkeypatch.setitem(keras_graph.RULES, "Add", None)  # nothing is built
-    with pytest.raises(FormatError, match="layer 'a' would take 60,008 nodes"):
-        graph_of(file, 1)
-    monkeypatch.undo()
-    many = network({"class_name": "ReLU", "name": "a", "config": {}})
-    more = [{"class_name": "ReLU", "name": f"{i}", "config": {}, "inbound_nodes": [[["a"]]]} for i in range(7000)]
-    many.config["config"]["layers"] += more
-    with pytest.raises(FormatError, match="would take 9 nodes while reading"):
-        graph_of(many, 1)
-
-
-ROWS = {
-    "nothing": {},
-    "another kind of rows": {"config": {}, "arrays": [1]},
-    "objects": {"config": {}, "arrays": [["a", "b", "|O", [1], None]]},
-    "a negative size": {"config": {}, "arrays": [["a", "b", "<f4", [-1], None]]},
-    "more than was sent": {"config": {}, "arrays": [["a", "b", "<f4", [9], None]]},
-    "a place that is not a number": {"config": {}, "arrays": [["a", "b", "<f4", [1], "x"]]},
-}
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_what_a_broken_child_hands_back_is_refused(name):
-    text = json.dumps(ROWS[name]).encode()
-    with pytest.raises(FormatError, match="the reader returned|lies outside"):
-        receive(io.BytesIO(len(text).to_bytes(8, "little") + text), Allowance(100)).file(memoryview(bytes(8)))
-
-
 @pytest.mark.parametrize("read", [read_keras, read_keras_apart])
 @pytest.mark.parametrize("path", ["a\0b", "missing.h5", "."])
 def test_a_path_that_is_no_file_is_refused(read, path):
@@ -305,64 +260,6 @@ def test_truncated_files_are_refused(tmp_path):
             read_keras(path)
 
 
-def network(*layers: dict) -> KerasFile:
-    first = {"class_name": "InputLayer", "name": "in", "config": {"batch_input_shape": [None, 4, 4, 2]}}
-    chained = [{**layer, "inbound_nodes": [[[before, 0, 0, {}]]]} for layer, before in zip(layers, ("in", "a", "b"))]
-    last = chained[-1]["name"]
-    config = {"layers": [first, *chained], "input_layers": [["in", 0, 0]], "output_layers": [[last, 0, 0]]}
-    return KerasFile({"class_name": "Functional", "config": config}, {})
-
-
-def test_a_lambda_layer_is_refused():
-    code = {"class_name": "Lambda", "name": "a", "config": {"function": ["4wEAAAA=", None, None]}}
-    with pytest.raises(FormatError, match="is a Lambda, which is not supported"):
-        graph_of(network(code), 1)
-
-
-def test_layers_in_any_order_and_keras_order_of_elements():
-    flat = {"class_name": "Flatten", "name": "a", "config": {}}
-    back = {"class_name": "Reshape", "name": "b", "config": {"target_shape": [2, 8, 2]}}
-    file = network(flat, back)
-    file.config["config"]["layers"].reverse()
-    graph = graph_of(file, 3)
-    x = np.random.default_rng(0).normal(size=(3, 2, 4, 4)).astype(np.float32)
-    got = cg.compile(graph.outputs[0], graph.inputs, engine="reference")(x)
-    np.testing.assert_array_equal(got, x.transpose(0, 2, 3, 1).reshape(3, 2, 8, 2).transpose(0, 3, 1, 2))
-
-
-def test_layers_of_any_number_in_any_order_take_time_in_proportion():
-    """Each of 3,000 layers in the worst order is looked at a few times."""
-    count = 3000
-    layers = [{"name": "0", "inbound_nodes": []}]
-    layers += [{"name": str(i), "inbound_nodes": [[[str(i - 1), 0, 0, {}]]]} for i in range(1, count)]
-    looks = Counter()
-
-    class Counted(dict):
-        def get(self, *args):
-            looks["all"] += 1
-            return super().get(*args)
-
-    for turned in (layers, layers[::-1]):
-        found = [layer["name"] for layer, _ in sort_layers([Counted(layer) for layer in turned])]
-        assert found == [str(i) for i in range(count)]
-    assert looks["all"] < 8 * count
-
-
-def test_two_layers_of_one_name_are_refused():
-    file = network({"class_name": "ReLU", "name": "a", "config": {}})
-    file.config["config"]["layers"].append(file.config["config"]["layers"][1])
-    with pytest.raises(FormatError, match="one name"):
-        graph_of(file, 1)
-
-
-def test_layers_that_wait_for_each_other_are_refused():
-    one = {"class_name": "ReLU", "name": "a", "config": {}}
-    file = network(one)
-    file.config["config"]["layers"][1]["inbound_nodes"] = [[["a", 0, 0, {}]]]
-    with pytest.raises(FormatError, match="depend on each other in a cycle"):
-        graph_of(file, 1)
-
-
 def test_a_damaged_description_is_refused(tmp_path):
     path = tmp_path / "x.h5"
     for text in ("{", "[]", json.dumps({"class_name": "Functional", "config": {"layers": [{"name": 1}]}})):
@@ -370,33 +267,6 @@ def test_a_damaged_description_is_refused(tmp_path):
             file.attrs["model_config"] = text
         with pytest.raises(FormatError):
             load_keras(path)
-
-
-def test_a_file_read_apart_is_the_same(tmp_path):
-    kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
-    path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=kernel))
-    np.testing.assert_array_equal(read_keras_apart(path).weights["dense"]["kernel"], kernel)
-    with pytest.raises(FormatError, match="SoftLink"):
-        read_keras_apart(weights_file(tmp_path, soft))
-    with pytest.raises(FormatError, match="more than 0.001 s"):
-        read_keras_apart(path, seconds=0.001)
-
-
-@pytest.mark.slow
-def test_changed_bytes_read_apart_give_arrays_or_a_refusal(tmp_path):
-    path = Path(weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=np.ones(50, np.float32))))
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
-    refused = 0
-    for _ in range(20):
-        contents = bytearray(whole)
-        for place in rng.integers(0, len(whole), 3):
-            contents[place] ^= int(rng.integers(1, 256))
-        path.write_bytes(contents)
-        try:
-            read_keras_apart(path)
-        except FormatError:
-            refused += 1
-    assert refused
 
 
 AXES = [(n, w, step, d) for n in (5, 8) for w in (1, 3) for step in (1, 2, 3) for d in (1, 2)]

@@ -1,5 +1,7 @@
 """Each layer of Keras by itself, as NumPy computes it in Keras' order of axes; and what is refused."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,7 @@ def average(x: np.ndarray) -> np.ndarray:
 
 POOL = {"pool_size": [3, 2], "strides": [2, 2], "padding": "same"}
 MEAN, VARIANCE = np.array([1, -1], "f4"), np.array([4, 0.25], "f4")
+SLOPES = RNG.normal(size=(4, 1, 2)).astype("f4")
 LAYERS: dict[str, tuple] = {
     "MaxPooling2D": (POOL, {}, lambda x: windows(x, -np.inf).max((-1, -2))),
     "AveragePooling2D": (POOL, {}, average),
@@ -64,6 +67,25 @@ LAYERS: dict[str, tuple] = {
         lambda x: (x - MEAN) / np.sqrt(VARIANCE + 0.5),
     ),
     "Activation": ({"activation": "softmax"}, {}, lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
+    "Cropping2D": ({"cropping": [[1, 0], [2, 3]]}, {}, lambda x: x[:, 1:, 2:-3]),
+    "ELU": ({"alpha": 0.5}, {}, lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
+    "Identity": ({}, {}, lambda x: x),
+    "LayerNormalization": (
+        {"axis": [3], "epsilon": 0.5}, {"gamma": MEAN, "beta": VARIANCE},
+        lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.5) * MEAN + VARIANCE,
+    ),
+    "LayerScale": ({}, {"gamma": MEAN}, lambda x: x * MEAN),
+    "LeakyReLU": ({"negative_slope": 0.25}, {}, lambda x: np.where(x > 0, x, x * 0.25)),
+    "Normalization": (
+        {"axis": [-1], "mean": None}, {"mean": MEAN, "variance": np.array([4, 0], "f4")},
+        lambda x: (x - MEAN) / np.array([2, 1e-7], "f4"),
+    ),
+    "PReLU": ({}, {"alpha": SLOPES}, lambda x: np.where(x > 0, x, x * SLOPES)),
+    "Permute": ({"dims": [3, 1, 2]}, {}, lambda x: x.transpose(0, 3, 1, 2)),
+    "Rescaling": ({"scale": 0.5, "offset": -1}, {}, lambda x: x * 0.5 - 1),
+    "Softmax": ({"axis": 2}, {}, lambda x: np.exp(x) / np.exp(x).sum(2, keepdims=True)),
+    "StochasticDepth": ({}, {}, lambda x: x),
+    "UpSampling2D": ({"size": [2, 3]}, {}, lambda x: x.repeat(2, 1).repeat(3, 2)),
 }  # fmt: skip
 
 
@@ -71,6 +93,85 @@ LAYERS: dict[str, tuple] = {
 def test_a_layer_is_what_numpy_computes(kind):
     config, weights, want = LAYERS[kind]
     assert_near(computed(network(kind, config, weights), X), want(X), "float32 sums near zero")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [("Add", np.add), ("Subtract", np.subtract), ("Multiply", np.multiply), ("Maximum", np.maximum),
+     ("Minimum", np.minimum)],
+)  # fmt: skip
+def test_operands_of_a_merge_keep_their_order(kind, rule):
+    other = X[::-1]
+    np.testing.assert_array_equal(computed(network(kind, {}, inputs=2), X, other), rule(X, other))
+
+
+def test_an_average_takes_any_number_of_operands():
+    values = [X, X[::-1], X * 3]
+    assert_near(computed(network("Average", {}, inputs=3), *values), sum(values) / 3, "float32 sums near zero")
+
+
+def test_stored_statistics_can_be_undone():
+    file = network("Normalization", {"axis": -1, "mean": [[[1, -1]]], "variance": [[[4, 0.25]]], "invert": True})
+    assert_near(computed(file, X), X * np.array([2, 0.5], "f4") + MEAN, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("without", ["gamma", "beta"])
+def test_a_layer_norm_may_lack_its_scale_or_shift(without):
+    weights = {"gamma": MEAN, "beta": VARIANCE}
+    whole = weights | {without: np.full(2, without == "gamma", "f4")}
+    options = {"axis": -1, "epsilon": 0.5}
+    del weights[without]
+    found, want = (computed(network("LayerNormalization", options, x), X) for x in (weights, whole))
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize(("window", "stride"), [(3, 2), (2, 3), (2, 2), (4, 1)])
+def test_a_transposed_convolution_spreads_each_element_over_a_window(padding, window, stride):
+    kernel = RNG.normal(size=(window, 3, 5, 2)).astype("f4")  # [rows, columns, results, channels]
+    options = {"kernel_size": [window, 3], "strides": [stride, 2], "padding": padding}
+    whole = np.zeros((3, 4 * stride + window, 6 * 2 + 3, 5))
+    for i, j in np.ndindex(4, 6):
+        whole[:, i * stride : i * stride + window, 2 * j : 2 * j + 3] += np.einsum("nc,rskc->nrsk", X[:, i, j], kernel)
+    if padding == "same":
+        start, size = max(window - stride, 0) // 2, (4 * stride, 12)
+    else:
+        start, size = 0, (4 * stride + max(window - stride, 0), 13)
+    want = whole[:, start : start + size[0], : size[1]]  # columns: one element more than the stride is cut behind
+    assert_near(computed(network("Conv2DTranspose", options, {"kernel": kernel}), X), want, "float32 sums near zero")
+
+
+def test_a_separable_convolution_is_a_depthwise_and_a_pointwise_one():
+    options = {"kernel_size": [3, 2], "strides": [2, 2], "padding": "same", "activation": "relu"}
+    deep, wide = RNG.normal(size=(3, 2, 2, 3)).astype("f4"), RNG.normal(size=(1, 1, 6, 4)).astype("f4")
+    bias = RNG.normal(size=4).astype("f4")
+    middle = computed(network("DepthwiseConv2D", options | {"activation": None}, {"kernel": deep}), X)
+    weights = {"depthwise_kernel": deep, "pointwise_kernel": wide, "bias": bias}
+    found = computed(network("SeparableConv2D", options, weights), X)
+    assert_near(found, np.maximum(middle @ wide[0, 0] + bias, 0), "float32 sums near zero")
+
+
+def test_a_dense_layer_reads_the_last_axis_of_images():
+    kernel, bias = RNG.normal(size=(2, 5)).astype("f4"), RNG.normal(size=5).astype("f4")
+    found = computed(network("Dense", {}, {"kernel": kernel, "bias": bias}), X)
+    assert_near(found, X @ kernel + bias, "float32 sums near zero")
+
+
+ACTIVATIONS = {
+    "exponential": np.exp,
+    "gelu": lambda x: [v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in x.astype(float)],
+    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "leaky_relu": lambda x: np.where(x > 0, x, x * 0.2),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_is_its_formula(name):
+    x = np.linspace(-5, 5, 41, dtype=np.float32)
+    found = computed(network("Activation", {"activation": name}, shape=(1, 41)), x[None])
+    assert_near(found[0], np.asarray(ACTIVATIONS[name](x)), "float32 formulas near zero")
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1, 2, 3])
@@ -114,10 +215,18 @@ REFUSED = {
     "a layer that is used twice": (twice(network("ReLU", {})), "is used 2 times"),
     "no functional network": (subclassed(network("ReLU", {})), "'MyModel' is not a functional or sequential network"),
     "channels first": (network("ReLU", {"data_format": "channels_first"}), "has channels first"),
-    "an unknown activation": (network("Activation", {"activation": "swish"}), "'swish' is not supported"),
+    "an unknown activation": (network("Activation", {"activation": "squash"}), "'squash' is not supported"),
     "a slope": (network("ReLU", {"negative_slope": 0.1}), "negative_slope 0.1"),
     "a threshold": (network("ReLU", {"threshold": 0.1}), "threshold 0.1"),
-    "a dense layer on images": (network("Dense", {}, {"kernel": np.ones((2, 2), "f4")}), "a Dense layer on"),
+    "a softmax over two axes": (network("Softmax", {"axis": [1, 2]}), r"a Softmax over the axes \[1, 2\]"),
+    "a norm over rows": (network("LayerNormalization", {"axis": 1, "epsilon": 1}), "Normalise over the last axis"),
+    "a norm over two axes": (network("LayerNormalization", {"axis": [2, 3], "epsilon": 1}), "over the last axis"),
+    "squares alone": (network("LayerNormalization", {"axis": -1, "epsilon": 1, "rms_scaling": True}), "rms_scaling"),
+    "statistics of rows": (network("Normalization", {"axis": 1, "mean": [1], "variance": [1]}), "over the last axis"),
+    "bilinear pictures": (network("UpSampling2D", {"interpolation": "bilinear", "size": [2, 2]}), "by 'bilinear'"),
+    "a padded transposed convolution": (network("Conv2DTranspose", {"output_padding": [1, 1]}), "output_padding"),
+    "a dilated transposed convolution": (network("Conv2DTranspose", {"dilation_rate": [2, 2]}), "dilation_rate"),
+    "an array that is missing": (network("BatchNormalization", {"epsilon": 1}), "moving_mean"),
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import load
+from cgraph.formats.onnx.graph import OnnxGraphBuilder
 from cgraph.formats.onnx.split import split_model
 from cgraph.formats.onnx.wire import encode_varint
 from tests.support.hostile import flipped, harmless, refused
@@ -345,3 +346,12 @@ def test_a_shape_of_more_axes_than_numpy_broadcasts_is_refused():
     model.graph.initializer.append(numpy_helper.from_array(np.ones(60, "i8"), "shape"))
     model.graph.node.append(helper.make_node("Expand", ["y", "shape"], ["z"]))
     refused(load, model.SerializeToString(), "in Expand.*60 axes")
+
+
+def test_more_nodes_than_a_file_may_have_are_refused_before_one_is_built(monkeypatch):
+    """A node takes a kilobyte, so building as many as are allowed first would take most of the memory."""
+    monkeypatch.setattr(OnnxGraphBuilder, "node", lambda *args: pytest.fail("a node is built"))
+    relus = [helper.make_node("Relu", ["x"], [f"v{i}"]) for i in range(60_000)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1,)) for name in ("x", "v0")]
+    model = helper.make_model(helper.make_graph(relus, "g", ends[:1], ends[1:]))
+    refused(load, model.SerializeToString(), r"would take 60,000 nodes while reading")

@@ -51,7 +51,7 @@ def test_nodes_know_their_number_in_the_file(tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(model([node("Exp", "x", "a"), node("Tanh", "a", "y")], {"x": (2,)}, ["y"]))
     found = load(path)
-    assert found.values["a"].where == "net.onnx:0" and found.outputs[0].where == "net.onnx:1"
+    assert found.values["a"].place == "net.onnx:0" and found.outputs[0].place == "net.onnx:1"
 
 
 def test_symbolic_dimensions_are_fixed_by_name():

@@ -1,44 +1,12 @@
-"""What a model's inputs may be: random numbers of a seed, sizes that stay open, constants that are given."""
+"""What a model's inputs may be: sizes that stay open, constants that are given."""
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import compile_sizes, load, open_shapes
-from tests.support.onnx_models import FLOAT, INT64, model_of, one
-
-MANY = 20_000
-
-
-def drawn(kind, inputs=(), **attributes):
-    model = load(one(kind, inputs, **attributes))
-    return model.compile(engine="reference")(*(np.full(x.shape, 0.3, x.dtype) for x in model.inputs))[0]
-
-
-@pytest.mark.parametrize("like", [False, True])
-def test_random_numbers_have_the_moments_that_attributes_say(like):
-    def numbers(kind, **attributes):
-        if like:
-            return drawn(f"{kind}Like", [("x", FLOAT, (MANY,))], **attributes)
-        return drawn(kind, shape=[MANY], **attributes)
-
-    for attributes, mean, deviation in (({}, 0, 1), ({"mean": 2.0, "scale": 0.5}, 2, 0.5)):
-        found = numbers("RandomNormal", **attributes)
-        assert found.dtype == np.float32 and abs(found.mean() - mean) < 0.05 and abs(found.std() - deviation) < 0.03
-    for attributes, low, high in (({}, 0, 1), ({"low": -3.0, "high": 2.0}, -3, 2)):
-        found = numbers("RandomUniform", **attributes)
-        assert low <= found.min() < low + 0.01 * (high - low) and high - 0.01 * (high - low) < found.max() < high
-    assert numbers("RandomNormal", dtype=TensorProto.DOUBLE).dtype == np.float64
-    np.testing.assert_array_equal(numbers("RandomNormal", seed=3.0), numbers("RandomNormal", seed=3.0))
-    np.testing.assert_array_equal(numbers("RandomNormal"), numbers("RandomNormal", seed=0.0))
-    assert (numbers("RandomNormal", seed=3.0) != numbers("RandomNormal", seed=4.0)).mean() > 0.9
-
-
-def test_coins_fall_as_often_as_their_shares_say():
-    for attributes, dtype in (({}, "float32"), ({"dtype": INT64}, "int64"), ({"seed": 5.0}, "float32")):
-        found = drawn("Bernoulli", [("x", FLOAT, (MANY,))], **attributes)
-        assert found.dtype == dtype and set(found.tolist()) == {0, 1} and abs(found.mean() - 0.3) < 0.02
+from tests.support.onnx_models import FLOAT, INT64, model_of
 
 
 def open_model(**constants):

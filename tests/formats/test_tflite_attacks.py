@@ -36,7 +36,7 @@ def test_a_file_is_read_as_its_bytes_are(tmp_path):
     path = tmp_path / "net.tflite"
     path.write_bytes(model())
     np.testing.assert_array_equal(load(path).compile()(np.ones((2, 3), "f4"))[0], np.full((3, 2), 2.0))
-    assert load(path).values["t2"].where == "net.tflite:0"
+    assert load(path).values["t2"].where == "net.tflite:0 in t2"
 
 
 def test_a_file_that_is_cut_off_is_refused_or_read():

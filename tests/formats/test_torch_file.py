@@ -6,7 +6,6 @@ import pickle
 import struct
 import zipfile
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.errors import FormatError
-from cgraph.formats.allowance import Allowance
-from cgraph.formats.plain_pickle import MARK, ByteStream, Global, PickleReader, read_pickle
-from cgraph.formats.torch_file import ALLOWED, MAGIC, PROTOCOL, read_torch
+from cgraph.formats.torch_file import MAGIC, PROTOCOL, read_torch
 from cgraph.kernels.mapped import mapping_of
 from tests.support.data import shared
 
@@ -138,12 +135,6 @@ def test_other_names_are_refused(tmp_path, name):
     body = b"\x80\x02" + f"c{module}\n{function}\n".encode() + b")R."
     with pytest.raises(FormatError, match="not allowed"):
         read(tmp_path, legacy(body, {}))
-
-
-@pytest.mark.parametrize("code", [b"ios\nsystem\n.", b"(cos\nsystem\no.", b"\x82\x01.", b"\x85P1\n.", b"}\x94\x81."])
-def test_other_instructions_are_refused(code):
-    with pytest.raises(FormatError):
-        read_pickle(ByteStream(memoryview(b"\x80\x02N" + code)), frozenset(), Allowance(100))
 
 
 @LAYOUTS
@@ -277,63 +268,6 @@ def test_dictionaries_that_contain_each_other_end(tmp_path):
     np.testing.assert_array_equal(read(tmp_path, legacy(body, {"0": SIX}))["a"], SIX.reshape(2, 3))
 
 
-def test_a_huge_memo_number_takes_no_memory():
-    reader = PickleReader(frozenset({Global("a", "b")}), Allowance(100))
-    reader.step("EMPTY_DICT", None)
-    with pytest.raises(FormatError, match="the next one has the number 4294967295"):
-        reader.step("LONG_BINPUT", 2**32 - 1)
-    assert len(reader.memo) == 0
-    reader.step("MARK", None)
-    assert reader.stack[-1] is MARK
-    with pytest.raises(FormatError, match="empty"):
-        reader.pop()
-
-
-def plain(code: bytes, allowed: frozenset[Global] = ALLOWED) -> Any:
-    return read_pickle(ByteStream(memoryview(b"\x80\x02" + code)), allowed, Allowance(1000))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [1, -(2**40), 2.5, True, None, "text", (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [1, "a"], {"a": [1, {"b": ()}]}],
-)
-@pytest.mark.parametrize("protocol", [2, 4])
-def test_plain_values_come_back(value, protocol):
-    found = read_pickle(ByteStream(memoryview(pickle.dumps(value, protocol))), frozenset(), Allowance(1000))
-    assert found == value and type(found) is type(value)
-
-
-def test_a_name_may_stand_on_the_stack_and_a_dictionary_may_have_attributes():
-    name = text("collections") + text("OrderedDict") + b"\x93"
-    assert plain(name + b")R}b.") == {}
-    assert plain(name + b")R" + text("a") + b"K\x07s.") == {"a": 7}
-
-
-REFUSED = {
-    "a dictionary from arguments": (NAMES["Dict"] + b"(K\x01tR.", "a dictionary from 1 arguments"),
-    "a key that is a list": (b"}]K\x01s.", "neither text nor numbers"),
-    "a key without a value": (b"}(K\x01u.", "neither text nor numbers"),
-    "an item of what is no dictionary": (b"]K\x01K\x01s.", "a list of 0 is not a dict"),
-    "an element of what is not a list": (b"}K\x01a.", "a dict of 0 is not a list"),
-    "attributes of what is no dictionary": (b"]}b.", "a list of 0 is not a dict"),
-    "a tuple without a mark": (b"K\x01t.", "needs a mark"),
-    "a call of what is no function": (b"K\x01)R.", "it calls 1"),
-    "a call with what are no arguments": (NAMES["Dict"] + b"]R.", "it calls collections.OrderedDict"),
-    "a name that is not text": (b"K\x01K\x02\x93.", "it names 1.2"),
-    "a name of a mark": (b"(\x93.", "its empty stack"),
-    "what was never noted": (b"h\x07.", "its memo has 0 values, none of the number 7"),
-    "a number that was left out": (b"Nq\x01h\x00.", "none of the number 0"),
-    "a number ahead of the count": (b"Nq\x00q\x02.", "has 1 values, and the next one has the number 2"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_makes_no_sense_is_refused(name):
-    code, match = REFUSED[name]
-    with pytest.raises(FormatError, match=match):
-        plain(code)
-
-
 PARAMETER = b"ctorch._utils\n_rebuild_parameter\n"
 
 
@@ -365,16 +299,6 @@ def test_what_is_no_tensor_is_refused(tmp_path, layout, name):
     body, match = NOT_TENSORS[name]
     with pytest.raises(FormatError, match=match):
         read(tmp_path, layout(tree(a=body), {"0": SIX}))
-
-
-def test_a_memo_that_counts_from_one_is_read():
-    """As Python 2 writes it."""
-    assert plain(text("a") + b"q\x01h\x01\x86q\x02h\x02\x85.") == (("a", "a"),)
-
-
-def test_numbers_as_keys_become_their_texts():
-    """Numbers are the file's and could be chosen so that they collide; the texts' hashes are nobody's to choose."""
-    assert plain(pickle.dumps({0: {7: "a"}, "b": 1}, 2)[2:]) == {"0": {"7": "a"}, "b": 1}
 
 
 CODES = {

@@ -15,10 +15,9 @@ from cgraph.budget.bands import fit_bands
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, FormatError, GraphError, InputError
 from cgraph.ops.physical.stream import Stream
+from tests.support.kernels import TARGETS
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_close
-
-TARGETS = ("avx512", "avx2", "portable")
 
 
 def loops(function):

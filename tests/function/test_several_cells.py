@@ -304,6 +304,6 @@ def test_what_is_fetched_from_a_device_belongs_to_the_cell_alone(shared):
     """Whoever shares the older array sees nothing of later runs, and these write the new one in place."""
     old, new = np.zeros(3), np.ones(3)
     cell = CellValue(old, shared)
-    cell.lies_elsewhere(SimpleNamespace(fetched=lambda: new))
+    cell.newer = SimpleNamespace(fetched=lambda: new)
     assert cell.is_there and cell.array is new and not cell.shared
     assert not old.any()

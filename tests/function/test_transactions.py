@@ -57,19 +57,31 @@ def reference_updates() -> Scenario:
     return copied_updates("reference")
 
 
-def updates_in_place() -> Scenario:
+def device_updates() -> Scenario:
+    return copied_updates("cuda-sim")
+
+
+def device_updates_in_place() -> Scenario:
+    return updates_in_place("cuda-sim")
+
+
+def updates_in_place(engine: str = "cpu") -> Scenario:
     x, slot, g = var(64, 1.0), var(64, 0.0), var(64, 3.0)
     moved = slot * 0.5 + g
     updates = {slot: moved, x: x - moved * 0.125, g: g + 1}
-    step = cg.compile([cg.sum(x)], updates=updates)
+    step = cg.compile([cg.sum(x)], updates=updates, engine=engine)
     assert step.program.code.first_write < len(step.compiled.layout.steps)
     return Scenario(step, updates, [x + slot, g * 2])
 
 
-def first_value() -> Scenario:
+def first_device_value() -> Scenario:
+    return first_value("cuda-sim")
+
+
+def first_value(engine: str = "cpu") -> Scenario:
     x, y = cg.Var((30,), "float64"), var(30, 4.0)
     updates = {x: y * 2, y: y + 1}
-    step = cg.compile(cg.sum(y), updates=updates)
+    step = cg.compile(cg.sum(y), updates=updates, engine=engine)
 
     made = Scenario(step, updates, [x + y])
 
@@ -118,8 +130,8 @@ def loops() -> Scenario:
 def linear_algebra() -> Scenario:
     x = cg.Var((9, 9), "float64").assign(np.eye(9) * 2)
     updates = {x: cg.inv(x) + np.eye(9)}
+    step = cg.compile([], updates=updates)  # loads SciPy's LAPACK
     threads = blas_threads()
-    step = cg.compile([], updates=updates)
     return Scenario(step, updates, [cg.inv(x + np.eye(9))], kept=lambda: blas_threads() == threads)
 
 
@@ -132,8 +144,11 @@ SCENARIOS = [
     incremental_run,
     copied_updates,
     reference_updates,
+    device_updates,
     updates_in_place,
+    device_updates_in_place,
     first_value,
+    first_device_value,
     shared_bytes,
     assignment,
     python_functions,

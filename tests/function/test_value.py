@@ -28,8 +28,8 @@ ACTS = {
     "share": lambda cell: cell.share(),
     "write": lambda cell: cell.value.writable(SPEC, np.zeros(1, np.int64)),
     "share and write": lambda cell: (cell.share(), cell.value.writable(SPEC, np.zeros(1, np.int64))),
-    "write on a device": lambda cell: cell.value.lies_elsewhere(Copy()),
-    "write on a device and fetch": lambda cell: (cell.value.lies_elsewhere(Copy()), cell.value.array),
+    "write on a device": lambda cell: setattr(cell.value, "newer", Copy()),
+    "write on a device and fetch": lambda cell: (setattr(cell.value, "newer", Copy()), cell.value.array),
     "settle": lambda cell: cell.value.settle(),
 }
 
@@ -46,7 +46,7 @@ def test_a_stamp_is_of_bytes_that_lie_where_they_lay_and_are_nobody_elses(name, 
         Lines(at).during(lambda c=cell: ACTS[name](c))
         seen = value.stamp
         if seen is not None:
-            assert not value.shared and value.elsewhere is None
+            assert not value.shared and value.newer is None
         if seen is not None and seen == stamp:
             assert value.address == lay
         before = value.settle()

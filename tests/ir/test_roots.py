@@ -1,33 +1,12 @@
 """What is known of a graph goes along with its outputs; a graph is rebuilt no further than it changes."""
 
-import pickle
-
 import cgraph as cg
-from cgraph.ir import table
-from cgraph.ir.graph import Op
 from cgraph.ir.roots import Roots, rebuild
-from cgraph.ir.table import LEAST_SWEPT, NodeTable, number_of
 from cgraph.ops.elementary import Sin
 from cgraph.ops.family import Pointwise
 from cgraph.ops.linear import Matmul
 
 X, Y = cg.Var((3, 4), name="x"), cg.Var((3, 4), name="y")
-
-
-class Numbered(Op):
-    """An op that no other test has."""
-
-    number: int
-
-
-def test_an_op_leaves_the_table_of_ops_with_its_last_node():
-    number_of(Numbered(-1))
-    before = len(table._FIRST)
-    for i in range(100):
-        first, again = Numbered(i), Numbered(i)
-        assert number_of(first) == number_of(again)
-        del first, again
-    assert len(table._FIRST) == before
 
 
 def test_a_node_is_inner_where_one_node_reads_it_and_nobody_sees_it():
@@ -61,33 +40,3 @@ def test_what_does_not_read_a_change_stays_and_what_does_keeps_its_line():
     found = rebuild((reader, other), lambda node, new: cg.tanh(new[X]) if node is changed else None)
     assert found[0] is cg.exp(cg.tanh(X)) and found[1] is other
     assert found[0].origin == reader.origin
-
-
-def test_equal_ops_have_one_number_as_long_as_one_of_them_is_there():
-    first, second = Numbered(1), Numbered(1)
-    number = number_of(first)
-    assert number_of(second) == number != number_of(Numbered(2))
-    del first
-    assert number_of(Numbered(1)) == number
-    del second
-    assert number_of(Numbered(1)) != number
-
-
-def test_a_number_stays_in_its_process():
-    op = Numbered(3)
-    assert number_of(op) > 0 and vars(pickle.loads(pickle.dumps(op))) == {"number": 3}
-
-
-def test_nodes_that_are_gone_leave_the_table_and_others_stay():
-    table = NodeTable()
-    table.put((0,), X)
-    for i in range(3 * LEAST_SWEPT):
-        table.put((1, i), cg.Var((1,)))
-    assert len(table.entries) <= LEAST_SWEPT and table.entries[(0,)]() is X
-
-
-def test_a_table_of_nodes_that_stay_grows():
-    table, kept = NodeTable(), [cg.Var((1,))] * (2 * LEAST_SWEPT)
-    for i, x in enumerate(kept):
-        table.put((i,), x)
-    assert len(table.entries) == len(kept) < table.most

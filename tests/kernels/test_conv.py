@@ -125,15 +125,16 @@ def test_conv_without_bias_or_residual():
     assert_near(plain(out), conv64(x, filters, shape.window), "convolution", filters[0].size)
 
 
-def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once():
+@pytest.mark.parametrize("target", TARGETS)
+def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once(target):
     rng = np.random.default_rng(8)
-    shape, x, filters, _ = draw_conv(rng, (1, 32, 14, 14, 32, Window(), 1), target_named("host"))
-    before = rng.standard_normal((1, 32, 14, 14)).astype("f4")
+    pixels = draw_conv(rng, (1, 32, 14, 14, 32, Window(), 1), target_named(target))[0].pixels(196)
+    shape, x, filters, _ = draw_conv(rng, (1, 32, 2, pixels, 32, Window(), 1), target_named(target))
+    before = rng.standard_normal((1, 32, 2, pixels)).astype("f4")
     out = laned(before, shape.lanes)
     assert conv_overwrites_residual(shape, has_halo=False)
-    run_calls(
-        conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), Epilogue(residual=out)).calls
-    )
+    packed = Pointer(pack_conv(shape, filters))
+    run_calls(conv_calls(shape, out, laned(x, shape.lanes), packed, Epilogue(residual=out)).calls, shape.target)
     assert_near(plain(out), conv64(x, filters, shape.window) + before, "convolution", filters[0].size)
 
 

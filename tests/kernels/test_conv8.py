@@ -205,25 +205,6 @@ def test_a_residual(join, name):
     check(CASES["3x3, width 65"], form(name), Result("u1", 7, 0, 255, join), added=True)
 
 
-DEPTHWISE = {
-    "3x3": SAME,
-    "3x3, stride 2": Window((3, 3), (2, 2), (1, 1, 1, 1)),
-    "5x5": Window((5, 5), pad=(2, 2, 2, 2)),
-    "7x4, stride 1 and 2": Window((7, 4), (1, 2), (3, 1, 3, 2)),
-    "1x2": Window((1, 2), pad=(0, 0, 0, 1)),
-    "dilated": Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
-}
-
-
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("window", DEPTHWISE.values(), ids=DEPTHWISE.keys())
-def test_a_filter_for_each_channel(window, name):
-    for c, h, w in ((21, 9, 17), (64, 7, 7), (5, 4, 1)):
-        if min(window.result(h, w)):
-            check((2, c, h, w, c, window, c), form(name), added=True, result=RESULTS["twice"])
-            check((2, c, h, w, c, window, c), form(name), result=Result("u1", 120, fixed="twice"))
-
-
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("window", (SAME, Window((7, 7), (2, 2), (3, 3, 3, 3))), ids=str)
 def test_first_layers(window, name):

@@ -1,17 +1,13 @@
-"""What training needs of a convolution: filters packed at run time, gradients of filters and of images."""
+"""The gradient of a convolution for its filters is what NumPy computes."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
-from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_transposed_calls
-from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.target import target_named
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window import Window
 from tests.support.images import laned, windows, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -79,35 +75,3 @@ def test_filter_grad_of_any_shape(sizes):
 @pytest.mark.parametrize("order", ORDERS)
 def test_filter_grad_does_not_depend_on_the_order_of_tasks(order):
     np.testing.assert_array_equal(run(CASES["several parts"]), run(CASES["several parts"], order=order))
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_filters_packed_at_run_time_equal_constant_ones(case, target):
-    _, c, h, w, k, window, groups = case
-    target = target_named(target)
-    shape = ConvShape(c, h, w, k, target, window, groups)
-    turned = np.random.default_rng(2).standard_normal((*window.kernel, k, c // groups)).astype("f4")
-    filters = turned.transpose(2, 3, 0, 1)
-    out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
-    run_calls(pack_conv_calls(shape, Pointer(out), view_of(filters)).calls, target)
-    np.testing.assert_array_equal(out, pack_conv(shape, filters).ravel())
-
-
-def test_filters_of_plain_images_packed_at_run_time():
-    shape = ConvShape(3, 20, 20, 40, host_target(), Window((7, 7), (2, 2), (3, 3, 3, 3)), is_plain=True)
-    filters = np.random.default_rng(3).standard_normal((40, 3, 7, 7)).astype("f4")
-    out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
-    run_calls(pack_conv_calls(shape, Pointer(out), view_of(filters)).calls)
-    np.testing.assert_array_equal(out, pack_conv(shape, filters).ravel())
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_filters_of_the_image_gradient_packed_at_run_time(case):
-    _, c, h, w, k, window, groups = case
-    p, q = window.result(h, w)
-    shape = TransposedShape(k, p, q, c, host_target(), window, (0, 0), groups)
-    filters = np.random.default_rng(4).standard_normal((k, c // groups, *window.kernel)).astype("f4")
-    out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
-    run_calls(pack_transposed_calls(shape, Pointer(out), view_of(filters)).calls)
-    np.testing.assert_array_equal(out, pack_transposed(shape, filters))

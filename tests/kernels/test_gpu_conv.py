@@ -8,13 +8,12 @@ from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.kernels.activation.calls import NONE, RELU6
 from cgraph.kernels.conv.calls import conv_calls, conv_overwrites_residual
 from cgraph.kernels.conv.epilogue import Epilogue
-from cgraph.kernels.filter_grad import gpu_calls as gpu_filter_grad
 from cgraph.kernels.gemm import gpu_calls as gpu_gemm
 from cgraph.kernels.kernel import Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
-from tests.kernels import test_conv, test_conv_transpose, test_filter_grad
+from tests.kernels import test_conv, test_transpose_calls
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu, run_on_gpu_as
 from tests.support.images import laned, plain
 from tests.support.ptxas import largest_loop, usage
@@ -28,12 +27,11 @@ SMALL = (
     "groups that straddle blocks",
 )
 TRANSPOSED = "3x3, stride 2, one row and column more", "1x1, stride 3: phases without taps", "groups"
-PARTS = (3, 2, 9, 8, 5, Window((3, 3), pad=(1, 1, 1, 1)), 1)
 
 
 def in_blocks(calls, target, order="all"):
     """Run calls, the last of which with products are in blocks."""
-    assert any(call.kernel.family in ("conv.gpu.tile", "filter_grad.gpu.tile") for call in calls)
+    assert any(call.kernel.family == "conv.gpu.tile" for call in calls)
     run_on_gpu_as(calls, target, order)
 
 
@@ -50,28 +48,14 @@ def test_convolution_of_plain_images_and_in_float64():
 
 @pytest.mark.parametrize("case", TRANSPOSED)
 def test_transposed_convolution(case):
-    test_conv_transpose.transposed(test_conv_transpose.CASES[case], BLOCKS, run=in_blocks)
-
-
-@pytest.mark.parametrize("is_plain", [False, True])
-@pytest.mark.parametrize("case", ["stride and dilation", "one weight", "one pixel"])
-def test_gradient_for_the_filters(case, is_plain):
-    test_filter_grad.filter_grad(test_filter_grad.CASES[case], BLOCKS, is_plain=is_plain, run=in_blocks)
-
-
-def test_the_gradient_for_the_filters_of_several_images_and_parts(monkeypatch):
-    monkeypatch.setattr(test_filter_grad.FilterGrad, "images", 2)
-    found = [test_filter_grad.filter_grad(PARTS, BLOCKS, run=in_blocks) for _ in range(2)]
-    assert found[0].tobytes() == found[1].tobytes()
+    test_transpose_calls.transposed(test_transpose_calls.CASES[case], BLOCKS, run=in_blocks)
 
 
 @pytest.mark.parametrize("lines", [pytest.param(128, marks=pytest.mark.slow), 64])
 def test_larger_tiles(monkeypatch, lines):
-    for module in (gpu_gemm, gpu_filter_grad):
-        monkeypatch.setattr(module, "lines_of", lambda *given: lines)
+    monkeypatch.setattr(gpu_gemm, "lines_of", lambda *given: lines)
     rng = np.random.default_rng(0)
     test_conv.check(rng, (1, 2, 7, 12, 70, Window((3, 3), pad=(1, 1, 1, 1)), 1), BLOCKS, run=in_blocks)
-    test_filter_grad.filter_grad((2, 8, 5, 5, 67, Window((3, 3), pad=(1, 1, 1, 1)), 1), BLOCKS, run=in_blocks)
 
 
 def test_a_residual_may_be_the_result():

@@ -16,7 +16,7 @@ from cgraph.kernels.scan.calls import scan_calls
 from cgraph.kernels.softmax.calls import softmax_calls
 from cgraph.kernels.sort.calls import sort_calls
 from tests.kernels import test_attention, test_conv, test_filter_grad
-from tests.kernels.test_gpu_conv import PARTS
+from tests.kernels.test_gpu_filter_grad import PARTS
 from tests.kernels.test_reduce import identity
 from tests.support.gpu import BLOCKS, run_on_gpu
 from tests.support.kernels import view_of

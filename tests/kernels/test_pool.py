@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
-from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.window import Window
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
@@ -126,46 +125,6 @@ def test_max_pool_of_any_shape(sizes, target):
             return
         for got in both_layouts(lambda out, x: max_pool_calls(HERE, out, x, window), x, size, target):
             np.testing.assert_array_equal(got, want)
-
-
-def places_and_spread(x, g, window, target):
-    """Places of the largest elements and `g` spread over them, in lanes and plain."""
-    target, dtype = target_named(target), f"f{x.itemsize}"
-    lanes = target.lanes_of(dtype)
-    places = empty_laned(g.shape, lanes, (1, 0, 2, 1), "i4")
-    spread = empty_laned(x.shape, lanes, (0, 2, 1, 0), dtype)
-    run_calls(place_calls(target, places, laned(x, lanes, (0, 1, 2, 0)), window).calls, target)
-    run_calls(spread_calls(target, spread, places, laned(g, lanes, (2, 0, 0, 1)), window).calls, target)
-    yield plain(places), plain(spread)
-    dense, out = np.full(g.shape, -9, "i4"), np.full(x.shape, np.nan, x.dtype)
-    flipped = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
-    run_calls(place_calls(target, view_of(dense), view_of(flipped), window).calls, target)
-    run_calls(spread_calls(target, view_of(out), view_of(dense), view_of(g), window).calls, target)
-    yield dense, out
-
-
-@settings(max_examples=25)
-@given(st.tuples(*[st.integers(1, n) for n in (2, 20, 15, 15, 4, 4, 3, 3, 3, 3)]), st.sampled_from(TARGETS))
-def test_places_and_their_gradient_of_any_shape(sizes, target):
-    """Against a plain loop: every axis with moves of its own."""
-    n, c, h, w, r, s, *moves = sizes
-    window = Window((r, s), tuple(moves[:2]), (r - 1, s // 2, r // 2, s - 1), tuple(moves[2:]))
-    if min(window.result(h, w)) < 1:
-        return
-    x, _, size = values((n, c, h, w, window, (0, 0)))
-    every = seen(x, window, size, -np.inf)
-    if np.isinf(every.max(-1)).any():
-        return
-    want = every.argmax(-1)
-    g = np.random.default_rng(4).integers(-9, 9, want.shape).astype("f4")  # whose sums are exact in any order
-    image = np.zeros(x.shape, "f4")
-    for (i, k, p, q), place in np.ndenumerate(want):
-        row = p * window.stride[0] - window.pad[0] + place // s * window.dilation[0]
-        column = q * window.stride[1] - window.pad[1] + place % s * window.dilation[1]
-        image[i, k, row, column] += g[i, k, p, q]
-    for places, spread in places_and_spread(x, g, window, target):
-        np.testing.assert_array_equal(places, want)
-        np.testing.assert_array_equal(spread, image)
 
 
 @pytest.mark.parametrize("order", ORDERS)

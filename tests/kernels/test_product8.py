@@ -6,7 +6,7 @@ import pytest
 from cgraph.kernels.conv8.calls import Result
 from cgraph.kernels.product8.calls import NEAR, product8_calls, product8_nbytes
 from tests.kernels.test_conv8 import FORMS, form, meaning
-from tests.support.kernels import ORDERS, run_calls, view_of
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 pytestmark = pytest.mark.usefixtures("cuts")
 
@@ -93,7 +93,7 @@ def test_tasks_in_any_order(order):
 
 
 def test_the_largest_sums_do_not_saturate():
-    for name in ("host", "avx2", "portable"):
+    for name in TARGETS:
         check(((), 3, 1 << 15, 4), form(name), zeros=(0, 255), result=RESULTS["sums"], extreme=True)
 
 

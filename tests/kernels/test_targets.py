@@ -66,12 +66,3 @@ def test_nothing_outside_asks_the_name_of_a_target_or_names_an_instruction():
 )
 def test_the_search_finds_each_form_of_the_question(line):
     assert [*questions(ast.parse(line))] == [1]
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_targets_of_an_architecture_name_it_and_have_names_of_their_own(name):
-    own = architecture(name)
-    assert own.name == name and all(x.architecture == name for x in own.targets)
-    assert len({x.name for x in own.targets}) == len(own.targets)
-    assert set(own.needs) <= {x.name for x in own.targets}
-    assert [x.lanes for x in own.targets] == sorted(x.lanes for x in own.targets)

@@ -1,21 +1,19 @@
-"""How work is cut: tiles that fit the registers, chunks that cover the tasks, the rule that chooses Winograd."""
+"""How work is cut: tiles that fit the registers and chunks that cover the tasks."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cgraph.kernels.conv.calls import extend_offsets
-from cgraph.kernels.gemm.matmul_calls import LINE, lines_of, share_of
-from cgraph.kernels.gemm.signature import unroll
-from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import Target, host_target, target_named
+from cgraph.kernels.isa.arm import NEON
+from cgraph.kernels.isa.wasm import WASM
+from cgraph.kernels.isa.x86 import AVX2, AVX512, PORTABLE
+from cgraph.kernels.target import Target, target_named
 from cgraph.kernels.views.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.views.gemm_tile import evenly, gemm_tile, spans
 from cgraph.kernels.views.kernel_calls import chunk_of
-from cgraph.kernels.views.matrices import Operand
 from cgraph.kernels.views.window import Window
-from cgraph.kernels.winograd.rule import winograd_rule
 from tests.support.kernels import TARGETS
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
@@ -26,11 +24,12 @@ def registers(rows: int, vectors: int, target: Target) -> int:
     return rows * vectors + (vectors if rows > 1 else 1) + 1 + (not target.fma)
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@given(columns=st.integers(1, 4000), k=st.integers(1, 600), kernel=st.sampled_from([1, 3]))
-def test_conv_tiles_fit_the_registers(columns, k, kernel, name):
-    target = target_named(name)
-    shape = ConvShape(16, 1, columns + kernel - 1, k, target, Window((1, kernel)))
+@pytest.mark.parametrize("target", [AVX512, AVX2, PORTABLE, NEON, WASM], ids=lambda x: x.name)
+@given(columns=st.integers(1, 4000), blocks=st.integers(1, 40), kernel=st.sampled_from([1, 3]))
+@example(columns=2, blocks=18, kernel=1)
+@example(columns=3, blocks=16, kernel=1)
+def test_conv_tiles_fit_the_registers(columns, blocks, kernel, target):
+    shape = ConvShape(16, 1, columns + kernel - 1, blocks * target.lanes, target, Window((1, kernel)))
     pixels = shape.pixels(columns)
     assert 1 <= pixels <= columns
     assert shape.blocks % shape.vectors == 0
@@ -72,29 +71,6 @@ def test_what_a_tile_asks_for_early_is_what_it_and_the_next_tiles_read(offsets, 
     assert found == read[: len(offsets) + early]
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@given(m=st.integers(1, 500), n=st.integers(1, 300), k=st.integers(1, 2000), is_packed=st.booleans())
-def test_all_rows_together_ask_for_all_of_the_next_panel(m, n, k, is_packed, name):
-    tile = gemm_tile(m, n, k, "f4", target_named(name))
-    row_panels, panel = -(-m // tile.rows), tile.width * k
-    share = share_of(tile, k, row_panels, is_packed)
-    asked = share * (k // unroll(is_packed)) * row_panels
-    if row_panels == 1:
-        assert share == tile.width * unroll(is_packed)
-    elif k < unroll(is_packed):
-        assert share == 0
-    else:
-        assert panel <= asked < panel + (k // unroll(is_packed)) * row_panels
-
-
-@given(st.integers(0, 10**5), st.sampled_from(["f2", "f4", "f8"]))
-def test_lines_hold_what_a_round_asks_for(elements, dtype):
-    x = Operand(Pointer(None), 0, 0, 0, dtype)
-    lines = lines_of(elements, x)
-    nbytes = elements * x.itemsize
-    assert lines == 0 if elements == 0 else nbytes <= lines * LINE < 2 * (nbytes + LINE)
-
-
 @given(st.integers(0, 10**6), st.floats(0, 1e6))
 def test_chunks_are_few_and_at_most_all_tasks(tasks, nanoseconds):
     chunk = chunk_of(tasks, nanoseconds)
@@ -119,25 +95,3 @@ def test_spans_of_even_blocks_cover_everything_once(total, most, multiple):
     assert parts[0][0] == 0 and sum(length for _, length in parts) == total
     assert all(start + length == after for (start, length), (after, _) in zip(parts, parts[1:]))
     assert all(length <= max(most, multiple) + multiple for _, length in parts)
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        ConvShape(64, 56, 56, 64, host_target()),
-        ConvShape(64, 56, 56, 64, host_target(), Window((3, 3), (2, 2), (1, 1, 1, 1))),
-        ConvShape(64, 56, 56, 64, host_target(), Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2))),
-        ConvShape(64, 56, 56, 64, host_target(), SAME, groups=2),
-        ConvShape(3, 56, 56, 64, host_target(), SAME, is_plain=True),
-        ConvShape(64, 2, 2, 64, host_target(), Window((3, 3))),
-    ],
-    ids=["1x1", "stride", "dilated", "grouped", "plain", "no result"],
-)
-def test_rule_is_direct_where_winograd_does_not_apply(shape):
-    assert winograd_rule(shape, 1) == 0
-
-
-def test_rule_takes_large_tiles_for_large_images_and_none_for_tiny_ones():
-    assert winograd_rule(ConvShape(64, 56, 56, 64, host_target(), SAME), 1) == 4
-    assert winograd_rule(ConvShape(512, 7, 7, 512, host_target(), SAME), 1) == 2
-    assert winograd_rule(ConvShape(64, 1, 1, 64, host_target(), SAME), 1) == 0

@@ -26,6 +26,11 @@ def draw(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
+def value(x: cg.Var) -> np.ndarray:
+    """What a Parameter holds, in float64."""
+    return x.value.astype(np.float64)
+
+
 def assert_close(got: np.ndarray, want: np.ndarray, name: str = "float32") -> None:
     """A layer's result, float32 or float64, within the tolerance of this name."""
     assert_near(got, want, name)

@@ -1,22 +1,18 @@
-"""Mask R-CNN: anchors, levels, matching, sampling, masks, losses, batches, pictures and pasting."""
+"""Mask R-CNN: matching, sampling, masks, a training step, batches and pictures."""
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 import nn
-from cgraph import InputError, ShapeError
-from cgraph.record import replace
-from nn.models.mask_rcnn import Training, matterport_config, torchvision_config
-from nn.models.mask_rcnn.anchors import anchors
-from nn.models.mask_rcnn.config import Config
+from cgraph import InputError
+from nn.models.mask_rcnn import Training
 from nn.models.mask_rcnn.losses import PARTS, total
-from nn.models.mask_rcnn.objects import Detection, as_json, in_picture, objects_of
 from nn.models.mask_rcnn.pictures import network_view
-from nn.models.mask_rcnn.shapes import NAMES, shapes_config, shapes_network
+from nn.models.mask_rcnn.shapes import shapes_config, shapes_network
 from nn.models.mask_rcnn.targets import mask_targets, match_boxes, sample_boxes
 from nn.models.mask_rcnn.tools.batches import as_operands, positions
-from nn.models.mask_rcnn.tools.synthetic import MOST, OBJECTS, synthetic_images
+from nn.models.mask_rcnn.tools.synthetic import OBJECTS, synthetic_images
 from nn.models.mask_rcnn.tools.train_shapes import optimiser
 from tests.support.tolerance import assert_near
 
@@ -24,42 +20,6 @@ from tests.support.tolerance import assert_near
 def run(*nodes):
     found = cg.compile(list(nodes))()
     return found if len(nodes) > 1 else found[0]
-
-
-# -- anchors, levels ---------------------------------------------------------------------------------------------------
-
-
-def test_anchors_lie_at_whole_strides_with_the_area_of_their_side():
-    config = Config((64, 96), 2, anchor_sides=(32, 64))
-    first, second = anchors(config, [(8, 12), (4, 6)])
-    assert first.shape == (8 * 12 * 3, 4) and second.shape == (4 * 6 * 3, 4)
-    np.testing.assert_array_equal(first[1], [-16, -16, 16, 16])  # ratio 1 at the first pixel
-    np.testing.assert_array_equal(first[(2 * 12 + 5) * 3 + 1], [40 - 16, 16 - 16, 40 + 16, 16 + 16])
-    sides = second[0, 2:] - second[0, :2]  # ratio 0.5 of height over width
-    assert sides[0] > sides[1] and abs(sides.prod() - 64**2) < 64
-
-
-def test_matterports_anchors_are_not_rounded_and_end_a_pixel_before():
-    config = replace(matterport_config(128), anchor_sides=(32,))
-    (found,) = anchors(config, [(16, 16)])
-    wide = 32 * np.sqrt(2)
-    assert_near(found[2], [-wide / 2, -wide / 4, wide / 2 - 1, wide / 4 - 1], "float32 formulas")
-
-
-@pytest.mark.parametrize(
-    ("rule", "side", "level"),
-    [("torchvision", 223.9, 1), ("torchvision", 224, 2), ("torchvision", 5, 0), ("torchvision", 4000, 3),
-     ("torchvision", 448, 3), ("matterport", 150, 1), ("matterport", 170, 2), ("matterport", 224, 2)],
-)  # fmt: skip
-def test_the_level_of_a_box_follows_from_its_area(rule, side, level):
-    config = torchvision_config() if rule == "torchvision" else matterport_config()
-    model = replace(shapes_network(None), config=config)
-    assert run(model.level(cg.Const(np.array([[7, 3, 7 + side, 3 + side]], "float32")), 4)) == level
-
-
-def test_a_rule_that_does_not_exist_is_refused():
-    with pytest.raises(ShapeError, match="torchvision, matterport"):
-        Config((8, 8), 2, "detectron")
 
 
 # -- targets -----------------------------------------------------------------------------------------------------------
@@ -188,52 +148,7 @@ def test_a_picture_in_any_position_still_has_its_objects_where_it_says():
             assert [*boxes[i, j]] == [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
-
-
-def test_made_pictures_follow_from_their_number():
-    first, again = synthetic_images(2, 5, 3), synthetic_images(2, 6, 1)
-    np.testing.assert_array_equal(first.pictures[1], again.pictures[0])
-    assert (synthetic_images(1, 6, 1).pictures != again.pictures).any()
-    assert ((first.classes > 0).sum(1) <= MOST).all() and first.owner.max(axis=(1, 2)).tolist() == (
-        first.classes > 0
-    ).sum(1).tolist()
-
-
-@pytest.mark.parametrize("rule", ["torchvision", "matterport"])
-def test_boxes_find_their_way_back_into_the_picture(rule):
-    config = replace(shapes_config(), rule=rule)
-    view = network_view(np.full((60, 200, 3), 200, np.uint8), config)
-    left, top, right, bottom = view.window
-    assert (right - left, bottom - top) == (128, 38)
-    assert (left, top) == ((0, 0) if rule == "torchvision" else (0, 45))
-    assert (view.pixels[:, top:bottom, left:right] > 190).all() and view.pixels[:, bottom:].max() == 0
-    whole = np.array([left, top, right - config.far, bottom - config.far], "float32")
-    assert_near(in_picture(whole, view, config), [0, 0, 200, 60], "float32 coordinates")
-
-
 @pytest.mark.parametrize("picture", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((0, 4, 3), np.uint8)])
 def test_what_is_no_picture_is_refused(picture):
     with pytest.raises(InputError, match="a picture is"):
         network_view(picture, shapes_config())
-
-
-@pytest.mark.parametrize("rule", ["torchvision", "matterport"])
-@pytest.mark.parametrize("box", [(10.0, 5.0, 38.0, 33.0), (-14.0, -9.0, 14.0, 19.0), (40.0, 20.0, 68.0, 48.0)])
-def test_a_mask_is_pasted_where_its_box_is_and_cut_off_at_the_border(box, rule):
-    mask = np.zeros((28, 28), np.float32)
-    mask[7:21] = 1
-    pixels = Detection(box, 0.9, 1, mask, (40, 60), rule).pixels()
-    rows, columns = np.mgrid[:40, :60] + 0.5
-    x0, y0, x1, y1 = box
-    want = (columns > x0) & (columns < x1) & (rows > y0 + 7) & (rows < y0 + 21)
-    assert (pixels != want).sum() <= 2 * (want.any(0).sum() + want.any(1).sum())  # the outline, by half a pixel
-    assert pixels.sum() > 0.8 * want.sum()
-
-
-def test_objects_of_a_batch_and_their_json():
-    config, view = shapes_config(), network_view(np.zeros((64, 64, 3), np.uint8), shapes_config())
-    boxes = np.array([[[0, 0, 64, 64], [5, 5, 5, 9]]], "float32")
-    results = boxes, np.array([[0.9, 0.8]]), np.array([[2, 1]]), np.ones((1, 2, 28, 28), "float32"), np.array([2])
-    (found,) = objects_of(results, 0, view, config)
-    assert as_json([found], NAMES) == [{"name": "square", "score": 0.9, "box": [0, 0, 32, 32], "pixels": 33 * 33}]

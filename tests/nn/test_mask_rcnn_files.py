@@ -1,6 +1,5 @@
-"""Weights from outside for Mask R-CNN, by files that are made here, and data sets in COCO's format."""
+"""Weights from outside for Mask R-CNN, by files that are made here; packed masks; films."""
 
-import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,19 +12,13 @@ import nn
 from cgraph import FormatError
 from cgraph.record import replace
 from nn.models.mask_rcnn import (
-    adopt,
     mask_rcnn,
     mask_rcnn_matterport,
     matterport_arrays,
     matterport_config,
-    pretrained_configs,
     torchvision_arrays,
     torchvision_config,
 )
-from nn.models.mask_rcnn.coco_names import in_a_row, with_gaps
-from nn.models.mask_rcnn.objects import Detection
-from nn.models.mask_rcnn.tools.coco import arrays_of, ground_truth_of, read_coco
-from nn.models.mask_rcnn.tools.drawing import draw_detections
 from nn.models.mask_rcnn.tools.frames import is_film, read_film, write_film
 from nn.models.mask_rcnn.tools.masks import mask_of, unpack_runs
 from nn.models.mask_rcnn.tools.synthetic import film
@@ -201,40 +194,7 @@ def test_a_matterport_file_is_read_and_each_number_means_what_it_did(tmp_path):
         matterport_arrays(layers, model)
 
 
-# -- COCO's format -----------------------------------------------------------------------------------------------------
-
-
-def data_set(folder, **changes):
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(folder / "one.png")
-    runs = np.zeros((40, 60), bool)
-    runs[5:9, 50:58] = True
-    lengths = np.diff(np.flatnonzero(np.diff(np.concatenate([[2], runs.T.ravel(), [2]])))).tolist()
-    objects = [
-        {"image_id": 7, "category_id": 18, "bbox": [10, 5, 20, 30], "segmentation": [[10, 5, 29, 5, 29, 34, 10, 34]]},
-        {"image_id": 7, "category_id": 3, "bbox": [50, 5, 8, 4], "segmentation": {"counts": lengths, "size": [40, 60]}},
-        {"image_id": 7, "category_id": 3, "bbox": [0, 0, 1, 1], "segmentation": [], "iscrowd": 1},
-    ]
-    found = {
-        "images": [{"id": 7, "file_name": "one.png", "height": 40, "width": 60}],
-        "categories": [{"id": 3, "name": "car"}, {"id": 18, "name": "dog"}],
-        "annotations": objects,
-    }
-    path = folder / "instances.json"
-    path.write_text(json.dumps(found | changes))
-    return path
-
-
-def test_a_data_set_becomes_arrays(tmp_path):
-    data = read_coco(data_set(tmp_path), tmp_path)
-    assert data.names == ["background", "car", "dog"]
-    truth = ground_truth_of(data.entries[0])
-    assert truth.classes.tolist() == [2, 1] and truth.masks.sum((1, 2)).tolist() == [600, 32]
-    config = torchvision_config((80, 128), 3)
-    pictures, windows, boxes, classes, owner = arrays_of(data, config, 4)
-    assert pictures.shape == (1, 3, 80, 128) and pictures.dtype == np.uint8 and windows.tolist() == [[0, 0, 120, 80]]
-    assert classes.tolist() == [[2, 1, 0, 0]]
-    np.testing.assert_array_equal(boxes[0, :2], [[20, 10, 60, 70], [100, 10, 116, 18]])
-    assert (owner[0] == 1).sum() == near(2400, "polygon's pixels") and (owner[0] == 2).sum() == 128
+# -- masks of COCO's format --------------------------------------------------------------------------------------------
 
 
 def test_packed_runs_are_those_of_pycocotools():
@@ -252,56 +212,13 @@ def test_text_that_is_no_runs_is_refused(text):
         unpack_runs(text)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"images": [{"id": 7, "file_name": "../one.png", "height": 40, "width": 60}]},
-        {"images": [{"id": 7, "file_name": "/one.png", "height": 40, "width": 60}]},
-        {"images": [{"id": 7, "file_name": "one.png", "height": 1 << 20, "width": 1 << 20}]},
-        {"images": [{"id": 8, "file_name": "one.png", "height": 40, "width": 60}]},
-        {"categories": []},
-        {"annotations": None},
-    ],
-)
-def test_a_data_set_that_cannot_be_is_refused(tmp_path, changes):
-    with pytest.raises(FormatError):
-        read_coco(data_set(tmp_path, **changes), tmp_path)
-
-
 @pytest.mark.parametrize("counts", [[10], [10, -5, 2395], [[1]], [1 << 62, 1 << 62]])
 def test_runs_that_do_not_fill_the_picture_are_refused(counts):
     with pytest.raises(FormatError):
         mask_of({"counts": counts}, 40, 60)
 
 
-# -- what users meet ---------------------------------------------------------------------------------------------------
-
-
-def test_a_network_begins_with_the_weights_for_other_classes():
-    arrays = filled(torch_names(1))
-    model = mask_rcnn(50, 0, torchvision_config((64, 64), CLASSES + 3))
-    kept = adopt(model, arrays)
-    last = ("box.scores", "box.deltas", "mask.scores")
-    assert sorted(kept) == sorted(f"{name}.{kind}" for name in last for kind in ("weight", "bias"))
-    want = torchvision_arrays(arrays, network(1))["box.full.0.linear.weight"]
-    np.testing.assert_array_equal(model.variables()["box.full.0.linear.weight"].value, want)
-
-
-def test_classes_of_coco_are_numbered_as_each_rule_does():
-    assert len(in_a_row()) == 81 and len(with_gaps()) == 91
-    assert with_gaps()[90] == in_a_row()[80] == "toothbrush"
-    assert with_gaps()[18] == "dog" and with_gaps()[13] == "stop sign" and with_gaps()[12] == "unused"
-
-
-@pytest.mark.parametrize("suffix", [".pth", ".h5"])
-def test_a_network_of_a_file_has_a_name_for_each_class(suffix, monkeypatch):
-    """No file is read here: networks by both rules are made, each with its own number of classes."""
-    for name in ("set_values", "torchvision_arrays", "matterport_arrays"):
-        monkeypatch.setattr(pretrained_configs, name, lambda *_: {})
-    monkeypatch.setattr(pretrained_configs, "read_torch", lambda _: {})
-    monkeypatch.setattr(pretrained_configs, "read_keras", lambda _: SimpleNamespace(weights={}))
-    model, names = pretrained_configs.from_file(Path(f"weights{suffix}"))
-    assert len(names) == model.config.classes == {".pth": 91, ".h5": 81}[suffix]
+# -- films -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".png", ".webp", ".mp4"])
@@ -337,13 +254,3 @@ def test_what_ffmpeg_reads_has_its_rows_columns_rate_and_length(monkeypatch):
 def test_a_picture_is_no_film(tmp_path):
     Image.fromarray(next(film(1))).save(tmp_path / "one.png")
     assert not is_film(tmp_path / "one.png") and not is_film(tmp_path / "one.jpg")
-
-
-def test_drawing_tints_masks_and_names_every_object():
-    picture = np.full((60, 80, 3), 40, np.uint8)
-    one = Detection((10.0, 20.0, 50.0, 50.0), 0.93, 1, np.ones((28, 28), np.float32), (60, 80))
-    image = np.asarray(draw_detections(picture, [one], ("background", "disc"), 4))
-    assert image.shape == (240, 320, 3)
-    inside, outside = image[140:180, 80:160], image[220:, 260:]
-    assert (outside == 40).all() and (inside == inside[0, 0]).all() and (inside[0, 0] != 40).any()
-    assert (image[:80, 40:120] != 40).any()  # the name stands above the box

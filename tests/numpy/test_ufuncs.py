@@ -71,6 +71,7 @@ def test_what_depends_on_the_order_is_refused(call):
     "np.sqrt(x, dtype='float32')", "np.add(x, 1, signature=(None, None, 'd'))", "np.divmod(x, 2, dtype='float64')",
     "np.add.outer(x, y[0], dtype='float64')", "np.less(x, y, signature=('f', 'f', '?'), casting='unsafe')",
     "np.add(x, 1.5, dtype='int64')", "np.modf(x, sig=('f', 'f', 'f'), casting='unsafe')",
+    "np.frexp(x, sig=('f', 'f', 'i'), casting='unsafe')",
 ])  # fmt: skip
 def test_a_call_computes_in_the_dtype_that_it_requests(call):
     compare(call, "float32" if "'f" in call else "float64", x=X, y=X + 0.5)

@@ -45,6 +45,7 @@ def open_image(folder):
 CALLS = {
     "onnx": (save_onnx, "onnx"), "onnx to read": (load_onnx, "onnx"), "h5py": (load_h5, "h5"),
     "Pillow": (open_image, "image"), "matplotlib": (lambda folder: HISTORY.plot(folder / "x.png"), "plot"),
+    "tensorboardX": (nn.TensorBoard, "tensorboard"),
     "distributed": (lambda folder: dask_part("distributed"), "dist"),
     "imageio-ffmpeg": (lambda folder: frames.write_film(folder / "x.mp4", 1, [None]), "video"),
     "pycocotools": (lambda folder: precision.precision([], [], 1), "examples"),
@@ -67,7 +68,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(name, tmp_
 
 
 def test_every_package_of_an_extra_for_users_is_in_the_command():
-    for extra in ("onnx", "h5", "image", "plot", "rich", "completion", "dist", "video"):
+    for extra in ("onnx", "h5", "image", "plot", "rich", "tensorboard", "completion", "dist", "video"):
         for row in PROJECT["optional-dependencies"][extra]:
             assert extras.extra_of(re.match(r"[\w-]+", row)[0], LINES) == extra, row
     assert extras.extra_of("numpy", LINES) is None

@@ -10,8 +10,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MODULES = {"pillow": "PIL", "protobuf": "google", "scikit-learn": "sklearn", "imageio-ffmpeg": "imageio_ffmpeg"}
-FOR_USERS = {extra: rows for extra, rows in PROJECT["optional-dependencies"].items() if extra not in ("dev", "bench")}
+MODULES = {
+    "pillow": "PIL",
+    "protobuf": "google",
+    "scikit-learn": "sklearn",
+    "imageio-ffmpeg": "imageio_ffmpeg",
+    "tensorboardx": "tensorboardX",
+}
+FOR_US = ("dev", "bench", "zoo")  # what tests and benchmarks compare with
+FOR_USERS = {extra: rows for extra, rows in PROJECT["optional-dependencies"].items() if extra not in FOR_US}
 
 
 @cache

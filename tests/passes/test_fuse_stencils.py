@@ -13,10 +13,9 @@ from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_stencils import fuse_stencils
 from tests.support.graphs import graphs
 from tests.support.interrupts import seconds_of, was_interrupted
+from tests.support.kernels import TARGETS
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values
 from tests.support.tolerance import assert_close
-
-TARGETS = ("host", "avx2", "portable")
 
 
 @settings(max_examples=60)

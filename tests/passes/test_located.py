@@ -20,7 +20,7 @@ def test_physical_nodes_keep_the_line_that_asked_for_them():
     x, y = network()
     function = cg.compile(y, [x])
     first = network.__code__.co_firstlineno
-    lines = {node.origin for node in function.compiled.layout.steps}
+    lines = {node.origin[:2] for node in function.compiled.layout.steps}
     assert lines == {(__file__, first + 2), (__file__, first + 3)}
 
 
@@ -36,7 +36,7 @@ def test_sources_that_are_written_into_their_vars_keep_it_too():
     first = descent.__code__.co_firstlineno
     steps = function.compiled.layout.steps
     assert any(isinstance(node.op, InPlace) for node in steps)
-    assert {node.origin for node in steps} <= {(__file__, first + 2), (__file__, first + 3)}
+    assert {node.origin[:2] for node in steps} <= {(__file__, first + 2), (__file__, first + 3)}
 
 
 def deep():
@@ -49,7 +49,7 @@ def deep():
 def test_what_runs_again_keeps_it_too():
     x, loss = deep()
     function = cg.compile([loss, cg.gradient(loss, x)], [x], recompute=True)
-    again = {node.origin for node in function.compiled.layout.steps if isinstance(node.op, Rerun)}
+    again = {node.origin[:2] for node in function.compiled.layout.steps if isinstance(node.op, Rerun)}
     assert again == {(__file__, deep.__code__.co_firstlineno + 3)}
 
 

@@ -40,10 +40,10 @@ from cgraph.ops.physical.table import ByteTable
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
 from tests.support.graphs import draw_values, graphs
+from tests.support.kernels import TARGETS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
-TARGETS = ("host", "avx2", "portable")
 BASES = {BlockedOp, PanelMatmul, PlannedOp}
 BYTES = {
     IntegerConv,
@@ -52,8 +52,8 @@ BYTES = {
     PackedIntegerMatmul,
     PixelSum,
     BlockedPixelSum,
-}  # test_integers.py
-BYTES |= {ByteMatmul, ByteTable}  # test_byte_matmul.py, test_byte_tables.py
+}  # integers/test_compute_integers.py
+BYTES |= {ByteMatmul, ByteTable}  # integers/test_byte_matmul.py, test_byte_tables.py
 HALVES = {PairedMatmul}  # test_precision.py
 PLANNED = {
     InPlace,

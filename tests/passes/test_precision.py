@@ -14,9 +14,9 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs, round_to_bfloat16, unpack_pairs
 from cgraph.passes import rewrite_graph
+from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_near
 
-TARGETS = ("host", "avx512", "avx2", "portable")
 # what rounding both factors and adding up in float32 may cost, of the sum of the products' magnitudes (docs/half.md)
 FACTORS = 2.0**-7 + 2.0**-16
 ADDING = 2.0**-23  # for each number of a sum, which is rounded once for each or for two of them
@@ -24,8 +24,6 @@ SMALLEST = 2.0**-126  # numbers below it may be taken for 0
 
 
 def compiled(node, inputs, target="host", threads=1, **options):
-    if target == "avx512" and target_named("host").lanes < 16:
-        pytest.skip("the machine has no such registers")
     engine = CpuEngine(target, threads, poison=True)
     return cg.compile(node, inputs, engine=engine, precision="bf16", **options)
 

@@ -11,10 +11,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError, InputError
-from cgraph.saved import write
 from cgraph.saved.layout import MANIFEST, with_sum
-from cgraph.saved.write import facts_of, save
-from tests.support.injection import Lines, events
 
 
 def step(a: tuple[int, ...] = (3,), b: tuple[int, ...] = (2,), names: str = "ab") -> tuple[cg.Function, cg.Var, cg.Var]:
@@ -111,72 +108,6 @@ def test_what_two_loads_hold_is_their_own(saved):
     first, second = cg.load(saved), cg.load(saved)
     first(0.0)
     assert first.state["a"].value[0] == 2.0 and second.state["a"].value[0] == 1.0
-
-
-# -- writing --------------------------------------------------------------------------------
-
-
-def test_functions_are_saved_together_only_with_the_same_vars_in_the_same_roles():
-    x, v, w = cg.Var((2,), name="x"), cg.Var((2,), name="v"), cg.Var((2,), name="w")
-    for each in (v, w):
-        each.assign([1.0, 2.0])
-    base = cg.compile(x + v + w, [x])
-    same = cg.compile(x * v * w, [x])
-    others = [
-        cg.compile(x + v + w, [x, v]),
-        cg.compile(x + v, [x]),
-        cg.compile(x + v + w, [x], updates={v: v + 1}),
-        cg.compile(cg.sum(x + v + w), [x]),
-        cg.compile([x + v + w, x], [x]),
-    ]
-    assert facts_of(same) == facts_of(base)
-    assert all(facts_of(other) != facts_of(base) for other in others)
-    updating = [cg.compile(x + v + w, [x], updates={each: each + 1}) for each in (v, w)]
-    assert facts_of(updating[0]) != facts_of(updating[1])
-
-
-def test_names_are_as_many_as_outputs_and_stay_when_a_function_is_saved_again(tmp_path):
-    x = cg.Var((2,), name="x")
-    function = cg.compile([x + 1, x * 2], [x])
-    for names in (["one"], ["one", "two", "three"]):
-        with pytest.raises(FormatError, match=f"{len(names)} names for 2 outputs"):
-            save([function], tmp_path / "refused", names=names)
-    assert not list(tmp_path.iterdir())
-    save([function], tmp_path / "first", names=["one", "two"])
-    cg.load(tmp_path / "first").save(tmp_path / "second")
-    assert tuple(cg.load(tmp_path / "second").names) == ("one", "two")
-
-
-def save_with_an_exception_at(function: cg.Function, at: int, parent: Path) -> None:
-    """Raise at this event of saving: a whole folder is there afterwards, or nothing."""
-    if Lines(at).during(lambda: function.save(parent / "saved")):
-        assert set(os.listdir(parent)) <= {"saved"}
-    shutil.rmtree(parent / "saved", ignore_errors=True)
-
-
-def test_an_exception_at_any_line_of_writing_a_folder_leaves_nothing(tmp_path):
-    """Each line of the module that writes, when it first runs."""
-    function = step()[0]
-    function.save(tmp_path / "warm")  # the first time reads kernels from the store
-    lines = events(lambda: function.save(tmp_path / "counted"))
-    first = {line: at for at, line in reversed(list(enumerate(lines, 1))) if line[0] == write.__file__}
-    assert len(first) > 20
-    (tmp_path / "parent").mkdir()
-    for at in sorted(first.values()):
-        save_with_an_exception_at(function, at, tmp_path / "parent")
-
-
-@pytest.mark.slow
-def test_an_exception_at_any_event_while_files_are_written_leaves_nothing(tmp_path):
-    """Each event from the one on that makes the first file, and some of those before."""
-    function = step()[0]
-    function.save(tmp_path / "warm")
-    before = len(events(lambda: write.files_of([function], [])))
-    count = len(events(lambda: function.save(tmp_path / "counted")))
-    assert count > before + 100
-    (tmp_path / "parent").mkdir()
-    for at in (*range(1, before, 29), *range(before, count + 1)):
-        save_with_an_exception_at(function, at, tmp_path / "parent")
 
 
 def test_loading_leaves_no_descriptor_open_whether_it_succeeds_or_not(copy):

@@ -436,7 +436,7 @@ def test_a_process_that_is_killed_while_it_writes_leaves_a_whole_folder_or_none(
 
 
 def test_nothing_is_overwritten(saved):
-    with pytest.raises(FormatError, match="is there already"):
+    with pytest.raises(FormatError, match="exists already"):
         small().save(saved)
 
 
@@ -448,7 +448,7 @@ def test_a_read_only_folder_serves(copy):
 
 def test_what_cannot_be_saved_is_refused_by_name(tmp_path):
     x = cg.Var((2, 2), name="x")
-    for node, match in ((cg.svdvals(x), "svd"), (cg.delay(np.negative, x), "delay")):
+    for node, match in ((np.fft.fft(x), "fourier"), (cg.delay(np.negative, x), "delay")):
         with pytest.raises(FormatError, match=match):
             cg.compile(node, [x]).save(tmp_path / "saved")
     for engine in ("reference", "cuda-sim"):

@@ -231,7 +231,7 @@ def test_copies_share_cells_and_pickles_and_deep_copies_have_their_own(make):
 
 def test_what_python_or_a_device_does_is_not_pickled():
     x = cg.Var((2, 2), name="x")
-    for node, engine in ((cg.svdvals(x), "cpu"), (x + 1, "reference")):
+    for node, engine in ((cg.delay(np.negative, x), "cpu"), (x + 1, "reference")):
         with pytest.raises(FormatError):
             pickle.dumps(cg.compile(node, [x], engine=engine))
 

@@ -12,7 +12,9 @@ from tests.ops.test_cases import Drawn
 
 GUARD, FILL = 1 << 14, 0xA5
 WIDE = [
-    case for case in CASES if case.op in ("scaled_dot_product_attention", "sum", "softmax", "conv2d", "matmul", "sort")
+    case
+    for case in CASES
+    if case.op in ("scaled_dot_product_attention", "sum", "softmax", "conv2d", "matmul", "sort", "det")
 ]
 
 

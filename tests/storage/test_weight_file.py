@@ -57,6 +57,11 @@ def test_arrays_are_written_once_and_again_when_they_differ(tmp_path):
     mapping, place = place_of(again[2])
     assert place == 3 * PAGE and mapping.weights is weights and place in mapping.sums
     assert place_of(ARRAYS[0]) is None and place_of(again[0])[1] == 2 * PAGE
+    with (tmp_path / "w").open("ab") as file:
+        file.write(b"more")
+    arrays_on_disk(weights, [x.T for x in ARRAYS])
+    assert (tmp_path / "w").stat().st_size == size
+    count = len(reports)
     arrays_on_disk(weights, ARRAYS[:1])
     assert len(reports) > count and (tmp_path / "w").stat().st_size == 3 * PAGE
 

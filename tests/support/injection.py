@@ -19,6 +19,7 @@ import nn
 FOLDERS = tuple(str(Path(package.__file__).parent) for package in (cgraph, nn))
 FORGETTING = {("weakref.py", "remove"), ("_weakrefset.py", "_remove")}  # of WeakValueDictionary and WeakSet
 FINALIZE = ("weakref.py", "__call__")  # given the dead reference when it is Python that calls it
+CALLED_BY_C = ("libcuda.py", "late_cuda.py")  # the stand-in of the driver: ctypes prints what is raised in it
 ALLOCATING = ("empty", "zeros", "array", "ascontiguousarray")
 
 
@@ -67,7 +68,12 @@ def is_forgotten(frame: FrameType | None) -> bool:
     while frame is not None:
         name = frame.f_code.co_name
         place = Path(frame.f_code.co_filename).name, name
-        if name == "__del__" or place in FORGETTING or (place == FINALIZE and frame.f_locals["_"] is not None):
+        if (
+            name == "__del__"
+            or place[0] in CALLED_BY_C
+            or place in FORGETTING
+            or (place == FINALIZE and frame.f_locals["_"] is not None)
+        ):
             return True
         frame = frame.f_back
     return False

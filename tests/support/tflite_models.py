@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cgraph.engine.reference import evaluate
+from cgraph.formats.tflite import load
 from cgraph.formats.tflite.schema import DTYPE, NAMES, OPTIONS
 
 NUMBER = {name: number for number, name in DTYPE.items()}
@@ -135,6 +137,12 @@ class Network:
 
     def bytes(self, *outputs: int) -> bytes:
         return written(self.root(*outputs))
+
+
+def results_of(net: Network, results: Sequence[int], *values: np.ndarray) -> list[np.ndarray]:
+    """What the library computes of a model."""
+    model = load(net.bytes(*results))
+    return evaluate(list(model.outputs), dict(zip(model.inputs, values, strict=True)))
 
 
 def reference(model: bytes, *values: np.ndarray, kinds: str = "BUILTIN_REF") -> list[np.ndarray]:

@@ -82,7 +82,6 @@ NEAR = {
     "float16 networks": T("one layer in float16 on the other side", 2.0**-9, 2.0**-11),
     "half precision by its largest": T("another order of sums flips roundings to 8 or 11 bits", 1e-7, of_terms=1e-3),
     "quantised networks by their largest": T("the same integers, with scales in float32", 1e-7, of_terms=1e-4),
-    "int8 products without VNNI": T("ONNX Runtime saturates pairs of products there", 1e-5, 1e-5, 0.02),
     "int8 shares": T("shares of 1 behind two layers of 8 bits", 1e-7, 0.02),
     "numbers of a unit": T("rounded to the nearest multiple of the unit, the terms", 1e-7, of_terms=0.501),
     # -- kernels, by terms and units in the last place ----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
 
 SAMPLED = 17  # every such line in the quick loop
+OF_THE_DEVICE = 97  # every such line of the simulated device, whose kernels take thousands
 
 
 class Scenario:
@@ -96,6 +98,8 @@ def check_lines(make: Callable[[], Scenario], each: int) -> None:
     scenario = make()
     lines = events(scenario.act)
     for at in range(1, len(lines) + 1, each):
+        if "simulator" in Path(lines[at - 1][0]).parts and at // each % OF_THE_DEVICE:
+            continue
         try:
             cut_off(make() if at % 4 == 0 else scenario, at)
         except BaseException as error:

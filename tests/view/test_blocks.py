@@ -145,6 +145,24 @@ def test_a_plan_of_four_thousand_values_is_a_small_file():
     assert len(text) < 1_200_000
 
 
-@pytest.mark.parametrize(("letters", "shown"), [(20, "stage/conv_1/relu"), (16, "relu"), (4, "relu"), (3, ""), (0, "")])
+@pytest.mark.parametrize(
+    ("letters", "shown"), [(20, "stage/conv_1/relu"), (16, "conv_1/relu"), (4, "relu"), (3, ""), (0, "")]
+)
 def test_names_are_cut_to_the_room_there_is(letters, shown):
     assert fit_name("stage/conv_1/relu", letters) == shown
+
+
+@pytest.mark.parametrize(
+    ("letters", "shown"),
+    [(21, "parts.4.conv (stream)"), (20, "parts.4.conv"), (11, "4.conv"), (5, "conv"), (3, "")],
+)
+def test_the_kind_goes_first_then_the_beginning_of_the_path(letters, shown):
+    assert fit_name("parts.4.conv (stream)", letters) == shown
+
+
+def test_a_workspace_is_named_without_its_kind():
+    assert fit_name("parts.4 (winograd4) workspace", 18) == "parts.4 workspace"
+
+
+def test_a_number_alone_is_not_a_name():
+    assert fit_name("parts.4 (relu)", 3) == "" and fit_name("parts.12 (relu)", 7) == ""

@@ -115,7 +115,7 @@ def test_bytes_of_a_report_are_those_of_vars_constants_and_values_in_their_place
     assert (found.lower_bound, found.plain_lower_bound) == (compiled.lower_bound, compiled.plain_lower_bound)
     where = {(x.op, x.spec): x.where for x in found.steps}
     for row in found.alive:
-        op, spec = row.name.split(", ")[-1].split(" ")
+        op, spec = row.name.split(", ")[-1].rsplit(" ", 1)
         assert row.where == where.get((op, spec), row.where)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+import nn
 from cgraph.errors import GraphError
 from cgraph.view.page import page_html
 from cgraph.view.planned import memory_of
@@ -93,7 +94,7 @@ def test_search_counts_matches_and_goes_through_them(show):
     assert text(browser, "matches") == "3 found"
     search.send_keys("\n")
     assert text(browser, "matches") == "1 of 3"
-    assert text(browser, "selected").startswith("cos float32[64,64]")
+    assert text(browser, "selected").startswith("node (cos) float32[64,64]")
     search.send_keys("\n\n\n")
     assert text(browser, "matches") == "1 of 3"
     search.clear()
@@ -179,7 +180,7 @@ def test_four_thousand_nodes_can_be_searched_and_selected(show):
     browser = show(planned(node))
     browser.find_element("id", "search").send_keys("sin\n")
     assert text(browser, "matches") == "1 of 2000"
-    assert text(browser, "selected").startswith("sin float32[64]")
+    assert text(browser, "selected").startswith("node (sin) float32[64]")
 
 
 def constants():
@@ -223,13 +224,45 @@ def test_a_long_graph_has_a_map_that_leads_to_its_end(show):
     assert browser.execute_script(map_of) is None
 
 
+def test_nodes_of_a_layer_are_one_group_whose_name_the_search_finds(show):
+    layers = [nn.ConvNorm(8, 8, 3, pad="same") for _ in range(3)]
+    stages = [nn.Residual(nn.Sequential(*layers)) for _ in range(2)]
+    model = nn.initialise(nn.Sequential(nn.Input((8, 16, 16)), *stages), 0)
+    browser = show(nn.compile(model).function.compiled)
+    groups = browser.execute_script("return cgraph.graph.groups.map((x) => [x.name, x.count])")
+    steps = browser.execute_script("return cgraph.graph.items.filter((x) => x.step >= 0).map((x) => x.name)")
+    assert [name for name, _ in groups if name.startswith("parts.")] == ["parts.1", "parts.2"]
+    assert all(count == sum(name.startswith(group) for name in steps) for group, count in groups)
+    browser.execute_script("cgraph.search('parts.2')")
+    assert text(browser, "matches") == f"{sum('parts.2' in name for name in steps)} found"
+    shown = "return [['parts.4.conv (stream)', 20], ['parts.4.conv (stream)', 11], ['parts.4 (relu)', 3]]"
+    assert browser.execute_script(f"{shown}.map(([name, room]) => fitted(name, room, 1))") == [
+        "parts.4.conv",
+        "4.conv",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("width", [1440, 400])
+def test_the_page_is_as_wide_as_the_window(show, width):
+    browser = show(network())
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wait_for_frame(browser)
+    try:
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        assert browser.find_element("id", "search").size["width"] > 150
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_the_legend_tells_every_mark(show):
     browser = show(example())
     legend = browser.find_element("id", "legend")
     assert not legend.find_element("css selector", "div").is_displayed()
     legend.find_element("css selector", "summary").click()
     marks = legend.find_elements("css selector", "i")
-    assert len(marks) == 14 and all(x.is_displayed() and x.size["width"] for x in marks)
+    assert len(marks) == 15 and all(x.is_displayed() and x.size["width"] for x in marks)
 
 
 def test_times_of_steps_are_shown_where_they_were_measured(show, browser, tmp_path):
@@ -245,7 +278,7 @@ def test_times_of_steps_are_shown_where_they_were_measured(show, browser, tmp_pa
     assert len(rows) == len(times.steps)
     browser.find_element("css selector", "#slowest summary").click()
     slowest = max(times.steps, key=lambda row: row.seconds)
-    assert rows[0].text.split()[0] == slowest.op
+    assert rows[0].text.startswith(slowest.op)
     rows[0].click()
     assert f"step {slowest.step} of" in text(browser, "step-note") and "% of the time" in text(browser, "step-note")
     assert "% of the time" in text(browser, "selected")

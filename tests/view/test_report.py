@@ -45,7 +45,7 @@ def test_figures_are_those_of_the_plan(strategy):
     assert found.ratio == compiled.nbytes / compiled.lower_bound
     assert (found.strategy, found.order) == (compiled.plan.strategy, compiled.order)
     assert found.var_nbytes == 2 * 16 * 16 * 4
-    assert [row.op for row in found.steps] == [node.name for node in compiled.layout.steps]
+    assert [row.op for row in found.steps] == [node.title for node in compiled.layout.steps]
     assert [row.nbytes for row in found.steps] == [node.nbytes for node in compiled.layout.steps]
 
 
@@ -206,7 +206,7 @@ def test_a_node_shows_the_last_nodes_that_it_is_made_of():
     y = x * 2.5
     found = xml.fromstring(y._repr_html_().replace(f"<style>{STYLE}</style>", ""))
     rows = [[cell.text or "" for cell in row] for row in found.iter("tr")]
-    assert [row[1] for row in rows] == ["op", "<x>", "const = 2.5", "broadcast_to", "multiply"]
+    assert [row[1] for row in rows] == ["op", "<x>", "const = 2.5", "y (broadcast_to)", "y (multiply)"]
     assert rows[-1][2:4] == ["0 2", "float32[4]"]
     for _ in range(40):
         y = np.sin(y)

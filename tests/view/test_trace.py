@@ -50,8 +50,8 @@ def test_every_event_has_the_fields_of_its_phase(function, tmp_path, process):
 
 def test_steps_follow_one_another_inside_one_bar(function, tmp_path):
     whole, *steps = traced(function, tmp_path, ONES)["X"]
-    assert [x["name"] for x in steps] == [node.name for node in function.compiled.layout.steps]
-    assert [x["args"]["line"] for x in steps] == [node.where for node in function.compiled.layout.steps]
+    assert [x["name"] for x in steps] == [node.title for node in function.compiled.layout.steps]
+    assert [x["args"]["line"] for x in steps] == [node.place for node in function.compiled.layout.steps]
     assert any("test_trace.py:" in x["args"]["line"] for x in steps)
     assert [x["args"]["nbytes"] for x in steps] == [node.nbytes for node in function.compiled.layout.steps]
     assert whole["ts"] == steps[0]["ts"] == 0

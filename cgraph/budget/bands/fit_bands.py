@@ -61,7 +61,7 @@ def cheapest(whole: Choice, nbytes: int, search: Search, planner: Planner) -> Ch
 
 
 def search_of(whole: Choice, pixels: int | None, planner: Planner) -> Search:
-    """Return the search for regions with bands of at least so many pixels. Only `auto` places in-place joins."""
+    """Return the search for regions with bands of at least `pixels` pixels. Only `auto` places in-place joins."""
     sizes = PIXELS if pixels is None else (*(n for n in PIXELS if n > pixels), pixels)
     stages = stages_of(whole[0].layout, planner.facts.target)
     if not planner.is_auto:

@@ -257,10 +257,9 @@ class Search:
         return Framing(values, events, workspaces, self.alignment)
 
     def plan(self, choice: RegionChoice, work: int, most: int) -> None:
-        """Plan the band buffer of a region, unless it would exceed so many bytes in use or the search would take more
-        work.
+        """Plan the band buffer of a region, unless it needs more than `most` bytes or the search more than `work`.
 
-        Regions that contain it get much the same gaps.
+        Regions that contain it have nearly the same gaps.
         """
         units, unit, framing = self.units, choice.unit, self.framing(choice.unit)
         framing.improve(work, most - choice.need(units) + int(units.frame[unit]))
@@ -287,9 +286,7 @@ class Search:
         return max(self.workspace(t, event) for event in bands)
 
     def fitting(self, most: int) -> list[Region]:
-        """Return the cheapest regions with which every step needs at most so many bytes, which must be at least
-        `least`.
-        """
+        """Return the cheapest regions with which every step needs at most `most` bytes; `most` is at least `least`."""
         return [self.region(choice) for choice in self.planned(most)]
 
     def region(self, choice: RegionChoice) -> Region:
@@ -358,9 +355,7 @@ class Search:
                     self.plan(x, QUICK, most)
 
     def ways(self, most: int | None) -> list[Way]:
-        """Return the best way from each position on: the one with the fewest bytes, or the cheapest within so many
-        bytes.
-        """
+        """Return the best way from each position: the one with the fewest bytes, or the cheapest within `most`."""
         return ways_of(self.units, self.needs, most, self.chains_lose)
 
     @cached_property

@@ -73,7 +73,7 @@ class Rows(Record):
         return self.rows - self.above - self.below
 
     def band(self, rows: int) -> int:
-        """Return the rows of a band of at least so many rows: whole steps, at most all rows."""
+        """Return the number of rows of a band: at least `rows`, in whole steps, at most all rows."""
         return min(round_up(max(rows, 1), self.step), self.inside)
 
     def stop(self, first: int, band: int) -> int:

@@ -38,7 +38,7 @@ class Fed:
         return list(values.values())
 
     def frame(self, rows: int) -> BandBuffer:
-        """Return a band buffer for bands of so many rows of the join, and the same part of other values."""
+        """Return a band buffer for bands of `rows` rows of the join, and the same fraction of other values."""
         bands = self.bands(rows)
         period = period_of(self.values, bands) if isinstance(self.steps[-1].op, RowSink) else None
         if period is not None:
@@ -95,5 +95,5 @@ def key_of(act: Act) -> list[tuple]:
 
 
 def value_of(base: object) -> object:
-    """Return what an address begins at; for an array its bytes."""
+    """Return the base of an address; for an array, its bytes."""
     return base.tobytes() if isinstance(base, np.ndarray) else base

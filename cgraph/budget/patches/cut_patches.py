@@ -116,7 +116,7 @@ class _Patches:
         return nodes[self.chains[i][-1]]
 
     def read(self, x: Node, node: Node, step: ImageStep, patch: int, areas: dict[int, Area]) -> Node:
-        """Return what a patch of `node` reads of an operand: its pixels of images, all of other values."""
+        """Return the part of an operand that a patch of `node` reads: a part of an image, any other value whole."""
         own = areas[self.place[node]]
         if x not in self.place:
             return crop(self.new[x], own) if isinstance(node.op, Pointwise) else self.new[x]
@@ -141,8 +141,8 @@ def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ..
 
 
 def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tuple[int, tuple[int, int]]:
-    """Return how many results are computed before these along an axis (0 down, 1 across) of so many pixels, and the
-    padding before and after the pixels that they read, including what a pool's ``ceil`` adds.
+    """Return the number of extra results before `first` along an axis (0 down, 1 across) of `length` pixels, and the
+    padding before and after the pixels that results read, including the padding that a pool's ``ceil`` adds.
     """
     stride, extent, before = window.stride[axis], window.extent[axis], window.pad[axis]
     begin, end = touching(first, stop, stride, before, extent, length)

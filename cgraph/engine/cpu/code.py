@@ -149,8 +149,13 @@ class Code(Record, eq=False):
         """The Python functions among the kernels."""
         return [k for k in self.kernels if isinstance(k, Callback)]
 
+    @property
+    def calls_blas(self) -> bool:
+        """True if a kernel or a Python function among them calls BLAS or LAPACK."""
+        return any(k.calls_lapack for k in self.compiled_kernels) or any(c.blas for c in self.callbacks)
+
     def addresses(self, compiled: Iterable[int]) -> np.ndarray:
-        """Return what stands in a table for each kernel: its address, 0 for a Python function, a jump's number.
+        """Return the entry of each kernel in a table: its address, 0 for a Python function, or a jump's number.
 
         `compiled`: the addresses of `compiled_kernels`.
         """

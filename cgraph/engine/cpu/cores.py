@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from cgraph.errors import GraphError
+from cgraph.system.machine import allowed_processors
 
 MOUNT = "/sys/fs/cgroup"
 GROUPS = "/proc/self/cgroup"
@@ -23,11 +24,7 @@ def check_threads(threads: int) -> None:
 @cache
 def cores() -> int:
     """Return the cores that this process may keep busy, >= 1; read once."""
-    if hasattr(os, "sched_getaffinity"):
-        allowed = len(os.sched_getaffinity(0))
-    else:
-        allowed = os.cpu_count() or 1
-    quota = quota_of(GROUPS, MOUNT)
+    allowed, quota = allowed_processors(), quota_of(GROUPS, MOUNT)
     return allowed if quota is None else max(1, min(allowed, int(quota)))
 
 
@@ -76,7 +73,7 @@ def folder_quota(folder: Path) -> float | None:
 
 def content(path: Path) -> str | None:
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8") as file:
             return file.read()
     except OSError:
         return None

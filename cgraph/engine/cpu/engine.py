@@ -111,7 +111,7 @@ class CpuEngine(Record):
 
 
 def keep_for(options: CompileOptions) -> Keep:
-    """Return where packed constants go: straight into a file if runs will read them from one."""
+    """Return the function that stores packed constants, in a file if runs read them from one."""
     if options.weights is None:
         return in_place
     return Spool(os.path.dirname(options.weights.path) or os.curdir, HASHED_NBYTES).keep

@@ -76,7 +76,7 @@ class CpuInstance:
         self.stop = np.zeros(1, np.int64)
         self._stop_address = self.stop.ctypes.data
         self.functions = [c.function for c in code.callbacks]
-        self._calls_blas = any(c.blas for c in code.callbacks)
+        self._calls_blas = code.calls_blas
         self._arrays: dict[Any, np.ndarray] = {}
         self._vars: dict[Any, np.ndarray] = {}
         self._copied: dict[Any, np.ndarray] = {}

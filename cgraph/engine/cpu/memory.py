@@ -3,6 +3,7 @@
 import os
 
 from cgraph.engine.cpu.cores import GROUPS, MOUNT, Path, content, groups_of
+from cgraph.system.machine import machine_nbytes
 
 LIMITS = ("memory.max", "memory.limit_in_bytes")  # of control groups, versions 2 and 1
 
@@ -12,7 +13,7 @@ def memory_nbytes(groups: Path = GROUPS, mount: Path = MOUNT) -> int:
 
     Source: Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst.
     """
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limits = [machine_nbytes()]
     for folder in groups_of(groups, mount, "memory"):
         limits += [
             int(text) for name in LIMITS if (text := content(os.path.join(folder, name))) and text.strip().isdigit()

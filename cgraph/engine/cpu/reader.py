@@ -1,14 +1,12 @@
 """The reader thread: it copies weights from their file into a ring while kernels compute, in native code."""
 
-import fcntl
 import io
-import mmap
 import os
 import threading
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
+from mmap import mmap
 from queue import SimpleQueue
 
 import numpy as np
@@ -21,6 +19,8 @@ from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
 from cgraph.storage.weight_file import Checksum
 from cgraph.system.fair_lock import FairLock
 from cgraph.system.file_ownership import Stamp, stamp_of
+from cgraph.system.machine import check_pread
+from cgraph.system.mapping import bypass_cache, new_pages, read_into, use_huge_pages
 
 CLOSED = 5  # seconds that the end of the process waits for a disk
 
@@ -37,11 +37,9 @@ class Reader:
 
     def __init__(self, ring: Ring, poison: int | None) -> None:
         self.ring, self.file = ring, unchanged_file(ring)
-        self.memory = mmap.mmap(-1, ring.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.memory = new_pages(ring.nbytes)
         """Whole pages, which the file is read into past the system's cache; the larger they are, the faster."""
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # a system that has none
-                self.memory.madvise(mmap.MADV_HUGEPAGE)
+        use_huge_pages(self.memory)
         if poison is not None:
             np.frombuffer(self.memory, np.uint8)[...] = poison
         self.address = np.frombuffer(self.memory, np.uint8, 1).ctypes.data
@@ -93,7 +91,7 @@ class Reader:
         """
         self._work.stop()
         self._ready = None
-        os.preadv(self.file.fileno(), [memoryview(self.memory)[:nbytes]], offset)
+        read_into(self.file.fileno(), memoryview(self.memory)[:nbytes], offset)
 
     def problem(self) -> WeightsError:
         """Return the exception that explains why a run could not continue."""
@@ -116,7 +114,7 @@ class ReaderThread:
         sums: checksums of pieces by offset in the file; empty if none is compared
     """
 
-    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap, sums: Mapping[int, Checksum]) -> None:
+    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap, sums: Mapping[int, Checksum]) -> None:
         self.words, self.file, self.memory, self.sums = words, file, memory, sums
         self.orders: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
         self.reading = FairLock()  # had by the thread while it reads
@@ -197,6 +195,7 @@ class ReaderThread:
 
 def unchanged_file(ring: Ring) -> io.FileIO:
     """Open the weight file, past the system's cache if the file system supports that."""
+    check_pread()
     try:
         file = io.FileIO(ring.path)
     except OSError as error:
@@ -206,8 +205,7 @@ def unchanged_file(ring: Ring) -> io.FileIO:
     except WeightsError:
         file.close()
         raise
-    with suppress(OSError):
-        fcntl.fcntl(file, fcntl.F_SETFL, os.O_RDONLY | getattr(os, "O_DIRECT", 0))
+    bypass_cache(file)
     return file
 
 

@@ -18,9 +18,7 @@ from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
 from cgraph.kernels.timed.emit import ENTRIES, FIELDS, MOST
-
-CLOCK = time.CLOCK_MONOTONIC  # that of time.perf_counter_ns
-
+from cgraph.system.machine import MONOTONIC_CLOCK
 
 MOST_ENTRIES = 1 << 20  # of the rounds of loops; later ones are not recorded
 
@@ -44,7 +42,7 @@ class Recorder:
         self._args = np.stack(
             [table[called, 0], table[called, 1], called, np.full(len(called), self._log.ctypes.data)], axis=1
         )
-        kernel = Kernel("timed.timed", (CLOCK,))
+        kernel = Kernel("timed.timed", (MONOTONIC_CLOCK,))
         table[called, 0] = store().load([kernel], target)[kernel]
         table[called, 1] = self._args.ctypes.data + self._args.strides[0] * np.arange(len(called))
         self._row_of = {int(table[row, 1]): int(row) for row in np.flatnonzero(table[:, 0] == 0)}

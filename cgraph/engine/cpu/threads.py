@@ -12,8 +12,6 @@ another thread's run.
 
 import atexit
 import ctypes
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +25,7 @@ from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import Kernel
 from cgraph.record import Record
 from cgraph.system.fair_lock import FairLock
+from cgraph.system.machine import at_fork, has_futex, quick_clock
 
 SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
@@ -117,13 +116,12 @@ def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
 
 def interpreter() -> list[Kernel]:
     """Return the kernels that form the interpreter on this system."""
-    clock = 6 if sys.platform == "linux" else time.CLOCK_MONOTONIC  # CLOCK_MONOTONIC_COARSE: a few ns to read
-    return [Kernel(name, (clock, futex_number())) for name in WORDS]
+    return [Kernel(name, (quick_clock(), futex_number())) for name in WORDS]
 
 
 def futex_number() -> int:
     """Return the number of the system call ``futex``, 0 if there is none. Source: Linux, syscall tables."""
-    return host_architecture().futex if sys.platform == "linux" else 0
+    return host_architecture().futex if has_futex() else 0
 
 
 def aligned_words(count: int) -> np.ndarray:
@@ -226,7 +224,7 @@ class ThreadPool:
             threads: most threads, including the caller's; 0 means all cores. Fewer run when other runs use cores
             stop: address of a word; once it is not 0, the run ends after the current call. 0 means none
             functions: the Python functions of the table; an exception of theirs ends the run
-            slice_ns: how long kernels run before Python checks for signals
+            slice_ns: nanoseconds of kernels between two checks for signals
         """
         most, row = max(1, min(threads or self.size, self.size, MOST_THREADS)), 0
         stop = stop or NEVER
@@ -288,5 +286,4 @@ def is_set(stop: int) -> bool:
 
 _pool = ThreadPool(cores())
 atexit.register(_pool.close)  # threads leave native code before the interpreter frees it
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_pool.pause, after_in_parent=_pool.resume, after_in_child=_pool.forget)
+at_fork(_pool.pause, _pool.resume, _pool.forget)

@@ -39,7 +39,13 @@ class Graph(Protocol):
 
 
 class Queue(Protocol):
-    """Work for a device, done in order. Host memory passed to it must not change until `wait` returns."""
+    """Work for a device, done in order. Host memory passed to it must not change until `wait` returns.
+
+    Fields
+        runs_whole: `run` and graphs queue all launches in one native call, which no Python exception interrupts
+    """
+
+    runs_whole: bool
 
     def upload(self, address: int, array: np.ndarray) -> None:
         """Copy a contiguous array to the device."""

@@ -132,6 +132,8 @@ def cuda_text(version: int) -> str:
 class GpuQueue:
     """A stream."""
 
+    runs_whole = True
+
     def __init__(self, device: Gpu, stream: int) -> None:
         self.device, self.driver, self.stream = device, device.driver, stream
         self.code, self.event = np.zeros(1, np.int64), 0

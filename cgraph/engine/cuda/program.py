@@ -12,7 +12,7 @@ import numpy as np
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.arrays import DeviceArray, device_array
-from cgraph.engine.cuda.cells import Copy, DeviceCells
+from cgraph.engine.cuda.cells import Copy, DeviceCells, DeviceWord
 from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, LoadedKernel, Queue
 from cgraph.engine.cuda.graphs import Graphs
 from cgraph.engine.cuda.host import moved_nbytes, run_on_host
@@ -22,7 +22,7 @@ from cgraph.errors import EngineError
 from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, ROUND, ROUNDS, SKIP
 from cgraph.kernels.kernel import ARENA, Callback, Kernel
 from cgraph.record import Record
-from cgraph.storage.cell import CellValue, Variable
+from cgraph.storage.cell import CellValue, Variable, set_all
 from cgraph.system.bounded_cache import Bounded, most_of
 
 GROUP = 8  # kernels are made for whole groups of arguments
@@ -85,29 +85,36 @@ class CudaInstance:
         self.args = np.concatenate([code.args, np.zeros(GROUP, np.int64)])  # kernels are given whole groups
         self.rows = launch_rows(program, self.args)
         self.stops = Stops(code, device, self.args, self.queue)
-        self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # never read
+        self._done = DeviceWord(device)
         self._input_values: Mapping[Variable, Any] = {}
         self._cells: Mapping[Variable, CellValue] = {}
         self._written = code.written
         self._inputs: dict[Variable, Allocation] = {}
+        self._old: dict[Variable, Copy] = {}
         self._bound: dict[Symbol, int] = {}
         self._relocations = {r.symbol: r for r in code.relocations}
         self._parts: Bounded[Any, tuple[list[Segment], list[Segment]]] = Bounded(most_of(len(self.rows)))
         self.graphs = Graphs(self.queue)
         self._move(ARGS_SYMBOL, self.args.ctypes.data)
         self._move(ARENA_SYMBOL, self.arena.address)
-        self._move(DONE_SYMBOL, self.done.address)
+        self._move(DONE_SYMBOL, self._done.memory.address)
         for i, memory in enumerate(program.constants):
             self._move(Symbol("constant", i), memory.address)
 
     # -- memory -----------------------------------------------------------------------------------------------------
     def bind(self, inputs: Mapping[Variable, Any], cells: Mapping[Variable, CellValue], done: np.ndarray) -> None:
         """Upload the inputs of the runs that follow; bind the other Vars to their memory on the device."""
-        self._input_values, self._cells, self._done = inputs, cells, done
+        self._input_values, self._cells = inputs, cells
         for i, x in enumerate(self.code.variables):
             self._move(Symbol("variable", i), self._input(x) if x in inputs else self._cell(x))
         for i, x in enumerate(self.code.targets):
             self._move(Symbol("target", i), self._copy(x).memory.address)
+        for x in self.code.updated:
+            if cells[x].is_there:
+                self._cell(x)  # until the run has written all Vars, the copy has the old value
+        if not all(cells[x].is_there for x in self.code.updated):
+            self._done = DeviceWord(self.program.device)  # an earlier word may be that of a value
+            self._move(DONE_SYMBOL, self._done.memory.address)
 
     def _input(self, x: Variable) -> int:
         """Return an input's address: its own, or that of an uploaded copy. An input inside this arena is copied,
@@ -182,12 +189,44 @@ class CudaInstance:
         before, after = self._parts_of(steps if self.program.poison is None else None, write)
         self._run_segments(before)
         self._check_stops()
-        self._run_segments(after)
-        if write:
-            for x in self.code.updated:
-                self._cells[x].lies_elsewhere(self._copy(x))
-            self._done[0] = 1
+        if write and self.code.updated:
+            self._update(after)
+        else:
+            self._run_segments(after)
+            self.queue.wait()
+
+    def _update(self, parts: list[Segment]) -> None:
+        """Run the segments that write Vars: all of them happen, or none, wherever an exception comes.
+
+        The Vars' values are said to be the device's copies before these change. Copies of the old values take their
+        place where the segments are more than one native call.
+        """
+        values = [self._cells[x] for x in self.code.updated]
+        copies = [self._copy(x) for x in self.code.updated]
+        there = [value.is_there for value in values]
+        for value, is_there in zip(values, there):
+            if not is_there:
+                value.await_device(self._done)
+        if len(parts) == 1 and parts[0].host is None and self.queue.runs_whole:
+            for copy in copies:
+                copy.writer = self.queue
+            set_all(values, "newer", copies)
+        else:
+            old = [self._old_copy(x) for x, is_there in zip(self.code.updated, there) if is_there]
+            set_all([value for value, is_there in zip(values, there) if is_there], "newer", old)
+        self._run_segments(parts)
         self.queue.wait()
+        set_all(values, "newer", copies)
+        for value, copy in zip(values, copies):
+            value.done = copy.writer = None  # both say what holds anyway
+
+    def _old_copy(self, x: Variable) -> Copy:
+        """Return a copy of a Var's value on the device that this run does not change."""
+        if x not in self._old:
+            self._old[x] = Copy(self.program.device, x.spec)
+        self.queue.copy(self._old[x].memory.address, self._copy(x).memory.address, x.spec.nbytes)
+        self.queue.wait()
+        return self._old[x]
 
     def _check_stops(self) -> None:
         """Wait for the run; raise what a kernel found, such as PositionError for an index outside its axis."""

@@ -45,7 +45,9 @@ class SimulatedDevice:
 
 
 class SimulatedQueue:
-    """A queue that executes everything immediately."""
+    """A queue that executes everything immediately, in Python, which an exception can interrupt anywhere."""
+
+    runs_whole = False
 
     def __init__(self, device: SimulatedDevice) -> None:
         self.device, self.memory = device, device.simulator.memory

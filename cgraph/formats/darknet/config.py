@@ -35,16 +35,18 @@ class Section(Record):
         return self.options.get(name, default)
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return an integer option. FormatError if it is not an integer."""
+        """Return an integer option. FormatError if it is not an integer, or missing without a default."""
         text = self.options.get(name)
-        if text is None and default is not None:
+        if text is None:
+            if default is None:
+                raise self.error(f"the option {name} is missing. Add {name}=, an integer")
             return default
         try:
-            value = int(float(text or ""))
+            value = int(float(text))
         except (ValueError, OverflowError):
-            raise self.error(f"{name}={str(text):.40} is not an integer") from None
+            raise self.error(f"{name}={text:.40} is not an integer") from None
         if not -(2**31) <= value < 2**31:
-            raise self.error(f"{name}={str(text):.40} is out of range")
+            raise self.error(f"{name}={text:.40} is out of range")
         return value
 
     def size(self, name: str, default: int | None = None) -> int:

@@ -89,7 +89,7 @@ def build(options: Section, sections: list[Section], net: Net, batch: int, file:
     for s in sections:
         net.allowance.spend(f"layer {s.index}, [{s.kind}]", nodes=NODES)
         try:
-            with origin_at(file, s.line):
+            with origin_at(file, s.line, f"{s.index}.{s.kind}"):
                 x = LAYERS[s.kind](net, s, x)
         except FormatError:
             raise

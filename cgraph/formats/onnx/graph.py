@@ -91,13 +91,15 @@ class OnnxGraphBuilder:
         if self.depth >= DEEPEST:
             raise FormatError(f"sub-graphs are nested more than {DEEPEST} deep: inline some of them")
         self.depth += 1
-        self.charge(sum(len(proto.input) + len(proto.output) + len(proto.attribute) for proto in protos), scope)
+        ends = [len(proto.input) + len(proto.output) for proto in protos]
+        names = sum(ends) + sum(len(proto.attribute) for proto in protos)
+        self.charge(names, scope, nodes=sum(max(count - USUAL, 1) for count in ends))
         inside = [names_inside(proto, self.evaluator.allowance) for proto in protos]
         read = outputs.union(*(proto.input for proto in protos), *inside)
         for number, proto in enumerate(protos):
-            self.charge(0, scope, nodes=max(len(proto.input) + len(proto.output) - USUAL, 1))
+            name = proto.name or next(filter(None, proto.output), "")
             try:
-                with origin_at(self.file, number) if self.depth == 1 else nullcontext():
+                with origin_at(self.file, number, name) if self.depth == 1 else nullcontext():
                     results = self.node(proto, scope, read)
             except UNFIT as error:
                 kind = PositionError if isinstance(error, PositionError) else FormatError

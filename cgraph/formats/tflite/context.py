@@ -28,7 +28,7 @@ def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], 
     """Register an importer for operators.
 
     Parameters
-        on_bytes: whether it computes with quantised values; False only moves them, None refuses them
+        on_bytes: True if it computes with quantised values, False if it only moves them, None if it refuses them
     """
 
     def register(importer: Importer) -> Importer:

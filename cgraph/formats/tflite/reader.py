@@ -157,7 +157,8 @@ def run(source: TfliteSource, places: np.ndarray, values: Values) -> None:
         results = numbers_of(source, table, OperatorFields.OUTPUTS)
         name = source.operator_name(int(table.number(OperatorFields.CODE, "I")))
         try:
-            with origin_at(source.name, number), np.errstate(all="ignore"):  # scales that overflow are refused
+            label = source.tensor(int(results[0])).name if len(results) else ""
+            with origin_at(source.name, number, label), np.errstate(all="ignore"):  # scales that overflow are refused
                 results_of_node = build_node(source, table, name, results, values, evaluator)
         except EXPECTED as error:
             kind = PositionError if isinstance(error, PositionError) else FormatError

@@ -95,7 +95,7 @@ def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int
 def attention_calls(
     target: Target, out: View, operands: AttentionViews, rule: Rule, workspace: View | None
 ) -> list[Call]:
-    """``softmax(q @ k.T * rule.scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
+    """Compute ``softmax(q @ k.T * rule.scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
 
     Operands
         out: ``[b, h, m, e]`` of any strides

@@ -31,8 +31,7 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bo
     """Emit the kernel. Task: a sequence of units, each a band of the queries that share a head of keys."""
     band = Band(k, dtype, rows, vectors, mask, spread, (causal, capped))
     a = band.a
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         band.place(a.scratch + task * a.scratch_size)
         with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as unit:
             rest, number = divmod_of(unit, a.bands)

@@ -29,8 +29,7 @@ def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool, capped:
     """Task: some units one after the other, each the `count` queries that share a head of keys."""
     unit = Few(k, dtype, count, mask, causal, capped)
     a = unit.a
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         unit.place(a.scratch + task * a.scratch_size)
         with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as number:
             unit.emit(*divmod_of(number, a.groups))

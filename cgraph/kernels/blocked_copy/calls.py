@@ -13,7 +13,7 @@ from cgraph.kernels.views.row_bands import band_of, banded_tasks
 
 
 def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
-    """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with contiguous pixels."""
+    """Copy plain images ``[n, c, h, w]`` to the interior of `out`; any strides, but contiguous pixels."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
     if target.has_blocks and out.lanes == 1:
@@ -26,7 +26,7 @@ def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
 
 
 def to_plain_calls(target: Target, out: View, x: BlockedView) -> list[Call]:
-    """``out``, a view ``[n, c, h, w]`` with contiguous pixels, = a channel-blocked value."""
+    """Copy a channel-blocked value to `out`, a view ``[n, c, h, w]`` with contiguous pixels."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
     if target.has_blocks and x.lanes == 1:
@@ -78,7 +78,7 @@ def fill_halo_calls(x: BlockedView) -> list[Call]:
 
 
 def copy_channels_calls(out: BlockedView, x: BlockedView, fill: bool = False) -> list[Call]:
-    """``out = x`` where either may start inside a block: a part of a concatenation, or a slice of channels.
+    """Copy `x` to `out`. Either may start inside a block: a part of a concatenation, or a slice of channels.
 
     Other lanes of the blocks of `out` keep their values. With `fill`, those after its last channel become zero: the
     last part of a buffer is written with it.
@@ -100,7 +100,7 @@ def copy_channels_calls(out: BlockedView, x: BlockedView, fill: bool = False) ->
 
 
 def concat_calls(out: BlockedView, parts: Sequence[BlockedView]) -> list[Call]:
-    """``out`` = the channels of `parts` one after the other."""
+    """Copy the channels of `parts` to `out`, one part after the other."""
     if sum(p.c for p in parts) != out.c:
         raise ValueError(
             f"parts of {[p.c for p in parts]} channels do not add up to the {out.c} channels of the result"

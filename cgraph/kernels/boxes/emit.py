@@ -10,8 +10,7 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
     """Emit the indices of the boxes that stay, at most `most`, and their count. Task: one image."""
     a = k.args()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as picture:
+    with k.task_loop() as picture:
         boxes, places, scores, order, groups = arrays_of(k, a, picture)
         count = k.slot(0, "i8")
         with k.loop(0, a.n) as i:

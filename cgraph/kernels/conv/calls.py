@@ -34,7 +34,7 @@ def conv_calls(
     workspace: View | None = None,
     weights_dtype: str | None = None,
 ) -> KernelCalls:
-    """``out = epilogue(conv(x, weights))``
+    """Compute ``out = epilogue(conv(x, weights))``
 
     Operands
         x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, if ``shape.is_plain``, a view ``[n, c,
@@ -203,8 +203,8 @@ class Tiling(Record):
 def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tiling:
     """Return the tiles of `n` images with `weights_nbytes` of filters in all.
 
-    A block is a band, or the whole image, if its input stays in L2 from panel to panel; else as many tiles as do: up to
-    1.4 times as fast on images of 64 x 64 pixels and 1024 channels.
+    A block is a band, or the whole image, if its input fits in L2, where the next panel reads it again. Otherwise a
+    block has as many tiles as fit: up to 1.4 times as fast on images of 64 x 64 pixels and 1024 channels.
     """
     pixels = pixels_for(grid.columns, shape.vectors, shape.target)
     across = -(-grid.columns // pixels)
@@ -219,7 +219,7 @@ def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tili
 
 
 def extend_offsets(offsets: np.ndarray, steps: int, tile: int) -> np.ndarray:
-    """Return a table of offsets, extended by so many steps of the following tiles, `tile` elements further each."""
+    """Return a table of offsets, extended by `steps` steps of the following tiles, which are `tile` elements apart."""
     step = np.arange(len(offsets) + steps)
     return table(offsets[step % len(offsets)] + step // len(offsets) * tile)
 

@@ -142,7 +142,7 @@ class Phase(Record):
 def conv_transpose_calls(
     shape: TransposedShape, out: BlockedView, x: BlockedView, weights: Pointer, epilogue: Epilogue = NO_EPILOGUE
 ) -> KernelCalls:
-    """``out = epilogue(transposed convolution of x)``
+    """Compute ``out = epilogue(transposed convolution of x)``
 
     Operands
         x: blocked images whose halo is at least ``shape.halo()``

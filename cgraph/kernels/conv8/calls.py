@@ -135,7 +135,7 @@ def conv8_calls(
     residual: BlockedView | None = None,
     sides: Sides = SHARED,
 ) -> KernelCalls:
-    """``result(sums of x * weights + bias)``
+    """Compute ``result(sums of x * weights + bias)``
 
     Operands
         x: channel-blocked images in a halo of their zero point at least ``shape.window.halo(h, w)`` wide

@@ -27,7 +27,7 @@ def is_depthwise(shape: ConvShape) -> bool:
 def depthwise_calls(
     shape: ConvShape, out: BlockedView, x: BlockedView, weights: Pointer, epilogue: Epilogue = NO_EPILOGUE
 ) -> KernelCalls:
-    """``out[n, c] = epilogue(conv(x[n, c], filters[c]))``
+    """Compute ``out[n, c] = epilogue(conv(x[n, c], filters[c]))``
 
     Operands
         x: channel-blocked images whose halo is at least ``shape.window.halo(h, w)``

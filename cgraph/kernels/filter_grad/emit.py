@@ -37,15 +37,14 @@ class Tile(Record):
 
 @final
 def tile(k: Builder, *params) -> None:
-    """``out[part, c, r, s] = sum over n, p, q of x[n, p, q + s, c] * g[n, p, q]``, vectors of filters.
+    """Compute ``out[part, c, r, s] = sum over n, p, q of x[n, p, q + s, c] * g[n, p, q]``, vectors of filters.
 
     Task: one tile for the images of one part; the order of tasks is part, filters, channels, filter row, taps.
     """
     p = Tile(*params)
     a = k.args()
     lanes = k.target.lanes_of(p.dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         rest, tap = divmod_of(task, a.tap_tiles)
         rest, row = divmod_of(rest, a.row_tiles)
         rest, channel = divmod_of(rest, a.channel_tiles)

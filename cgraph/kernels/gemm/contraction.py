@@ -88,7 +88,7 @@ class Contraction(Record):
     def _copy_nbytes(self, v: View, rows: tuple[int, ...], columns: tuple[int, ...]) -> int:
         if is_even(v, rows) and is_even(v, columns):
             return 0
-        n = prod(v.shape[i] for i in range(len(v.shape)) if v.strides[i])
+        n = prod(v.shape[i] for i in range(len(v.shape)) if v.strides[i] or i in rows or i in columns)
         return aligned(n * v.itemsize)
 
     @property
@@ -194,7 +194,8 @@ class Contraction(Record):
         if not nbytes:
             return v, [], at
         batch = tuple(i for i in range(len(v.shape)) if i not in rows and i not in columns)
-        order = tuple(i for i in (*batch, *rows, *columns) if v.strides[i] or v.shape[i] == 1)
+        batch = tuple(i for i in batch if v.strides[i] or v.shape[i] == 1)
+        order = (*batch, *rows, *columns)
         thin = reorder_axes(v, order)
         copy = contiguous(at, thin.shape, v.dtype)
         strides = [0] * len(v.shape)

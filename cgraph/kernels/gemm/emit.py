@@ -179,8 +179,7 @@ def simple(k: Builder, dtype: str) -> None:
     matrix.
     """
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task, k.loop(0, a.n) as j:
+    with k.task_loop() as task, k.loop(0, a.n) as j:
         batch, row = divmod_of(task, a.m)
         left = a.a + (batch * a.a_batch + row * a.a_row)
         right = a.b + (batch * a.b_batch + j * a.b_column)

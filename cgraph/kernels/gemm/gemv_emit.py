@@ -27,8 +27,7 @@ def dot(k: Builder, dtype: str, rows: int) -> None:
     """Emit ``out[i] = sum over k of a[i, k] * b[k]`` with both contiguous along k. Task: `rows` rows of a matrix."""
     a = k.args()
     activation = ActivationEmitter(k, dtype, 0)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         batch, panel = divmod_of(task, a.row_panels)
         inside = [k.smaller(panel * rows + i, a.m - 1) for i in range(rows)]
         starts = [a.a + (batch * a.a_batch + i * a.a_row) for i in inside]
@@ -70,8 +69,7 @@ def row(k: Builder, dtype: str, unroll: int) -> None:
     """
     a = k.args()
     lanes = k.target.lanes_of(dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         batch, panel = divmod_of(task, a.panels)
         start = panel * a.width
         count = k.smaller(a.width, a.n - start)

@@ -50,7 +50,7 @@ class ProductTile:
     def multiply(self, left: "Side", right: "Side", low: Val, high: Val) -> None:
         """Add the products ``low .. high``, one or more, to all results of a thread.
 
-        The first step has the remainder of a division by the step, so that the loop needs no checks.
+        The first step takes what whole steps leave over, so the loop needs no checks.
         """
         k, sides, room = self.k, (left, right), self.room
         rest = (high - low - 1) % DEPTH + 1

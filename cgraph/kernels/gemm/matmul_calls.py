@@ -22,7 +22,7 @@ from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices, orient
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
-from cgraph.record import Record
+from cgraph.record import replace
 
 DOT_ROWS = 4
 NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
@@ -44,7 +44,7 @@ def matmul_calls(
     workspace: View | None = None,
     adds: bool = False,
 ) -> list[Call]:
-    """``out[..., i, j] = activation(sum over k of a[..., i, k] * b[..., k, j] + bias[..., i, j])``
+    """Compute ``out[..., i, j] = activation(sum over k of a[..., i, k] * b[..., k, j] + bias[..., i, j])``
 
     Operands
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
@@ -166,37 +166,22 @@ def tiled_calls(
             if portions.a_nbytes:
                 a, call = packed_side(a, panels, count, m, k, portions.tile.rows)
                 calls.append(call)
-            part = ProductPortion(x, portions, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
-            calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))
+            out, is_later = x.out.moved(first, i0, j0), adds or k0 > 0
+            bias = x.bias.moved(first, i0, j0) if x.bias and not is_later else None
+            part = replace(x, count=count, m=m, n=n, k=k, a=a, b=b, out=out, bias=bias)
+            calls.append(tile_call(part, portions, is_later, activation if k0 + k == x.k else NONE, target))
     return calls
 
 
-class ProductPortion(Record):
-    """One portion of a product: sizes, the sides as they are read, its beginning, and whether it adds to `out`."""
-
-    x: Matrices
-    portions: Portions
-    count: int
-    m: int
-    n: int
-    k: int
-    a: Operand
-    b: Operand
-    first: int
-    row: int
-    column: int
-    adds: bool
-
-
-def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) -> Call:
-    tile, x = p.portions.tile, p.x
-    out = x.out.moved(p.first, p.row, p.column)
-    bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
-    a_is_packed, b_is_packed = bool(p.portions.a_nbytes), bool(p.portions.b_nbytes or p.portions.packed)
+def tile_call(p: Matrices, portions: Portions, adds: bool, activation: BoundedActivation, target: Target) -> Call:
+    """Return the call that multiplies one portion; its sides are packed as `portions` says."""
+    tile, out = portions.tile, p.out
+    a_is_packed, b_is_packed = bool(portions.a_nbytes), bool(portions.b_nbytes or portions.packed)
+    overlaps = not b_is_packed and p.n >= tile.width  # a sum of no terms needs no panels of fewer columns
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
-    is_constant = p.portions.packed is not None  # so it is read from memory
-    by_row = p.k * p.n * x.out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
-    is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and target.code != "ptx"
+    is_constant = portions.packed is not None  # so it is read from memory
+    by_row = p.k * p.n * out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
+    is_awaited = is_constant and not by_row and is_near(p.m, p.k, p.dtype) and target.code != "ptx"
     share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited else 0
     early = tile.width * p.k if row_panels > 1 else (AHEAD_STORED if p.b.dtype in BY_CODE else AHEAD) // p.b.itemsize
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
@@ -204,13 +189,13 @@ def tile_call(p: ProductPortion, activation: BoundedActivation, target: Target) 
     nbytes = tile.width * p.k * p.b.itemsize / row_panels  # weights that a task reads first
     chunk = chunk_of(tasks, max(tile_ns(target, tile.rows * tile.vectors * p.k), nbytes * BYTE_NS))
     return signature.TILE.call(
-        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, lines_of(share, p.b)), tasks, chunk,
+        (p.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, lines_of(share, p.b)), tasks, chunk,
         m=p.m, n=p.n, k=p.k,
         a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
         b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
         b_step=tile.width if b_is_packed else p.b.row, early=early, share=share,
-        **bias_args(bias), out=out.at, o_batch=out.batch, o_row=out.row,
-        add=int(p.adds), overlap=int(not b_is_packed), outer=outer, inner=inner, by_row=int(by_row),
+        **bias_args(p.bias), out=out.at, o_batch=out.batch, o_row=out.row,
+        add=int(adds), overlap=int(overlaps), outer=outer, inner=inner, by_row=int(by_row),
         **activation.args,
     )  # fmt: skip
 
@@ -227,7 +212,7 @@ def share_of(tile: GemmTile, k: int, row_panels: int, a_is_packed: bool) -> int:
 
 
 def lines_of(elements: int, b: Operand) -> int:
-    """Return the cache lines for so many elements, rounded to a power of two: few kernels."""
+    """Return the cache lines of `elements` elements, rounded to a power of two so that few kernels differ."""
     lines = -(-elements * b.itemsize // LINE)
     return 1 << (lines - 1).bit_length() if lines else 0
 

@@ -69,8 +69,7 @@ def any_stride(k: Builder, dtype: str, width: int) -> None:
 def each_panel(k: Builder, dtype: str, width: int) -> Iterator[tuple]:
     """Yield for each task the arguments, the panel's first line, its first element and its address."""
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         batch, panel = divmod_of(task, a.panels)
         start = panel * width
         x = a.x + (batch * a.x_batch + start * a.line)

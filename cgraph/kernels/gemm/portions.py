@@ -100,7 +100,7 @@ class Portions(Record):
 
 
 def direct_rows(stride: int, k: int) -> int:
-    """Return the most rows of a result for which `k` rows of b, so many bytes apart, are read in place.
+    """Return the most rows of a result for which `k` rows of b, `stride` bytes apart, are read in place.
 
     More if a panel of them fits into half of L2, where rows a power of two apart share few places.
     """

@@ -24,7 +24,7 @@ SCATTER_BLOCK = 32  # minimum columns of a task, since each task goes over all i
 def take_calls(
     target: Target, out: View, x: View, indices: View, axis: int, error: Pointer | None = None
 ) -> list[Call]:
-    """``out = np.take(x, indices, axis)``: shape of `x` with `axis` replaced by the shape of `indices`.
+    """Compute ``out = np.take(x, indices, axis)``: shape of `x` with `axis` replaced by the shape of `indices`.
 
     Raises
         ValueError: `axis` of `x` is empty while `out` is not
@@ -42,7 +42,7 @@ def take_calls(
 def take_along_axis_calls(
     target: Target, out: View, x: View, indices: View, axis: int, error: Pointer | None = None
 ) -> list[Call]:
-    """``out = np.take_along_axis(x, indices, axis)``; axes of `x` and `indices` other than `axis` broadcast."""
+    """Compute ``out = np.take_along_axis(x, indices, axis)``; axes of `x` and `indices` other than `axis` broadcast."""
     if out.size == 0:
         return inside_calls(indices, x.shape[axis], error)
     shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis + 1 :])
@@ -55,7 +55,7 @@ def take_along_axis_calls(
 def gather_calls(
     target: Target, out: View, source: View, indices: View, x: View, axis: int, error: Pointer | None
 ) -> list[Call]:
-    """``out[p] = source[p]`` moved by ``indices[p]`` elements along `axis` of `x`; three views of one shape."""
+    """Copy the element ``indices[p]`` steps behind ``source[p]`` along `axis` to ``out[p]``; equal shapes."""
     if x.shape[axis] == 0:
         raise ValueError(f"take from an axis of 0 elements: x {x.shape}, axis {axis}")
     out, source, indices = memory_order(out, source, indices)
@@ -104,7 +104,7 @@ class ScatterRule(Record):
 def put_along_axis_calls(
     target: Target, out: View, indices: View, updates: View, rule: ScatterRule, workspace: View | None = None
 ) -> list[Call]:
-    """``np.put_along_axis(out, indices, updates, axis)``, or ``add``, ``mul``, ``min``, ``max`` into `out`.
+    """Do ``np.put_along_axis(out, indices, updates, axis)``, or ``add``, ``mul``, ``min``, ``max`` into `out`.
 
     `updates` and `indices` have, or broadcast to, the shape of `out` except for `axis`. Updates of one element are done
     in the order of `axis`, so sums have the same bits for any number of threads.
@@ -153,7 +153,7 @@ def scatter_nbytes(target: Target, shape: tuple[int, ...], axis: int, positions:
 def scatter_calls(
     target: Target, out: View, indices: View, updates: View, rule: ScatterRule, workspace: View | None = None
 ) -> list[Call]:
-    """``out[:, …, indices, …] how= updates``, the reverse of `take_calls`: its gradient is ``add``.
+    """Compute ``out[:, …, indices, …] how= updates``, the reverse of `take_calls`: its gradient is ``add``.
 
     `updates` has the shape of `out` with `axis` replaced by the shape of `indices`; in the order of `indices`.
 
@@ -178,7 +178,7 @@ def scatter_calls(
 
 
 def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
-    """``out`` is `on` at the index along `axis` and `off` elsewhere; an index outside gives `off` everywhere.
+    """Set `out` to `on` at the index along `axis`, to `off` elsewhere; an index outside gives `off` everywhere.
 
     `indices` has the shape of `out` without `axis`.
     """
@@ -213,7 +213,7 @@ def nonzero_calls(
 
 
 def triangle_calls(target: Target, out: View, x: View, diagonal: int, upper: bool) -> list[Call]:
-    """``np.triu(x, diagonal)``, or ``np.tril``; the last two axes are the matrices."""
+    """Compute ``np.triu(x, diagonal)``, or ``np.tril``; the last two axes are the matrices."""
     if out.size == 0:
         return []
     views = {"out": as_rows(out), "x": as_rows(broadcast(x, out.shape))}

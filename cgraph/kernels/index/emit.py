@@ -13,7 +13,7 @@ from cgraph.kernels.move.emit import UNROLL, RowSpan, copy_items, each_run
 
 
 def gather(k: Builder, itemsize: int, index: str, how: str):
-    """``out = x`` moved by ``indices * stride`` bytes. Task: some rows, one block of columns.
+    """Copy the elements ``indices * stride`` bytes behind `x` to `out`. Task: some rows, one block of columns.
 
     `how`: ``each`` column has its index; one index for a ``run`` that is contiguous in both; one for a ``strided`` run.
     """
@@ -48,7 +48,7 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
 
 
 def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
-    """``out[index] how= updates``, for `n` indices one after the other, so that equal ones do not conflict.
+    """Compute ``out[index] how= updates``, for `n` indices one after the other, so that equal ones do not conflict.
 
     `how`: ``set``, ``add``, ``mul``, ``min``, ``max``; `same`: all columns have one index and are contiguous.
     Task: some rows, one block of columns, all indices.

@@ -93,7 +93,7 @@ def with_axis(x: View, strides: "list[int] | tuple[int, ...]", n: int, step: int
 
 
 def scatter_nbytes(columns: int, positions: int, n: int) -> int:
-    """Return the bytes of workspace for `n` updates at each of so many other elements; 0 if threads go through all."""
+    """Return the bytes of workspace for `n` updates of `columns` columns; 0 if each thread reads all updates."""
     if n <= FEW_UPDATES or columns >= MANY_PLACES or not n:
         return 0
     return sum(map(aligned, scatter_rooms(n, positions // n)))

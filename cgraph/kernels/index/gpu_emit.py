@@ -14,7 +14,7 @@ from cgraph.kernels.team.gpu_signature import ELEMENTS, THREADS
 
 @block(ELEMENTS)
 def gather(k: GpuBuilder, itemsize: int, index: str, rank: int) -> None:
-    """``out = x`` moved by ``indices * stride`` bytes."""
+    """Copy elements of `x` to `out`: each lies ``index * stride`` bytes from the start of `x`."""
     a, dtype = k.args(), f"u{itemsize}"
     with own_element(k, a, rank, "out", "x", "indices") as (_, (out, x, indices)):
         at, outside = resolve_index(k, k.pointer(indices, index).load(), a.extent)
@@ -25,7 +25,7 @@ def gather(k: GpuBuilder, itemsize: int, index: str, rank: int) -> None:
 
 @block(ELEMENTS)
 def scatter(k: GpuBuilder, dtype: str, index: str, how: str, rank: int) -> None:
-    """``out[index] how= updates``, one index after the other."""
+    """Compute ``out[index] how= updates``, one index after the other."""
     a = k.args()
     with own_element(k, a, rank, "out", "updates", "indices") as (_, (out, updates, indices)), k.loop(0, a.n) as j:
         at, outside = resolve_index(k, k.pointer(indices + j * a.indices_n, index).load(), a.extent)

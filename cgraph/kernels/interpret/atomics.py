@@ -2,11 +2,13 @@
 
 from llvmlite import ir
 
+from cgraph.kernels.isa.systems import is_windows
 from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, Builder
 from cgraph.kernels.llvm.instructions import call_void
 from cgraph.kernels.llvm.values import Ptr, Val
 
 INT = ir.IntType(32)
+BILLION = 1_000_000_000
 
 
 def call(k: Builder, function: Val, args: Val, first: Val, last: Val) -> None:
@@ -38,7 +40,26 @@ def pause(k: Builder) -> None:
 
 
 def now(k: Builder, clock: int) -> Val:
-    """Return the nanoseconds of a system clock by its number."""
+    """Return the nanoseconds of a system clock by its number; Windows has one clock, that of `time.perf_counter_ns`."""
     time = k.stack_ptr("i8", 2)
+    if is_windows(k.module.triple):
+        for name, place in (("QueryPerformanceCounter", time), ("QueryPerformanceFrequency", time + 1)):
+            k.b.call(k.declare(name, INT, [POINTER]), [place.v])
+        ticks, frequency = time.load(0), time.load(1)
+        whole, rest = ticks // frequency, ticks % frequency
+        return whole * BILLION + rest * BILLION // frequency
     k.b.call(k.declare("clock_gettime", INT, [INT, POINTER]), [ir.Constant(INT, clock), time.v])
-    return time.load(0) * 1_000_000_000 + time.load(1)
+    return time.load(0) * BILLION + time.load(1)
+
+
+def sleep_briefly(k: Builder, microseconds: int) -> None:
+    """Sleep some microseconds, on Windows a millisecond or more."""
+    if is_windows(k.module.triple):
+        k.b.call(k.declare("Sleep", ir.VoidType(), [INT]), [ir.Constant(INT, -(-microseconds // 1000))])
+    else:
+        k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, microseconds)])
+
+
+def give_way(k: Builder) -> None:
+    """Let another thread use the core."""
+    k.b.call(k.declare("SwitchToThread" if is_windows(k.module.triple) else "sched_yield", INT, []), [])

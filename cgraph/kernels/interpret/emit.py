@@ -22,17 +22,27 @@ and returned on exit, and so is a team: an exception in the caller's Python code
 core the caller waits for one as long as a slice, then returns to Python.
 """
 
-from time import CLOCK_MONOTONIC
 from types import SimpleNamespace
 
 from llvmlite import ir
 
 from cgraph.kernels.control import CONTROLS, FAILED, FREED, PASSED, READ, READ_FAILED, STALLED
-from cgraph.kernels.interpret.atomics import INT, add, call, load, now, pause, store, swap
+from cgraph.kernels.interpret.atomics import (
+    add,
+    call,
+    give_way,
+    load,
+    now,
+    pause,
+    sleep_briefly,
+    store,
+    swap,
+)
 from cgraph.kernels.interpret.jumps import jump
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.system.machine import MONOTONIC_CLOCK
 
 # Words of a team, 16 to a pair of cache lines.
 WORD, FINISHED, ASLEEP, QUIT, BUSY = 0, 16, 32, 48, 49
@@ -259,7 +269,7 @@ def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val
             store(k, words + FREED, number)
             wake(k, t, words + FREED)
         with waits, k.if_(load(k, words + READ) < number):
-            start = now(k, CLOCK_MONOTONIC)
+            start = now(k, MONOTONIC_CLOCK)
             there.value = k.const(0, "b1")
             with k.loop_while() as w:
                 pieces = load(k, words + READ)
@@ -267,7 +277,7 @@ def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val
                 w.until(there.value | (load(k, words + FAILED) != 0) | (now(k, t.clock) > deadline))
                 nap(k, t, words + READ, pieces)
             stalled = words + (number + (STALLED - 1))
-            stalled.store(stalled.load() + (now(k, CLOCK_MONOTONIC) - start))
+            stalled.store(stalled.load() + (now(k, MONOTONIC_CLOCK) - start))
             with k.if_((load(k, words + FAILED) != 0) & ~there.value):
                 stop.store(READ_FAILED)
     return there.value
@@ -276,7 +286,7 @@ def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val
 def nap(k: Builder, t: SimpleNamespace, at: Ptr, value: Val) -> None:
     """Sleep until the word differs from `value`, at most for a slice."""
     if not t.futex:
-        k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
+        sleep_briefly(k, NAP_MICROSECONDS)
         return
     time = k.stack_ptr("i8", 2)
     time.store(0, 0)
@@ -348,7 +358,7 @@ def wait(k: Builder, t: SimpleNamespace, word: Val, member: Val, spins) -> None:
             pause(k)
         with otherwise, k.if_else(n < PAUSES + YIELDS) as (briefly, long):
             with briefly:
-                k.b.call(k.declare("sched_yield", INT, []), [])
+                give_way(k)
             with long:
                 sleep(k, t, word, member)
                 spins.value = 0
@@ -357,7 +367,7 @@ def wait(k: Builder, t: SimpleNamespace, word: Val, member: Val, spins) -> None:
 def sleep(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> None:
     """Sleep until the epoch changes. No change is missed: the kernel compares it again after ASLEEP is set."""
     if not t.futex:
-        k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
+        sleep_briefly(k, NAP_MICROSECONDS)
         return
     bit = k.const(1, "i8") << member
     k.b.atomic_rmw("or", (t.at + ASLEEP).v, bit.v, "seq_cst")

@@ -1,4 +1,4 @@
-"""The table of architectures, and what this machine is. It loads only those architectures that are asked for."""
+"""The table of architectures, and this machine's. Each architecture is loaded when it is first used."""
 
 import platform
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 
 from cgraph.kernels.isa.records import Architecture, Intrinsic, Target
+from cgraph.system.machine import mac_features
 
 MACHINES: dict[str, tuple[str, ...]] = {
     "x86": ("x86_64", "AMD64"),
@@ -45,7 +46,7 @@ def address_bits(target: Target) -> int:
 
 
 def instruction_of(target: Target, operation: str, lanes: int = 0) -> Intrinsic | None:
-    """Return the instruction for an operation whose result has so many lanes, None if the target has none."""
+    """Return the instruction for an operation whose result has `lanes` lanes; None if the target has none."""
     return architecture_of(target).instructions.get((operation, lanes))
 
 
@@ -71,7 +72,7 @@ def host_architecture() -> Architecture:
 
 
 def cpuinfo() -> dict[str, str]:
-    """Return what Linux says about the first processor, by name; nothing on other systems."""
+    """Return Linux's description of the first processor, by name; empty on other systems."""
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
             text = file.read(1 << 14).decode(errors="replace")
@@ -82,6 +83,6 @@ def cpuinfo() -> dict[str, str]:
 
 
 def host_features() -> frozenset[str]:
-    """Return this processor's features, as Linux names them; nothing on other systems."""
+    """Return this processor's features, as Linux names them: all of them there, some on macOS, none elsewhere."""
     names = host_architecture().cpuinfo
-    return frozenset(cpuinfo().get(names[-1], "").split()) if names else frozenset()
+    return mac_features().union(cpuinfo().get(names[-1], "").split() if names else ())

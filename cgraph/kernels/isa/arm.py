@@ -4,7 +4,9 @@ Sources: Arm Architecture Reference Manual for A-profile; LLVM's ``IntrinsicsAAr
 Architecture.
 """
 
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Patch, Target
+from cgraph.record import replace
 
 NEON = Target("neon", "generic", "+neon", 4, 32, True, "arm", converts_half=True)
 DOT = Target("neon-dot", "generic", "+neon,+dotprod", 4, 32, True, "arm", dot="signed", converts_half=True)
@@ -13,13 +15,15 @@ I8MM = Target("neon-i8mm", "generic", "+neon,+dotprod,+i8mm", 4, 32, True, "arm"
 
 def detect(host: Host) -> Target:
     """Return the widest target of a host."""
-    return I8MM if host.has("dotprod", "i8mm") else DOT if host.has("dotprod") else NEON
+    widest = I8MM if host.has("dotprod", "i8mm") else DOT if host.has("dotprod") else NEON
+    return replace(widest, features=f"{widest.features},+bf16", bf16=True) if host.has("bf16") else widest
 
 
 INSTRUCTIONS = {
     ("pause", 0): Intrinsic("llvm.aarch64.isb", constants=(("i4", 15, 0),)),
     ("mixed dot", 4): Intrinsic("llvm.aarch64.neon.usdot.v4i32.v16i8", "i4", ("i4", "u1", "u1")),
     ("signed dot", 4): Intrinsic("llvm.aarch64.neon.sdot.v4i32.v16i8", "i4", ("i4", "u1", "u1")),
+    ("bf16 dot", 4): Intrinsic("llvm.aarch64.neon.bfdot.v4f32.v8bf16", "f4", ("f4", BFLOAT16.code, BFLOAT16.code)),
 }
 
 _CALL = Patch("distance", ((26, 0),), 2, is_call=True)
@@ -44,6 +48,7 @@ ARCHITECTURE = Architecture(
     detect,
     needs={NEON.name: ("asimd",), DOT.name: ("asimd", "asimddp"), I8MM.name: ("asimd", "asimddp", "i8mm")},
     cpuinfo=("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+    feature_names={"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"},
     elf=183,
     mach_o=0x0100000C,
     relocations=RELOCATIONS,

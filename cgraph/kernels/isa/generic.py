@@ -1,4 +1,4 @@
-"""A processor of which only LLVM knows the instructions: 128-bit vectors and no intrinsics."""
+"""A processor without a table of instructions: LLVM selects them, for 128-bit vectors and without intrinsics."""
 
 from cgraph.kernels.isa.records import Architecture, Host, Target
 

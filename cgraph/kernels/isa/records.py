@@ -145,6 +145,7 @@ class Architecture(Record, eq=False):
         needs: features that saved code of each target needs, as ``/proc/cpuinfo`` calls them; a target that is absent
             cannot be saved
         cpuinfo: lines of ``/proc/cpuinfo`` that describe the processor, that of the features last
+        feature_names: LLVM's names of features by those of ``/proc/cpuinfo``, where LLVM does not detect them
         elf, mach_o: machine number in the header of object files, None if there are no such files
         relocations: of ELF object files by number, where our linker supports them; empty if only LLVM links the code
         stub: machine code that goes to the address in the eight bytes after it, for calls of C functions by distance
@@ -160,6 +161,7 @@ class Architecture(Record, eq=False):
     detect: Callable[[Host], Target] | None = None
     needs: Mapping[str, tuple[str, ...]] = {}
     cpuinfo: tuple[str, ...] = ()
+    feature_names: Mapping[str, str] = {}
     elf: int | None = None
     mach_o: int | None = None
     relocations: Mapping[int, Patch] = {}

@@ -6,6 +6,11 @@ def errno_function(triple: str) -> str:
     return "__errno_location" if "linux" in triple else "__error"
 
 
+def is_windows(triple: str) -> bool:
+    """Return True for Windows, which has other functions than POSIX for clocks, sleep and files."""
+    return "windows" in triple
+
+
 def has_elf(triple: str) -> bool:
     """Return True if object files are ELF."""
     return "linux" in triple

@@ -5,7 +5,7 @@ appear here.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,6 +48,10 @@ class Builder:
     def tasks(self) -> tuple[Val, Val]:
         """Return the first and last task (excluded) of this call."""
         return self.wrap(self.function.args[1], "i8"), self.wrap(self.function.args[2], "i8")
+
+    def task_loop(self) -> AbstractContextManager[Val]:
+        """Return a loop over the tasks of this call."""
+        return self.loop(*self.tasks())
 
     def args(self) -> SimpleNamespace:
         """Return the arguments by the names of the family's signature; for a list, the address of its first word."""
@@ -233,11 +237,11 @@ class Builder:
 
     # -- functions ------------------------------------------------------------------------------------------------
     def copy_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
-        """libc's memcpy."""
+        """Call libc's memcpy."""
         self.copy_by("memcpy", out, x, nbytes)
 
     def move_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
-        """libc's memmove: the two may overlap."""
+        """Call libc's memmove: the two ranges may overlap."""
         self.copy_by("memmove", out, x, nbytes)
 
     def copy_by(self, name: str, out: Ptr, x: Ptr, nbytes: Val) -> None:
@@ -260,7 +264,7 @@ class Builder:
         return self.wrap(self.b.frem(x.v, y.v), x.dtype, x.lanes)
 
     def lgamma(self, x: Val) -> Val:
-        """libc's lgamma_r: its lgamma writes the sign to a variable that threads share."""
+        """Call libc's lgamma_r, since lgamma writes the sign to a variable that threads share."""
         kind = scalar_type("f8")
         f = self.declare("lgamma_r", kind, [kind, POINTER])
         return self.wrap(self.b.call(f, [x.v, self.stack("i4", 0, 2)]), "f8")
@@ -307,7 +311,7 @@ class Builder:
 
     @contextmanager
     def loop(self, low, high, step=1) -> Iterator[Val]:
-        """``for i in range(low, high, step)`` with `step` > 0."""
+        """Emit ``for i in range(low, high, step)``, with `step` > 0."""
         low, high, step = (self.counter(x) for x in (low, high, step))
         before = self.b.block
         head, body, end = (self.function.append_basic_block(n) for n in ("loop", "loop_body", "loop_end"))
@@ -350,7 +354,7 @@ class Builder:
             yield branches
 
     def tail_loop(self, count, lanes: int, body) -> None:
-        """``body(i, lanes)`` over `count` elements: whole vectors first, then single elements (lanes 0)."""
+        """Emit ``body(i, lanes)`` over `count` elements: whole vectors first, then single elements (lanes 0)."""
         count = self.val(count, "i8")
         whole = count - count % lanes if lanes > 1 else count * 0
         if lanes > 1:

@@ -125,7 +125,7 @@ DOTS = {"halves": by_halves, "mixed": by_mixed, "signed": by_signed, "pairs": by
 
 
 def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:
-    """``x * factor * 2**(shift - 31)`` of int32 in integer arithmetic; see `cgraph.ops.fixed`."""
+    """Return ``x * factor * 2**(shift - 31)`` of int32 in integer arithmetic; see `cgraph.ops.fixed`."""
     if once:
         places = k.cast(31 - shift, "i8")
         half = k.const(1, "i8", x.lanes) << (places - 1)

@@ -23,7 +23,7 @@ class ActivationEmitter:
         self.k, self.dtype, self.lanes = k, dtype, lanes
 
     def store(self, xs: Sequence[Val], put: Callable[[int, Val], None]) -> None:
-        """``put(i, activated xs[i])`` for each value, with one branch for all of them."""
+        """Call ``put(i, activated xs[i])`` for each value, with one branch for all of them."""
         k = self.k
         low = self.bound("low")
         is_general = k.number("general") != 0

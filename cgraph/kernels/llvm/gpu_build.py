@@ -23,7 +23,7 @@ GLOBAL, SHARED = 1, 3  # address spaces
 
 
 def block(threads: int, resident: int = 1) -> Callable[[Callable], Callable]:
-    """Mark an emitter whose tasks are blocks of so many threads; `resident` blocks fit on a multiprocessor."""
+    """Mark an emitter whose tasks are blocks of `threads` threads; `resident` blocks fit on a multiprocessor."""
 
     def mark(emit: Callable) -> Callable:
         emit.block_threads, emit.resident = threads, resident  # type: ignore[attr-defined]
@@ -74,7 +74,7 @@ class GpuBuilder(OwnMathematics):
         return self.digits(self.special("ctaid.x", anew), *sizes)
 
     def digits(self, x: Val, *sizes: Val) -> list[Val]:
-        """Return a number below 2**32 as several digits, in the same way."""
+        """Return a number below 2**32 as digits below `sizes`, the last one fastest, after an unbounded first digit."""
         rest, digits = self.cast(x, "u4"), []
         for size in reversed(sizes):
             size = self.cast(size, "u4")

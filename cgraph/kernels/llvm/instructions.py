@@ -22,12 +22,12 @@ class Bfloat(ir.Type):
 
 
 def has_instruction(k: Builder, operation: str, lanes: int = 0) -> bool:
-    """Return True if the target has an instruction for an operation whose result has so many lanes."""
+    """Return True if the target has an instruction for an operation whose result has `lanes` lanes."""
     return instruction_of(k.target, operation, lanes) is not None
 
 
 def call_instruction(k: Builder, operation: str, lanes: int, *xs: Val) -> Val:
-    """Append the target's instruction for an operation and return its result, of so many lanes."""
+    """Append the target's instruction for an operation and return its result, which has `lanes` lanes."""
     row = instruction_of(k.target, operation, lanes)
     assert row and row.result, (operation, lanes, k.target.name)
     operands = [as_bits(k, x, dtype) for x, dtype in zip(xs, row.operands, strict=True)]

@@ -20,7 +20,7 @@ def first_sums(bias: Sequence[Val], pixels: int) -> Sums:
 
 
 def multiply_add(k: Builder, sums: Sums, scalars: Sequence[Val], weights: Sequence[Val]) -> Sums:
-    """sums[q, v] + scalars[q] * weights[v]"""
+    """Return ``sums[q, v] + scalars[q] * weights[v]``."""
     totals = []
     for q, scalar in enumerate(scalars):
         spread = k.splat(scalar, weights[0].lanes)

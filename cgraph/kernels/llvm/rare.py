@@ -15,6 +15,7 @@ Source: NIST Digital Library of Mathematical Functions, 5.5.1, 5.5.3, 5.11.1.
 """
 
 import math
+from collections.abc import Callable
 from math import inf, nan, pi
 
 from llvmlite import ir
@@ -25,7 +26,7 @@ from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vfloat import flip_sign, horner, magnitude, sign_bit, wide
 from cgraph.kernels.llvm.vlog import log
-from cgraph.kernels.llvm.vpow import pow_
+from cgraph.kernels.llvm.vpow import hypot, pow_
 from cgraph.kernels.llvm.vtrig import SIN
 
 MANTISSA = (1 << 52) - 1
@@ -72,7 +73,7 @@ QUARTER = 1 << 126  # pi/2, where `half_turns` has 2**127 for pi
 
 
 def half_turns(k: Builder, x: Val) -> Val:
-    """``|x| / pi`` modulo 2, times 2**127, as an integer of 128 bits, for finite ``|x| >= 2**15``; else some number."""
+    """Return ``|x| / pi`` modulo 2, times 2**127, in 128 bits, for finite ``|x| >= 2**15``; else any number."""
     bits = k.bits(x, "u8") & ((1 << 63) - 1)
     mantissa = k.cast((bits & MANTISSA) | (MANTISSA + 1), "u16")
     exponent = k.larger(k.smaller(k.bits(bits >> 52, "i8"), 2046), 1023 + 15) - 1075
@@ -90,7 +91,7 @@ def extract_word(k: Builder, low: Val, high: Val, by: Val) -> Val:
 
 
 def one_by_pi(k: Builder) -> Ptr:
-    """`ONE_BY_PI` in the module."""
+    """Return the constant `ONE_BY_PI` of the module."""
     words = k.module.globals.get("one_by_pi")
     if words is None:
         kind = ir.ArrayType(INDEX, len(ONE_BY_PI))
@@ -152,7 +153,7 @@ def lgamma(k: Builder, x: Val) -> Val:
 
 
 def near_two(k: Builder, x: Val) -> tuple[Val, Val, Val]:
-    """``(l, p, q)`` with ``gamma(x) = exp(l) * p / q``, for 0 <= x < FAR: by the recurrence to 2 + d."""
+    """Return ``(l, p, q)`` with ``gamma(x) = exp(l) * p / q``, for 0 <= x < FAR: by the recurrence to 2 + d."""
     z, times = x, k.const(1.0, "f8")
     for _ in range(int(FAR) - 2):
         large = z > 2.5
@@ -171,7 +172,7 @@ def series(k: Builder, z: Val) -> Val:
 
 
 def sine_of_pi(k: Builder, x: Val) -> Val:
-    """``sin(pi x)``."""
+    """Return ``sin(pi x)``."""
     whole = k.intrinsic("rint", x)
     r = (x - whole) * PI[0]
     z = r * r
@@ -184,7 +185,7 @@ def sine_of_pi(k: Builder, x: Val) -> Val:
 
 
 def remainder(k: Builder, x: Val, y: Val) -> Val:
-    """fmod, exactly: long division of the mantissas, a bit at a time (LLVM's own is wrong for large quotients)."""
+    """Return the exact fmod, by long division of the mantissas (LLVM's own is wrong for large quotients)."""
     if x.dtype == "f4":
         return wide(k, remainder, x, y)
     a, a_exponent = mantissa_and_exponent(k, x)
@@ -203,7 +204,7 @@ def remainder(k: Builder, x: Val, y: Val) -> Val:
 
 
 def mantissa_and_exponent(k: Builder, x: Val) -> tuple[Val, Val]:
-    """``(m, e)`` with ``|x| = m * 2**(e - 1075)`` and m of 53 bits, for finite x other than 0."""
+    """Return ``(m, e)`` with ``|x| = m * 2**(e - 1075)`` and m of 53 bits, for finite x other than 0."""
     bits = k.bits(x, "u8") & ((1 << 63) - 1)
     exponent, fraction = k.bits(bits >> 52, "i8"), bits & MANTISSA
     shift = leading_zeros(k, fraction) - 11
@@ -220,4 +221,13 @@ def leading_zeros(k: Builder, x: Val) -> Val:
     return k.wrap(k.b.ctlz(x.v, ir.Constant(ir.IntType(1), 0)), x.dtype)
 
 
-RARE = {"sin": sin, "cos": cos, "tan": tan, "tgamma": gamma}
+RARE: dict[str, Callable[..., Val]] = {
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+    "tgamma": gamma,
+    "exp": exp,
+    "log": log,
+    "hypot": hypot,
+}
+"""The functions by their names in the C library; kernels of LAPACK call the last three."""

@@ -24,7 +24,7 @@ def scalar_type(dtype: str) -> ir.Type:
 
 
 def vector_type(dtype: str, lanes: int) -> ir.Type:
-    """`lanes` elements; 0 lanes is a scalar."""
+    """Return the type of `lanes` elements; 0 lanes is a scalar."""
     return ir.VectorType(scalar_type(dtype), lanes) if lanes else scalar_type(dtype)
 
 

@@ -70,7 +70,7 @@ def acos(k: Builder, x: Val) -> Val:
 
 
 def half_angle(k: Builder, a: Val) -> tuple[Val, Val, Val, Val]:
-    """``(far, r, low, tail)``: asin of ``r + low`` is ``r + low + tail``; far (a > 1/2) means r = sqrt((1 - a) / 2)."""
+    """Return ``(far, r, low, tail)``: asin(r + low) = ``r + low + tail``; far (a > 1/2): r = sqrt((1 - a) / 2)."""
     far = a > 0.5
     z = k.select(far, 0.5 - 0.5 * a, a * a)
     root = k.intrinsic("sqrt", z)
@@ -109,7 +109,7 @@ def atan2(k: Builder, y: Val, x: Val) -> Val:
 
 
 def first_quadrant(k: Builder, y: Val, x: Val) -> Val:
-    """atan(y / x) for y, x >= 0, not both infinite."""
+    """Return atan(y / x) for y, x >= 0, not both infinite."""
     swap = y > x
     a, b = k.select(swap, x, y), k.select(swap, y, x)
     # so that a + b does not overflow and a denormal quotient keeps its bits

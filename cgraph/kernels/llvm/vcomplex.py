@@ -57,7 +57,7 @@ def shuffle_lanes(k: Builder, x: Val, y: Val, order: Any) -> Val:
 
 
 def arithmetic(k: Builder, name: str, x: Val, y: Val) -> Val:
-    """``add``, ``sub`` or ``mul``."""
+    """Return the result of ``add``, ``sub`` or ``mul``."""
     if name != "mul":
         return join_parts(k, k.binary(name, parts(k, x), parts(k, y)), x.lanes)
     a, b, c, d = real(k, x), imag(k, x), real(k, y), imag(k, y)

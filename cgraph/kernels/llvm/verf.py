@@ -100,7 +100,7 @@ def erf(k: Builder, x: Val) -> Val:
 
 
 def erfc(k: Builder, x: Val) -> Val:
-    """``1 - erf(x)``, small results included; within 4 ulp."""
+    """Return ``1 - erf(x)``, small results included; within 4 ulp."""
     if x.dtype == "f4":
         return wide(k, erfc, x)
     a = magnitude(k, x)
@@ -110,7 +110,7 @@ def erfc(k: Builder, x: Val) -> Val:
 
 
 def near(k: Builder, x: Val) -> Val:
-    """erf x for ``|x| < 1``."""
+    """Return erf x for ``|x| < 1``."""
     return k.select(x == 0.0, x, k.fma(horner(k, x * x, NEAR[x.dtype]), x, x))
 
 
@@ -121,7 +121,7 @@ def near_complement(k: Builder, x: Val) -> Val:
 
 
 def far_complement(k: Builder, a: Val) -> Val:
-    """erfc a for a >= 1; a NaN stays one."""
+    """Return erfc a for a >= 1; a NaN stays one."""
     a = k.select(a > 28.0, k.const(28.0, a.dtype, a.lanes), a)
     t = 2.0 / (a + 2.0)
     return exp_minus_square(k, a) * (horner(k, t - MIDDLE, FAR) * t)

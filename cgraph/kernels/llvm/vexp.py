@@ -33,7 +33,7 @@ TAIL = {
 
 
 def exp(k: Builder, x: Val) -> Val:
-    """e**x, within 1.1 ulp."""
+    """Return e**x, within 1.1 ulp."""
     n, small = reduce(k, x)
     return scale(k, small + 1.0, n)
 
@@ -48,7 +48,7 @@ def exp2(k: Builder, x: Val) -> Val:
 
 
 def expm1(k: Builder, x: Val) -> Val:
-    """e**x - 1, within 2 ulp also near 0."""
+    """Return e**x - 1, within 2 ulp also near 0."""
     n, small = reduce(k, clamp(k, x, -50.0, LIMITS[x.dtype][1]))
     half = power_of_two(k, n - 1, x.dtype)
     y = k.fma(half, small, half - 0.5) * 2.0
@@ -62,37 +62,37 @@ def sigmoid(k: Builder, x: Val) -> Val:
 
 
 def reduce(k: Builder, x: Val) -> tuple[Val, Val]:
-    """``(n, e**r - 1)`` with ``x = n ln 2 + r``."""
+    """Return ``(n, e**r - 1)`` with ``x = n ln 2 + r``."""
     n, r = quotient_and_rest(k, clamp(k, x, *LIMITS[x.dtype]))
     return n, tail(k, r)
 
 
 def quotient_and_rest(k: Builder, x: Val) -> tuple[Val, Val]:
-    """``(n, r)`` with ``x = n ln 2 + r``."""
+    """Return ``(n, r)`` with ``x = n ln 2 + r``."""
     whole, n = nearest(k, x * LOG2_E)
     high, low = LN2[x.dtype]
     return n, k.fma(whole, -low, k.fma(whole, -high, x))
 
 
 def tail(k: Builder, r: Val) -> Val:
-    """e**r - 1 for a reduced r."""
+    """Return e**r - 1 for a reduced r."""
     return k.fma(horner(k, r, TAIL[r.dtype]), r * r, r)
 
 
 def clamp(k: Builder, x: Val, low: float, high: float) -> Val:
-    """`x` within limits; a NaN stays one."""
+    """Return `x` within limits; a NaN stays one."""
     x = k.select(x > high, k.const(high, x.dtype, x.lanes), x)
     return k.select(x < low, k.const(low, x.dtype, x.lanes), x)
 
 
 def exp_minus_square(k: Builder, x: Val) -> Val:
-    """e**(-x*x), corrected by the rounding error of the square."""
+    """Return e**(-x*x), corrected by the rounding error of the square."""
     square, error = two_mul(k, x, x)
     return exp_sum(k, -square, -error)
 
 
 def exp_sum(k: Builder, high: Val, low: Val) -> Val:
-    """e**(high + low) for finite, small `low`."""
+    """Return e**(high + low) for finite, small `low`."""
     high = clamp(k, high, *LIMITS[high.dtype])
     n, r = quotient_and_rest(k, high)
     return scale(k, tail(k, r + low) + 1.0, n)

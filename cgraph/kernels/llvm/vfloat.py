@@ -49,7 +49,7 @@ def format_of(x: Val) -> Format:
 
 
 def horner(k: Builder, x: Val, coefficients: Sequence[float]) -> Val:
-    """``c0 + c1 x + c2 x**2 …``"""
+    """Return ``c0 + c1 x + c2 x**2 …``"""
     total = k.const(coefficients[-1], x.dtype, x.lanes)
     for c in reversed(coefficients[:-1]):
         total = k.fma(total, x, c)
@@ -81,7 +81,7 @@ def sign_bit(k: Builder, x: Val) -> Val:
 
 
 def flip_sign(k: Builder, x: Val, sign: Val) -> Val:
-    """`x` with its sign bit inverted where the integer `sign` has one."""
+    """Return `x` with its sign bit inverted where the integer `sign` has one."""
     return k.bits(k.bits(x, sign.dtype) ^ sign, x.dtype)
 
 
@@ -94,13 +94,13 @@ def nearest(k: Builder, x: Val) -> tuple[Val, Val]:
 
 
 def power_of_two(k: Builder, n: Val, dtype: str) -> Val:
-    """``2**n`` of an integer n in the range of normal exponents."""
+    """Return ``2**n`` of an integer n in the range of normal exponents."""
     kind = F4 if dtype == "f4" else F8
     return k.bits((n + kind.bias) << kind.mantissa, dtype)
 
 
 def scale(k: Builder, x: Val, n: Val) -> Val:
-    """``x * 2**n`` with one rounding, for results that may be denormal or overflow; `x` is near 1."""
+    """Return ``x * 2**n`` with one rounding, for results that may be denormal or overflow; `x` is near 1."""
     lanes = k.target.lanes_of(x.dtype)
     if has_instruction(k, f"scale {x.dtype}", lanes) and x.lanes and x.lanes % lanes == 0:
         return in_registers(k, scale_register, x, int_to_float(k, n, x.dtype))
@@ -123,7 +123,7 @@ def scale_register(k: Builder, x: Val, n: Val) -> Val:
 
 
 def split_exponent(k: Builder, x: Val) -> tuple[Val, Val]:
-    """``(m, e)`` with ``x == m * 2**e`` and m in [sqrt(1/2), sqrt(2)); for finite x > 0. `e` is a float."""
+    """Return ``(m, e)`` with ``x == m * 2**e`` and m in [sqrt(1/2), sqrt(2)); for finite x > 0. `e` is a float."""
     kind = format_of(x)
     small = x < kind.tiny
     x = k.select(small, x * 2.0 ** (kind.mantissa + 2), x)
@@ -145,20 +145,20 @@ def int_to_float(k: Builder, n: Val, dtype: str) -> Val:
 
 
 def two_sum(x: Val, y: Val) -> tuple[Val, Val]:
-    """``(s, e)`` with s the rounded sum and ``s + e == x + y`` exactly (Knuth)."""
+    """Return ``(s, e)`` with s the rounded sum and ``s + e == x + y`` exactly (Knuth)."""
     s = x + y
     t = s - x
     return s, (x - (s - t)) + (y - t)
 
 
 def fast_two_sum(x: Val, y: Val) -> tuple[Val, Val]:
-    """`two_sum` for ``|x| >= |y|`` (Dekker)."""
+    """Return the same as `two_sum`, for ``|x| >= |y|`` (Dekker)."""
     s = x + y
     return s, y - (s - x)
 
 
 def two_mul(k: Builder, x: Val, y: Val) -> tuple[Val, Val]:
-    """``(p, e)`` with p the rounded product and ``p + e == x * y`` exactly (Dekker 1971 without fma)."""
+    """Return ``(p, e)`` with p the rounded product and ``p + e == x * y`` exactly (Dekker 1971 without fma)."""
     p = x * y
     if k.target.fma:
         return p, k.fma(x, y, -p)

@@ -76,7 +76,7 @@ def cosh(k: Builder, x: Val) -> Val:
 
 
 def half_exponentials(k: Builder, a: Val) -> tuple[Val, Val]:
-    """``(e**a / 2, e**-a / 2)`` for a >= 0, the first without overflow until the half itself does."""
+    """Return ``(e**a / 2, e**-a / 2)`` for a >= 0, the first without overflow until the half itself does."""
     n, r = quotient_and_rest(k, clamp(k, a, 0.0, 711.0))
     p = tail(k, r) + 1.0
     # 2**n overflows one step before e**a / 2 does

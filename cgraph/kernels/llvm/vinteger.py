@@ -24,19 +24,19 @@ def remainder(k: Builder, x: Val, y: Val) -> Val:
 
 
 def safe_divisor(k: Builder, y: Val) -> Val:
-    """`y`, with 1 in place of the divisors a processor traps on."""
+    """Return `y`, with 1 in place of the divisors a processor traps on."""
     bad = (y == 0) | (y == -1) if y.dtype[0] == "i" else y == 0
     return k.select(bad, k.const(1, y.dtype, y.lanes), y)
 
 
 def shift_left(k: Builder, x: Val, y: Val) -> Val:
-    """``x << y``; 0 when `y` is negative or not below the number of bits."""
+    """Return ``x << y``; 0 when `y` is negative or not below the number of bits."""
     good, by = safe_shift(k, y)
     return k.select(good, x << by, k.const(0, x.dtype, x.lanes))
 
 
 def shift_right(k: Builder, x: Val, y: Val) -> Val:
-    """``x >> y``; when `y` is negative or not below the number of bits, only the sign is left."""
+    """Return ``x >> y``; when `y` is negative or not below the number of bits, only the sign is left."""
     good, by = safe_shift(k, y)
     bits = 8 * nbytes_of(x.dtype)
     rest = x >> (bits - 1) if x.dtype[0] == "i" else k.const(0, x.dtype, x.lanes)
@@ -52,7 +52,7 @@ def safe_shift(k: Builder, y: Val) -> tuple[Val, Val]:
 
 
 def power(k: Builder, x: Val, y: Val) -> Val:
-    """``x**y`` by repeated squaring, wrapping; 0 for a negative exponent, but 1 and -1 keep their powers."""
+    """Return ``x**y`` by repeated squaring, wrapping; 0 for a negative exponent, but 1 and -1 keep their powers."""
     one = k.const(1, x.dtype, x.lanes)
     result, base, left = k.slot(one), k.slot(x), k.slot(k.bits(absolute(k, y), f"u{y.dtype[1:]}"))
     with k.loop_while() as w:

@@ -55,7 +55,7 @@ def log(k: Builder, x: Val) -> Val:
 
 
 def log_parts(k: Builder, f: Val) -> tuple[Val, Val]:
-    """``(f**2 / 2, r)`` with ``log(1 + f) == f - (f**2 / 2 - r)``."""
+    """Return ``(f**2 / 2, r)`` with ``log(1 + f) == f - (f**2 / 2 - r)``."""
     s = f / (f + 2.0)
     z = s * s
     half = f * f * 0.5
@@ -73,9 +73,7 @@ def log2(k: Builder, x: Val) -> Val:
     """Logarithm to base 2, within 1 ulp; exact for powers of two."""
     if x.dtype == "f4":
         return wide(k, log2, x)
-    m, e = split_exponent(k, x)
-    high, low = log_pair(k, m - 1.0)
-    scaled, error = product(k, high, low, LOG2_E)
+    e, scaled, error = scaled_log(k, x, LOG2_E)
     return special(k, x, exact_plus(e, scaled, error))
 
 
@@ -83,32 +81,37 @@ def log10(k: Builder, x: Val) -> Val:
     """Logarithm to base 10, within 1 ulp."""
     if x.dtype == "f4":
         return wide(k, log10, x)
-    m, e = split_exponent(k, x)
-    high, low = log_pair(k, m - 1.0)
-    scaled, error = product(k, high, low, LOG10_E)
+    e, scaled, error = scaled_log(k, x, LOG10_E)
     return special(k, x, exact_plus(e * LOG10_2[0], scaled, k.fma(e, LOG10_2[1], error)))
 
 
+def scaled_log(k: Builder, x: Val, factor: tuple[float, float]) -> tuple[Val, Val, Val]:
+    """Return the exponent of `x`, and its mantissa's logarithm times `factor` with the rounding error."""
+    m, e = split_exponent(k, x)
+    high, low = log_pair(k, m - 1.0)
+    return e, *product(k, high, low, factor)
+
+
 def log_pair(k: Builder, f: Val) -> tuple[Val, Val]:
-    """log(1 + f) as a sum of a part with 32 trailing zero bits and a small one, so that products are exact."""
+    """Return log(1 + f) as a sum of a part with 32 trailing zero bits and a small one, so that products are exact."""
     half, rest = log_parts(k, f)
     high = k.bits(k.bits(f - half, "i8") & -(1 << 32), "f8")
     return high, ((f - high) - half) + rest
 
 
 def product(k: Builder, high: Val, low: Val, factor: tuple[float, float]) -> tuple[Val, Val]:
-    """``(high + low) * factor`` as a sum; `high` has 32 trailing zero bits."""
+    """Return ``(high + low) * factor`` as a sum; `high` has 32 trailing zero bits."""
     return high * factor[0], k.fma(high + low, factor[1], low * factor[0])
 
 
 def exact_plus(x: Val, y: Val, small: Val) -> Val:
-    """``x + y + small`` with ``|x| >= |y|`` or x = 0."""
+    """Return ``x + y + small`` with ``|x| >= |y|`` or x = 0."""
     total, error = fast_two_sum(x, y)
     return total + (error + small)
 
 
 def log1p(k: Builder, x: Val) -> Val:
-    """log(1 + x), within 1 ulp also near 0."""
+    """Return log(1 + x), within 1 ulp also near 0."""
     if x.dtype == "f4":
         return wide(k, log1p, x)
     u = x + 1.0

@@ -89,7 +89,7 @@ def log_pair(k: Builder, a: Val) -> tuple[Val, Val]:
 
 
 def quotient(k: Builder, m: Val) -> tuple[Val, Val]:
-    """``(m - 1) / (m + 1)`` as a sum of two floats."""
+    """Return ``(m - 1) / (m + 1)`` as a sum of two floats."""
     f, (b, b_low) = m - 1.0, two_sum(m, k.const(1.0, m.dtype, m.lanes))
     s = f / b
     p, error = two_mul(k, s, b)
@@ -103,7 +103,7 @@ def times_pair(k: Builder, x: Val, x_low: Val, y: Val, y_low: Val) -> tuple[Val,
 
 
 def times(k: Builder, high: Val, low: Val, y: Val) -> tuple[Val, Val]:
-    """``(high + low) * y`` as a sum; where it overflows, or without fma nearly does, only its sign and size matter."""
+    """Return ``(high + low) * y`` as a sum. Where it (nearly, without fma) overflows, only sign and size matter."""
     rough = high * y
     far = magnitude(k, rough) > 800.0
     y = k.select(far, k.const(0.0, y.dtype, y.lanes), y)
@@ -140,14 +140,14 @@ def corrected_root(k: Builder, large: Val, small: Val) -> tuple[Val, Val]:
 
 
 def short_hypot(k: Builder, large: Val, small: Val) -> Val:
-    """`hypot` of float32 numbers, whose squares float64 holds exactly."""
+    """Return `hypot` of float32 numbers, whose squares float64 holds exactly."""
     a, b = k.cast(large, "f8"), k.cast(small, "f8")
     root = k.cast(k.intrinsic("sqrt", a * a + b * b), "f4")
     return k.select((large == inf) | (small == inf), k.const(inf, "f4", large.lanes), root)
 
 
 def scaled_hypot(k: Builder, large: Val, small: Val) -> Val:
-    """`hypot` of float64 numbers, scaled by a power of 2 and back."""
+    """Return `hypot` of float64 numbers, scaled by a power of 2 and back."""
     exponent = (k.bits(large, "i8") >> 52) - 1023
     # so that both the factor and its inverse are normal
     exponent = k.select(exponent > 1000, k.const(1000, "i8", large.lanes), exponent)

@@ -79,7 +79,7 @@ def tan(k: Builder, x: Val) -> Val:
 
 
 def reduce(k: Builder, x: Val, offset: float) -> tuple[Val, Val]:
-    """``(r, n)`` with ``x = (n + offset) * pi + r`` and ``|r| <= pi / 2``."""
+    """Return ``(r, n)`` with ``x = (n + offset) * pi + r`` and ``|r| <= pi / 2``."""
     if x.dtype == "f4" and not k.target.fma:
         r, n = reduce(k, k.cast(x, "f8"), offset)
         return k.cast(r, "f4"), k.cast(n, "i4")
@@ -88,20 +88,20 @@ def reduce(k: Builder, x: Val, offset: float) -> tuple[Val, Val]:
 
 
 def subtract_parts(k: Builder, x: Val, times: Val, parts: Sequence[float]) -> Val:
-    """``x - times * sum(parts)``, the largest part first."""
+    """Return ``x - times * sum(parts)``, the largest part first."""
     for part in parts:
         x = k.fma(times, -part, x)
     return x
 
 
 def reduce_to_pair(k: Builder, x: Val, times: Val) -> tuple[Val, Val]:
-    """``x - times * pi`` as a sum of two floats."""
+    """Return ``x - times * pi`` as a sum of two floats."""
     high, error = two_sum(k.fma(times, -PI_33[0], x), times * -PI_33[1])
     return two_sum(high, subtract_parts(k, error, times, PI_33[2:]))
 
 
 def odd_sine(k: Builder, r: Val) -> Val:
-    """sin r for ``|r| <= pi / 2``."""
+    """Return sin r for ``|r| <= pi / 2``."""
     z = r * r
     return k.fma(horner(k, z, SIN[r.dtype]) * z, r, r)
 

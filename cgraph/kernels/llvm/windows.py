@@ -24,7 +24,9 @@ def least(k: Builder, dtype: str, lanes: int) -> Val:
 
 def larger_with_tap(k: Builder, value: Val, tap: Val, best: Val, place: Val) -> list[Val]:
     """Return the larger of a value and the best so far, and its tap; a NaN is larger than any number."""
-    is_larger = (value > best) | (k.is_nan(value) & ~k.is_nan(best))
+    is_larger = value > best
+    if value.is_float:
+        is_larger = is_larger | (k.is_nan(value) & ~k.is_nan(best))
     return [k.select(is_larger, value, best), k.select(is_larger, tap, place)]
 
 

@@ -12,7 +12,7 @@ TAPS = 3
 
 
 def winograd_matrices(m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``AT [m, m + 2]``, ``G [m + 2, 3]`` and ``BT [m + 2, m + 2]`` in float64."""
+    """Return ``AT [m, m + 2]``, ``G [m + 2, 3]`` and ``BT [m + 2, m + 2]`` in float64."""
     points, n = POINTS[m], m + TAPS - 1
     at, g, bt = np.zeros((m, n)), np.zeros((n, TAPS)), np.zeros((n, n))
     for j, p in enumerate(points):

@@ -47,8 +47,7 @@ def determinant(k: Builder, dtype: str) -> None:
 def cholesky(k: Builder, dtype: str) -> None:
     """Compute the columns of the factor from left to right. Task: one matrix."""
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         x, out = a.a + task * a.n * a.n, a.out + task * a.n * a.n
         with k.loop(0, a.n * a.n) as i:
             out.store(k.const(0, dtype), i)

@@ -22,12 +22,12 @@ from cgraph.record import replace
 TASK_BYTES = 128 * 1024
 STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache
 TILE_BYTES = 512  # along each side of a block of a transpose
-STRIDED_BLOCK = 1024  # items; so many lines of either side stay in the first cache
+STRIDED_BLOCK = 1024  # items; this many lines of either side stay in the first cache
 ITEM_SIZES = (1, 2, 4, 8)
 
 
 def copy_calls(target: Target, out: View, x: View) -> list[Call]:
-    """``out[...] = x``, with `x` broadcast to the shape of `out`; only the size of an item matters, not the dtype.
+    """Copy `x`, broadcast to the shape of `out`, to `out`; only the size of an item matters, not the dtype.
 
     No two elements of `out` may share bytes, and `out` and `x` may not overlap.
 
@@ -81,7 +81,7 @@ def boxes_around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> 
 
 
 def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
-    """``x[start : start + count * step : step]`` along `axis`; `step` may be negative."""
+    """Return the view ``x[start : start + count * step : step]`` along `axis`; `step` may be negative."""
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1 :])
     return replace(x.moved(start * x.strides[axis]), shape=shape, strides=strides)

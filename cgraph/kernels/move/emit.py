@@ -154,10 +154,9 @@ def tiles(k: Builder, itemsize: int, lanes: int):
 
 
 def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[RowSpan, SimpleNamespace], None]) -> None:
-    """``body(run, args)`` for each row and block of columns of this call's tasks; the signature is made by `run`."""
+    """Emit ``body(run, args)`` for each row and block of columns of this call's tasks; `run` makes the signature."""
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         low, high = block_of(k, task % a.blocks, a.block, a.blocks, a.columns)
         row = task // a.blocks * a.each
 
@@ -184,7 +183,7 @@ def copy_items(k: Builder, out: Ptr, x: Ptr, count: Val) -> None:
 
 
 def stream_run(k: Builder, out: Ptr, count: Val, value: Callable[[Val, int], Val]) -> None:
-    """``out[i] = value(i, lanes)`` past the cache, by whole aligned lines; single items at both ends."""
+    """Compute ``out[i] = value(i, lanes)`` past the cache, by whole aligned lines; single items at both ends."""
     itemsize = int(out.dtype[1:])
     lanes = k.target.lanes_of(out.dtype)
     width = lanes * itemsize

@@ -10,7 +10,7 @@ from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.system.alignment import aligned
 
-ROWS, COLUMNS = 4, 4  # whose sums stay in registers: so many columns of one row, or rows of one column
+ROWS, COLUMNS = 4, 4  # of a tile whose sums stay in registers
 MANY = 16  # rows from which columns are widened once, and multiplied as floats
 PORTION = 4 << 20  # bytes of such columns at a time
 
@@ -44,7 +44,7 @@ def floats_of(at: Pointer, m: int, n: int, k: int) -> tuple[View, View, View]:
 def nibbles_calls(
     target: Target, out: View, x: View, y: View, scales: View, zeros: View, workspace: View | None
 ) -> list[Call]:
-    """``out = x @ dequantized(y)``.
+    """Compute ``out = x @ dequantized(y)``.
 
     Operands
         out, x: floats ``[m, n]``, contiguous, and ``[m, k]`` of any strides

@@ -14,13 +14,12 @@ from cgraph.kernels.llvm.values import Ptr, Val
 
 @final
 def tile(k: Builder, rows: int, columns: int, block: int, lanes: int) -> None:
-    """``out[i, j] = sum over k of x[i, k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, b the block that k lies in.
+    """``out[i, j] = sum over k of x[i, k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, where block b contains k.
 
     Task: `columns` columns; the last ones end with the matrix and are computed twice.
     """
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task, k.loop(0, a.m, rows) as row:
+    with k.task_loop() as task, k.loop(0, a.m, rows) as row:
         inside = [k.smaller(row + i, a.m - 1) for i in range(rows)]
         column_indices = [k.smaller(task * columns + j, a.n - 1) for j in range(columns)]
         sums = column_sums(k, a, inside, column_indices, block, lanes)
@@ -69,8 +68,7 @@ def floats(k: Builder, block: int, lanes: int) -> None:
     """``(y - zero) * scale``. Task: one column."""
     a = k.args()
     half = block // 2
-    first, last = k.tasks()
-    with k.loop(first, last) as column, k.loop(0, a.blocks) as i:
+    with k.task_loop() as column, k.loop(0, a.blocks) as i:
         at = column * a.blocks + i
         zero, scale = (k.splat(k.cast(x.load(at), "f4"), lanes) for x in (a.zeros, a.scales))
         even = a.out + (column * a.blocks * block + i * half)

@@ -13,7 +13,7 @@ from cgraph.kernels.views.thread_blocks import in_blocks
 def layer_norm_calls(
     target: Target, out: View, x: View, scale: View | None, shift: View | None, axes: int, epsilon: float
 ) -> list[Call]:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + shift`` over the last `axes` axes.
+    """Compute ``(x - mean) / sqrt(variance + epsilon) * scale + shift`` over the last `axes` axes.
 
     `scale` and `shift` have the shape of those axes, or both are None. `out` may be `x`.
 
@@ -90,7 +90,7 @@ def check(out: View, x: View, scale: View | None, shift: View | None, parameters
 def local_response_calls(
     target: Target, out: View, x: View, size: int, alpha: float, beta: float, bias: float
 ) -> list[Call]:
-    """``x / (bias + alpha / size * s)**beta``, with s the sum of the squares of the `size` channels around.
+    """Compute ``x / (bias + alpha / size * s)**beta``, with s the sum of the squares of the `size` channels around.
 
     `x` is ``[n, c, ...]``; `out` is not `x`.
 

@@ -44,7 +44,7 @@ def rows(k: Builder, dtype: str, scales: str) -> None:
 
 
 def normalise(mean: Val, factor: Val, shift: Val | None, by_element: bool = False) -> Callable:
-    """``out = (x - mean) * factor``, then scale and shift."""
+    """Compute ``out = (x - mean) * factor``, then scale and shift."""
 
     def body(load, store, _) -> None:
         y = (load(0) - mean) * factor
@@ -84,7 +84,7 @@ class Moments:
 
 
 def channels(k: Builder, dtype: str, root: bool) -> None:
-    """``out = x * (bias + alpha * sum of squares of the channels c - before .. c + after) ** -beta``
+    """Compute ``out = x * (bias + alpha * sum of squares of the channels c - before .. c + after) ** -beta``
 
     `root` says that beta is 3/4. `out` is not `x`. Task: one block of positions of one image.
     """
@@ -92,8 +92,7 @@ def channels(k: Builder, dtype: str, root: bool) -> None:
     a = k.args()
     alpha, beta, bias = (k.cast(x, dtype) for x in (a.alpha, a.beta, a.bias))
     response = Response(k, dtype, alpha, beta, bias, root)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         image, start = task // a.blocks, (task % a.blocks) * a.block
         width = k.smaller(start + a.block, a.positions) - start
         x = (k.pointer(a.x, dtype) + start).plus_bytes(image * a.x_image)

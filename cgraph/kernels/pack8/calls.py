@@ -9,12 +9,12 @@ from cgraph.kernels.views.matrices import Operand
 
 
 def pack_rows_calls(out: BlockedView, x: View) -> list[Call]:
-    """``out``, an image of one row, = the rows of `x` ``[..., k]``, contiguous."""
+    """Copy the rows of `x` ``[..., k]``, contiguous, to `out`, an image of one row."""
     return pack_matrices_calls(out, Operand(x.at, 0, x.shape[-1], 1, x.dtype))
 
 
 def pack_matrices_calls(out: BlockedView, x: Operand, terms: Pointer | None = None, factor: int = 0) -> list[Call]:
-    """``out``, images of one row each, = the rows of as many matrices; `terms`: for each row its sum times `factor`."""
+    """Copy the rows of matrices to `out`, an image of one row each; `terms`: the sum of each row times `factor`."""
     tasks = out.n * out.w
     call = ROWS.call(
         (x.column == 1, terms is not None), tasks, chunk_of(tasks, out.blocks * 1.0),

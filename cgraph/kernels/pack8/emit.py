@@ -18,8 +18,7 @@ def rows(k: Builder, near: bool, sums: bool) -> None:
     """Pack the columns of a row, 0 beyond them, and add up the row. Task: one row of one matrix."""
     a = k.args()
     lanes = k.target.lanes
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         image, row = divmod_of(task, a.rows)
         x = a.x + (image * a.x_image + row * a.x_row)
         out = a.out + (image * a.o_image + row * lanes)
@@ -91,8 +90,7 @@ def each_panel(k: Builder, vectors: int) -> Iterator[tuple]:
     """Yield for each task the arguments, the panel's first column, its destination and number, and that of its sums."""
     a = k.args()
     width = vectors * k.target.lanes
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         image, panel = divmod_of(task, a.panels)
         column = panel * width
         y = a.y + (image * a.y_image + column * a.y_step)

@@ -9,8 +9,7 @@ from cgraph.kernels.llvm.flow import divmod_of
 def pack(k: Builder, dtype: str, unroll: int, width: int) -> None:
     """Pack ``[panels, steps, unroll, width]``, zero where a filter lacks the channel. Task: one step of one panel."""
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         panel, step = divmod_of(task, a.steps)
         channel = a.panel_channels.load(panel) + a.channels.load(step)
         f = a.f + a.taps.load(step)

@@ -10,7 +10,7 @@ from cgraph.record import replace
 
 
 def pair_calls(target: Target, out: View, x: View) -> list[Call]:
-    """``out = x`` rounded to bfloat16, and 0 after the elements of `x` along the last axis."""
+    """Round `x` to bfloat16; `out` is 0 after the elements of `x` along the last axis."""
     count, axis, m = x.shape[-1], len(x.shape) - 1, Trace()
     program = m.program(m.cast(m.load(0, x.dtype), BFLOAT16.code))
     calls = pointwise_calls(target, program, part(out, axis, 0, count), x)

@@ -143,7 +143,7 @@ def resize(k: Builder, count: Ptr, lines: tuple[Ptr, Ptr], start: Val, more: Val
 
 
 def least_of(k: Builder, numbers: Ptr, start: Val, stop: Val, is_meant: Callable[[Val, int], Val] | None = None) -> Val:
-    """Return the index of the least number, the first of equals, that satisfies `is_meant`; FAR if all are FAR."""
+    """Return the index of the smallest number that satisfies `is_meant`, the first of equals; FAR if all are FAR."""
     lanes = k.target.lanes_of("i8")
     far = k.const(FAR, "i8", lanes)
     with fold(k, start, stop, (far, far), lanes) as s:

@@ -15,7 +15,7 @@ def padded_plain(x: View, pad: tuple[int, int, int, int], workspace: View | None
 
 
 def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[Call]:
-    """``out`` (contiguous) = `x` with zero padding ``(top, left, bottom, right)``; pixels of `x` are contiguous."""
+    """Copy `x` to `out` with zeros around: ``(top, left, bottom, right)``. `out` and pixels of `x` are contiguous."""
     n, c, h, w = x.shape
     if x.strides[3] != x.itemsize and w > 1:
         raise ValueError(f"pixels are {x.strides[3]} bytes apart; plain images need {x.itemsize}. Copy the image first")

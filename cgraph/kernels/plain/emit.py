@@ -14,8 +14,7 @@ def pad_rows(k: Builder, itemsize: int):
     """
     dtype = f"u{itemsize}"
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         plane, row = task // a.rows, task % a.rows - a.top
         out = a.out.plus_bytes(task * a.columns * itemsize).as_dtype(dtype)
         inside = (row >= 0) & (row < a.h)

@@ -17,7 +17,7 @@ LONG_ROW = 16384
 
 
 def pointwise_calls(target: Target, program: Program, out: View, *xs: View) -> list[Call]:
-    """``out[...] = program(xs[...])``, the last instruction being the result.
+    """Compute ``out[...] = program(xs[...])``, the last instruction being the result.
 
     Operands are broadcast to `out`; any strides, of `out` too. `out` may be the very view of an operand, but no other
     view of its bytes. No calls for an empty `out`.

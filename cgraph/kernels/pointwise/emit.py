@@ -59,8 +59,7 @@ def pointwise(
     apart = k.const(not past_cache, "b1")
     for x, out in product(streams[: len(ins)], streams[len(ins) :]):
         apart = apart & (x.base != out.base)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         low, start = (task // a.blocks) * a.rows_each, (task % a.blocks) * a.block
         high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
 
@@ -105,7 +104,7 @@ def buffer_of_ones(k: Builder, dtype: str, count: int) -> Ptr:
 
 
 def load_vector(k: Builder, s: RowStream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
-    """`lanes` elements of a stream from `column` on; `at` is the address of column 0."""
+    """Return `lanes` elements of a stream from `column` on; `at` is the address of column 0."""
     if s.access == "v" or in_buffer:
         return (k.pointer(at, s.dtype) + column).load(0, lanes)
     return load_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, lanes)

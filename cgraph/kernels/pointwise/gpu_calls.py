@@ -12,7 +12,7 @@ ACCESS = 16  # bytes that a thread reads or writes at once, at most
 def pointwise_calls(
     program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]
 ) -> list[Call] | None:
-    """``outs[i][...] = instruction results[i] of program(xs[...])``; None if the views have too many axes."""
+    """Compute ``outs[i][...] = instruction results[i] of program(xs[...])``; None if the views have too many axes."""
     walk = pointwise_walk((*(broadcast(x, outs[0].shape) for x in xs), *outs), len(xs), 1)
     access = walk.access[:-1] + walk.access[-1].replace("s", "v")  # of one element
     if results == (len(program) - 1,) and walk.rows == 1 and set(access) <= {"v", "s"}:

@@ -15,7 +15,7 @@ from cgraph.kernels.window import gpu_calls as gpu_window
 
 
 def place_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
-    """``out`` (int32) = the index of the largest element in each window of `x`."""
+    """Write the index of the largest element in each window of `x` to `out` (int32)."""
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window)
     blocks = (
@@ -30,7 +30,7 @@ def place_calls(target: Target, out: Images, x: Images, window: Window) -> Kerne
 
 
 def spread_calls(target: Target, out: Images, places: Images, g: Images, window: Window) -> KernelCalls:
-    """``out`` = the elements `g` summed at their indices."""
+    """Sum the elements `g` at their indices."""
     if is_plane_by_plane(out):
         planes = map(planes_of, (out, places, g))
         blocks = in_blocks(target, gpu_window.spread_calls, out.dtype, *planes, window)

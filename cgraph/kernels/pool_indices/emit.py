@@ -18,8 +18,7 @@ def indices(k: Builder, dtype: str, is_blocked: bool) -> None:
     """
     a = k.args()
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         plane, row = divmod_of(task, a.rows)
         image, channel = divmod_of(plane, a.planes)
         r = [(a.row_table + row * 4).load(i) for i in range(4)]
@@ -48,8 +47,7 @@ def spread_blocked(k: Builder, dtype: str) -> None:
     """``x``: every window's element `g` added at its index `p`, zeros elsewhere. Task: one plane of an image."""
     a = k.args()
     lanes = k.target.lanes_of(dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         image, channel = divmod_of(task, a.planes)
         x = a.x + (image * a.x_image + channel * a.x_plane)
         with k.loop(0, a.height) as y, k.loop(0, a.width) as z:

@@ -66,7 +66,7 @@ def product8_nbytes(target: Target, out: View, x: View, y: View, zeros: tuple[in
 def product8_calls(
     target: Target, out: View, x: View, y: View, zeros: tuple[int, int], scale: float, result: Result, workspace: View
 ) -> list[Call]:
-    """``out[..., i, j] = result(sum over k of (x[..., i, k] - zeros[0]) * (y[..., k, j] - zeros[1]))``
+    """Compute ``out[..., i, j] = result(sum over k of (x[..., i, k] - zeros[0]) * (y[..., k, j] - zeros[1]))``
 
     Operands
         out, x, y: ``[..., m, n]``, bytes ``[..., m, k]`` and ``[..., k, n]`` of any strides, with the batch shape of

@@ -7,7 +7,7 @@ from cgraph.kernels.team.gpu_signature import ELEMENTS
 
 
 def random_calls(kind: str, out: View, key: View, probability: float, group: int) -> list[Call]:
-    """As `cgraph.kernels.random.calls.random_calls`; `group`: elements of 16 blocks, which threads have one each."""
+    """As `cgraph.kernels.random.calls.random_calls`. A thread computes one of the 16 blocks of a `group`."""
     blocks = -(-out.size // group) * LANES
     call = FILL.call(
         (kind, out.dtype), -(-blocks // ELEMENTS),

@@ -47,7 +47,7 @@ def reduce_calls(
     workspace: View | None = None,
     whole: bool = False,
 ) -> list[Call]:
-    """``out = kind of program(xs) over axes``, accumulated in the dtype of the program's result, stored in `out`'s.
+    """Reduce ``program(xs)`` over axes. The dtype of the program's result accumulates, that of `out` stores.
 
     The operands are broadcast to one shape, whose `axes` (each >= 0) are reduced; `out` has the other axes, or all of
     them with one element where reduced. argmin and argmax return the index (``i8`` or another integer dtype) in C order

@@ -42,8 +42,7 @@ def along(
     a = arrays.args
     reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1)
     run = Along(k, reduction, program, results, arrays.operands, lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         part, group = task % a.parts, task // a.parts
         low, start = (part // a.blocks) * a.rows_each, (part % a.blocks) * a.block
         high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
@@ -164,8 +163,7 @@ def across(
     a = arrays.args
     reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1)
     run = Across(k, reduction, program, results, arrays.operands, lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         part, place = task % a.parts, task // a.parts
         kept_row, start = place // a.blocks * a.each, (place % a.blocks) * a.block
         width = k.smaller(start + a.block, a.columns) - start

@@ -15,7 +15,7 @@ def reduced_calls(
     reduced: tuple[View, ...],
     each: int,
 ) -> list[Call] | None:
-    """``out = kind of program(xs)``, in parts of `each` elements whose results follow one another.
+    """Reduce ``program(xs)`` in parts of `each` elements; their results follow one another in `out`.
 
     Operands
         over_kept: operands and outputs over the axes that are not reduced; reduced: the operands over the others

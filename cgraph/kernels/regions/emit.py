@@ -28,8 +28,7 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool, is_
     """
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as box:
+    with k.task_loop() as box:
         x, source = source_of(k, a, box, dtype)
         with each_cell(k, a, x, box, samples, grid) as (cell, taps), k.loop(0, a.planes) as plane:
             total, here = k.const(0, dtype, lanes), source + plane * x.plane
@@ -63,8 +62,7 @@ def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) ->
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     a = k.args()
     x = images_at(a.images)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         image, plane = divmod_of(task, a.planes)
         out = k.pointer(x.at, dtype) + (image * x.image + plane * x.plane)
         with k.loop(0, x.rows) as row, k.loop(0, x.columns) as column:

@@ -20,7 +20,7 @@ def spread_calls(call: Call, images: int, pixels: int, planes: int) -> list[Call
 
 
 def in_threads(call: Call, family: Signature, threads: int) -> list[Call] | None:
-    """Return the call for so many threads; None if there are too many."""
+    """Return the call for `threads` threads; None if they are too many."""
     if threads >= MOST_ELEMENTS:
         return None
     return [replace(call, kernel=replace(call.kernel, family=family.family), tasks=-(-threads // ELEMENTS), chunk=1)]

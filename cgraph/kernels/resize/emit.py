@@ -1,20 +1,21 @@
 """Resizing by tables of rows and columns, on channel-blocked images or plain views."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divmod_of
-from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.windows import interpolate
 
 
 @final
 def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
-    """``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
+    """Compute ``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        x, out, row = places(a, task)
+    with each_row(k) as (a, x, out, row):
         x = x + a.row_table.load(row)
         with k.loop(0, a.columns) as column:
             out.store(x.load(a.column_table.load(column), lanes), column * a.o_column)
@@ -24,10 +25,7 @@ def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
 def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
     """Compute weighted means of two rows and two columns. Task: one row of one plane of an image."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    a = k.args()
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        x, out, row = places(a, task)
+    with each_row(k) as (a, x, out, row):
         lines = [x + a.row_table.load(row * 2 + i) for i in (0, 1)]
         weight = a.row_weights.load(row)
         with k.loop(0, a.columns) as column:
@@ -37,9 +35,12 @@ def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
             out.store(interpolate(above, below, weight), column * a.o_column)
 
 
-def places(a, task: Val):
-    """Return the plane that a task reads, the row of the result that it writes, and the row's number."""
-    plane, row = divmod_of(task, a.rows)
-    image, channel = divmod_of(plane, a.planes)
-    x = a.x + (image * a.x_image + channel * a.x_plane)
-    return x, a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row), row
+@contextmanager
+def each_row(k: Builder) -> Iterator[tuple[Any, Ptr, Ptr, Val]]:
+    """Yield for each task the arguments, the plane that it reads, the row that it writes, and the row's number."""
+    a = k.args()
+    with k.task_loop() as task:
+        plane, row = divmod_of(task, a.rows)
+        image, channel = divmod_of(plane, a.planes)
+        x = a.x + (image * a.x_image + channel * a.x_plane)
+        yield a, x, a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row), row

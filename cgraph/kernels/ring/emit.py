@@ -11,12 +11,13 @@ from llvmlite import ir
 from cgraph.kernels.control import FAILED, FREED, HALT, READ
 from cgraph.kernels.interpret.atomics import INT, load, store
 from cgraph.kernels.interpret.emit import nap, wake
-from cgraph.kernels.isa.systems import errno_function
+from cgraph.kernels.isa.systems import errno_function, is_windows
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Val
 
 INTERRUPTED, ENDED = 4, -1  # EINTR; the file is shorter than it was
+NO_FUNCTION = 40  # Windows's ENOSYS
 
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 4))
@@ -64,6 +65,10 @@ def read_whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address
     One call reads the whole piece: a thread that returns from a read waits for a core, some milliseconds while kernels
     use them all. Reads of 1 MiB made YOLOv4 40 % slower; reads of its slices of 4 MiB cost nothing.
     """
+    if is_windows(k.module.triple):  # it has no pread
+        store(k, t.words + FAILED, k.const(NO_FUNCTION, "i8"))
+        wake(k, t, t.words + READ)
+        return k.const(0, "b1")
     pread = k.declare("pread", INDEX, [INT, POINTER, INDEX, INDEX])
     at, fine = k.slot(0, "i8"), k.slot(1, "b1")
     with k.loop_while() as w:

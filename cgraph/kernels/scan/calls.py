@@ -12,7 +12,7 @@ COLUMN_BLOCK = 64  # columns of a task, at least: the axis itself is never cut
 
 
 def scan_calls(target: Target, out: View, x: View, axis: int, how: str = "add") -> list[Call]:
-    """``np.cumsum(x, axis)`` for ``add``; also ``mul``, ``min``, ``max``. `out` has the shape and dtype of `x`."""
+    """Compute ``np.cumsum(x, axis)`` for ``add``, and the same of ``mul``, ``min``, ``max``, in the dtype of `x`."""
     if out.size == 0:
         return []
     n = out.shape[axis]

@@ -9,7 +9,7 @@ from cgraph.kernels.move.emit import RowSpan, each_run
 
 
 def along(k: Builder, dtype: str, how: str):
-    """``out[j] = out[j - 1] how x[j]`` for `n` elements of each column. Task: some rows, one block of columns.
+    """Compute ``out[j] = out[j - 1] how x[j]`` for `n` elements of each column. Task: some rows, one block of columns.
 
     Strided columns are walked one by one, with the running value in a register.
     """

@@ -14,7 +14,7 @@ KINDS = ("softmax", "log_softmax", "logsumexp")
 
 
 def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> list[Call]:
-    """``softmax``, ``log_softmax`` or ``logsumexp`` of `x` along `axis` (>= 0).
+    """Compute ``softmax``, ``log_softmax`` or ``logsumexp`` of `x` along `axis` (>= 0).
 
     `out` has the shape of `x` (and may be `x`); for logsumexp it lacks `axis` or has one element there.
 

@@ -97,7 +97,7 @@ class RowSum:
         return self.sum.finish(self.sum.join_lanes(get(self.total)))[0]
 
     def map(self, starts: list[Val], source: int, f) -> None:
-        """``out = f(stream source)``"""
+        """Compute ``out = f(stream source)``"""
         each(
             self.k,
             self.streams,
@@ -121,8 +121,7 @@ def columns(k: Builder, kind: str, dtype: str, access: str) -> None:
     a = k.args()
     streams = streams_of(k, places(a), [dtype, dtype], access, lanes)
     run = ColumnSums(k, kind, streams, (a.x_along, a.out_along), a.length, lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         start = (task % a.blocks) * a.block
         width = k.smaller(start + a.block, a.columns) - start
 

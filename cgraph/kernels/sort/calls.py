@@ -19,7 +19,7 @@ from cgraph.system.alignment import aligned
 MOST_GROUPS = 64
 GROUP_ITEMS = 4096
 SEARCH_BLOCK = 1024
-LEADING_SHARE = 4  # the first items are selected, not sorted, when they are at most one in so many
+LEADING_SHARE = 4  # the first items are selected, not sorted, if they are at most one item in this many
 
 
 def sort_calls(
@@ -31,7 +31,7 @@ def sort_calls(
     workspace: View | None,
     descending: bool = False,
 ) -> list[Call]:
-    """``np.sort(x, axis)`` and ``np.argsort(x, axis, kind="stable")``, either or both.
+    """Compute ``np.sort(x, axis)`` and ``np.argsort(x, axis, kind="stable")``, either or both.
 
     Parameters
         values, places: shape of `x`, but `axis` may be shorter: then only the first items, the top k
@@ -71,7 +71,7 @@ def sort_nbytes(
 
     Parameters
         index: the dtype of the indices, empty if none are returned
-        most: how many items are returned, the first ones; all by default
+        most: number of items to return, the first ones; all by default
     """
     n = shape[axis]
     rows = prod(shape) // n if n else 0
@@ -99,7 +99,7 @@ def key_dtype(x: View) -> str:
 
 
 def search_calls(target: Target, out: View, row: View, v: View, right: bool = False) -> list[Call]:
-    """``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
+    """Compute ``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
     if out.size == 0:
         return []
     out, v = memory_order(out, v)
@@ -117,7 +117,7 @@ def search_calls(target: Target, out: View, row: View, v: View, right: bool = Fa
 def unique_calls(
     target: Target, out: View, count: View, x: View, workspace: View | None, fill: float = 0
 ) -> list[Call]:
-    """``np.unique(x)``, ascending, at most as many as `out` holds, then `fill`; NaNs are equal to one another.
+    """Compute ``np.unique(x)``, ascending, at most as many as `out` holds, then `fill`; NaNs are equal to one another.
 
     Parameters
         out: contiguous, dtype of `x`

@@ -97,7 +97,7 @@ def sweep_of(shape: tuple[int, ...], itemsize: int, shifts: Sequence[Shift]) -> 
 def stencil_calls(
     program: Program, sweep: Sweep, out: View, xs: Sequence[View], workspace: View | None, ends: Ends = (0, 0, 0)
 ) -> list[Call]:
-    """``out[...] = program(xs[...])``, where some of `xs` are shifted views of the array that `out` lies in.
+    """Compute ``out[...] = program(xs[...])``, where some of `xs` are shifted views of the array that `out` lies in.
 
     Parameters
         out: contiguous along its last axis

@@ -78,8 +78,7 @@ class SweepBands:
     def tasks(self) -> Iterator[RowBand]:
         """Yield each band of this call's tasks."""
         k, a = self.k, self.args
-        first, last = k.tasks()
-        with k.loop(first, last) as task:
+        with k.task_loop() as task:
             low = task % a.bands * a.each
             slots = a.slots + task * (self.up + self.down + 1) * a.slot_nbytes
             offsets = offsets_of(k, a.outer, a.outer_rank, len(self.bases), task // a.bands)

@@ -11,7 +11,7 @@ BLOCK = 1 << 15  # bytes of a task
 
 
 def table_calls(target: Target, out: View, x: View, table: View) -> list[Call]:
-    """``out[...] = table[x[...]]`` of bytes in any strides; `out` may be the very view `x`."""
+    """Compute ``out[...] = table[x[...]]`` of bytes in any strides; `out` may be the very view `x`."""
     if not out.size:
         return []
     shape, (to, source) = collapse(out.shape, out.strides, x.strides)

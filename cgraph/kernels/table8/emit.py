@@ -13,11 +13,10 @@ WIDE = 64  # bytes of the vectors that the machine picks from
 
 @final
 def look_up(k: Builder, near: bool) -> None:
-    """``out = table[x]``. Task: one block of a row."""
+    """Compute ``out = table[x]``. Task: one block of a row."""
     a = k.args()
     parts = [a.table.load(i * WIDE, WIDE) for i in range(4)] if near and k.target.selects_bytes else []
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         row, block = divmod_of(task, a.blocks)
         x, out = a.x + row * a.x_row, a.out + row * a.o_row
         start = block * a.block

@@ -5,7 +5,7 @@ from math import ceil
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.trees.signature import LEAVES
 
-BLOCK = 64  # rows of a task: a tree's nodes are read from further away once for so many rows
+BLOCK = 64  # rows of a task; a tree's nodes are loaded into the cache once for all of them
 
 
 def leaves_calls(

@@ -10,7 +10,7 @@ from cgraph.kernels.views.thread_blocks import in_blocks
 
 
 def each_calls(target: Target, function: UserFunction, out: View, *xs: View) -> list[Call]:
-    """``out[...] = function(*xs[...])``, number by number; operands are broadcast, any strides.
+    """Compute ``out[...] = function(*xs[...])``, number by number; operands are broadcast, any strides.
 
     `out` may be the very view of an operand, but no other view of its bytes.
     """
@@ -31,7 +31,7 @@ def each_calls(target: Target, function: UserFunction, out: View, *xs: View) -> 
 
 
 def tasks_calls(function: UserFunction, tasks: int, out: View, *xs: View) -> list[Call]:
-    """``function(task, out, *xs)`` for each task; all views are contiguous, `out` shares no bytes with the others."""
+    """Call ``function(task, out, *xs)`` for each task. All views are contiguous; `out` shares no bytes with `xs`."""
     views = (out, *xs)
     params = (function, tuple(v.dtype for v in views), tuple(len(v.shape) for v in views))
     extents = [n for v in views for n in v.shape]

@@ -59,8 +59,7 @@ def each(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ins: str, 
     k.is_narrow = not compiled.has_mathematics
     streams = list(zip(stream_list(a.streams, len(dtypes)), dtypes, ins + outs))
     apart = scopes(k)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         low, start = (task // a.blocks) * a.rows_each, (task % a.blocks) * a.block
         high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
 
@@ -107,8 +106,7 @@ def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tu
         at = k.pointer((a.arrays + i).load(), dtype)
         extents = [(a.extents + sum(ranks[:i]) + axis).load() for axis in range(rank)]
         words += array_words(k, at, extents) if isinstance(kind, types.Array) else [number_at(at)]
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
+    with k.task_loop() as task:
         compiled(task.v, *words)
 
 
@@ -215,7 +213,8 @@ def number_type(dtype: str) -> types.Type:
 
 
 def strip_target(text: str) -> str:
-    """Return Numba's text without its target machine."""
+    """Return Numba's text without its target machine, and with C's name of the gamma function instead of its own."""
+    text = text.replace("@numba_gamma", "@tgamma")
     text = re.sub(r"^(target datalayout|target triple).*$", "", text, flags=re.M)
     return re.sub(r"^attributes (#\d+) = \{.*?\}$", r"attributes \1 = { nounwind }", text, flags=re.M)
 

@@ -82,9 +82,8 @@ class ConvShape(LayerShape):
         if self.target.has_blocks:  # its tiles are cut from all filters that read the same channels
             return self.k // self.groups
         pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
-        most = sums(self.target)
-        few = range(1, max(min(8, most // max(pixels, 1)), 1) + 1)
-        fitting = [v for v in (few if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0 and v <= most]
+        few = range(1, 9) if pixels < 4 else (1, 3, 2)
+        fitting = [v for v in few if self.blocks % v == 0 and tile_fits(pixels, v, self.target)]
         if self.groups > 1:
             least = min(self.blocks_read(v) for v in fitting)
             fitting = [v for v in fitting if self.blocks_read(v) == least]
@@ -164,6 +163,18 @@ def sums(target: Target) -> int:
     if target.registers < 16:
         return max(target.registers - 2, 1)
     return 28 if target.registers == 32 else 12 if target.fma else 8
+
+
+def tile_fits(pixels: int, vectors: int, target: Target) -> bool:
+    """Return True if the registers hold a tile of a row of `pixels`: its sums, its weights, one broadcast scalar.
+
+    Weights of a single pixel are read from memory. Long rows are cut into tiles (`pixels_for`).
+    """
+    rows = max(pixels, 1) if pixels < 4 else 1
+    weights = vectors if pixels > 1 else 1
+    if vectors == 1 or rows * vectors > sums(target):
+        return vectors == 1
+    return pixels >= 4 or rows * vectors + weights + 1 + (not target.fma) <= target.registers
 
 
 def pixels_for(columns: int, vectors: int, target: Target) -> int:

@@ -15,7 +15,7 @@ from cgraph.kernels.llvm.values import Ptr, Val
 def walk(
     k: Builder, axes: Ptr, rank: Val, operands: int, low: Val, high: Val, body: Callable[[Val, list[Val]], None]
 ) -> None:
-    """``body(row, offsets)`` for each flat position in ``low .. high``; `rank` >= 1."""
+    """Emit ``body(row, offsets)`` for each flat position in ``low .. high``; `rank` >= 1."""
     with each_run(k, axes, rank, operands, low, high) as (start, count, offsets, steps), k.loop(0, count) as j:
         body(start + j, [at + j * step for at, step in zip(offsets, steps)])
 
@@ -30,7 +30,7 @@ def walk_groups(
     group: int,
     body: Callable[[Val, list[list[Val]]], None],
 ) -> None:
-    """`walk` with several positions at a time if they are contiguous along the fastest axis.
+    """As `walk`, with several positions at a time if they are contiguous along the fastest axis.
 
     ``body(row, offsets)`` gets the offsets of one position, or of `group` of them; it is emitted twice.
     """

@@ -60,7 +60,7 @@ def place_calls(
 
 
 def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Window) -> KernelCalls | None:
-    """``to`` = the elements `g` summed at their indices; None if there are too many pixels for threads."""
+    """Sum the elements `g` at their indices; None if there are too many pixels for threads."""
     if pixels(to) >= MOST_ELEMENTS:
         return None
     (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation

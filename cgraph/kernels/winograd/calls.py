@@ -114,7 +114,7 @@ class Winograd(Record):
         return self.points * self.product.weights_nbytes
 
     def band(self, count: int) -> int:
-        """Return the tiles of a band, of `count`: those of a block if the product goes by bands, else all."""
+        """Return the tiles of a band, of `count`: those of a block if products are computed by bands, else all."""
         tiling = tiling_of(self.product, Grid(1, count), self.points, self.weights_nbytes)
         return min(count, tiling.block * tiling.pixels) if tiling.is_banded else count
 
@@ -135,7 +135,7 @@ def winograd_calls(
     workspace: View | None = None,
     is_transformed: bool = False,
 ) -> KernelCalls:
-    """``out = epilogue(conv(x, weights))``
+    """Compute ``out = epilogue(conv(x, weights))``
 
     Operands
         x: channel-blocked images; no halo is needed, but one as wide as the padding saves copies at the border

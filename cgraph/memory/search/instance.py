@@ -61,7 +61,7 @@ def sections(first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def concatenate(lists: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each list starts in the concatenated one, with the end, and the concatenated list."""
+    """Return the start of each list in their concatenation, followed by its length, and the concatenation."""
     starts = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(x) for x in lists], out=starts[1:])
     return starts, np.concatenate(lists)

@@ -36,7 +36,7 @@ def exact(
     Parameters
         seconds: time limit, None for none
         nodes: limit on search nodes, None for none
-        capacity: bytes; stop at a plan of at most so many. If the limits are reached first, the plan returned is
+        capacity: stop at a plan of at most this number of bytes. If the limits are reached first, the plan returned is
             larger, and not proved
         start: a valid plan to improve on; greedy plans by default
         tell: called some times a second with the current lower bound and the bytes of the best plan
@@ -63,7 +63,7 @@ def exact(
 
 
 class Bracket:
-    """Bounds of the smallest plan, in units; they narrow as the search goes on.
+    """Bounds of the smallest plan, in units; a search narrows them.
 
     `best` is a plan of height `upper`; no plan is lower than `lower`.
     """

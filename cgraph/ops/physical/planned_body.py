@@ -54,7 +54,7 @@ class BodyPlaces(Record, eq=False):
         return cls({id(x): view.at for x, view in views} | arena)
 
     def pointer(self, at: Pointer) -> Pointer:
-        """Return an address of the body as one outside; another address unchanged."""
+        """Return the address outside that an address of the body stands for; any other address unchanged."""
         base = self.by_base.get(id(at.base))
         return at if base is None else base + at.offset
 

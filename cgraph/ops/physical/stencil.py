@@ -79,7 +79,7 @@ class Stencil(Op):
         return sweep is None or sweep.nbytes <= max(PAGE, whole.nbytes // SHARE)
 
     def sweep(self, i: int, itemsize: int) -> Sweep | None:
-        """Return how operand `i` is overwritten; None if each element of it is read only at its own place."""
+        """Return the way in which operand `i` is overwritten; None if each element is read only at its own position."""
         starts = (window.starts for k, window in self.windows if k == i)
         shifts = [tuple(a - b for a, b in zip(start, self.place.starts)) for start in starts]
         return sweep_of(self.place.lengths, itemsize, shifts)

@@ -54,5 +54,5 @@ class PlannedOp(Op):
     def parts(
         self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
     ) -> Iterator[Part]:
-        """Yield the kernel calls, with markers of what repeats and what is skipped."""
+        """Yield the kernel calls, with markers around repeated and skipped ones."""
         raise NotImplementedError(f"{self.name} does not define parts")

@@ -5,6 +5,7 @@ const NEAR = 0.3; // scale below which names cannot be read
 const MAPPED = 0.5; // share of the graph in sight below which there is a small map of the whole
 const MAP_WIDTH = 150, MAP_LEAST = 24; // of the map, in pixels
 const LONG = 6; // layers; longer edges are paler
+const GROUP_PARTS = 2; // of a path: nodes whose paths begin alike are one group
 
 /** The graph in layers: operands above users, colours by block. */
 class GraphPicture {
@@ -18,6 +19,7 @@ class GraphPicture {
     });
     this.margins = [0, 0, 0, 0];
     this.uniform = true;
+    this.groupOf = this.items.map((item) => (item.kind === "var" || item.kind === "const" ? "" : groupOf(item.name)));
     this.fold(this.items.some((item) => !item.folded));
   }
 
@@ -30,6 +32,28 @@ class GraphPicture {
       item.hidden = folded && item.folded === 1;
     }
     this.box = this.extent();
+    this.groups = this.gathered();
+  }
+
+  /** The groups of layers: name and extent of nodes whose paths begin alike, where they follow one another. */
+  gathered() {
+    const groups = [], last = new Map();
+    this.items.forEach(({ x, y, hidden }, i) => {
+      const name = this.groupOf[i];
+      if (!name || hidden) return;
+      let group = last.get(name);
+      if (!group || y - group.y1 > LONG * ROW) {
+        group = { name, x0: x, y0: y, x1: x, y1: y, count: 0 };
+        last.set(name, group);
+        groups.push(group);
+      }
+      group.count++;
+      group.x0 = Math.min(group.x0, x);
+      group.x1 = Math.max(group.x1, x);
+      group.y0 = Math.min(group.y0, y);
+      group.y1 = Math.max(group.y1, y);
+    });
+    return groups.sort((before, after) => before.y0 - after.y0);
   }
 
   extent() {
@@ -76,6 +100,7 @@ class GraphPicture {
   draw(pen, view) {
     const sight = [view.fromX(0), view.fromY(0), view.fromX(view.width), view.fromY(view.height)];
     const { ink, selected } = this.page;
+    this.drawGroups(pen, view, sight);
     pen.lineWidth = Math.max(0.5, Math.min(1.4, view.scaleX * 1.6));
     const isLong = (x, i) => this.items[i].y - this.items[x].y > LONG * ROW;
     const isShown = (x, i) => !this.items[x].hidden && !this.items[i].hidden;
@@ -100,6 +125,33 @@ class GraphPicture {
       this.drawNode(pen, view, item, i);
     });
     this.drawMap(pen, view);
+  }
+
+  /** A ground behind each group, with its name beside it; from afar, where nodes have no names, these remain. */
+  drawGroups(pen, view, sight) {
+    const { ink } = this.page;
+    let free = -Infinity; // pixels below the last name
+    pen.font = "11px system-ui, sans-serif";
+    for (const { name, x0, y0, x1, y1, count } of this.groups) {
+      if (count < 2 || y1 + ROW < sight[1] || y0 - ROW > sight[3]) continue;
+      const near = Math.max(NODE_WIDTH * 0.62, 9 / view.scaleX);
+      const left = view.toX(x0 - near), right = view.toX(x1 + near);
+      const top = view.toY(y0 - ROW * 0.42), bottom = view.toY(y1 + ROW * 0.42);
+      pen.fillStyle = ink("--panel");
+      pen.strokeStyle = ink("--line");
+      pen.lineWidth = 1;
+      pen.beginPath();
+      pen.roundRect(left, top, right - left, bottom - top, Math.min(6, (bottom - top) / 2));
+      pen.fill();
+      pen.stroke();
+      const at = bottom - top < 16 ? (top + bottom) / 2 + 4 : Math.min(Math.max(top + 12, 12), bottom - 2);
+      if (at < Math.max(free, 8)) continue;
+      pen.fillStyle = ink("--soft");
+      pen.textAlign = "right";
+      pen.fillText(name, left - 6, at);
+      free = at + 13;
+    }
+    pen.textAlign = "left";
   }
 
   /** Where the small map of the whole graph stands, when much of it is out of sight: left, top and scale. */
@@ -253,4 +305,10 @@ class GraphPicture {
     }
     pen.textAlign = "left";
   }
+}
+
+/** The first parts of a node's path, without its kind: ``parts.4`` of ``parts.4.conv (stream)``; empty without a path. */
+function groupOf(name) {
+  const path = name.replace(/ \([^()]*\)$/, "").replace(/^(gradient|update) of /, "").split(/[./]/), parts = path.filter(Boolean);
+  return parts.length < 2 ? "" : parts.slice(0, GROUP_PARTS).join(".");
 }

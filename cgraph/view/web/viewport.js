@@ -201,11 +201,14 @@ function secondsText(seconds) {
   return `${+(seconds / size).toPrecision(3)} ${unit}`;
 }
 
-/** As much of a text as fits in some pixels. */
+/** As much of a text as fits in some pixels, as `fit_name` in Python: the last parts of a path say most. */
 function fitted(text, pixels, letter) {
   const room = Math.floor(pixels / letter);
   if (text.length <= room) return text;
-  const last = text.slice(text.lastIndexOf("/") + 1);
-  if (last.length <= room) return last;
-  return room >= 8 ? `${last.slice(0, room - 1)}…` : "";
+  const name = text.replace(/ \([^()]*\)/, ""), parts = name.split(/(?<=[./])/);
+  for (let i = 0; i < parts.length; i++) {
+    const tail = parts.slice(i).join("");
+    if (tail.length <= room && /[^\d.]/.test(tail)) return tail; // a number alone says nothing
+  }
+  return room >= 8 ? `${parts[parts.length - 1].slice(0, room - 1)}…` : "";
 }

@@ -47,7 +47,7 @@ class MaskRCNN(Layer):
         mask: features of boxes to mask logits of every class
     Result
         boxes ``[n, k, 4]``, scores and classes ``[n, k]``, masks ``[n, k, 28, 28]`` as probabilities, and counts
-        ``[n]``; entries beyond the count are zero
+        ``[n]``; beyond the count boxes, scores and classes are zero, and masks have no meaning
 
     The pyramid has one level more than the backbone if there are anchors for it.
     """
@@ -79,7 +79,7 @@ class MaskRCNN(Layer):
         return final_boxes, score, kinds, cg.concat(masks, 1), count
 
     def portions(self, count: int) -> list[slice]:
-        """Return slices of so many boxes, one for each portion."""
+        """Return the slice of each portion of `count` boxes."""
         size = -(-count // self.config.portions)
         return [slice(first, min(first + size, count)) for first in range(0, count, size)]
 

@@ -78,12 +78,27 @@ def find(predict: Predictor, config: Config, pictures: Sequence[np.ndarray]) -> 
 
 def in_picture(box: np.ndarray, picture: NetworkView, config: Config) -> tuple[float, float, float, float]:
     """Return a box of the network's input in the pixels of the picture."""
-    left, top, right, bottom = picture.window
-    far = config.far
-    across, down = (picture.size[1] - far) / (right - left - far), (picture.size[0] - far) / (bottom - top - far)
+    (left, top, right, bottom), (rows, columns) = picture.window, picture.size
     x0, y0, x1, y1 = (float(v) for v in box)
-    corners = (x0 - left) * across, (y0 - top) * down, (x1 - left) * across + far, (y1 - top) * down + far
+    x0, x1 = ends_in_picture((x0, x1), (left, right), columns, config.far)
+    y0, y1 = ends_in_picture((y0, y1), (top, bottom), rows, config.far)
+    corners = x0, y0, x1, y1
     return corners if config.is_torchvision else tuple(float(round(v)) for v in corners)  # type: ignore[return-value]
+
+
+def ends_in_picture(ends: tuple[float, float], window: tuple[int, int], size: int, far: int) -> tuple[float, float]:
+    """Return both ends of a box along one axis in the pixels of the picture.
+
+    Parameters
+        window: first pixel of the picture in the network's input, and the end of its pixels
+        size: number of the picture's pixels along the axis
+        far: as in Config
+    """
+    first, end = window
+    if end - first == far:  # far corners are one less, so the only pixel of a narrow picture has no extent
+        return 0.0, float(size)
+    scale = (size - far) / (end - first - far)
+    return (ends[0] - first) * scale, (ends[1] - first) * scale + far
 
 
 def enlarge_box(box: np.ndarray, factor: float) -> np.ndarray:

@@ -9,7 +9,7 @@ from cgraph.formats.keras_h5 import read_keras
 from cgraph.formats.torch_file import read_torch
 from cgraph.record import replace
 from cgraph.storage.cell import assign_all
-from nn.layer import Layer, initialise
+from nn.layer import Layer, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.models.mask_rcnn.backbone import DEPTHS, ResNetTrunk
@@ -26,7 +26,7 @@ WIDTH = 256
 
 def mask_rcnn(
     depth: int = 50,
-    weights: int | str | None = 0,
+    weights: Weights = 0,
     config: Config | None = None,
     version: int = 1,
     eps: float = 1e-5,
@@ -51,7 +51,7 @@ def mask_rcnn(
     return initialise(MaskRCNN(config, trunk, lateral, smooth, rpn, box, mask), weights)
 
 
-def mask_rcnn_matterport(depth: int = 101, weights: int | str | None = 0, config: Config | None = None) -> MaskRCNN:
+def mask_rcnn_matterport(depth: int = 101, weights: Weights = 0, config: Config | None = None) -> MaskRCNN:
     """Return matterport's network: strides on first convolutions, norms in the heads, 512 channels for proposals."""
     config = config or matterport_config()
     trunk = ResNetTrunk(DEPTHS[depth], first_stride=True, eps=1e-3)
@@ -62,7 +62,7 @@ def mask_rcnn_matterport(depth: int = 101, weights: int | str | None = 0, config
     return initialise(MaskRCNN(config, trunk, lateral, smooth, rpn, box, mask), weights)
 
 
-def mask_rcnn_owl(weights: int | str | None = 0, side: int = 768) -> MaskRCNN:
+def mask_rcnn_owl(weights: Weights = 0, side: int = 768) -> MaskRCNN:
     """Return Owl's network: matterport's for 768 pixels, with a minimum score of 0.75."""
     return mask_rcnn_matterport(101, weights, replace(matterport_config(side), least_score=0.75))
 
@@ -89,7 +89,7 @@ def from_file(path: Path, side: int | None = None) -> tuple[MaskRCNN, tuple[str,
 
 
 def adopt(model: MaskRCNN, arrays: Mapping[str, np.ndarray]) -> list[str]:
-    """Assign the weights of torchvision's file for other classes; return the paths of unchanged Parameters."""
+    """Assign torchvision's weights to a network of other classes; return the paths of unchanged Parameters."""
     others = int(arrays["roi_heads.box_predictor.cls_score.bias"].shape[0])
     depth = next(depth for depth, blocks in DEPTHS.items() if blocks == model.trunk.depths)  # type: ignore[attr-defined]
     source = mask_rcnn(depth, None, replace(model.config, classes=others), eps=model.trunk.eps)  # type: ignore[attr-defined]

@@ -65,5 +65,5 @@ def clip_boxes(boxes: Node, window: Node) -> Node:
 
 
 def has_sides(boxes: Node, least: float) -> Node:
-    """Return which boxes have both sides of at least so many pixels."""
+    """Return a mask that is True for boxes with both sides of at least `least` pixels."""
     return cg.all(boxes[..., 2:] - boxes[..., :2] >= least, axis=-1)

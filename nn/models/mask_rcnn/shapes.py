@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 
 from cgraph import Node
-from nn.layer import Layer, initialise
+from nn.layer import Layer, Weights, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.mode import Mode
@@ -52,7 +52,7 @@ def shapes_config() -> Config:
     )  # fmt: skip
 
 
-def shapes_network(weights: int | str | None = 0) -> MaskRCNN:
+def shapes_network(weights: Weights = 0) -> MaskRCNN:
     """Return the small network without its trained weights."""
     config = shapes_config()
     lateral = tuple(Conv2d(c, PYRAMID, 1) for c in WIDTHS[1:])

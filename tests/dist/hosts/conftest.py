@@ -1,4 +1,4 @@
-"""Four hosts with a cluster: the scheduler on the first, workers on the second and third, the client on the fourth."""
+"""Five hosts with a cluster: the scheduler on the first, workers on the next three, the client on the last."""
 
 import json
 import os
@@ -12,17 +12,21 @@ from typing import Any
 
 import pytest
 
-from tests.dist.hosts.links import Host, Switch
+from tests.dist.hosts.links import EmulatedHost, Switch
 from tests.dist.hosts.page import ROOT, commands
 from tests.support.patience import PATIENCE
 
 SCHEDULER, *WORKERS, CLIENT = 1, 2, 3, 4, 5
+DEFAULTS = {
+    "workers": len(WORKERS), "epochs": 3, "host": 0, "step": 5, "cut": None, "limits": {}, "place": "before_the_sum",
+    "checkpoint": "", "width": 16,
+}  # fmt: skip
 
 
 class HostCluster:
     """A cluster on hosts. Mutable: its processes and links."""
 
-    def __init__(self, hosts: dict[int, Host], switch: Switch, folder: Path) -> None:
+    def __init__(self, hosts: dict[int, EmulatedHost], switch: Switch, folder: Path) -> None:
         self.hosts, self.switch, self.folder = hosts, switch, folder
         self.environment = {
             **os.environ,
@@ -52,8 +56,7 @@ class HostCluster:
 
     def train(self, **options: Any) -> subprocess.Popen:
         """Start a training on the client's host."""
-        defaults = {"host": 0, "step": 5, "cut": None, "limits": {}, "place": "before_the_sum", "checkpoint": ""}
-        text = json.dumps({"workers": len(WORKERS), "epochs": 3, **defaults, **options})
+        text = json.dumps({**DEFAULTS, **options})
         command = [sys.executable, "-m", "tests.dist.hosts.trainer", text]
         return self.hosts[CLIENT].start(
             command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True
@@ -73,7 +76,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostCluster]:
     folder = tmp_path_factory.mktemp("hosts")
     with ExitStack() as stack:
         try:
-            hosts = {i: stack.enter_context(closing(Host(i))) for i in (SCHEDULER, *WORKERS, CLIENT)}
+            hosts = {i: stack.enter_context(closing(EmulatedHost(i))) for i in (SCHEDULER, *WORKERS, CLIENT)}
         except (OSError, subprocess.CalledProcessError) as error:
             pytest.skip(f"hosts need the right to make network namespaces and interfaces: {error}")
         switch = stack.enter_context(closing(Switch(hosts.values(), folder / "switch")))

@@ -50,7 +50,7 @@ class LinkQuality(Record):
     loss: float = 0.0
 
 
-class Host:
+class EmulatedHost:
     """A host of its own: a thread in a new network namespace, and all processes that it starts.
 
     Raises
@@ -115,7 +115,7 @@ class Switch:
         path: address where processes of any host cut links
     """
 
-    def __init__(self, hosts: Iterable[Host], path: Path, seed: int = 0) -> None:
+    def __init__(self, hosts: Iterable[EmulatedHost], path: Path, seed: int = 0) -> None:
         self.taps = {host.number: host.tap for host in hosts}
         self.links = dict.fromkeys(self.taps, LinkQuality())
         self.cuts: dict[frozenset[int], float] = {}
@@ -194,7 +194,7 @@ class Switch:
         heapq.heappush(self.queue, (due, next(self.count), target, frame))
 
 
-class Cut:
+class CutOrder:
     """An order to a switch, which a process of any host gives once. Mutable: whether it has."""
 
     def __init__(self, path: Path, pairs: Iterable[Iterable[int]], seconds: float = FOREVER) -> None:

@@ -226,3 +226,16 @@ def test_the_arena_is_the_plan():
     f(np.ones(100, "float32"))
     assert f.nbytes % 256 == 0
     assert f._idle[0].instance.arena.nbytes == f.nbytes
+
+
+@pytest.mark.parametrize("value", [[1, 2, 3, 4], [-1, -2, -3, -4], [9, 9, 9, 9], [0, 0, 0, 0]])
+def test_jumps_are_taken_and_not_taken(value):
+    """Branches on either side, loops of no round and of several, and steps behind them."""
+    x = cg.Var((4,), name="x")
+    chosen = cg.cond(cg.sum(x) > 0, lambda: cg.sort(x) * 2, lambda: cg.cumsum(x) - 1)
+    grown = cg.while_loop(lambda s: cg.sum(s) < 20, lambda s: cg.cumsum(s) + 1, chosen)
+    turned = cg.fori(0, 3, lambda i, s: cg.sort(s)[::-1] * 0.5, grown)
+    outputs = [chosen, grown, turned, cg.sum(turned)]
+    got, want = (cg.compile(outputs, [x], engine=name)(np.float32(value)) for name in ("cuda-sim", "reference"))
+    for a, b in zip(got, want, strict=True):
+        assert_near(a, b, "float32 formulas")

@@ -1,6 +1,7 @@
 """The order of the driver's calls: the same values from a driver that does nothing before somebody waits for it."""
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from cgraph.engine.cuda.driver import open_driver
 from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.errors import PositionError
 from tests.engine.cuda.conftest import forget
+from tests.function.test_transactions import copied_updates, first_value, updates_in_place
+from tests.support.injection import events
 from tests.support.late_cuda import LateStandIn, fill_later
 from tests.support.tolerance import assert_near
+from tests.support.transactions import cut_off
 
 OTHER = 55  # a stream of another library
 VALUE = np.arange(12, dtype="float32").reshape(3, 4) + 1
@@ -232,3 +236,16 @@ def test_each_instance_has_a_stream_of_its_own_and_all_are_waited_for(late):
     for i, function in enumerate(functions * 3):
         assert_near(function(batch), np.exp(batch) + i % 3, "float32 formulas")
     assert not any(late.waiting.values()), "work that nobody waited for"
+
+
+@pytest.mark.parametrize("each", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [copied_updates, updates_in_place, first_value])
+def test_an_exception_leaves_all_vars_old_or_all_new(late, make, each):
+    """At a line of the engine; the kernels themselves run behind the driver."""
+    scenario = make("cuda")
+    for _ in range(4):  # the third run captures a graph
+        scenario.act()
+    lines = events(scenario.act)
+    own = [at for at, (file, _) in enumerate(lines, 1) if "simulator" not in Path(file).parts]
+    for at in own[::each]:
+        cut_off(make("cuda") if at % 4 == 0 else scenario, at)

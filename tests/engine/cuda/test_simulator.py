@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from cgraph.engine.cuda.simulator import launch as launch_module
 from cgraph.engine.cuda.simulator.launch import Simulator
 from cgraph.engine.cuda.simulator.text import Fault
 
@@ -111,6 +112,20 @@ def test_reading_what_another_block_writes_races():
 
 def test_many_blocks_may_read_one_word():
     run("\tld.global.b32 \t%r4, [%rd1];\n\tld.global.b32 \t%r4, [%rd1];\n", blocks=4)
+
+
+def test_a_launch_is_not_taken_for_one_of_the_same_number_long_ago(monkeypatch):
+    monkeypatch.setattr(launch_module, "LAUNCHES", 4)
+    device = Simulator()
+    out = device.memory.take(4 * THREADS)
+    turned = "\tsub.u64 \t%rd6, %rd2, %rd3;\n\tadd.s64 \t%rd6, %rd6, 252;\n\tst.global.b32 \t[%rd6], %r1;\n"
+    write = device.load(f"{HEAD}\tst.global.b32 \t[%rd6], %r1;\n\tret;\n\n}}\n", "k")
+    write_turned = device.load(f"{HEAD}{turned}\tret;\n\n}}\n", "k")
+    words = np.array([out, out], np.int64)
+    for number in range(12):
+        device.launch(write_turned if number % 2 else write, 1, words, 0)
+        first = device.memory.bytes_at(out, 4).view(np.uint32)[0]
+        assert first == (THREADS - 1 if number % 2 else 0)
 
 
 def test_memory_that_was_given_back_is_nobodys():

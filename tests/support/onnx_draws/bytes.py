@@ -16,6 +16,11 @@ def scaled(d: Draws, dtype: str, *shape: int) -> list[np.ndarray]:
     return [d.numbers(dtype, *shape, low=-128, high=255 if dtype[0] == "u" else 127), *scale(d, dtype)]
 
 
+def weights(d: Draws, dtype: str, *shape: int) -> np.ndarray:
+    """Second operands of products: seven bits with a sign, since onnxruntime's sums of pairs saturate without VNNI."""
+    return d.numbers(dtype, *shape, low=-64, high=255 if dtype == "uint8" else 63)
+
+
 def scale(d: Draws, dtype: str, *shape: int) -> list[np.ndarray]:
     zero = d.numbers(dtype, *shape, low=-20, high=20) + (100 if dtype[0] == "u" else 0)
     return [d.positive(*shape) / np.float32(37), zero.astype(dtype)]
@@ -40,7 +45,7 @@ def dynamic(d: Draws) -> Model:
 @operator("MatMulInteger")
 def matmul_integer(d: Draws) -> Model:
     m, k, n = (d.whole(1, 5) for _ in range(3))
-    x, y = d.numbers("uint8", m, k, high=255), d.numbers(d.of("int8", "uint8"), k, n, low=-99, high=99)
+    x, y = d.numbers("uint8", m, k, high=255), weights(d, d.of("int8", "uint8"), k, n)
     zeros = [np.uint8(7)], [np.uint8(7), np.array(3, y.dtype)]
     return model("MatMulInteger", x, y, *d.of([], *zeros), opset=10)
 
@@ -48,7 +53,8 @@ def matmul_integer(d: Draws) -> Model:
 @operator("QLinearMatMul")
 def matmul(d: Draws) -> Model:
     m, k, n = (d.whole(1, 5) for _ in range(3))
-    x, y = scaled(d, "uint8", *d.shape(0, 1), m, k), scaled(d, d.of("int8", "uint8"), k, n)
+    x, kind = scaled(d, "uint8", *d.shape(0, 1), m, k), d.of("int8", "uint8")
+    y = [weights(d, kind, k, n), *scale(d, kind)]
     ends = scale(d, "uint8")
     return model("QLinearMatMul", *x, *y, *ends, constant=d.of((), (1, 2, 3, 4, 5, 6, 7)))
 
@@ -63,7 +69,7 @@ def conv_integer(d: Draws) -> Model:
 @operator("QLinearConv")
 def conv(d: Draws) -> Model:
     how, groups = windows(d, 2), d.of(1, 2)
-    x, f = scaled(d, "uint8", 1, 2, 6, 7), d.numbers("int8", 4, 2 // groups, *how["kernel_shape"], low=-99, high=99)
+    x, f = scaled(d, "uint8", 1, 2, 6, 7), weights(d, "int8", 4, 2 // groups, *how["kernel_shape"])
     filters = [f, d.positive(*d.of((), (4,))) / np.float32(37)]
     filters.append(np.zeros(filters[1].shape, "int8"))
     bias = d.of([], [d.numbers("int32", 4, low=-500, high=500)])
@@ -105,7 +111,7 @@ def activation(d: Draws, kind: str) -> Model:
 def gemm(d: Draws) -> Model:
     m, k, n = (d.whole(1, 5) for _ in range(3))
     turned = d.maybe(transB=1)
-    x, y = scaled(d, "uint8", m, k), d.numbers("int8", *((n, k) if turned else (k, n)), low=-99, high=99)
+    x, y = scaled(d, "uint8", m, k), weights(d, "int8", *((n, k) if turned else (k, n)))
     factors = [d.positive(*d.of((), (n,))) / np.float32(37)]
     factors.append(np.zeros(factors[0].shape, "int8"))
     bias = d.of(None, d.numbers("int32", n, low=-500, high=500))

@@ -215,14 +215,23 @@ def address(operand: str) -> tuple[tuple[str, np.dtype], int]:
     return (name, np.dtype("i8")), int(plus or 0)
 
 
+def access(i: Instruction, operand: str, count: int, writes: bool) -> Callable[[Any], tuple[np.ndarray, Any]]:
+    """Return a function of a run: the memory as items of the instruction's type, and each thread's first item."""
+    dtype, (base, plus) = dtype_of(i.kind), address(operand)
+
+    def items_of(run: Any) -> tuple[np.ndarray, Any]:
+        memory, at = run.places(base, plus, dtype.itemsize * count, writes)
+        return memory.view(dtype), at // dtype.itemsize
+
+    return items_of
+
+
 def load(i: Instruction, kernel: PtxKernel) -> Do:
-    dtype, names = dtype_of(i.kind), parts_of(i.operands[0])
-    base, plus = address(i.operands[1])
-    nbytes = dtype.itemsize * len(names)
+    names = parts_of(i.operands[0])
+    items_of = access(i, i.operands[1], len(names), False)
 
     def do(run: Any) -> None:
-        memory, at = run.places(base, plus, nbytes, False)
-        items, first = memory.view(dtype), at // dtype.itemsize
+        items, first = items_of(run)
         for j, name in enumerate(names):
             if name != "_":
                 run.put_active(name, items[first + j])
@@ -252,14 +261,12 @@ def load_any(i: Instruction, kernel: PtxKernel) -> Do:
 
 def store_any(i: Instruction, kernel: PtxKernel) -> Do:
     dtype, names = dtype_of(i.kind), parts_of(i.operands[1])
-    base, plus = address(i.operands[0])
-    nbytes = dtype.itemsize * len(names)
+    items_of = access(i, i.operands[0], len(names), True)
 
     def do(run: Any) -> None:
-        memory, at = run.places(base, plus, nbytes, True)
-        written, first = memory.view(dtype), at // dtype.itemsize
+        items, first = items_of(run)
         for j, name in enumerate(names):
-            written[first + j] = run.active(run.values[name, dtype])
+            items[first + j] = run.active(run.values[name, dtype])
 
     return do
 

@@ -14,7 +14,9 @@ from cgraph.engine.cuda.simulator.decode import Do, Values, decode
 from cgraph.engine.cuda.simulator.memory import (
     BLOCK_AT,
     DEVICE,
+    EPOCHS,
     LAUNCH_AT,
+    LAUNCHES,
     SEVERAL_THREADS,
     THREAD_BITS,
     WORD,
@@ -45,7 +47,7 @@ class SimulatedKernel:
 
 
 class Simulator:
-    """A simulated device. Mutable: memory; launches are counted."""
+    """A simulated device. Mutable: memory; launches are counted from 1 to `LAUNCHES` - 1, again and again."""
 
     def __init__(self) -> None:
         self.memory = Memory()
@@ -61,7 +63,9 @@ class Simulator:
         param = np.zeros(kernel.param_nbytes, np.uint8)
         param[: words.nbytes] = words.view(np.uint8)
         param[-8:].view(np.int64)[0] = tasks
-        self.launches += 1
+        self.launches = self.launches % (LAUNCHES - 1) + 1
+        if self.launches == 1:
+            self.memory.watch.forget()
         together = max(1, MOST_THREADS // kernel.threads)
         with np.errstate(all="ignore"):
             for first in range(0, blocks, together):
@@ -76,6 +80,7 @@ class BlockRun:
         mask: the threads that execute the present instruction; True means all
         values: registers and constants
         carry: the carry of each thread
+        epoch: barriers that all threads have passed
         prepared: state that instructions reuse between executions
     """
 
@@ -98,6 +103,7 @@ class BlockRun:
         self.shared = np.full(len(numbers) * kernel.shared_nbytes, 0xFF, np.uint8)
         self.watch = Watch(len(self.shared) // WORD)
         self.stamp = (device.launches << LAUNCH_AT) | number << BLOCK_AT | thread
+        self.epoch = 0
         self.mask: Any = True
         self.lanes: Any = ALL
         self.at, self.waiting = np.zeros(n, np.int64), np.zeros(n, bool)
@@ -133,6 +139,9 @@ class BlockRun:
         at = self.at.reshape(-1, self.loaded.kernel.threads)
         if (at != at[:, :1]).any():
             raise Fault(f"a barrier that not all threads of a block reach; {self.loaded.kernel.symbol}")
+        self.epoch += 1
+        if self.epoch == EPOCHS:
+            raise Fault(f"more than {EPOCHS - 1:,} barriers; {self.loaded.kernel.symbol}")
         self.stamp[self.waiting] += 1 << THREAD_BITS
         self.waiting[:] = False
 

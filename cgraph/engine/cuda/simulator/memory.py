@@ -13,9 +13,10 @@ DEVICE = 1 << 44  # the first address of device memory
 GAP = 256  # unallocated bytes after each allocation
 WORD = 4
 # A stamp identifies an access: launch, block, barriers passed, thread; 0 means no thread.
-THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 10, 12, 20
+THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 10, 16, 20
 BLOCK_AT = THREAD_BITS + EPOCH_BITS
 LAUNCH_AT = BLOCK_AT + BLOCK_BITS
+EPOCHS, LAUNCHES = 1 << EPOCH_BITS, 1 << (63 - LAUNCH_AT)  # that stamps tell apart
 SEVERAL_THREADS = (1 << THREAD_BITS) - 1
 SEVERAL_BLOCKS = SEVERAL_THREADS | ((1 << BLOCK_BITS) - 1) << BLOCK_AT
 
@@ -25,6 +26,10 @@ class Watch:
 
     def __init__(self, words: int) -> None:
         self.written, self.read = np.zeros(words, np.int64), np.zeros(words, np.int64)
+
+    def forget(self) -> None:
+        """Forget all accesses, before the numbers of launches come again; 0 is the number of none."""
+        self.written[:] = self.read[:] = 0
 
     def loaded(self, words: np.ndarray, stamps: np.ndarray) -> None:
         """Record reads of these words by these threads. Fault if another thread has written them."""

@@ -37,7 +37,7 @@ from cgraph.ops.slicing import Slice
 from cgraph.ops.sort import Argsort, Unique
 from cgraph.ops.take import Take
 
-SMALL = 4096  # up to so many elements, each element of a value has its own bounds
+SMALL = 4096  # in values of at most this many elements, each element has its own bounds
 Pair = tuple[np.ndarray, np.ndarray]
 MOVES = (Reshape, Transpose, BroadcastTo, Slice, Concat)
 

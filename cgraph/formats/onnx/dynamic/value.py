@@ -123,6 +123,15 @@ def common_length(limits: LengthBounds, lengths: Sequence[Length], text: str) ->
     return first if fixed else min((n for n in lengths), key=most)
 
 
+def cut_to_common(
+    limits: LengthBounds, parts: Sequence[tuple[Node, int, Length]], text: str
+) -> tuple[list[Node], Length]:
+    """Return arrays, each cut along its axis to their common length, and that length."""
+    length = common_length(limits, [n for _, _, n in parts], text)
+    room = length if isinstance(length, int) else min(x.shape[axis] for x, axis, _ in parts)
+    return [resize_axis(x, axis, room) for x, axis, _ in parts], length
+
+
 def broadcast_lengths(limits: LengthBounds, values: Sequence[Array], text: str) -> tuple[list[Node], dict[int, Length]]:
     """Return arrays of values that broadcast, cut to fit, and the lengths of their result.
 
@@ -136,11 +145,9 @@ def broadcast_lengths(limits: LengthBounds, values: Sequence[Array], text: str) 
         wide = [(i, a) for i, a in places if a >= 0 and pairs[i][1][a] != 1]
         if not any(isinstance(pairs[i][1][a], Size) for i, a in wide):
             continue
-        length = common_length(limits, [pairs[i][1][a] for i, a in wide], text)
-        room = length if isinstance(length, int) else min(pairs[i][0].shape[a] for i, a in wide)
-        for i, a in wide:
-            pairs[i] = resize_axis(pairs[i][0], a, room), pairs[i][1]
-        lengths[axis] = length
+        nodes, lengths[axis] = cut_to_common(limits, [(pairs[i][0], a, pairs[i][1][a]) for i, a in wide], text)
+        for (i, _), node in zip(wide, nodes):
+            pairs[i] = node, pairs[i][1]
     return [node for node, _ in pairs], lengths
 
 

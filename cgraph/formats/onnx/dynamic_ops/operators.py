@@ -17,6 +17,7 @@ from cgraph.formats.onnx.dynamic.value import (
     broadcast_lengths,
     common_length,
     counts_of,
+    cut_to_common,
     fill_padding,
     lengths_of,
     node_in,
@@ -120,10 +121,9 @@ def samples(*places: int) -> Callable[[Importer], Importer]:
             values = {i: c.array(i) for i in places if c.value(i) is not None}
             for x in values.values():
                 prepare_operand(c, x, range(1, x.ndim), None)
-            length = common_length(c.limits, [lengths_of(x)[0] for x in values.values()], c.unequal)
-            room = length if isinstance(length, int) else min(node_in(x).shape[0] for x in values.values())
-            nodes = {i: resize_axis(zero_padding_indices(c, x), 0, room) for i, x in values.items()}
-            return attach_lengths(importer(c.reading(nodes)), {0: length})
+            parts = [(zero_padding_indices(c, x), 0, lengths_of(x)[0]) for x in values.values()]
+            nodes, length = cut_to_common(c.limits, parts, c.unequal)
+            return attach_lengths(importer(c.reading(dict(zip(values, nodes)))), {0: length})
 
         return ragged
 

@@ -54,7 +54,7 @@ class Questions(Record, eq=False):
         columns: the column that a node tests
         thresholds: the value that it compares with
         modes: the comparison, as an index into MODES; LEAF for a leaf
-        missing: whether NaN takes the true branch
+        missing: True if NaN takes the true branch
         true, false: the child nodes
     """
 

@@ -24,12 +24,13 @@ def gather_nd(c: TfliteContext) -> Node:
 
 @operator("ONE_HOT")
 def one_hot(c: TfliteContext) -> Node:
-    """Import ONE_HOT; operands: indices, depth, on value, off value."""
+    """Import ONE_HOT; operands: indices, depth, on value, off value. A negative index is outside."""
     x, axis = c[0].plain, c.option("axis")
     depth, on, off = only(c.ints(1)), c.constant(2), c.constant(3)
     if on.size != 1 or off.size != 1:
         raise FormatError(f"the on value has {on.size} elements, the off value {off.size}; each must have one")
     numbers = [np.reshape(n, ()).item() for n in (on, off)]
+    x = cg.where(cg.less(x, 0), np.asarray(depth, x.dtype), x) if x.dtype.kind == "i" else x
     return cg.one_hot(x, depth, axis, c.dtypes[0], *numbers)
 
 

@@ -135,7 +135,7 @@ def strided_slice(c: TfliteContext) -> TfliteValue:
 
 
 def slice_of(c: TfliteContext, i: int, begin: int, end: int, step: int) -> slice | int | None:
-    """Return the slice of an axis; an ellipsis, a new axis or one index if a mask says so."""
+    """Return the slice of an axis; an ellipsis, a new axis or one index if a mask has its bit."""
     masked = {name: c.option(name) >> i & 1 for name in ("begin", "end", "ellipsis", "new_axis", "shrink")}
     if masked["ellipsis"]:
         return ...  # type: ignore[return-value]

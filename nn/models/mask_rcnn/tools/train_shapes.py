@@ -106,7 +106,7 @@ def main() -> None:
     save_weights(arguments.folder / WEIGHTS.name, model, dtype="float16")
     load_weights(arguments.folder / WEIGHTS.name, model)
     text = log_of(history, measure(model, arguments.tested, threads=arguments.threads))
-    (arguments.folder / "log.txt").write_text(text)
+    (arguments.folder / "log.txt").write_text(text, "utf-8")
     write(text, sys.stdout)
 
 

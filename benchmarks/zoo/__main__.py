@@ -1,0 +1,202 @@
+"""A zoo of networks from other packages, beside onnxruntime and openvino.
+
+python -m benchmarks.zoo write FOLDER [--family F]       export; needs `pip install 'cgraph-engine[zoo]'`
+python -m benchmarks.zoo run FOLDER [--family F] [--threads 1] [--engines cgraph,onnxruntime,openvino]
+python -m benchmarks.zoo table FOLDER [--threads 1]
+
+Each export and each measurement is a process of its own. `write` and `run` go on where they stopped: files that are
+there are not written again, and rows in ``FOLDER/results.jsonl`` not measured again (remove a row to repeat it).
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.zoo.architectures import FAMILIES
+from benchmarks.zoo.inputs import feeds_of
+
+EXPORT_SECONDS, RUN_SECONDS = 300, 400
+NEAR = 1e-3  # of the largest value, from onnxruntime's: a right answer
+HEAD = (
+    "| family | files | onnxruntime runs | right | refused | wrong "
+    "| faster than onnxruntime | median | faster than openvino | median |"
+)
+Row = dict[str, Any]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
+    parser.add_argument("action", choices=["write", "run", "table", "one"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--family", choices=FAMILIES)
+    parser.add_argument("--name")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--engines", default="cgraph,onnxruntime,openvino")
+    args = parser.parse_args()
+    if args.action == "one":
+        FAMILIES[args.family].write(args.name, args.folder)
+        return 0
+    families = [args.family] if args.family else list(FAMILIES)
+    if args.action == "write":
+        write(args.folder, families)
+    elif args.action == "run":
+        run(args.folder, families, args.engines.split(","), args.threads)
+    else:
+        print("\n".join(table(rows_of(args.folder), args.threads)))
+    return 0
+
+
+def write(folder: Path, families: Sequence[str]) -> None:
+    """Write the files that are not there; a failure is written beside the file as ``.txt``."""
+    for family in families:
+        (folder / family).mkdir(parents=True, exist_ok=True)
+        for name in FAMILIES[family].names:
+            path = folder / family / f"{name}.onnx"
+            failure = path.with_suffix(".txt")
+            if path.exists() or failure.exists():
+                continue
+            part = path.with_suffix(".part")
+            command = [sys.executable, "-m", "benchmarks.zoo", "one", str(part), "--family", family, "--name", name]
+            status, text = process(command, EXPORT_SECONDS)
+            if status == 0 and part.exists():
+                os.replace(part, path)
+            else:
+                failure.write_text(text)
+            print(family, name, "written" if status == 0 else text.strip().splitlines()[-1:], flush=True)
+
+
+def process(command: Sequence[str], seconds: float) -> tuple[int, str]:
+    """Run a command; return its status (-1 after too long) and what it printed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return -1, f"took more than {seconds} s"
+    return done.returncode, done.stdout + done.stderr
+
+
+def run(folder: Path, families: Sequence[str], engines: Sequence[str], threads: int) -> None:
+    """Measure the files that have no row yet, and compare the answers with those of onnxruntime."""
+    done = {(row["file"], row["threads"]) for row in rows_of(folder)}
+    for family in families:
+        for path in sorted((folder / family).glob("*.onnx")):
+            name = f"{family}/{path.stem}"
+            if (name, threads) in done:
+                continue
+            row = measured(path, engines, threads) | {"file": name, "threads": threads}
+            with (folder / "results.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(name, summary(row), flush=True)
+
+
+def measured(path: Path, engines: Sequence[str], threads: int) -> Row:
+    """Measure one file with each engine."""
+    row: Row = {}
+    answers: dict[str, list[np.ndarray]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = [f"{folder}/{seed}.npz" for seed in (1, 2)]
+        for seed, file in enumerate(inputs, 1):
+            np.savez(file, **feeds_of(path, seed))
+        for engine in engines:
+            results = f"{folder}/{engine}.npz"
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.zoo.measure",
+                str(path),
+                engine,
+                str(threads),
+                *inputs,
+                results,
+            ]
+            status, text = process(command, RUN_SECONDS)
+            lines = text.strip().splitlines()
+            figures = next((json.loads(x) for x in reversed(lines) if x.startswith("{")), None)
+            row[engine] = figures or {"error": f"status {status}: {' '.join(lines[-1:])}"[:500]}
+            if "error" not in row[engine]:
+                with np.load(results) as file:
+                    answers[engine] = [file[x] for x in file.files]
+    if "onnxruntime" in answers:
+        for engine, values in answers.items():
+            row[engine]["difference"] = difference(values, answers["onnxruntime"])
+    return row
+
+
+def difference(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> float:
+    """Return the largest difference of any output, in units of its largest value; infinity if shapes differ."""
+    if [x.shape for x in xs] != [y.shape for y in ys]:
+        return float("inf")
+    return max((apart(x, y) for x, y in zip(xs, ys)), default=0.0)
+
+
+def apart(x: np.ndarray, y: np.ndarray) -> float:
+    if x.dtype.kind not in "fiub" or not x.size:
+        return 0.0 if np.array_equal(x, y) else float("inf")
+    x, y = x.astype(float), y.astype(float)
+    same = (x == y) | np.isnan(x) & np.isnan(y)
+    scale = np.abs(y[np.isfinite(y)]).max(initial=1e-30)
+    with np.errstate(invalid="ignore"):  # of infinities
+        worst = np.abs(np.where(same, 0, x - y)).max() / scale
+    return float(worst) if np.isfinite(worst) else float("inf")
+
+
+def rows_of(folder: Path) -> list[Row]:
+    """Return the rows of a folder."""
+    path = folder / "results.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def verdict(row: Row) -> str:
+    """Return ``right``, ``wrong``, ``refused`` or, where onnxruntime has no answer, ``runs``."""
+    if "error" in row["cgraph"]:
+        return "refused"
+    if "difference" not in row["cgraph"]:
+        return "runs"
+    return "right" if row["cgraph"]["difference"] <= NEAR else "wrong"
+
+
+def summary(row: Row) -> str:
+    ratios = [f"{x} {ratio(row, x):.2f}" for x in ("onnxruntime", "openvino") if ratio(row, x)]
+    return " ".join([verdict(row), *ratios, row["cgraph"].get("error", "")])
+
+
+def ratio(row: Row, peer: str, figure: str = "processor") -> float | None:
+    """Return our figure divided by a peer's; None if one is missing."""
+    values = [row.get(engine, {}).get(figure) for engine in ("cgraph", peer)]
+    return values[0] / values[1] if all(values) else None
+
+
+def table(rows: Sequence[Row], threads: int) -> Iterator[str]:
+    """Yield the lines of a table by family, and those of the files that are not right."""
+    rows = [row for row in rows if row["threads"] == threads]
+    yield HEAD
+    yield "|---" * HEAD.count(" |") + "|"
+    families = [*dict.fromkeys(row["file"].split("/")[0] for row in rows)]
+    for family in [*families, "all"]:
+        own = [row for row in rows if family in ("all", row["file"].split("/")[0])]
+        counts = [verdict(row) for row in own]
+        cells = [len(own), sum("error" not in row.get("onnxruntime", {"error": ""}) for row in own)]
+        cells += [counts.count(x) for x in ("right", "refused", "wrong")]
+        yield f"| {family} | {' | '.join(map(str, cells))} | {faster(own, 'onnxruntime')} | {faster(own, 'openvino')} |"
+    yield ""
+    for row in rows:
+        if verdict(row) in ("wrong", "refused"):
+            reason = row["cgraph"].get("error") or f"{row['cgraph']['difference']:.1e} of the largest value"
+            yield f"- `{row['file']}`: {verdict(row)}: {reason.splitlines()[0]}"
+
+
+def faster(rows: Sequence[Row], peer: str) -> str:
+    ratios = [x for x in (ratio(row, peer) for row in rows) if x]
+    return f"{sum(x < 1 for x in ratios)} of {len(ratios)} | {statistics.median(ratios):.2f}" if ratios else "– | –"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

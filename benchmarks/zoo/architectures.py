@@ -1,0 +1,304 @@
+"""The architectures, by family. Each is made with random weights by the package that defines it.
+
+`EXPORTS` has for each family a function that writes one architecture as an ONNX file, and the names that it takes.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cgraph.record import Record
+
+TOKENS, LENGTH = 200, 24  # of a text
+SMALL = {
+    "vocab_size": TOKENS, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+    "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "num_key_value_heads": 2,
+    "head_dim": 16, "embedding_size": 32, "attn_implementation": "eager", "hidden_dim": 96, "layer_types": None,
+}  # fmt: skip
+
+
+OPS: list[Any] = []  # libraries of ops, which live as long as these objects
+
+
+class Family(Record):
+    """Architectures that are written in one way.
+
+    Fields
+        names: of the architectures
+        write: writes one to a path, given its name
+    """
+
+    names: Sequence[str]
+    write: Callable[[str, Path], None]
+
+
+def torchvision_without_ops() -> None:
+    """Let torchvision load beside a torch of another build: its compiled ops, which only detectors need, stay away.
+
+    The package index has CPU builds of torch alone.
+    """
+    import torch
+
+    if not torch.cuda.is_available() and not hasattr(torch.ops.torchvision, "nms"):
+        OPS.append(torch.library.Library("torchvision", "DEF"))
+        for name in ("nms", "qnms"):
+            OPS[-1].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def from_torch(module: Any, args: tuple[Any, ...], path: Path, axes: Any = None, dynamo: bool = False) -> None:
+    """Export a module by TorchScript's exporter, or by dynamo's."""
+    import torch
+
+    module.eval()
+    names = [f"x{i}" for i in range(len(args))]
+    with torch.no_grad():
+        if dynamo:
+            torch.onnx.export(module, args, str(path), input_names=names, dynamo=True, external_data=False)
+        else:
+            torch.onnx.export(
+                module, args, str(path), input_names=names, dynamic_axes=axes, opset_version=17, dynamo=False
+            )
+
+
+def torchvision_network(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import torchvision
+
+    torch.manual_seed(0)
+    size = 299 if name == "inception_v3" else 224
+    options = {"init_weights": True} if name in ("inception_v3", "googlenet") else {}
+    module = torchvision.models.get_model(name, weights=None, **options)
+    from_torch(module, (torch.randn(1, 3, size, size),), path, {"x0": {0: "N"}})
+
+
+def segmentation(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import torchvision
+
+    torch.manual_seed(0)
+    module = torchvision.models.get_model(name, weights=None, weights_backbone=None)
+    from_torch(module, (torch.randn(1, 3, 128, 128),), path)
+
+
+def video(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import torchvision
+
+    torch.manual_seed(0)
+    module = torchvision.models.get_model(name, weights=None)
+    frames, size = (16, 224) if name in ("mvit_v1_b", "s3d") else (8, 112)
+    from_torch(module, (torch.randn(1, 3, frames, size, size),), path)
+
+
+def detector(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import torchvision
+
+    torch.manual_seed(0)
+    module = torchvision.models.get_model(name, weights=None, weights_backbone=None)
+    from_torch(module, ([torch.rand(3, 320, 320)],), path)
+
+
+def timm_network(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import timm
+
+    torch.manual_seed(0)
+    module = timm.create_model(name, pretrained=False, exportable=True)
+    from_torch(module, (torch.randn(1, *module.default_cfg["input_size"]),), path, {"x0": {0: "N"}})
+
+
+def timm_by_dynamo(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import timm
+
+    torch.manual_seed(0)
+    module = timm.create_model(name, pretrained=False, exportable=True)
+    from_torch(module, (torch.randn(1, *module.default_cfg["input_size"]),), path, dynamo=True)
+
+
+def small_config(kind: type) -> Any:
+    """Return a configuration of transformers with small sizes, of those options that it has."""
+    known = kind()
+    options = {key: value for key, value in SMALL.items() if hasattr(known, key) and value is not None}
+    for key, value in (("d_model", 64), ("encoder_layers", 2), ("decoder_layers", 2), ("n_layer", 2), ("n_embd", 64)):
+        if hasattr(known, key) and key not in type(known).attribute_map:
+            options[key] = value
+    return kind(**options)
+
+
+class Texts:
+    """A model of transformers as a function of ids and a mask that returns the hidden states."""
+
+    def __new__(cls, model: Any) -> Any:
+        import torch
+
+        class Module(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.model = model
+
+            def forward(self, ids: Any, mask: Any) -> Any:
+                return self.model(input_ids=ids, attention_mask=mask, return_dict=False)[0]
+
+        return Module()
+
+
+def text_network(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import transformers
+
+    torch.manual_seed(0)
+    config = small_config(getattr(transformers, f"{name}Config"))
+    if hasattr(config, "use_cache"):
+        config.use_cache = False
+    module = Texts(getattr(transformers, f"{name}Model")(config))
+    ids = torch.randint(3, TOKENS, (2, LENGTH))
+    axes = {"x0": {0: "N", 1: "L"}, "x1": {0: "N", 1: "L"}}
+    from_torch(module, (ids, torch.ones_like(ids)), path, axes)
+
+
+def picture_network(name: str, path: Path) -> None:
+    import torch
+
+    torchvision_without_ops()
+    import transformers
+
+    torch.manual_seed(0)
+    module = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")())
+    size = getattr(module.config, "image_size", 224)
+    size = size if isinstance(size, int) else size[0]
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = module
+
+        def forward(self, x: Any) -> Any:
+            return self.model(x, return_dict=False)[0]
+
+    from_torch(Module(), (torch.randn(1, 3, size, size),), path)
+
+
+def estimator(name: str, path: Path) -> None:
+    import numpy as np
+    from skl2onnx import to_onnx
+    from sklearn.base import is_classifier
+    from sklearn.utils import all_estimators
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 6)).astype("f4")
+    y = (x[:, 0] + x[:, 1] * x[:, 2] > 0).astype(int) + (x[:, 3] > 1)
+    if name.endswith("NB") and name != "GaussianNB" or name == "NMF":
+        x = np.abs(x)
+    kind = dict(all_estimators())[name]
+    made = kind(random_state=0) if "random_state" in kind().get_params() else kind()
+    made.fit(x, y)
+    options = {"zipmap": False} if is_classifier(made) else None
+    path.write_bytes(to_onnx(made, x[:1], options=options).SerializeToString())
+
+
+FAMILIES: dict[str, Family] = {
+    "torchvision": Family(
+        """
+        alexnet convnext_tiny densenet121 densenet169 efficientnet_b0 efficientnet_b3 efficientnet_v2_s
+        googlenet inception_v3 maxvit_t mnasnet0_5 mnasnet1_0 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small
+        regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d shufflenet_v2_x0_5 shufflenet_v2_x1_0
+        squeezenet1_0 squeezenet1_1 swin_t swin_v2_t vgg11 vit_b_16 wide_resnet50_2
+        """.split(),
+        torchvision_network,
+    ),
+    "segmentation": Family(
+        """
+        deeplabv3_mobilenet_v3_large fcn_resnet50 lraspp_mobilenet_v3_large
+        """.split(), segmentation),
+    "video": Family(
+        """
+        mc3_18 r2plus1d_18 r3d_18 s3d swin3d_t
+        """.split(), video),
+    "detection": Family(
+        """
+        fasterrcnn_mobilenet_v3_large_320_fpn fasterrcnn_resnet50_fpn fcos_resnet50_fpn maskrcnn_resnet50_fpn
+        retinanet_resnet50_fpn ssdlite320_mobilenet_v3_large
+        """.split(),
+        detector,
+    ),
+    "timm": Family(
+        """
+        botnet26t_256 cait_xxs24_224 caformer_s18 coatnet_0_224 convformer_s18 convit_tiny convmixer_768_32
+        crossvit_9_240 cspdarknet53 cspresnet50 darknet53 davit_tiny deit3_small_patch16_224
+        deit_tiny_patch16_224 dla34 dpn68 eca_nfnet_l0 edgenext_xx_small efficientformer_l1 efficientformerv2_s0
+        efficientvit_b0 efficientvit_m0 ese_vovnet19b_dw fastvit_t8 focalnet_tiny_srf fbnetc_100
+        gc_efficientnetv2_rw_t gcvit_xxtiny gernet_s ghostnet_100 ghostnetv2_100 gmlp_s16_224 halonet26t
+        hardcorenas_a haloregnetz_b hgnet_tiny hgnetv2_b0 hrnet_w18_small inception_next_tiny
+        inception_resnet_v2 inception_v4 lambda_resnet26t lcnet_050 legacy_seresnet18 levit_128 mambaout_femto
+        maxvit_nano_rw_256 mixer_s32_224 mixnet_s mobilenetv4_conv_small mobileone_s0 mobilevit_xxs
+        mobilevitv2_050 mvitv2_tiny nest_tiny nextvit_small nf_resnet50 nfnet_f0 pit_ti_224 pnasnet5large
+        poolformer_s12 poolformerv2_s12 pvt_v2_b0 regnetz_b16 repghostnet_050 repvgg_a0 repvit_m0_9
+        res2net50_14w_8s resmlp_12_224 resnest14d resnetv2_50 rexnet_100 sebotnet33ts_256 selecsls42b
+        semnasnet_075 sequencer2d_s seresnext26d_32x4d shvit_s1 skresnet18 spnasnet_100 starnet_s1
+        swiftformer_xs swinv2_tiny_window8_256 tf_efficientnet_b0 tiny_vit_5m_224 tinynet_e
+        tnt_s_legacy_patch16_224 tresnet_m twins_pcpvt_small twins_svt_small vgg11_bn visformer_tiny
+        vit_tiny_patch16_224 volo_d1_224 vovnet39a xcit_nano_12_p16_224 xception41 xception71
+        """.split(),
+        timm_network,
+    ),
+    "timm-dynamo": Family(
+        """
+        convnextv2_atto edgenext_x_small efficientvit_b1 ghostnetv3_100 levit_conv_128s mobilenetv3_small_050
+        mobilevit_xs poolformer_s24 resnet10t swin_s3_tiny_224 vit_small_patch32_224 xcit_tiny_12_p16_224
+        """.split(),
+        timm_by_dynamo,
+    ),
+    "texts": Family(
+        """
+        Albert Bart Bert BigBird BioGpt Bloom CTRL Camembert CodeGen Cohere ConvBert Data2VecText Deberta
+        DebertaV2 DistilBert Electra Ernie Esm Falcon Flaubert FNet Funnel GPT2 GPTBigCode GPTJ GPTNeo GPTNeoX
+        Gemma Gemma2 Granite IBert Llama Longformer Luke MBart MPNet Mamba MegatronBert Mistral MobileBert
+        ModernBert Mpt MT5 Nezha OPT Olmo Olmo2 OpenAIGPT Phi Phi3 Qwen2 Qwen3 RemBert Roberta
+        RobertaPreLayerNorm RoCBert RoFormer SmolLM3 SqueezeBert StableLm Starcoder2 XGLM XLM XLMRoberta XLNet
+        Xmod Yoso
+        """.split(),
+        text_network,
+    ),
+    "pictures": Family(
+        """
+        Beit BitModel ConvNext ConvNextV2 Cvt Data2VecVision DeiT Dinov2 EfficientNet FocalNet Hiera LevitModel
+        MobileNetV1 MobileNetV2 MobileViT PoolFormer Pvt RegNet ResNet Segformer SwiftFormer Swin Swinv2 TextNet
+        ViT ViTMAE ViTMSN YolosModel
+        """.split(),
+        picture_network,
+    ),
+    "scikit-learn": Family(
+        """
+        ARDRegression AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor BayesianRidge
+        BernoulliNB Binarizer CategoricalNB ComplementNB DecisionTreeClassifier DecisionTreeRegressor ElasticNet
+        ExtraTreeClassifier ExtraTreesClassifier ExtraTreesRegressor FactorAnalysis FastICA GammaRegressor
+        GaussianNB GaussianMixture GaussianProcessRegressor GradientBoostingClassifier GradientBoostingRegressor
+        HuberRegressor IncrementalPCA IsolationForest KBinsDiscretizer KMeans KNNImputer KNeighborsClassifier
+        KNeighborsRegressor KernelPCA Lars Lasso LinearDiscriminantAnalysis LinearRegression LinearSVC LinearSVR
+        LocalOutlierFactor LogisticRegression MLPClassifier MLPRegressor MaxAbsScaler MinMaxScaler
+        MiniBatchKMeans MultinomialNB NearestNeighbors Normalizer NuSVC NuSVR OneClassSVM OneHotEncoder
+        OrdinalEncoder PCA PLSRegression PassiveAggressiveClassifier Perceptron PoissonRegressor
+        PolynomialFeatures PowerTransformer QuadraticDiscriminantAnalysis QuantileRegressor RANSACRegressor
+        RadiusNeighborsClassifier RandomForestClassifier RandomForestRegressor Ridge RidgeClassifier
+        RobustScaler SGDClassifier SGDOneClassSVM SGDRegressor SVC SVR SimpleImputer StandardScaler
+        TheilSenRegressor TruncatedSVD TweedieRegressor VarianceThreshold
+        """.split(),
+        estimator,
+    ),
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Matrices of any size: calls of LAPACK."""

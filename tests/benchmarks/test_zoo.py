@@ -1,0 +1,88 @@
+"""The zoo of outside networks: its inputs, its verdicts and its table, without the packages that it exports from."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.zoo import __main__ as zoo
+from benchmarks.zoo.architectures import FAMILIES
+from benchmarks.zoo.inputs import BATCH, LENGTH, TOKENS, feeds_of
+
+
+def row(file, ours, theirs=1.0, difference=0.0, threads=1):
+    cgraph = {"error": "refused"} if ours is None else {"processor": ours, "difference": difference}
+    return {"file": file, "threads": threads, "cgraph": cgraph, "onnxruntime": {"processor": theirs}}
+
+
+ROWS = [
+    row("a/fast", 0.5), row("a/slow", 2.0), row("a/wrong", 0.5, difference=0.1), row("b/refused", None),
+    row("b/two threads", 0.1, threads=2),
+]  # fmt: skip
+
+
+def test_verdicts_and_the_table():
+    assert [zoo.verdict(x) for x in ROWS] == ["right", "right", "wrong", "refused", "right"]
+    lines = list(zoo.table(ROWS, 1))
+    assert len({line.count("|") for line in lines[:5]}) == 1
+    assert lines[2] == "| a | 3 | 3 | 2 | 0 | 1 | 2 of 3 | 0.50 | – | – |"
+    assert lines[3] == "| b | 1 | 1 | 0 | 1 | 0 | – | – | – | – |"
+    assert lines[4] == "| all | 4 | 4 | 2 | 1 | 1 | 2 of 3 | 0.50 | – | – |"
+    assert lines[6:] == ["- `a/wrong`: wrong: 1.0e-01 of the largest value", "- `b/refused`: refused: refused"]
+
+
+def test_a_file_that_onnxruntime_refuses_only_runs():
+    assert zoo.verdict({"cgraph": {"processor": 1.0}, "onnxruntime": {"error": "no"}}) == "runs"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "want"),
+    [
+        ([[1.0, 2.0]], [[1.0, 4.0]], 0.5),
+        ([[np.nan, np.inf]], [[np.nan, np.inf]], 0.0),
+        ([[np.nan, 1.0]], [[1.0, 1.0]], np.inf),
+        ([[np.inf]], [[-np.inf]], np.inf),
+        ([[1.0]], [[1.0], [2.0]], np.inf),
+        ([[1.0], [2.0]], [[1.0], [4.0]], 0.5),
+        ([["a", "b"]], [["a", "b"]], 0.0),
+        ([["a", "b"]], [["a", "c"]], np.inf),
+        ([[]], [[]], 0.0),
+    ],
+)
+def test_differences_are_in_units_of_the_largest_value(x, y, want):
+    assert zoo.difference([np.array(v) for v in x], [np.array(v) for v in y]) == want
+
+
+def test_open_axes_tokens_and_masks_get_values(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    inputs = [("ids", kinds.INT64, ("N", "L")), ("mask", kinds.INT64, ("N", "L")), ("x", kinds.FLOAT, (1, 3))]
+    values = [helper.make_tensor_value_info(*x) for x in inputs]
+    stored = onnx.numpy_helper.from_array(np.ones(3, "f4"), "w")
+    values.append(helper.make_tensor_value_info("w", kinds.FLOAT, (3,)))
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", values, values[2:3], [stored])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    feeds = feeds_of(tmp_path / "m.onnx", 0)
+    assert list(feeds) == ["ids", "mask", "x"] and feeds["x"].shape == (1, 3) and feeds["x"].dtype == np.float32
+    assert feeds["ids"].shape == feeds["mask"].shape == (BATCH, LENGTH)
+    assert feeds["ids"].max() < TOKENS and feeds["ids"].min() >= 3 and (feeds["mask"] == 1).all()
+    assert (feeds_of(tmp_path / "m.onnx", 1)["ids"] != feeds["ids"]).any()
+
+
+def test_files_that_have_a_row_are_not_measured_again(tmp_path, monkeypatch):
+    (tmp_path / "video").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "video" / f"{name}.onnx").touch()
+    (tmp_path / "results.jsonl").write_text(json.dumps(row("video/one", 1.0)) + "\n")
+    measured = []
+    monkeypatch.setattr(zoo, "measured", lambda path, *_: measured.append(path.stem) or {"cgraph": {"processor": 1.0}})
+    for _ in range(2):
+        zoo.run(tmp_path, ["video"], ["cgraph"], 1)
+    assert measured == ["two"]
+    zoo.run(tmp_path, ["video"], ["cgraph"], 2)
+    assert measured == ["two", "one", "two"]
+
+
+def test_no_name_is_in_two_families():
+    names = [name for family in FAMILIES.values() for name in family.names]
+    assert len(names) == len(set(names)) > 150 and len(FAMILIES) >= 9

@@ -1,0 +1,122 @@
+"""Plans with regions in bands: the cheapest that fits, the smallest, sizes of bands, and streamed rows."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.budget.bands.fit_bands import FREE_ROWS, fit_bands, fit_row_streams, regional, search_of
+from cgraph.budget.bands.regions import PIXELS
+from cgraph.budget.bands.streamed_rows import by_rows
+from cgraph.memory.strategies.one_each import one_each
+from cgraph.ops.physical.ports import RowPort, RowSink, RowSource
+from cgraph.ops.physical.stream import Stream
+from tests.support.schedules import conv, lowered, planner_of, residual, scheduled
+
+
+def streams(choice) -> list:
+    return [node for node in choice[0].layout.steps if isinstance(node.op, Stream)]
+
+
+@pytest.fixture(scope="module")
+def network():
+    """The planner, the plan of whole steps and the smallest plan in bands."""
+    planner = planner_of()
+    whole = scheduled(planner, *lowered(residual()[0]))
+    return planner, whole, fit_bands(whole, None, None, planner)
+
+
+def test_the_smallest_plan_does_not_depend_on_the_budget(network):
+    planner, whole, least = network
+    assert least[1].nbytes < whole[1].nbytes / 3 and streams(least)
+    for nbytes in (64, least[1].nbytes - 1):
+        assert fit_bands(whole, nbytes, None, planner)[1].nbytes == least[1].nbytes
+
+
+def test_a_budget_between_is_met_by_fewer_bands(network):
+    planner, whole, least = network
+    count = []
+    for nbytes in np.linspace(least[1].nbytes, whole[1].nbytes, 5).astype(int).tolist():
+        choice = fit_bands(whole, nbytes, None, planner)
+        assert choice[1].nbytes <= nbytes
+        count.append(sum(len(node.op.frame.moves) for node in streams(choice)))
+    assert count[0] > 3 * count[-1] and count == sorted(count, reverse=True)
+
+
+def test_a_search_is_continued_without_its_plans(network):
+    planner, whole, least = network
+    search = search_of(whole, None, planner)
+    first = fit_bands(whole, None, None, planner, search)
+    assert first[1].nbytes == least[1].nbytes == fit_bands(whole, None, None, planner, search)[1].nbytes
+
+
+def test_bands_have_at_least_the_pixels_that_are_asked_for(network):
+    planner, whole, least = network
+    assert search_of(whole, None, planner).pixels == PIXELS
+    assert search_of(whole, 448, planner).pixels == (3136, 1568, 784, 448)
+    assert search_of(whole, 500, planner).pixels == (3136, 1568, 784, 500)
+    assert search_of(whole, 9999, planner).pixels == (9999,)
+    wide = fit_bands(whole, None, 100, planner)
+    assert least[1].nbytes < wide[1].nbytes < whole[1].nbytes
+    for node in streams(wide):
+        columns = 26 if node.shape[2] == 34 else 12
+        bands = [m.event for m in node.op.frame.moves if not m.slides and m.event.value == len(node.op.inner) - 1]
+        assert all((e.stop - e.first) * columns >= 100 for e in bands[:-1])
+
+
+def test_only_auto_places_joins_over_their_forks(network):
+    planner, whole, _ = network
+    other = planner_of(one_each)
+    assert any(stage.by_rows for stage in search_of(whole, None, planner).stages)
+    assert not any(stage.by_rows for stage in search_of(whole, None, other).stages)
+    choice = fit_bands(scheduled(other, *lowered(residual()[0])), None, None, other)
+    assert not any(node.op.over for node in streams(choice))
+
+
+def test_an_arrangement_keeps_outputs_and_tells_its_regions(network):
+    planner, whole, _ = network
+    search = search_of(whole, None, planner)
+    regions = search.fitting(search.least)
+    ways = regional(whole[0], regions, planner)
+    assert {way.order for way in ways} == {f"depth_first, {len(regions)} regions in bands"}
+    for way in ways:
+        assert [x.shape for x in way.layout.lasting] == [x.shape for x in whole[0].layout.lasting]
+        assert len(way.layout.steps) == len(whole[0].layout.steps) - sum(len(r.steps) - 1 for r in regions)
+    (plain, *_) = regional(whole[0], [], planner)
+    assert plain.layout.steps == whole[0].layout.steps
+
+
+def test_several_outputs_stay_in_their_order():
+    y, x = residual()
+    planner = planner_of()
+    choice = fit_bands(scheduled(planner, *lowered(y, cg.sum(x, (2, 3)))), None, None, planner)
+    assert [node.shape for node in choice[0].layout.lasting] == [(1, 8, 16, 12), (1, 8)] and streams(choice)
+
+
+def streamed():
+    """The planner and the plan of an image that goes by rows through two convolutions."""
+    x = cg.Var((1, 4, 90, 20), name="x")
+    y = conv(conv(x, 6), 3)
+    planner = planner_of()
+    (root,) = by_rows((y,), {0: RowPort("y", y.spec)}, (x,))
+    layout = lowered(root)
+    return planner, scheduled(planner, *layout)
+
+
+def rows_of(choice) -> int:
+    (node,) = streams(choice)
+    sinks = [i for i, inner in enumerate(node.op.inner) if isinstance(inner.op, RowSink)]
+    return max(m.event.stop - m.event.first for m in node.op.frame.moves if m.event.value in sinks and not m.slides)
+
+
+def test_streamed_rows_have_the_largest_bands_that_fit():
+    planner, whole = streamed()
+    free = fit_row_streams(whole, None, planner)
+    assert rows_of(free) == FREE_ROWS and free[1].nbytes < whole[1].nbytes
+    (node,) = streams(free)
+    assert isinstance(node.op.inner[0].op, RowSource) and len(free[0].layout.steps) == 1
+    sizes = []
+    for nbytes in (10**6, free[1].nbytes, free[1].nbytes // 2, 1):
+        choice = fit_row_streams(whole, nbytes, planner)
+        sizes.append(rows_of(choice))
+        assert choice[1].nbytes <= nbytes or rows_of(choice) == 1
+    assert sizes[0] == 64 and sizes[1] >= 16 and sizes == sorted(sizes, reverse=True) and sizes[-1] == 1

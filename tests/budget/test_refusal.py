@@ -1,0 +1,48 @@
+"""Refusals of budgets: the peak that they name, the bytes that are missing, the way out."""
+
+import re
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.budget.refusal import device_refusal, needs_text, recompute_refusal, ring_refusal, streamed_refusal
+from cgraph.errors import BudgetError
+from cgraph.memory.problem import Plan
+
+KIB = 1 << 10
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_step_with_most_bytes_in_use_is_named(last):
+    x = cg.Var((64,), name="x")
+    large = cg.cumsum(x[:, None] * np.ones(256, "f4"), 1)
+    small = cg.sort(cg.tanh(x))
+    parts = [small, cg.sum(large, 1)] if last else [cg.sum(large, 1), small]
+    y = cg.concat(parts)
+    with pytest.raises(BudgetError) as refused:
+        cg.compile(y, [x], budget=100, passes=False)
+    least = int(re.search(r"is (\d+) bytes", str(refused.value))[1])
+    assert f"{least - 100} bytes are missing" in str(refused.value)
+    in_use = re.search(r"(\S+) at \S+ has (\S+ KiB) in use", str(refused.value))
+    assert in_use[1].startswith(("cumsum", "multiply", "sum")) and float(in_use[2].split()[0]) >= 64
+    assert cg.compile(y, [x], budget=least, passes=False).nbytes == least
+
+
+def test_streamed_weights_name_each_part_and_their_sum():
+    text = str(streamed_refusal(10 * KIB, 20 * KIB, 5 * KIB, 30 * KIB))
+    assert "an arena of 10 KiB, a ring of 20 KiB and constants of 5 KiB" in text
+    assert f"need {35 * KIB} bytes, the budget is 30 KiB: {5 * KIB} bytes are missing" in text
+    assert f"least budget of this graph is {35 * KIB} bytes. Raise budget= to that" in text
+
+
+def test_other_limits_say_what_is_needed_first():
+    assert str(recompute_refusal(70, 50)).startswith("the arena needs 70 bytes, recompute= allows 50")
+    assert "the ring of 4 KiB" in str(ring_refusal(4 * KIB, 9 * KIB)) and "needs 9 KiB" in str(
+        ring_refusal(4 * KIB, 9 * KIB)
+    )
+    assert str(device_refusal(9 * KIB, "gpu", 4 * KIB)).startswith("the plan needs 9 KiB, gpu has 4 KiB.")
+    assert needs_text(Plan((0,), 9 * KIB, "auto"), 4 * KIB, "a limit") == (
+        "auto needs 9 KiB, a limit; no plan of this graph needs less than 4 KiB"
+    )
+    assert needs_text(Plan((0,), 9 * KIB, ""), 0, "a limit").startswith("the plan needs 9 KiB")

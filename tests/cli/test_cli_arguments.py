@@ -1,0 +1,54 @@
+"""Numbers on the command line, reasons of errors, and the defaults of common arguments."""
+
+import argparse
+
+import pytest
+
+from cgraph.cli.arguments import add_budget, add_memory, add_threads, byte_count, whole_number, why
+
+
+def test_bytes_are_read_in_the_unit_that_they_name():
+    assert [byte_count(x) for x in ("7", "3KiB", "5MiB", "2 GiB")] == [7, 3072, 5 * 1024**2, 2 * 1024**3]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("3", 3), ("007", 7), ("99999999999999999999", 99999999999999999999)]
+)
+def test_integers_from_0_on_are_read(text, number):
+    assert whole_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "", " 3", "+3", "3 ", "1_000", "²", "٣", "x"])
+def test_what_is_no_integer_is_named(text):
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        whole_number(text)
+    assert str(error.value) == f"{text!r} is not an integer of at least 0. Give one such as 3"
+
+
+@pytest.mark.parametrize("text", ["", "-1", "4 XB", "KiB", "nan"])
+def test_what_is_no_number_of_bytes_is_an_error_of_the_argument(text):
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        byte_count(text)
+    assert str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError(2, "No such file", "a.npy"), "No such file"),
+        (OSError("broken"), "broken"),
+        (ValueError("wrong"), "wrong"),
+        (EOFError(), "the file is cut off"),
+    ],
+)
+def test_the_reason_of_an_error_is_without_its_file(error, text):
+    assert why(error) == text
+
+
+def test_the_defaults_and_values_of_common_arguments():
+    parser = argparse.ArgumentParser()
+    for add in (add_threads, add_memory, add_budget):
+        add(parser)
+    assert vars(parser.parse_args([])) == {"threads": 0, "memory": "auto", "budget": None}
+    words = ["--threads", "3", "--memory", "greedy", "--budget", "4KiB"]
+    assert vars(parser.parse_args(words)) == {"threads": 3, "memory": "greedy", "budget": 4096}

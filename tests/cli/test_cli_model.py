@@ -1,0 +1,189 @@
+"""The MODEL argument: files by ending, Python references, flags that change nothing, and questions back to the user."""
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.cli.model import (
+    READERS,
+    CliModel,
+    ModelOptions,
+    _here_first,
+    arguments_of,
+    load_model,
+    model_from,
+    model_of,
+    open_vars,
+    python_object,
+)
+from cgraph.cli.model_arguments import ENDINGS, add_model
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import save
+from cgraph.formats.unspecified import UnknownError
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def args_of(*words):
+    parser = argparse.ArgumentParser()
+    add_model(parser)
+    return parser.parse_args(words)
+
+
+def test_modules_of_the_current_folder_come_first_while_a_model_is_opened(tmp_path, monkeypatch):
+    """A file beside the model hides a module of that name elsewhere, and is not looked for afterwards."""
+    for folder, value in (("here", 1), ("elsewhere", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a_module_twice.py").write_text(f"VALUE = {value}\n")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    before = list(sys.path)
+    with _here_first():
+        assert import_module("a_module_twice").VALUE == 1
+    assert sys.path == before
+
+
+def test_the_search_path_is_what_it_was_whether_a_reference_is_there_or_not(monkeypatch, folder):
+    import sys
+
+    (folder / "here_now.py").write_text("value = 3\n")
+    before = list(sys.path)
+    assert python_object("here_now:value") == 3
+    with pytest.raises(cg.FormatError):
+        python_object("not_here:value")
+    assert sys.path == before
+
+
+def test_the_inputs_of_bare_nodes_are_the_open_vars_in_the_order_of_their_creation():
+    second, first = cg.Var((2,), name="second"), cg.Var((2,), name="first")
+    weight = cg.Var((2,), name="weight").assign(np.ones(2, "f4"))
+    assert open_vars([first * weight, second + first]) == (second, first)
+    assert model_of([first * weight, second], "m").inputs == (second, first)
+    assert model_of(first + 1.0, "m").outputs[0].name == "add"
+
+
+@pytest.mark.parametrize("value", [3, [], [cg.Var((2,)), 3], None, "text"])
+def test_only_functions_and_nodes_are_models(value):
+    with pytest.raises(FormatError) as error:
+        model_of(value, "m:f")
+    assert str(error.value) == (
+        f"m:f gives {value!r:.60}, expected a Function, a node or a sequence of nodes. Return one of these"
+    )
+
+
+def test_a_compiled_function_stays_the_users_own_unless_options_ask_for_another():
+    x = cg.Var((2,), name="x")
+    function = cg.compile(cg.exp(x), x)
+    model = model_of(function, "m")
+    assert model.compiled() is function and (model.inputs, model.outputs) == (function.inputs, function.outputs)
+    other = model.compiled(threads=1)
+    assert other is not function and other.inputs == function.inputs
+    plain = CliModel((cg.exp(x),), (x,)).compiled(engine="reference")
+    np.testing.assert_array_equal(plain(np.zeros(2, "f4")), [[1, 1]])
+
+
+REFERENCES = """
+import cgraph as cg
+x = cg.Var((2,), name="x")
+node = cg.exp(x)
+function = cg.compile(node, x)
+number = 7
+def made():
+    return [node, x]
+def broken():
+    raise ValueError("by hand")
+"""
+
+
+def test_a_reference_is_an_object_or_what_its_function_returns(folder):
+    (folder / "a_model_here.py").write_text(REFERENCES)
+    assert [x.name for x in load_model("a_model_here:made").outputs] == ["exp", "x"]
+    assert load_model("a_model_here:node").outputs[0].name == "exp"
+    assert load_model("a_model_here:function").function is python_object("a_model_here:function")
+    assert python_object("a_model_here:number") == 7 and callable(python_object("a_model_here:made", call=False))
+    with pytest.raises(FormatError) as error:
+        load_model("a_model_here:broken")
+    assert str(error.value) == "a_model_here:broken: ValueError: by hand"
+    with pytest.raises(FormatError, match="^a_model_here:gone: AttributeError: "):
+        load_model("a_model_here:gone")
+
+
+@pytest.mark.parametrize("text", ["model.pb", "a:", ":b", "a.b", "1a:b", "a:b:c", "a:b c", "a-b:c", "a..b:c", ""])
+def test_what_is_neither_a_file_nor_a_reference_is_refused(text):
+    with pytest.raises(FormatError) as error:
+        load_model(text)
+    assert str(error.value) == (
+        f"{text} is not a model: give a file (.onnx, .cfg, .tflite) or a Python reference such as "
+        "package.module:function"
+    )
+
+
+def test_the_reader_is_that_of_the_ending_in_any_case(folder):
+    assert tuple(READERS) == ENDINGS == (".onnx", ".cfg", ".tflite")
+    x = cg.Var((2,), name="x")
+    save("NET.ONNX", cg.exp(x), [x], ["y"])
+    model = load_model("NET.ONNX")
+    assert [v.name for v in model.inputs] == ["x"] and model.names == ("y",) and model.read is None
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (["net.cfg", "--shape", "n=1"], "--shape"),
+        (["m:f", "--weights", "w"], "--weights"),
+        (["net.onnx", "--weights", "w"], "--weights"),
+        (["net.tflite", "--state", "a=b"], "--state"),
+        (["net.cfg", "--maximum", "n=1"], "--maximum"),
+        (["-", "--weights", "w"], "--weights"),
+    ],
+)
+def test_a_flag_that_changes_nothing_is_refused(words, flag):
+    with pytest.raises(FormatError) as error:
+        model_from(args_of(*words))
+    assert str(error.value) == f"{words[0]}: {flag} changes nothing here. Leave it out"
+
+
+def test_a_folder_is_a_saved_function_without_a_graph(folder):
+    (folder / "saved").mkdir()
+    with pytest.raises(FormatError) as error:
+        model_from(args_of("saved"))
+    assert str(error.value) == (
+        "saved is a folder: a saved function, which cgraph run runs, has no graph. Give the model file"
+    )
+
+
+def test_constants_are_inputs_of_the_model(folder):
+    x = cg.Var((2,), name="x")
+    save("net.onnx", cg.exp(x), [x])
+    assert [v.name for v in model_from(args_of("net.onnx", "--constant", "x=[1,2]")).inputs] == ["x"]
+    with pytest.raises(FormatError) as error:
+        model_from(args_of("net.onnx", "--constant", "y=3"))
+    assert str(error.value) == "--constant y: the model has no such input. Use one of x"
+
+
+def test_a_darknet_needs_weights_where_none_may_be_invented():
+    with pytest.raises(FormatError) as error:
+        load_model("net.cfg", ModelOptions(invent=False))
+    assert str(error.value) == "net.cfg describes a network without its parameters; give --weights FILE"
+
+
+def test_questions_are_asked_in_the_words_of_the_command_line():
+    shapes = UnknownError("why", shapes={"N": 1, "x": (1, 3)})
+    assert arguments_of(shapes) == "--shape N=1 --shape x=1x3"
+    both = UnknownError("why", shapes={"N": 1}, constants=("s", "t"), maximum=("n", "m"))
+    assert arguments_of(both) == "--maximum n=N or --maximum m=N or --shape N=1 --constant s=VALUE --constant t=VALUE"
+    assert arguments_of(UnknownError("why", maximum=("n",))) == "--maximum n=N"
+
+
+def test_a_missing_file_keeps_its_name():
+    with pytest.raises((FormatError, OSError), match="nothing.onnx"):
+        load_model(str(Path("nothing.onnx")))

@@ -1,0 +1,82 @@
+"""Pictures of another aspect ratio, of 16 bits and turned by their camera."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.cli import main
+from cgraph.cli.arrays import read_inputs
+from cgraph.cli.pictures import Look
+from cgraph.formats.onnx import save
+from tests.support.tolerance import assert_near
+
+Image = pytest.importorskip("PIL.Image")
+BYTES = Look("bytes")
+
+
+def read(path, shape, look=BYTES, dtype="float32"):
+    x = cg.Var(shape, dtype, name="x")
+    return read_inputs([str(path)], [x], look, {})["x"]
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A picture of 8 rows and 24 columns, its thirds red, green and blue."""
+    colours = np.repeat(np.eye(3, dtype="uint8") * 255, 8, axis=0)
+    Image.fromarray(np.broadcast_to(colours, (8, 24, 3)).copy()).save(tmp_path / "wide.png")
+    return tmp_path / "wide.png"
+
+
+def test_a_stretched_picture_is_there_whole(wide):
+    found = read(wide, (1, 3, 12, 12))[0]
+    assert (found[0, :, 0] == 255).all() and (found[2, :, 11] == 255).all()
+
+
+def test_a_letterbox_keeps_the_ratio_between_grey_bars(wide):
+    found = read(wide, (1, 3, 24, 24), Look("bytes", fit="letterbox"))[0]
+    assert (found[:, :8] == 114).all() and (found[:, 16:] == 114).all()
+    assert (found[0, 8:16, 0] == 255).all() and (found[2, 8:16, 23] == 255).all()
+
+
+def test_a_crop_is_the_middle(wide):
+    found = read(wide, (1, 3, 8, 8), Look("bytes", fit="crop"))[0]
+    assert (found[1] == 255).all() and not found[0].any() and not found[2].any()
+
+
+def test_a_grey_letterbox_is_grey(wide):
+    found = read(wide, (1, 24, 24, 1), Look("bytes", fit="letterbox"))[0, :, :, 0]
+    assert (found[:8] == 114).all() and (found[16:] == 114).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("fit", ["stretch", "letterbox", "crop"])
+def test_all_16_bits_of_a_picture_count(tmp_path, channels, fit):
+    values = np.linspace(0, 65535, 64).astype("uint16").reshape(8, 8)
+    Image.fromarray(values).save(tmp_path / "deep.png")
+    found = read(tmp_path / "deep.png", (1, channels, 8, 8), Look("unit", fit=fit))[0]
+    assert_near(found, np.broadcast_to(values / 65535, found.shape), "float32 shares")
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_picture_is_turned_as_the_camera_was(tmp_path, orientation):
+    upright = np.zeros((8, 8), "uint8")
+    upright[:4, :4], upright[:4, 4:] = 200, 100
+    turned = {1: upright, 2: upright[:, ::-1], 3: upright[::-1, ::-1], 4: upright[::-1], 5: upright.T}
+    turned |= {6: np.rot90(upright), 7: upright[::-1, ::-1].T, 8: np.rot90(upright, -1)}
+    picture = Image.fromarray(np.ascontiguousarray(turned[orientation]))
+    exif = picture.getexif()
+    exif[0x0112] = orientation
+    picture.save(tmp_path / "turned.png", exif=exif)
+    np.testing.assert_array_equal(read(tmp_path / "turned.png", (1, 1, 8, 8))[0, 0], upright)
+
+
+def test_run_takes_the_option(wide, tmp_path, capsys):
+    x = cg.Var((1, 3, 8, 8), name="image")
+    save(tmp_path / "net.onnx", cg.mean(x, axis=(2, 3)), [x], ["y"])
+    given = ["run", str(tmp_path / "net.onnx"), "-i", str(wide), "--json"]
+    assert main([*given, "--fit", "crop"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["top"][0]["class"] == 1
+    with pytest.raises(SystemExit):
+        main([*given, "--fit", "squash"])

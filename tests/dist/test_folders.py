@@ -1,0 +1,107 @@
+"""Functions that travel: as files under a key, as factories, checked before they go, and opened once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.dist import folders
+from cgraph.errors import FormatError, InputError
+
+
+@pytest.fixture(scope="module")
+def one() -> cg.Function:
+    x = cg.Var((3,), name="x")
+    return cg.compile(cg.cumsum(x * np.arange(3, dtype="f4"), 0), [x])
+
+
+def test_few_functions_are_kept():
+    opened = folders.Opened()
+    x = cg.Var((1,), name="x")
+    made = [cg.compile(x + i, x) for i in range(folders.MOST_KEPT + 2)]
+    ways = [folders.ship(lambda f=f: f) for f in made]
+    assert [opened.get(way, 1) for way in ways] == made
+    assert len(opened._runners) == folders.MOST_KEPT
+    assert opened.get(ways[-1], 1) is made[-1]
+
+
+def test_the_function_that_was_used_last_stays_and_each_number_of_threads_has_its_own():
+    opened = folders.Opened()
+    x = cg.Var((1,), name="x")
+    ways = [folders.ship(lambda i=i: cg.compile(x + i, x)) for i in range(folders.MOST_KEPT + 1)]
+    first, *others = [opened.get(way, 1) for way in ways[:-1]]
+    assert opened.get(ways[0], 1) is first  # so it is not the oldest any more
+    opened.get(ways[-1], 1)
+    assert opened.get(ways[0], 1) is first and opened.get(ways[2], 1) is others[1]
+    assert opened.get(ways[1], 1) is not others[0]
+    assert opened.get(ways[0], 2) is not first
+
+
+def test_equal_functions_travel_under_one_key(one):
+    assert folders.ship(one).key == folders.ship(one).key
+
+
+def test_damage_on_the_way_is_noticed(one):
+    travels = folders.ship(one)
+    name = next(name for name in travels.files if name.startswith("constants"))
+    raw = bytearray(travels.files[name])
+    raw[5] ^= 1
+    with pytest.raises(FormatError, match="is not what was saved"):
+        folders.Shipped("key", {**travels.files, name: bytes(raw)}).opened(1)
+
+
+def test_a_function_and_its_folder_travel_as_the_same_files(one, tmp_path):
+    one.save(tmp_path / "saved")
+    for source in (one, tmp_path / "saved", str(tmp_path / "saved")):
+        travels = folders.ship(source)
+        assert travels.make is None and travels.key == folders.ship(one).key
+        got = travels.opened(1)
+        assert got.program.threads == 1 and got(np.ones(3, "f4")).tolist() == [0, 1, 3]
+    assert folders.ship(tmp_path / "saved").files == {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
+
+
+def test_keys_tell_names_and_borders_of_files_apart():
+    cases = [{"a": b"xy", "b": b""}, {"a": b"x", "b": b"y"}, {"ab": b"xy"}, {"b": b"xy", "a": b""}, {}]
+    assert len({folders.of_files(files).key for files in cases}) == len(cases)
+    assert folders.of_files(dict(reversed(cases[1].items()))).key == folders.of_files(cases[1]).key
+
+
+def test_each_factory_is_one_of_its_own_and_gives_a_function(one):
+    make = folders.ship(lambda: one)
+    assert make.files == {} and make.opened(1) is one and folders.ship(lambda: one).key != make.key
+    with pytest.raises(InputError, match="the factory gave 3, not a compiled function"):
+        folders.ship(lambda: 3).opened(1)
+    with pytest.raises(InputError, match="3 is not a compiled function, a saved folder or a factory"):
+        folders.ship(3)
+
+
+def test_a_folder_that_others_write_is_sent_only_if_it_is_trusted(one, tmp_path):
+    one.save(tmp_path / "saved")
+    (tmp_path / "saved").chmod(0o777)
+    with pytest.raises(FormatError, match="may have been written by others"):
+        folders.ship(tmp_path / "saved")
+    assert folders.ship(tmp_path / "saved", trust=True).key == folders.ship(one).key
+
+
+def test_one_thread_opens_a_function_and_after_a_failure_the_next_one_tries_again(one):
+    opened, calls, gate = folders.Opened(), [], threading.Barrier(4)
+
+    def make() -> cg.Function:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OSError("no memory")
+        return one
+
+    travels = folders.ship(make)
+    with pytest.raises(OSError, match="no memory"):
+        opened.get(travels, 1)
+
+    def get(_: int) -> cg.Runner:
+        gate.wait()
+        return opened.get(travels, 1)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(get, range(4))) == [one] * 4
+    assert len(calls) == 2

@@ -1,0 +1,182 @@
+"""A mesh: frames of one form in both directions, members that are gone, and rounds that end."""
+
+import selectors
+import socket
+import time
+from collections import deque
+from contextlib import closing
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cgraph.dist import mesh
+from cgraph.dist.limits import Limits
+from cgraph.dist.mesh import FRAME, MAGIC, Link, Mesh
+from cgraph.dist.sockets import (
+    MEMBER,
+    Door,
+    LostError,
+    answers,
+    connect,
+)
+from cgraph.dist.sums import sum_over_members
+from tests.dist.members import HASTY, SECRETS, STRICT, frame, left_alone, parts, shards_of, started
+from tests.support.patience import PATIENCE
+
+
+class Stopped:
+    """A door that nobody looks after: connections come, and nothing is ever answered."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = self.socket.getsockname()
+
+    def close(self):
+        self.socket.close()
+
+
+def test_who_has_stopped_without_closing_does_not_answer():
+    with closing(Stopped()) as stopped, closing(Door("127.0.0.1", SECRETS, STRICT)) as door:
+        assert not answers(stopped.address, SECRETS, 0.2)
+        with (
+            closing(Mesh(door, 1, 1, [stopped.address, door.address], [0], STRICT)) as mesh,
+            pytest.raises(LostError, match="member 0 at .* does not answer"),
+        ):
+            sum_over_members(mesh, 0, [1, 1], parts(shards_of(2, 10), 1, 1))
+        with pytest.raises(LostError, match="does not answer"):
+            Mesh(door, 1, 0, [door.address, stopped.address], [1], STRICT)
+
+
+def test_who_is_not_there_is_said():
+    with closing(Stopped()) as gone:
+        address = gone.address
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, pytest.raises(LostError, match="member 0 is not at"):
+        Mesh(door, 1, 1, [address, door.address], [0], HASTY)
+
+
+BODY = bytes(40)
+
+
+WRONG = {
+    "another tag": frame(1, 0, BODY),
+    "a late step": frame(0, 7, BODY),
+    "a longer message": frame(0, 0, BODY + b"more"),
+    "a shorter message": frame(0, 0, BODY[:-4]),
+    "another program": frame(0, 0, BODY, b"GET "),
+    "a false length": frame(0, 0, BODY, nbytes=2**60),
+}
+
+
+@pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
+def test_a_frame_that_nobody_expects_ends_the_round(sent):
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            other.sendall(sent)
+            with pytest.raises(LostError, match="sent a frame .* where 40 bytes of tag 0 in step 0 were expected"):
+                mesh.exchange(0, [], [(1, 0, np.empty(10, np.float32))])
+
+
+@pytest.mark.parametrize("cut", [0, 1, FRAME.size, FRAME.size + 17])
+def test_a_frame_that_is_cut_ends_the_round(cut):
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            other.sendall(frame(0, 0, BODY)[:cut])
+            other.close()
+            with pytest.raises(LostError, match="member 1 has closed its connection"):
+                mesh.exchange(0, [], [(1, 0, np.empty(10, np.float32))])
+
+
+@pytest.mark.parametrize("me", [0, 1])
+def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me, monkeypatch):
+    """The others notice at once: of three members the second is met, by going there or by its coming, the third not."""
+    links: list[Link] = []
+
+    class NotedLink(Link):
+        def __init__(self, *args):
+            super().__init__(*args)
+            links.append(self)
+
+    monkeypatch.setattr(mesh, "Link", NotedLink)
+    with closing(Door("127.0.0.1", SECRETS, STRICT)) as door, closing(Door("127.0.0.1", SECRETS, HASTY)) as other:
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            absent = nobody.getsockname()
+        addresses = [other.address, other.address, absent]
+        came = None if me else connect(door.address, SECRETS, PATIENCE, MEMBER, 1, 1)
+        with pytest.raises(LostError) as raised:
+            Mesh(door, 1, me, addresses, [1 - me, 2], STRICT)
+        assert [link.socket.fileno() for link in links] == [-1]  # asked here, since the other end would wait for it
+        link = came or other.take(1, 1, time.monotonic() + PATIENCE)
+        assert link is not None
+        with closing(link):
+            assert left_alone(link) and raised.value.member == 2  # which still refers to the mesh
+
+
+def test_members_have_the_time_of_a_step_to_come(monkeypatch):
+    """One that answers may be silent many times; the clock goes on by a silence for each."""
+    clock, limits = [0.0], Limits(silence=0.05, answer=PATIENCE, step=60.0)
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, closing(Door("127.0.0.1", SECRETS, HASTY)) as other:
+
+        def take(round, sender, until):
+            clock[0] = until
+            return other_end if until > 1.0 else None
+
+        one_end, other_end = socket.socketpair()
+        monkeypatch.setattr(mesh, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        monkeypatch.setattr(Link, "__init__", lambda link, *args: vars(link).update(number=args[0], socket=args[1]))
+        monkeypatch.setattr(door, "take", take)
+        with one_end, closing(Mesh(door, 1, 0, [door.address, other.address], [1], limits)) as made:
+            assert list(made.links) == [1]
+        clock[0], limits = 0.0, Limits(silence=0.05, answer=PATIENCE, step=0.5)
+        with pytest.raises(LostError, match="sent nothing for 0.5 s"):
+            Mesh(door, 1, 0, [door.address, other.address], [1], limits)
+
+
+def test_a_round_can_be_given_up_from_another_thread():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            started(lambda: (time.sleep(0.1), mesh.give_up()))
+            with pytest.raises(LostError):
+                mesh.exchange(0, [], [(1, 0, np.empty(10, np.float32))])
+
+
+def pair() -> tuple[Link, socket.socket]:
+    one, other = socket.socketpair(socket.AF_UNIX)
+    link = object.__new__(Link)
+    one.setblocking(False)
+    link.number, link.socket, link.out, link.incoming = 1, one, deque(), deque()
+    return link, other
+
+
+def test_a_link_sends_a_head_and_all_bytes_and_is_done_then():
+    link, other = pair()
+    with closing(link.socket), closing(other):
+        x = np.arange(6, dtype="f4").reshape(2, 3)
+        assert link.is_done and link.events == 0 and not link.move()
+        link.send(7, 2**40, x)
+        assert not link.is_done and link.events == selectors.EVENT_WRITE
+        assert link.move() and link.is_done
+        assert other.recv(1000) == FRAME.pack(MAGIC, 7, 2**40, 24) + x.tobytes()
+
+
+def test_a_link_fills_an_array_in_pieces_and_empty_arrays_have_a_head_alone():
+    link, other = pair()
+    with closing(link.socket), closing(other):
+        room, nothing = np.zeros(3, "f8"), np.zeros((0, 4), "f4")
+        link.want(1, 2, room)
+        link.want(3, 2, nothing)
+        assert link.events == selectors.EVENT_READ and not link.move()
+        raw = FRAME.pack(MAGIC, 1, 2, 24) + np.arange(3.0).tobytes() + FRAME.pack(MAGIC, 3, 2, 0)
+        for at in range(0, len(raw), 5):
+            other.sendall(raw[at : at + 5])
+            link.move()
+        assert link.is_done and room.tolist() == [0, 1, 2]
+
+
+def test_bytes_of_an_array_are_its_own():
+    x = np.arange(4, dtype="i2").reshape(2, 2)
+    mesh.raw(x)[0] = 9
+    assert x[0, 0] == 9 and len(mesh.raw(np.zeros((2, 0)))) == 0

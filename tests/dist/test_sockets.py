@@ -1,0 +1,191 @@
+"""Doors and greetings: who belongs to a round, who only asks, and strangers who cost nothing."""
+
+import socket
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+
+import numpy as np
+import pytest
+
+from cgraph.dist import sockets
+from cgraph.dist.limits import Limits
+from cgraph.dist.mesh import Mesh
+from cgraph.dist.sockets import (
+    GREETING,
+    MEMBER,
+    MOST_STRANGERS,
+    QUESTION,
+    Door,
+    LostError,
+    Secrets,
+    answers,
+    connect,
+)
+from tests.dist.members import HASTY, SECRETS, frame, left_alone, started
+from tests.support.patience import PATIENCE
+
+
+class Stopped:
+    """A door that nobody looks after: connections come, and nothing is ever answered."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = self.socket.getsockname()
+
+    def close(self):
+        self.socket.close()
+
+
+def test_what_comes_late_twice_or_from_strangers_belongs_to_no_round():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        strangers = [connect(door.address, Secrets(b"x" * 32), 1, kind, 1, 2) for kind in (MEMBER, QUESTION)]
+        strangers.append(socket.create_connection(door.address))
+        strangers[-1].sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(100))
+        for link in strangers:
+            link.settimeout(PATIENCE)
+            with closing(link):
+                assert left_alone(link)
+        late, first, second = (connect(door.address, SECRETS, 1, MEMBER, 1, round) for round in (1, 2, 2))
+        deadline = time.monotonic() + PATIENCE
+        while len(door.waiting) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        door.forget(2)
+        assert left_alone(late) and left_alone(first)
+        with closing(second), closing(Mesh(door, 2, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            second.sendall(frame(0, 0, np.arange(10, dtype="f4").tobytes()))
+            found = np.empty(10, np.float32)
+            mesh.exchange(0, [], [(1, 0, found)])
+            np.testing.assert_array_equal(found, np.arange(10))
+
+
+def threads_of_doors():
+    return [x for x in threading.enumerate() if x.name.startswith("cgraph door")]
+
+
+@pytest.mark.parametrize("talk", [b"", b"c", GREETING.pack(b"cgraph-1", b"x" * 32, MEMBER, 1, 2)[:-1]], ids=len)
+def test_strangers_cost_no_thread_and_have_one_deadline_however_slowly_they_speak(talk):
+    """Hundreds, silent or byte by byte; meanwhile members and questions come in."""
+    before = set(threads_of_doors())  # of doors that were closed just now
+    with closing(Door("127.0.0.1", SECRETS, Limits(answer=1.0))) as door, ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection(door.address)) for _ in range(2 * MOST_STRANGERS)]
+        for i in range(max(len(talk), 20)):
+            for link in strangers:
+                with suppress(OSError):
+                    link.send(talk[i : i + 1] or talk[:1])
+            if i < 2:
+                assert answers(door.address, SECRETS, PATIENCE)
+                with connect(door.address, SECRETS, 1, MEMBER, 1, 10 + i):
+                    taken = door.take(10 + i, 1, time.monotonic() + PATIENCE)
+                    assert taken is not None
+                    taken.close()
+            time.sleep(0.02)
+        assert len(set(threads_of_doors()) - before) == 1
+        for link in strangers:  # all are sent away, though some go on speaking
+            assert left_alone(link)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_oldest_stranger_makes_way(most, monkeypatch):
+    monkeypatch.setattr(sockets, "MOST_STRANGERS", most)
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection(door.address)) for _ in range(most + 2)]
+        assert all(left_alone(link) for link in strangers[:2])
+        for link in strangers[2:]:
+            link.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                link.recv(1)
+
+
+def test_a_greeting_in_pieces_is_one_and_what_comes_behind_it_is_of_the_round():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, socket.create_connection(door.address) as link:
+        raw = GREETING.pack(b"cgraph-1", b"t" * 32, MEMBER, 1, 5) + frame(0, 0, np.arange(10, dtype="f4").tobytes())
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(0, len(raw), 7):
+            link.sendall(raw[i : i + 7])
+            time.sleep(0.001)
+        with closing(Mesh(door, 5, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            found = np.empty(10, np.float32)
+            mesh.exchange(0, [], [(1, 0, found)])
+            np.testing.assert_array_equal(found, np.arange(10))
+
+
+def test_who_answers_a_byte_at_a_time_does_not_answer():
+    """One deadline for the whole answer: each byte alone would be in time."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def slow():
+            link, _ = server.accept()
+            with link, suppress(OSError):
+                for byte in b"here":
+                    time.sleep(0.15)
+                    link.send(bytes([byte]))
+
+        started(slow)
+        assert not answers(server.getsockname(), SECRETS, 0.2)
+
+
+def test_a_door_that_is_closed_keeps_nobody():
+    door = Door("127.0.0.1", SECRETS, HASTY)
+    with connect(door.address, SECRETS, 1, MEMBER, 1, 1) as member, socket.create_connection(door.address) as silent:
+        deadline = time.monotonic() + PATIENCE
+        while not door.waiting and time.monotonic() < deadline:
+            time.sleep(0.01)
+        door.close()
+        assert left_alone(member) and left_alone(silent) and not door.waiting
+
+
+@pytest.mark.parametrize(("address", "private", "host"), [
+    ("tls://10.0.0.7:8786", True, "10.0.0.7"), ("tcp://127.0.0.1:1", True, "127.0.0.1"),
+    ("tcp://localhost:1", True, "localhost"), ("tcp://[::1]:1", True, "::1"),
+    ("inproc://10.0.0.7/1/2", True, "127.0.0.1"),
+    ("tcp://10.0.0.7:8786", False, "10.0.0.7"), ("tcp://host.of.others:1", False, "host.of.others"), ("", False, ""),
+])  # fmt: skip
+def test_an_address_is_private_with_tls_or_on_this_machine(address, private, host):
+    assert sockets.is_private(address) is private and sockets.door_host(address) == host
+
+
+def test_hosts_of_this_machine_are_told_by_address_and_not_by_a_name_that_resolves():
+    assert all(map(sockets.is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
+    assert not any(map(sockets.is_loopback, ("10.0.0.1", "0.0.0.0", "::", "localhost.example", "")))
+
+
+def test_a_lost_member_is_named_where_there_is_one():
+    assert (LostError("x", 3).member, LostError("x").member, str(LostError("x", 3))) == (3, None, "x")
+
+
+def test_connections_of_earlier_rounds_are_closed_and_later_ones_stay():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        links = [connect(door.address, SECRETS, 1, MEMBER, 1, round) for round in (1, 2, 3)]
+        with ExitStack() as stack:
+            for link in links:
+                stack.enter_context(closing(link))
+            taken = door.take(3, 1, time.monotonic() + PATIENCE)
+            for round in (1, 2):
+                again = door.take(round, 1, time.monotonic() + PATIENCE)
+                door._keep(again, (round, 1))
+            stack.enter_context(closing(taken))
+            door.forget(2)
+            assert list(door.waiting) == [(2, 1)] and links[0].recv(1) == b""
+            assert door.take(1, 1, time.monotonic()) is None
+
+
+def test_a_connection_that_fails_in_its_greeting_is_closed(monkeypatch):
+    opened = []
+
+    class Link:
+        closed = False
+
+        def setsockopt(self, *_):
+            opened.append(self)
+
+        def sendall(self, _):
+            raise KeyboardInterrupt
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(sockets.socket, "create_connection", lambda *_, **__: Link())
+    with pytest.raises(KeyboardInterrupt):
+        connect(("127.0.0.1", 1), SECRETS, 1, MEMBER, 1, 1)
+    assert [link.closed for link in opened] == [True]

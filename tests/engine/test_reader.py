@@ -1,0 +1,148 @@
+"""The reader of weights: the file that it opens, what it copies into the ring, errors and their texts, its end."""
+
+import os
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cgraph.engine.cpu.code import Ring
+from cgraph.engine.cpu.reader import Reader, difference, unchanged_file
+from cgraph.errors import WeightsError
+from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ
+from cgraph.storage.weight_file import Checksum, digest_of
+from cgraph.system.file_ownership import stamp_of
+from tests.support.patience import PATIENCE
+
+PAGE = 4096
+CONTENT = np.random.default_rng(0).integers(0, 256, 4 * PAGE, dtype=np.uint8)
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "weights"
+    CONTENT.tofile(file)
+    return file
+
+
+@pytest.fixture
+def until():
+    """Wait until a condition holds, however long the thread takes."""
+
+    def wait(holds):
+        pause = threading.Event()
+        for _ in range(int(PATIENCE / 0.001)):
+            if holds():
+                return
+            pause.wait(0.001)
+        raise AssertionError("it never holds")
+
+    return wait
+
+
+def reader_of(path, poison=None, sums=()):
+    """Return a reader of a ring of two pages."""
+    ring = Ring(str(path), stamp_of(os.stat(path)), 2 * PAGE, (None, None), dict(sums))
+    return Reader(ring, poison)
+
+
+def orders_of(reader, *offsets):
+    """Return orders of a page each, in turn into both pages of the ring, as soon as the page before is released."""
+    rows = [(offset, PAGE, reader.address + i % 2 * PAGE, max(i - 1, 0), i + 1) for i, offset in enumerate(offsets)]
+    return SimpleNamespace(orders=np.array(rows, np.int64))
+
+
+def contents(reader):
+    return np.frombuffer(reader.memory, np.uint8)
+
+
+def test_pieces_are_read_in_order_and_wait_for_room(path, until):
+    reader = reader_of(path, poison=0xAB)
+    assert (contents(reader) == 0xAB).all() and len(contents(reader)) == 2 * PAGE and len(reader.waits) == 2
+    reader.begin(orders_of(reader, 2 * PAGE, 0, 3 * PAGE))
+    until(lambda: reader.words[READ] == 2)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[2 * PAGE : 3 * PAGE])
+    np.testing.assert_array_equal(contents(reader)[PAGE:], CONTENT[:PAGE])
+    reader.words[FREED] = 1
+    until(lambda: reader.words[READ] == 3)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[3 * PAGE :])
+
+
+def test_what_was_ordered_already_is_not_read_again(path, until):
+    reader = reader_of(path)
+    rows = orders_of(reader, 0)
+    reader.order(rows)
+    until(lambda: reader.words[READ] == 1)
+    number = reader._work.number
+    reader.begin(rows)
+    assert reader._work.number == number
+    reader.begin(rows)  # a second run of the same rows
+    assert reader._work.number == number + 1
+    until(lambda: reader.words[READ] == 1)
+
+
+def test_a_new_order_resets_the_words(path, until):
+    reader = reader_of(path)
+    reader.words[[FREED, FAILED, HALT]] = 7
+    reader.order(orders_of(reader, PAGE))
+    until(lambda: reader.words[READ] == 1)
+    assert reader.words[[FREED, FAILED]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_damaged_piece_is_not_released(path, until, broken):
+    sums = {i * PAGE: Checksum(PAGE, digest_of(memoryview(CONTENT[i * PAGE : (i + 1) * PAGE]))) for i in range(2)}
+    sums[broken * PAGE] = Checksum(PAGE, digest_of(memoryview(CONTENT[:PAGE] + 1)))
+    reader = reader_of(path, sums=sums)
+    reader.begin(orders_of(reader, 0, PAGE))
+    until(lambda: reader.words[FAILED] == DAMAGED)
+    assert reader.words[READ] == broken
+    assert f"piece {broken + 1} of the weights does not match the checksum" in str(reader.problem())
+
+
+def test_copies_are_compared_only_where_there_is_a_checksum(path):
+    reader = reader_of(path, sums={PAGE: Checksum(8, digest_of(memoryview(CONTENT[:8].copy())))})
+    reader.check_sum(0, CONTENT[9:20].copy())
+    reader.check_sum(PAGE, CONTENT[:8].copy())
+    with pytest.raises(WeightsError, match=f"8 bytes at {PAGE} of the weights does not match"):
+        reader.check_sum(PAGE, CONTENT[1:9].copy())
+
+
+def test_problems_name_the_file_the_piece_and_the_reason(path):
+    reader = reader_of(path)
+    reader.words[READ] = 4
+    for number, text in ((-1, "the file has been cut off"), (5, os.strerror(5))):
+        reader.words[FAILED] = number
+        assert str(reader.problem()).startswith(f"{path}: piece 5 of the weights cannot be read: {text}.")
+
+
+def test_a_file_that_is_not_the_compiled_one_is_refused_by_what_differs(path):
+    stamp = stamp_of(os.stat(path))
+    assert difference(stamp, (stamp[0], stamp[1] + 1, *stamp[2:])) == "another file has this name"
+    assert difference(stamp, (*stamp[:2], 5, 0, 0)) == f"it had {4 * PAGE} bytes and has 5"
+    assert difference(stamp, (*stamp[:4], 0)) == "its modification time has changed"
+    reader = reader_of(path)
+    reader.check_file()
+    os.truncate(path, 9)
+    with pytest.raises(WeightsError, match="had 16384 bytes and has 9. Compile or load it again"):
+        reader.check_file()
+    path.unlink()
+    with pytest.raises(WeightsError, match="cannot be read: No such file"):
+        reader.check_file()
+    with pytest.raises(WeightsError, match="cannot be read: No such file"):
+        unchanged_file(reader.ring)
+
+
+def test_a_reader_that_nobody_has_closes_its_file_and_ends_its_thread(path, until):
+    reader = reader_of(path)
+    reader.begin(orders_of(reader, 0))
+    thread, file, words = reader._work.thread, reader.file, reader.words
+    until(lambda: words[READ] == 1)
+    del reader
+    thread.join(PATIENCE)
+    assert not thread.is_alive() and file.closed
+    idle = reader_of(path)
+    file = idle.file
+    del idle
+    assert file.closed

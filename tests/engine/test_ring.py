@@ -1,0 +1,87 @@
+"""Weights in a ring: places by hand, what may lie over what, and the rows that wait and release."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.cpu.code import Piece
+from cgraph.engine.cpu.ring import (
+    around,
+    least_ring,
+    place_pieces,
+    placement_in,
+    sequential_pieces,
+    with_control_rows,
+)
+from cgraph.errors import BudgetError
+from cgraph.kernels.control import PASSED, WAIT
+from cgraph.storage.weight_file import PAGE
+
+
+def pieces(*rows: tuple[int, int, int]) -> list[Piece]:
+    """Pieces of so many pages, each with the first and the last row that reads it."""
+    return [Piece(i, i * 100 * PAGE, n * PAGE, first, last) for i, (n, first, last) in enumerate(rows)]
+
+
+CHAIN = pieces((2, 0, 0), (1, 1, 1), (2, 2, 2), (1, 3, 3))
+
+
+def test_pieces_follow_one_another_and_begin_anew_where_one_does_not_fit():
+    assert [p.at // PAGE for p in placement_in(CHAIN, 4 * PAGE)] == [0, 2, 0, 2]
+    assert [p.at // PAGE for p in placement_in(CHAIN, 6 * PAGE)] == [0, 2, 3, 5]
+    assert [p.at // PAGE for p in placement_in(CHAIN, 2 * PAGE)] == [0, 0, 0, 0]
+    assert placement_in(CHAIN, PAGE) is None and placement_in([], 0) == ()
+
+
+def test_pieces_that_are_read_together_do_not_lie_over_one_another():
+    together = pieces((2, 0, 1), (2, 1, 2), (2, 2, 3))
+    assert placement_in(together, 3 * PAGE) is None and least_ring(together) == 4 * PAGE
+    assert [p.at // PAGE for p in placement_in(together, 4 * PAGE)] == [0, 2, 0]
+    assert least_ring(CHAIN) == 2 * PAGE and least_ring([]) == 0
+    turned = pieces((1, 0, 0), (2, 1, 2), (3, 2, 2))
+    assert least_ring(turned) >= 5 * PAGE and placement_in(turned, least_ring(turned)) is not None
+
+
+def test_a_ring_that_is_too_small_names_the_least():
+    assert place_pieces(CHAIN, 2 * PAGE) == placement_in(CHAIN, 2 * PAGE)
+    with pytest.raises(BudgetError, match="it needs 8 KiB"):
+        place_pieces(CHAIN, PAGE)
+
+
+def test_a_piece_whose_rows_reach_beyond_the_next_one_stays_in_memory():
+    rows = pieces((1, 0, 5), (1, 1, 2), (1, 2, 2), (1, 3, 9))
+    assert [p.constant for p in sequential_pieces(rows)] == [1, 2, 3]
+    assert sequential_pieces([]) == []
+
+
+def test_rows_inside_a_loop_count_as_the_whole_loop():
+    spans = [(2, 5), (8, 9)]
+    assert around(spans, 0, 1) == (0, 1) and around(spans, 3, 4) == (2, 5) and around(spans, 1, 2) == (1, 5)
+    assert around(spans, 5, 8) == (2, 9) and around([], 3, 4) == (3, 4)
+
+
+TABLE = np.array([[10 + i, 0, 1, 1] for i in range(4)], np.int64)
+
+
+def controlled(numbers: list[int], size: int):
+    return with_control_rows(TABLE, np.array(numbers, np.int64), placement_in(CHAIN, size * PAGE), 1000, 5000)
+
+
+def test_a_row_waits_for_its_piece_and_releases_it_behind_its_last_reader():
+    rows = controlled([0, 1, 2, 3], 4)
+    assert rows.table[:, 0].tolist() == [
+        WAIT, 10, PASSED, WAIT, 11, PASSED, WAIT, 12, PASSED, WAIT, 13, PASSED,
+    ]  # fmt: skip
+    assert rows.table[rows.table[:, 0] == WAIT].tolist() == [[WAIT, 1000, i, 1] for i in (1, 2, 3, 4)]
+    assert rows.numbers.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert rows.orders.tolist() == [
+        [0, 2 * PAGE, 5000, 0, 1], [100 * PAGE, PAGE, 5000 + 2 * PAGE, 0, 2],
+        [200 * PAGE, 2 * PAGE, 5000, 1, 3], [300 * PAGE, PAGE, 5000 + 2 * PAGE, 2, 4],
+    ]  # fmt: skip
+
+
+def test_pieces_whose_rows_do_not_run_are_not_read():
+    rows = controlled([1, 3], 2)
+    assert rows.table[:, 0].tolist() == [WAIT, 11, PASSED, WAIT, 13, PASSED]
+    assert rows.orders[:, [0, 3, 4]].tolist() == [[100 * PAGE, 0, 1], [300 * PAGE, 1, 2]]
+    empty = controlled([], 2)
+    assert empty.table.shape == (0, 4) and empty.orders.shape == (0, 5) and empty.numbers.size == 0

@@ -1,0 +1,108 @@
+"""Bounds of lengths by hand: which are numbers now, which element a length is, and when a check of a run applies."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.reference import evaluate
+from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.names import cg
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size, bounds_of_length, most, node_of, product_of
+from cgraph.ops.leaf import Const, Var
+
+
+@pytest.fixture
+def limits():
+    return LengthBounds({}, Allowance(0))
+
+
+def size(name="n", low=0, high=9):
+    return Size(Var((), "int64", name), low, high)
+
+
+def test_a_maximum_is_an_integer_from_zero():
+    assert LengthBounds({"n": np.int32(0), "m": 7}, Allowance(0)).maximum == {"n": 0, "m": 7}
+    for value in (-1, True, 2.0, "3"):
+        with pytest.raises(FormatError, match="for 'n'; give an integer >= 0"):
+            LengthBounds({"m": 1, "n": value}, Allowance(0))
+
+
+def test_the_lowest_of_several_maxima_counts(limits):
+    x = Var((2,), "int64", "x")
+    limits.at_most(x, 5)
+    limits.at_most(x, 8)
+    assert limits.bounds(x)[1].tolist() == [5, 5]
+    limits.at_most(x, 3)
+    assert limits.bounds(x)[1].tolist() == [3, 3] and np.all(limits.bounds(x)[0] <= np.iinfo("i8").min)
+
+
+def test_lengths_are_constants_or_elements_in_their_place(limits):
+    x = Var((3,), "int64", "x")
+    limits.at_most(x, 6)
+    joined = cg.concat([Const(np.array([4])), cg.take(x, np.array([2, 0]), 0)], 0)
+    first, second, third = limits.lengths(joined)
+    assert first == 4 and isinstance(second, Size) and isinstance(third, Size) and second.high == third.high == 6
+    got = evaluate([second.node, third.node], {x: np.array([10, 20, 30])})
+    assert [int(n) for n in got] == [30, 10] and got[0].dtype == np.int64 and got[0].shape == ()
+    assert limits.lengths(Const(np.array([[7, 8]]))) == [7, 8] and limits.length(Const(np.array(3))) == 3
+    assert isinstance(limits.length(cg.sum(x)), Size)
+
+
+def test_one_element_by_two_ways_is_one_length(limits):
+    x = Var((2,), "int64", "x")
+    sources = [limits.source(node) for node in (x, cg.take(x, np.array([1, 0]), 0), cg.astype(x, "int32"))]
+    assert sources[0][0] == sources[1][1] == sources[2][0] and sources[0][1] == sources[1][0] != sources[0][0]
+    assert limits.source(x * 2)[0].node is not x
+    assert limits.source(cg.astype(x, "int8"))[0].node is not x  # its values may wrap around
+
+
+def test_floats_hold_no_lengths(limits):
+    with pytest.raises(FormatError, match=r"v .*float32.* holds no lengths"):
+        limits.lengths(Var((2,), "float32", "v"))
+    assert limits.source(Var((2,), "float32", "w")) is None
+
+
+def test_steps_are_shared_by_length(limits):
+    assert limits.steps(3) is limits.steps(3) is not limits.steps(4)
+    assert limits.steps(3).op.array.tolist() == [0, 1, 2] and limits.steps(3).dtype == np.int64
+
+
+def test_checks_of_a_branch_apply_while_it_is_active(limits):
+    holds, outer, inner = (Var((), bool, name) for name in ("holds", "outer", "inner"))
+    with limits.under(outer):
+        with pytest.raises(ZeroDivisionError), limits.under(inner):
+            limits.check(holds, "both")
+            _ = 1 / 0
+        limits.check(holds, "one")
+    limits.check(holds, "none")
+    assert [x.text for x in limits.checks] == ["both", "one", "none"]
+    nodes = [x.holds for x in limits.checks]
+    for a, b, want in ((1, 1, [0, 0, 0]), (1, 0, [1, 0, 0]), (0, 1, [1, 1, 0]), (0, 0, [1, 1, 0])):
+        values = {holds: np.array(False), outer: np.array(bool(a)), inner: np.array(bool(b))}
+        assert [int(x) for x in evaluate(nodes, values)] == want
+        assert all(evaluate(nodes, values | {holds: np.array(True)}))
+
+
+def test_lengths_that_cannot_be_equal_are_refused_and_others_checked(limits):
+    n, m = size("n", 2, 4), size("m", 5, 9)
+    limits.check_equal(n, n, "itself")
+    limits.check_equal(3, 3, "numbers")
+    assert not limits.checks
+    for x, y in ((n, m), (m, n), (n, 1), (5, n), (2, 3)):
+        with pytest.raises(FormatError, match="^differ$"):
+            limits.check_equal(x, y, "differ")
+    for x, y in ((n, 2), (4, n), (n, size("k", 4, 4))):
+        limits.check_equal(x, y, "fit")
+    assert len(limits.checks) == 3
+    assert [bool(evaluate([limits.checks[0].holds], {n.node: np.array(v)})[0]) for v in (2, 3)] == [True, False]
+
+
+def test_a_length_as_numbers_and_nodes():
+    n, m = size("n", 1, 9), size("m", 0, np.inf)
+    assert bounds_of_length(n) == (1, 9) and bounds_of_length(4) == (4, 4) and most(m) == np.inf and most(4) == 4
+    assert node_of(n) is n.node and node_of(4).dtype == np.int64
+    assert n == Size(n.node, 0, 1) and n != size("n", 1, 9) and n != 9 and len({n, Size(n.node, 0, 1)}) == 1
+    assert product_of([3, 4]) == 12 and product_of([]) == 1
+    values = {n.node: np.array(5), m.node: np.array(7)}
+    for lengths, want in (([n, 2, m, 3], 210), ([n, m], 35), ([n, 0], 0), ([n], 5)):
+        assert int(evaluate([product_of(lengths)], values)[0]) == want

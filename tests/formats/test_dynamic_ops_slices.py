@@ -1,0 +1,114 @@
+"""Slices, joins, repeats and frames whose bounds a run decides, beside NumPy for every bound."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.dynamic_ops.slices import (
+    clip_index,
+    expand_to,
+    join_along,
+    pad_axis,
+    repeat,
+    slice_axis,
+    wrap_index,
+)
+from cgraph.ops.leaf import Var
+from tests.support.onnx_context import context, holds, length, ragged, value_of
+
+X = Var((2, 5), "float32", "x")
+VALUES = np.arange(10, dtype="f4").reshape(2, 5)
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_bounds_of_a_run_are_those_of_a_slice(step):
+    c = context(X)
+    start, end, n = (length(c, name, most, -9) for name, most in (("s", 9), ("e", 9), ("n", 5)))
+    y = slice_axis(c, ragged(X, {1: n}), 1, start, end, step)
+    for s, e, m in product((-9, -2, 0, 1, 4, 7), (-9, -1, 0, 2, 5, 9), (0, 1, 3, 5)):
+        got = value_of(y, {X: VALUES, start.node: s, end.node: e, n.node: m})
+        whole = VALUES[:, :m]
+        if step > 0:
+            want = whole[:, s:e:step]
+        else:  # an end below the first element is ONNX's way to the first
+            want = whole[:, s : (None if e < -m else e) : step] if s >= -m else whole[:, :0]
+        np.testing.assert_array_equal(got, want, err_msg=str((s, e, m)))
+
+
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_a_start_of_now_is_a_view(start):
+    c = context(X)
+    n = length(c, "n", 5)
+    y = slice_axis(c, ragged(X, {1: n}), 1, start, 99, 2)
+    for m in (0, 2, 5):
+        np.testing.assert_array_equal(value_of(y, {X: VALUES, n.node: m}), VALUES[:, :m][:, start::2])
+    with pytest.raises(FormatError, match="step 0 is not supported"):
+        slice_axis(c, X, 1, 0, 3, 0)
+
+
+def test_indices_are_wrapped_and_clipped():
+    assert [wrap_index(at, 5) for at in (-6, -1, 0, 4, 7)] == [-1, 4, 0, 4, 7]
+    assert [clip_index(at, 0, 5) for at in (-6, 0, 3, 5, 7)] == [0, 0, 3, 5, 5]
+
+
+@pytest.mark.parametrize("axis", [0, -2])
+def test_values_are_joined_without_gaps(axis):
+    y = Var((3, 5), "float32", "y")
+    more = 100 + np.arange(15, dtype="f4").reshape(3, 5)
+    c = context(X)
+    n, m = length(c, "n", 2), length(c, "m", 3)
+    joined = join_along(c, [ragged(X, {0: n}), ragged(y, {0: m}), X], axis)
+    for i, j in product((0, 1, 2), (0, 2, 3)):
+        got = value_of(joined, {X: VALUES, y: more, n.node: i, m.node: j})
+        np.testing.assert_array_equal(got, np.concatenate([VALUES[:i], more[:j], VALUES]))
+
+
+def test_other_axes_of_joined_values_have_one_length():
+    y = Var((2, 4), "float32", "y")
+    c = context(X)
+    n, m = length(c, "n", 5), length(c, "m", 4)
+    joined = join_along(c, [ragged(X, {1: n}), ragged(y, {1: m})], 0)
+    more = np.arange(8, dtype="f4").reshape(2, 4)
+    got = value_of(joined, {X: VALUES, y: more, n.node: 3, m.node: 3})
+    np.testing.assert_array_equal(got, np.concatenate([VALUES[:, :3], more[:, :3]]))
+    assert holds(c, {n.node: 3, m.node: 3}) and not holds(c, {n.node: 3, m.node: 2})
+
+
+def test_a_whole_axis_is_repeated():
+    c = context(X, X, maximum={"y": 6})
+    n, times = length(c, "n", 2), length(c, "t", 3)
+    y = repeat(c, ragged(X, {0: n}), 0, times)
+    for i, t in product((0, 1, 2), (0, 1, 3)):
+        np.testing.assert_array_equal(value_of(y, {X: VALUES, n.node: i, times.node: t}), np.tile(VALUES[:i], (t, 1)))
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+def test_frames_of_a_run(mode):
+    c = context(X, X)
+    n, before, size = length(c, "n", 5), length(c, "b", 4, -3), length(c, "k", 12)
+    y = pad_axis(c, ragged(X, {1: n}), 1, before, size, mode, 7.5)
+    more = {"constant_values": 7.5} if mode == "constant" else {}
+    for m, b, a in product((3, 5), (0, 1, 2), (0, 2)):
+        got = value_of(y, {X: VALUES, n.node: m, before.node: b, size.node: m + a + b})
+        np.testing.assert_array_equal(got, np.pad(VALUES[:, :m], ((0, 0), (b, a)), mode, **more))
+    got = value_of(y, {X: VALUES, n.node: 4, before.node: -2, size.node: 3})
+    if mode == "constant":
+        np.testing.assert_array_equal(got, [[2, 3, 7.5], [7, 8, 7.5]])
+    with pytest.raises(FormatError, match="mode 'odd' is not supported. Use constant, edge, reflect or wrap"):
+        pad_axis(c, X, 1, before, size, "odd", 0)
+
+
+def test_one_element_is_repeated_to_a_length_of_a_run_and_others_must_equal_it():
+    x = Var((1, 5), "float32", "one")
+    c = context(x, x)
+    n, m = length(c, "n", 4), length(c, "m", 5)
+    y = expand_to(c, x, [3, n, 5])
+    row = np.arange(5, dtype="f4").reshape(1, 5)
+    assert value_of(y, {x: row, n.node: 2}).tolist() == np.broadcast_to(row, (3, 2, 5)).tolist()
+    assert not c.limits.checks
+    np.testing.assert_array_equal(value_of(expand_to(c, x, [m]), {x: row, m.node: 5}), row)
+    assert all(holds(c, {m.node: k}) is (k in (1, 5)) for k in range(6))
+    with pytest.raises(FormatError, match="5 elements along axis 1 cannot be repeated to 4"):
+        expand_to(c, x, [4])

@@ -1,0 +1,151 @@
+"""Bounds of values by interval arithmetic: signs, ends of dtypes, infinities, NaN, large values by their hull."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.formats.onnx.dynamic.intervals import SMALL, bounds_of, dtype_range, ends, fit_to_node, trusts_floats
+from cgraph.ops.leaf import Const, Var
+
+X, Y = Var((3,), "int64", "x"), Var((3,), "int64", "y")
+F = Var((3,), "float32", "f")
+INF = np.inf
+
+
+def pair(low, high):
+    return np.broadcast_to(np.asarray(low, float), (3,)), np.broadcast_to(np.asarray(high, float), (3,))
+
+
+A, B = pair([-2, 0, 3], [5, 4, 3]), pair(2, 4)
+RULES = {
+    "add": (X + Y, (A, B), [0, 2, 5], [9, 8, 7]),
+    "subtract": (X - Y, (A, B), [-6, -4, -1], [3, 2, 1]),
+    "negative": (-X, (A,), [-5, -4, -3], [2, 0, -3]),
+    "product": (X * Y, (A, pair(-1, 4)), [-8, -4, -3], [20, 16, 12]),
+    "product with infinity": (X * Y, (pair(0, 3), pair(-1, INF)), [-3] * 3, [INF] * 3),
+    "floor": (cg.floor_divide(X, Y), (A, B), [-1, 0, 0], [2, 2, 1]),
+    "floor by what may be 0": (cg.floor_divide(X, Y), (A, pair(0, 4)), [-INF] * 3, [INF] * 3),
+    "remainder": (cg.remainder(X, Y), (A, B), [0, 0, 0], [3, 3, 3]),
+    "remainder of less": (cg.remainder(X, Y), (pair(0, 1), B), [0] * 3, [1] * 3),
+    "remainder by what may be 0": (cg.remainder(X, Y), (A, pair(0, 4)), [-INF] * 3, [INF] * 3),
+    "absolute": (cg.abs(X), (pair([-2, -5, 1], [1, -3, 4]),), [0, 3, 1], [2, 5, 4]),
+    "maximum": (cg.maximum(X, Y), (A, B), [2, 2, 3], [5, 4, 4]),
+    "minimum": (cg.minimum(X, Y), (A, B), [-2, 0, 2], [4, 4, 3]),
+    "sign": (cg.sign(X), (A,), [-1, 0, 1], [1, 1, 1]),
+    "sum": (cg.sum(X), (A,), 1, 12),
+    "running sum": (cg.cumsum(X), (A,), [-2, -2, 1], [5, 9, 12]),
+    "largest": (cg.max(X), (A,), 3, 5),
+    "product of all": (cg.prod(X), (pair([1, 0, 3], [5, 4, 3]),), 0, 60),
+    "product of some below 0": (cg.prod(X), (A,), -INF, INF),
+    "flip": (cg.flip(X), (A,), [3, 0, -2], [3, 4, 5]),
+    "less": (X < Y, (A, B), [0, 0, 0], [1, 1, 1]),
+    "less or equal is not less": (X < Y, (pair(0, 2), B), [0] * 3, [1] * 3),
+    "nothing times anything": (X * Y, (pair(0, 0), pair(-INF, INF)), [-INF] * 3, [INF] * 3),
+    "surely less": (X < Y, (pair(0, 1), B), [1] * 3, [1] * 3),
+    "surely not less": (X < Y, (pair(4, 9), B), [0] * 3, [0] * 3),
+    "surely less or equal": (X <= Y, (pair(0, 2), B), [1] * 3, [1] * 3),
+    "surely not less or equal": (X <= Y, (pair(5, 9), B), [0] * 3, [0] * 3),
+    "surely greater": (X > Y, (pair(5, 9), B), [1] * 3, [1] * 3),
+    "surely greater or equal": (X >= Y, (pair(4, 9), B), [1] * 3, [1] * 3),
+    "perhaps equal": (cg.equal(X, Y), (A, B), [0, 0, 0], [1, 1, 1]),
+    "surely equal": (cg.equal(X, Y), (pair(4, 4), pair(4, 4)), [1] * 3, [1] * 3),
+    "surely different": (cg.not_equal(X, Y), (pair(5, 9), B), [1] * 3, [1] * 3),
+    "perhaps different": (cg.not_equal(X, Y), (pair(4, 4), B), [0] * 3, [1] * 3),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_bounds_by_hand(name):
+    node, pairs, low, high = RULES[name]
+    got = bounds_of(node, pairs)
+    np.testing.assert_array_equal(got[0], low)
+    np.testing.assert_array_equal(got[1], high)
+    assert got[0].dtype == got[1].dtype == np.float64
+
+
+def test_floats_may_be_nan_so_only_constants_compare():
+    g = Var((3,), "float32", "g")
+    np.testing.assert_array_equal(bounds_of(cg.less(F, g), (pair(0, 1), pair(2, 4))), [[0] * 3, [1] * 3])
+    np.testing.assert_array_equal(bounds_of(cg.less(F, g), (pair(1, 1), pair(2, 2))), [[1] * 3, [1] * 3])
+
+
+def test_a_choice_is_bounded_by_what_may_be_chosen():
+    node = cg.where(X < Y, X, Y)
+    low, high = bounds_of(node, (pair([1, 0, 0], [1, 0, 1]), pair(-1, 1), pair(5, 9)))
+    assert low.tolist() == [-1, 5, -1] and high.tolist() == [1, 9, 9]
+
+
+CASTS = [
+    ("int64", "int8", (-5, 100), (-5, 100)),
+    ("int64", "int8", (-5, 128), (-128, 127)),
+    ("int64", "uint8", (-1, 100), (0, 255)),
+    ("int64", "bool", (0, 0), (0, 0)),
+    ("int64", "bool", (1, 9), (1, 1)),
+    ("int64", "bool", (-9, -1), (1, 1)),
+    ("int64", "bool", (-1, 1), (0, 1)),
+    ("int64", "float64", (-3, 7), (-3, 7)),
+    ("float32", "int64", (-2.5, 2.5), (-2, 2)),
+    ("float32", "int64", (-INF, 2.5), (-INF, 2)),
+    ("float32", "int32", (0.5, INF), (-(2**31), 2**31 - 1)),
+    ("float32", "int8", (0.5, 2.5), (-128, 127)),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "bounds", "want"), CASTS)
+def test_casts_stay_within_their_dtype(old, new, bounds, want):
+    x = Var((3,), old)
+    low, high = bounds_of(x.astype(new), (pair(*bounds),))
+    assert (low[0], high[0]) == want
+    assert trusts_floats(x.astype(new)) is (old == "float32")
+
+
+def test_logic_of_bool():
+    p, q = Var((3,), bool, "p"), Var((3,), bool, "q")
+    sure, perhaps = pair(1, 1), pair(0, 1)
+    np.testing.assert_array_equal(bounds_of(p & q, (sure, perhaps)), [[0] * 3, [1] * 3])
+    np.testing.assert_array_equal(bounds_of(p | q, (sure, perhaps)), [[1] * 3, [1] * 3])
+    np.testing.assert_array_equal(bounds_of(~p, (sure,)), [[0] * 3, [0] * 3])
+    np.testing.assert_array_equal(bounds_of(X & Y, (sure, sure)), [[-INF] * 3, [INF] * 3])
+
+
+def test_elements_at_constant_places_have_their_own_bounds():
+    np.testing.assert_array_equal(bounds_of(cg.take(X, Y), (A, pair([2, 0, 0], [2, 0, 0]))), [[3, -2, -2], [3, 5, 5]])
+    np.testing.assert_array_equal(bounds_of(cg.take(X, Y), (A, pair(0, 2))), [[-2] * 3, [5] * 3])
+
+
+def test_indices_and_counts_are_bounded_by_sizes():
+    x = Var((4, 5), "float32")
+    places, count = cg.nonzero(x, 20)
+    assert [float(v.max()) for v in bounds_of(places, ())] == [0, 4] and bounds_of(count, ())[1] == 20
+    for node, most in ((cg.argmax(x, 1), 19), (cg.argmin(x, 0), 19), (cg.argsort(x, 1), 19)):
+        low, high = bounds_of(node, ())
+        assert low.min() == 0 and high.max() == most
+
+
+def test_ranges_of_dtypes():
+    assert dtype_range(np.dtype("int8")) == (-128, 127) and dtype_range(np.dtype("uint32")) == (0, 2**32 - 1)
+    assert dtype_range(np.dtype(bool)) == (0, 1) and dtype_range(np.dtype("uint64")) == (0, INF)
+    assert dtype_range(np.dtype("int64")) == dtype_range(np.dtype("float32")) == (-INF, INF)
+
+
+def test_values_without_a_rule_have_the_range_of_their_dtype():
+    assert bounds_of(Var((), "int8"), ()) == (-128, 127)
+    np.testing.assert_array_equal(bounds_of(cg.full((2,), 7), ()), [[7, 7], [7, 7]])
+
+
+def test_large_values_have_one_pair_for_all():
+    wide = cg.broadcast_to(X, (SMALL, 3))
+    low, high = bounds_of(wide, (A,))
+    assert low.shape == high.shape == () and (low, high) == (-2, 5)
+    total = cg.sum(wide)
+    assert bounds_of(total, ((low, high),)) == (-2 * 3 * SMALL, 5 * 3 * SMALL)
+    large = Const(np.arange(SMALL + 1))
+    assert bounds_of(large, ()) == (-INF, INF)
+    np.testing.assert_array_equal(bounds_of(Const(np.arange(SMALL)), ())[1], np.arange(SMALL))
+    assert ends((np.zeros(0), np.zeros(0))) == (INF, -INF)
+
+
+def test_bounds_are_rounded_as_their_values_and_nan_bounds_nothing():
+    low, high = fit_to_node(F, (0.1, np.nan))
+    assert low[0] == np.float32(0.1) and high.tolist() == [INF] * 3
+    assert fit_to_node(X, (np.nan, 2))[0].tolist() == [-INF] * 3

@@ -1,0 +1,150 @@
+"""Keras files read in a child process: what it sends is what comes back, and what a broken one sends is refused."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats import keras_apart
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.keras_apart import SENT, SENT_TIMES, last_line, read_keras_apart, receive, send
+from cgraph.formats.keras_h5 import Contents, StoredArray
+
+h5py = pytest.importorskip("h5py")
+
+
+def weights_file(tmp_path, fill) -> str:
+    path = str(tmp_path / "x.h5")
+    with h5py.File(path, "w") as file:
+        fill(file.create_group("model_weights/dense/dense"))
+    return path
+
+
+def soft(group):
+    group["kernel:0"] = h5py.SoftLink("/elsewhere")
+
+
+def test_a_file_read_apart_is_the_same(tmp_path):
+    kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
+    path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=kernel))
+    np.testing.assert_array_equal(read_keras_apart(path).weights["dense"]["kernel"], kernel)
+    with pytest.raises(FormatError, match="SoftLink"):
+        read_keras_apart(weights_file(tmp_path, soft))
+    with pytest.raises(FormatError, match="more than 0.001 s"):
+        read_keras_apart(path, seconds=0.001)
+
+
+@pytest.mark.slow
+def test_changed_bytes_read_apart_give_arrays_or_a_refusal(tmp_path):
+    path = Path(weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=np.ones(50, np.float32))))
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(20):
+        contents = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            contents[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(contents)
+        try:
+            read_keras_apart(path)
+        except FormatError:
+            refused += 1
+    assert refused
+
+
+ROWS = {
+    "nothing": {},
+    "another kind of rows": {"config": {}, "numbered": False, "arrays": [1]},
+    "objects": {"config": {}, "numbered": False, "arrays": [["a", "b", "|O", [1], None]]},
+    "a negative size": {"config": {}, "numbered": False, "arrays": [["a", "b", "<f4", [-1], None]]},
+    "two negative sizes": {"config": {}, "numbered": False, "arrays": [["a", "b", "u1", [-1, -2], 0]]},
+    "more than was sent": {"config": {}, "numbered": False, "arrays": [["a", "b", "<f4", [9], None]]},
+    "a place that is not a number": {"config": {}, "numbered": False, "arrays": [["a", "b", "<f4", [1], "x"]]},
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_a_broken_child_hands_back_is_refused(name):
+    text = json.dumps(ROWS[name]).encode()
+    with pytest.raises(FormatError, match="the reader returned|lies outside"):
+        receive(io.BytesIO(len(text).to_bytes(8, "little") + text), Allowance(100)).file(memoryview(bytes(8)))
+
+
+def sent(contents):
+    file = io.BytesIO()
+    send(contents, file)
+    return file
+
+
+def test_what_is_sent_is_received_in_its_order():
+    turned = np.arange(6, dtype=">i2").reshape(2, 3).T
+    arrays = {
+        ("a", "kernel"): turned,
+        ("a", "bias"): StoredArray(16, "<f4", (2, 0)),
+        ("b", "x/kernel"): np.array(2.5),
+        ("b", "none"): np.zeros((0, 3), "u1"),
+        ("b", "last"): np.array([7], "u1"),
+    }
+    for numbered in (False, True):
+        got = receive(sent(Contents({"class_name": "é"}, arrays, numbered)), Allowance(0))
+        assert got.config == {"class_name": "é"} and got.numbered is numbered and list(got.arrays) == list(arrays)
+    assert got.arrays["a", "bias"] == arrays["a", "bias"]
+    for key, want in arrays.items():
+        if isinstance(want, np.ndarray):
+            assert (got.arrays[key].dtype, got.arrays[key].shape) == (want.dtype, want.shape)
+            np.testing.assert_array_equal(got.arrays[key], want)
+
+
+def test_fewer_bytes_than_an_array_has_are_refused():
+    whole = sent(Contents({}, {("a", "kernel"): np.ones(3, "f4")})).getvalue()
+    with pytest.raises(FormatError, match="the reader returned fewer than the 12 bytes of kernel of layer a"):
+        receive(io.BytesIO(whole[:-1]), Allowance(0))
+    with pytest.raises(FormatError, match="its description is not JSON"):
+        receive(io.BytesIO(whole[:20]), Allowance(0))
+
+
+def test_a_description_has_a_longest_length():
+    most = SENT + SENT_TIMES * 100
+    for length, match in ((most, "its description is not JSON"), (most + 1, f"a description of {most + 1:,} bytes")):
+        with pytest.raises(FormatError, match=match):
+            receive(io.BytesIO(length.to_bytes(8, "little") + b"{"), Allowance(100))
+
+
+def test_arrays_are_charged_before_they_are_made():
+    allowance = Allowance(0)
+    rows = {"config": {}, "numbered": False, "arrays": [["a", "b", "<f8", [1000, 2**20], None]]}
+    text = json.dumps(rows).encode()
+    with pytest.raises(FormatError, match="an array would take 8,388,608,000 bytes"):
+        receive(io.BytesIO(len(text).to_bytes(8, "little") + text), allowance)
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        (b"", "reading it failed"),
+        (b" \n\n", "reading it failed"),
+        (b"first\nlast\n", "last"),
+        (b"x" * 5000, "x" * 1000),
+        (b"\xff", "\ufffd"),
+    ],
+    ids=["empty", "blank", "two", "long", "bytes"],
+)
+def test_the_last_line_of_a_complaint_is_its_message(raw, line):
+    assert last_line(io.BytesIO(raw)) == line
+
+
+def test_a_child_that_fails_is_told_with_its_reason_and_the_file(tmp_path):
+    path = tmp_path / "x.h5"
+    path.write_bytes(b"no hdf5")
+    with pytest.raises(FormatError, match=r"x\.h5: .*no readable Keras file") as error:
+        read_keras_apart(path)
+    assert "Traceback" not in str(error.value)
+
+
+def test_a_child_that_crashes_is_told_by_its_signal(tmp_path, monkeypatch):
+    (tmp_path / "x.h5").write_bytes(b"any")
+    monkeypatch.setattr(keras_apart, "run_module", lambda *_: -11)
+    with pytest.raises(FormatError, match=r"x\.h5: reading it ended by SIGSEGV: the file is damaged or too large"):
+        read_keras_apart(tmp_path / "x.h5")

@@ -1,0 +1,157 @@
+"""Descriptions of networks by Keras 2 and 3: functional, sequential, and within one another."""
+
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats import keras_config
+from cgraph.formats.keras_config import network_of, snake_case
+
+
+def tensor(name, output=0):
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, output]}}
+
+
+def layer(kind, name, nodes, options=None):
+    return {"class_name": kind, "name": name, "config": options or {}, "inbound_nodes": nodes}
+
+
+def functional(rows, inputs, outputs, name="net"):
+    config = {"layers": rows, "input_layers": inputs, "output_layers": outputs}
+    return {"class_name": "Functional", "name": name, "config": config}
+
+
+def sequential(*rows, name="net", **options):
+    return {"class_name": "Sequential", "name": name, "config": {"name": name, "layers": list(rows), **options}}
+
+
+RELU = {"class_name": "ReLU", "config": {"name": "relu"}}
+INPUT = {"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [None, 4]}}
+
+
+def links(network):
+    return {x.name: x.operands for x in network.layers}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [[["a", 0, 0, {}], ["b", 0, 0, {}]]],
+        [{"args": [tensor("a"), tensor("b")], "kwargs": {}}],
+        [{"args": [[tensor("a"), tensor("b")]], "kwargs": {"training": False, "mask": [None, None]}}],
+        [{"args": [tensor("a"), [tensor("b")]]}],
+    ],
+)
+def test_both_versions_name_operands_in_order(nodes):
+    rows = [layer("InputLayer", "a", []), layer("InputLayer", "b", []), layer("Subtract", "c", nodes)]
+    network = network_of(functional(rows, [["a", 0, 0], ["b", 0, 0]], ["c", 0, 0]))
+    assert links(network) == {"a": (), "b": (), "c": ("a", "b")}
+    assert (network.inputs, network.outputs) == (("a", "b"), ("c",))
+
+
+def test_an_operand_may_be_a_number():
+    rows = [layer("InputLayer", "a", []), layer("Add", "b", [{"args": [3, tensor("a")]}])]
+    assert links(network_of(functional(rows, ["a", 0, 0], ["b", 0, 0])))["b"] == (3.0, "a")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([INPUT, RELU], {}),
+        ([RELU], {"build_input_shape": [None, 4]}),
+        ([{"class_name": "ReLU", "config": {"name": "relu", "batch_input_shape": [None, 4]}}], {}),
+    ],
+)
+def test_a_sequential_network_is_a_chain_after_its_input(rows, options):
+    network = network_of(sequential(*rows, **options))
+    first, last = network.layers
+    assert first.kind == "InputLayer" and [None, 4] in first.options.values()
+    assert last.operands == network.inputs == (first.name,) and network.outputs == ("relu",)
+
+
+def test_arrays_are_in_a_group_by_class_and_number():
+    names = [{"class_name": kind, "config": {"name": name}} for kind, name in zip(["ReLU", "Dense", "ReLU"], "xyz")]
+    inner = sequential(INPUT, *names, name="inner")
+    stores = {x.name: x.store for x in network_of(sequential(INPUT, RELU, inner)).layers if x.kind in ("ReLU", "Dense")}
+    start = "layers/sequential/layers"
+    assert stores == {
+        "relu": "layers/re_lu", "inner/x": f"{start}/re_lu", "inner/y": f"{start}/dense",
+        "inner/z": f"{start}/re_lu_1",
+    }  # fmt: skip
+
+
+def test_a_network_in_a_network_is_replaced_by_its_layers():
+    """The inner one has its inputs and outputs in another order than its layers."""
+    rows = [
+        layer("InputLayer", "p", []), layer("InputLayer", "q", []),
+        layer("ReLU", "r", [[["p", 0, 0]]]), layer("ELU", "e", [[["q", 0, 0]]]),
+    ]  # fmt: skip
+    inner = functional(rows, [["q", 0, 0], ["p", 0, 0]], [["r", 0, 0], ["e", 0, 0]], "inner")
+    outer = [
+        layer("InputLayer", "a", []), layer("InputLayer", "b", []),
+        inner | {"inbound_nodes": [[["a", 0, 0], ["b", 0, 0]]]},
+        layer("Subtract", "s", [[["inner", 1, 0, {}], ["inner", 1, 1, {}]]]),
+    ]  # fmt: skip
+    network = network_of(functional(outer, [["a", 0, 0], ["b", 0, 0]], [["s", 0, 0], ["inner", 1, 1]]))
+    found = links(network)
+
+    def source(name):
+        while found[name]:
+            yield name
+            name = found[name][0]
+        yield name
+
+    assert network.outputs == ("s", "inner:1")
+    assert [[x for x in source(name) if x in ("a", "b", "inner/r", "inner/e")] for name in found["s"]] == [
+        ["inner/r", "b"], ["inner/e", "a"],
+    ]  # fmt: skip
+
+
+def test_too_many_networks_within_one_another_are_refused(monkeypatch):
+    monkeypatch.setattr(keras_config, "MOST_DEPTH", 2)
+    deep = sequential(INPUT, RELU, name="d")
+    for _ in range(2):
+        deep = sequential(INPUT, deep, name="d")
+    assert network_of(deep).outputs == ("d",)
+    with pytest.raises(FormatError, match="more than 2 networks within one another"):
+        network_of(sequential(INPUT, deep))
+
+
+TWO = functional([layer("InputLayer", "p", []), layer("InputLayer", "q", [])], [["p"], ["q"]], [["p"]], "two")
+ONE = [layer("InputLayer", "a", [])]
+REFUSED = {
+    "of another class": ({"class_name": "Mine"}, "'Mine' is not a functional or sequential network"),
+    "without layers": (sequential(), "the sequential network has no layers"),
+    "without a shape": (sequential(RELU), "Build the model before you save it"),
+    "of too few operands": (
+        functional([*ONE, TWO | {"inbound_nodes": [[["a", 0, 0]]]}], ["a"], ["two"]), "has 2 inputs and reads 1 values",
+    ),
+    "of two uses": (functional([*ONE, layer("ReLU", "r", [[["a"]], [["a"]]])], ["a"], ["r"]), "is used 2 times"),
+    "with a text as argument": (
+        functional([*ONE, layer("ReLU", "r", [{"args": ["a"]}])], ["a"], ["r"]), "is called with 'a'",
+    ),
+    "with a flag as argument": (
+        functional([*ONE, layer("ReLU", "r", [{"args": [True]}])], ["a"], ["r"]), "is called with True",
+    ),
+    "with a tensor by keyword": (
+        functional([*ONE, layer("ReLU", "r", [{"args": [], "kwargs": {"x": tensor("a")}}])], ["a"], ["r"]),
+        "is called with x=",
+    ),
+    "with inputs by name": (functional(ONE, {"a": ["a", 0, 0]}, ["a"]), "are a dict. Save a network with a list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_networks_are_refused(name):
+    description, message = REFUSED[name]
+    with pytest.raises(FormatError, match=message):
+        network_of(description)
+
+
+def test_names_of_classes_are_written_as_keras_writes_them():
+    """Source: `to_snake_case` of Keras 3's naming.py, for these classes as its archives show them."""
+    names = {
+        "Conv2D": "conv2d", "Conv2DTranspose": "conv2d_transpose", "DepthwiseConv2D": "depthwise_conv2d",
+        "PReLU": "p_re_lu",
+        "BatchNormalization": "batch_normalization", "Functional": "functional", "LayerScale": "layer_scale",
+    }  # fmt: skip
+    assert {x: snake_case(x) for x in names} == names

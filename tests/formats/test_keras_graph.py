@@ -1,0 +1,206 @@
+"""Graphs of Keras networks: layers in any order, arrays by name or number, images, numbers, what is refused."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError
+from cgraph.formats import keras_graph
+from cgraph.formats.keras_config import KerasLayer
+from cgraph.formats.keras_graph import arrays_by_group, graph_of, keras_model, named_arrays, sort_layers
+from cgraph.formats.keras_h5 import KerasFile
+
+
+def network(*layers: dict) -> KerasFile:
+    first = {"class_name": "InputLayer", "name": "in", "config": {"batch_input_shape": [None, 4, 4, 2]}}
+    chained = [{**layer, "inbound_nodes": [[[before, 0, 0, {}]]]} for layer, before in zip(layers, ("in", "a", "b"))]
+    last = chained[-1]["name"]
+    config = {"layers": [first, *chained], "input_layers": [["in", 0, 0]], "output_layers": [[last, 0, 0]]}
+    return KerasFile({"class_name": "Functional", "config": config}, {})
+
+
+def test_a_lambda_layer_is_refused():
+    code = {"class_name": "Lambda", "name": "a", "config": {"function": ["4wEAAAA=", None, None]}}
+    with pytest.raises(FormatError, match="is a Lambda, which is not supported"):
+        graph_of(network(code), 1)
+
+
+def test_layers_in_any_order_and_keras_order_of_elements():
+    flat = {"class_name": "Flatten", "name": "a", "config": {}}
+    back = {"class_name": "Reshape", "name": "b", "config": {"target_shape": [2, 8, 2]}}
+    file = network(flat, back)
+    file.config["config"]["layers"].reverse()
+    graph = graph_of(file, 3)
+    x = np.random.default_rng(0).normal(size=(3, 2, 4, 4)).astype(np.float32)
+    got = cg.compile(graph.outputs[0], graph.inputs, engine="reference")(x)
+    np.testing.assert_array_equal(got, x.transpose(0, 2, 3, 1).reshape(3, 2, 8, 2).transpose(0, 3, 1, 2))
+
+
+def test_layers_of_any_number_in_any_order_take_time_in_proportion():
+    """Each of 3,000 layers in the worst order is looked at a few times."""
+    count = 3000
+    looks = Counter()
+
+    class Operands(tuple):
+        def __iter__(self):
+            looks["all"] += 1
+            return super().__iter__()
+
+    layers = [KerasLayer("ReLU", (str(i),), {}, Operands([str(i - 1)] if i else []), "") for i in range(count)]
+    for turned in (layers, layers[::-1]):
+        assert [layer.name for layer in sort_layers(turned)] == [str(i) for i in range(count)]
+    assert looks["all"] < 8 * count
+
+
+def test_two_layers_of_one_name_are_refused():
+    file = network({"class_name": "ReLU", "name": "a", "config": {}})
+    file.config["config"]["layers"].append(file.config["config"]["layers"][1])
+    with pytest.raises(FormatError, match="one name"):
+        graph_of(file, 1)
+
+
+def test_layers_that_wait_for_each_other_are_refused():
+    one = {"class_name": "ReLU", "name": "a", "config": {}}
+    file = network(one)
+    file.config["config"]["layers"][1]["inbound_nodes"] = [[["a", 0, 0, {}]]]
+    with pytest.raises(FormatError, match="depend on each other in a cycle"):
+        graph_of(file, 1)
+
+
+def test_a_layer_that_reads_no_layer_of_the_network_is_refused():
+    file = network({"class_name": "ReLU", "name": "a", "config": {}})
+    file.config["config"]["layers"][1]["inbound_nodes"] = [[["elsewhere", 0, 0, {}]]]
+    with pytest.raises(FormatError, match="layer 'a' reads 'elsewhere', which is not a layer of the network"):
+        graph_of(file, 1)
+
+
+@pytest.mark.parametrize("rows", ["in", [7], ["in"], [[]], [[["in"], 0, 0]], {"in": 0}])
+def test_operands_that_are_no_list_of_layers_are_refused(rows):
+    """A text of many letters would pass for as many operands, of one byte each."""
+    file = network({"class_name": "ReLU", "name": "a", "config": {}})
+    file.config["config"]["layers"][1]["inbound_nodes"] = [rows]
+    with pytest.raises(FormatError, match="not a list of layers"):
+        graph_of(file, 1)
+
+
+def test_nodes_of_a_network_are_charged_before_they_are_made(monkeypatch):
+    """A layer with many operands, and many layers: 50,000 nodes at least, and one for 256 bytes of the file."""
+    file = network({"class_name": "Add", "name": "a", "config": {}})
+    layers = file.config["config"]["layers"]
+    layers[1]["inbound_nodes"] = [[["in", 0, 0, {}]] * 60_000]
+    monkeypatch.setitem(keras_graph.RULES, "Add", None)  # nothing is built
+    with pytest.raises(FormatError, match="layer 'a' would take 60,008 nodes"):
+        graph_of(file, 1)
+    monkeypatch.undo()
+    many = network({"class_name": "ReLU", "name": "a", "config": {}})
+    more = [{"class_name": "ReLU", "name": f"{i}", "config": {}, "inbound_nodes": [[["a"]]]} for i in range(7000)]
+    many.config["config"]["layers"] += more
+    with pytest.raises(FormatError, match="would take 9 nodes while reading"):
+        graph_of(many, 1)
+
+
+def sequential(*layers, shape=(None, 3), weights=None, **more):
+    first = {"class_name": "InputLayer", "name": "in", "config": {"batch_input_shape": list(shape)}}
+    config = {"class_name": "Sequential", "config": {"layers": [first, *layers]}}
+    return KerasFile(config, weights or {}, 0, **more)
+
+
+def dense(name, **config):
+    return {"class_name": "Dense", "name": name, "config": config}
+
+
+KERNEL, BIAS = np.array([[1, 2], [3, 4], [5, -6]], "f4"), np.array([7, -8], "f4")
+X = np.array([[1, 0, 2], [0, 1, 1]], "f4")
+
+
+@pytest.mark.parametrize("activation", [None, "linear", "relu"])
+@pytest.mark.parametrize("numbered", [False, True])
+def test_arrays_come_by_name_or_in_the_order_of_an_archive(activation, numbered):
+    layer = dense("d", activation=activation)
+    weights = {"layers/dense": {"0": KERNEL, "1": BIAS}} if numbered else {"d": {"kernel": KERNEL, "bias": BIAS}}
+    model = keras_model(sequential(layer, weights=weights, numbered=numbered), "net.h5", 2)
+    assert (model.names, model.inputs[0].shape, model.inputs[0].name) == (("d",), (2, 3), "in")
+    want = X @ KERNEL + BIAS
+    (got,) = model.compile(engine="reference")(X)
+    np.testing.assert_array_equal(got, np.maximum(want, 0) if activation == "relu" else want)
+
+
+def test_an_archive_holds_the_arrays_that_the_options_ask_for():
+    weights = {"layers/dense": {"0": KERNEL}}
+    file = sequential(dense("d", use_bias=False), weights=weights, numbered=True)
+    (got,) = keras_model(file, "net.keras", 2).compile(engine="reference")(X)
+    np.testing.assert_array_equal(got, X @ KERNEL)
+    with pytest.raises(FormatError, match="net.keras: layer 'd' has 1 arrays in 'layers/dense', not kernel, bias"):
+        keras_model(sequential(dense("d"), weights=weights, numbered=True), "net.keras", 2)
+    with pytest.raises(FormatError, match="layer 'd' has 0 arrays"):
+        keras_model(sequential(dense("d"), numbered=True), "net.keras", 2)
+
+
+def test_an_array_that_is_missing_is_named_with_its_layer():
+    with pytest.raises(FormatError, match="^net.h5: layer 'd', a Dense, has no 'kernel'. Save the network again$"):
+        keras_model(sequential(dense("d"), weights={"d": {"bias": BIAS}}), "net.h5", 2)
+
+
+def test_arrays_of_an_inner_layer_are_in_the_group_with_the_most_of_its_names():
+    file = KerasFile({}, {"net": {"in/a/x": 1, "a/x": 2, "x": 3, "b/y/x": 4}, "a": {"x": 5}})
+    groups = arrays_by_group(file)
+    assert groups == {
+        ("net", "in/a"): {"x": 1},
+        ("net", "a"): {"x": 2},
+        ("net", ""): {"x": 3},
+        ("net", "b/y"): {"x": 4},
+        ("a", ""): {"x": 5},
+    }
+
+    def arrays(*path):
+        return named_arrays(KerasLayer("ReLU", path, {}, (), ""), groups)
+
+    assert arrays("net", "in", "a") == {"x": 1} and arrays("net", "other", "a") == {"x": 2}
+    assert arrays("net", "other", "c") == {"x": 3} and arrays("a") == {"x": 5} and arrays("none") == {}
+
+
+def test_channels_first_and_numbers_where_none_fit_are_refused():
+    with pytest.raises(
+        FormatError, match="layer d has channels first. Save the network with data_format='channels_last'"
+    ):
+        graph_of(sequential(dense("d", data_format="channels_first")), 1)
+    graph_of(sequential({"class_name": "ReLU", "name": "d", "config": {"data_format": "channels_last"}}), 1)
+    for kind, is_read in (("Add", True), ("ReLU", False)):
+        file = network({"class_name": kind, "name": "a", "config": {}})
+        tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["in", 0, 0]}}
+        file.config["config"]["layers"][1]["inbound_nodes"] = [{"args": [tensor, 2.5] if is_read else [2.5]}]
+        if is_read:
+            graph = graph_of(file, 1)
+            x = np.ones((1, 2, 4, 4), "f4")
+            np.testing.assert_array_equal(cg.compile(graph.outputs[0], graph.inputs, engine="reference")(x), x + 2.5)
+        else:
+            with pytest.raises(FormatError, match="layer a is a ReLU of a number"):
+                graph_of(file, 1)
+
+
+def test_an_input_has_the_dtype_and_batch_of_its_layer_and_channels_first():
+    for key in ("batch_input_shape", "batch_shape"):
+        first = {"class_name": "InputLayer", "name": "in", "config": {key: [None, 5, 6, 2], "dtype": "float64"}}
+        file = KerasFile({"class_name": "Sequential", "config": {"layers": [first]}}, {})
+        (x,) = graph_of(file, 3).inputs
+        assert (x.shape, x.dtype.name, x.name) == ((3, 2, 5, 6), "float64", "in")
+
+
+def test_an_entry_of_an_unexpected_type_is_an_error_that_names_the_file():
+    file = sequential(shape=(None, "three"))
+    with pytest.raises(FormatError, match="^net.h5: ."):
+        keras_model(file, "net.h5", 1)
+
+
+def test_a_layer_is_yielded_once_after_its_operands():
+    def layer(name, *operands):
+        return KerasLayer("Add", (name,), {}, operands, "")
+
+    rows = [layer("d", "b", "c", 2.0), layer("b", "a", "a"), layer("c", "a"), layer("a")]
+    order = [x.name for x in sort_layers(rows)]
+    assert sorted(order) == ["a", "b", "c", "d"] and order[0] == "a" and order[-1] == "d"
+    assert list(sort_layers([])) == []
+    with pytest.raises(FormatError, match="two of 3 layers have one name"):
+        list(sort_layers([layer("a"), layer("b"), layer("a")]))

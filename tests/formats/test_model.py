@@ -1,0 +1,124 @@
+"""A model of a file: names of its results, state between runs, results of dynamic length, conditions."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError, InputError
+from cgraph.formats.model import Model
+from cgraph.formats.trimmed_function import TrimmedFunction
+from cgraph.ops.leaf import Var
+
+X = np.array([1, 2, 3], "f4")
+
+
+def summing():
+    """sum = x + total; shown = 2 * sum; other = x - total."""
+    x, total = Var((3,), "float32", "x"), Var((3,), "float32", "total")
+    both = x + total
+    return Model((x, total), (both, both * 2, x - total), ("sum", "shown", "other"))
+
+
+def test_names_are_distinct_also_from_inputs_and_values():
+    x = Var((3,), "float32", "y_1")
+    model = Model((x,), (x + 1, x + 2, x + 3), ("y", "y", "y"), {"y_2": x})
+    assert model.names == ("y", "y_3", "y_4")
+    results = model.compile(engine="reference")(X)
+    np.testing.assert_array_equal(results["y_3"], X + 2)
+    for names in (("y",), ("y",) * 4):
+        with pytest.raises(FormatError, match=f"{len(names)} names for 3 outputs"):
+            Model((x,), model.outputs, names)
+
+
+def test_a_state_goes_from_a_result_to_an_input_and_is_not_returned():
+    model = summing()
+    kept = model.with_state({"total": "sum"})
+    assert [x.name for x in kept.inputs] == ["x"] and kept.names == ("shown", "other")
+    assert len(model.inputs) == 2 and model.names == ("sum", "shown", "other") and not model.updates
+    step = kept.compile(engine="reference")
+    for times in (1, 2, 3):
+        shown, other = step(X)
+        np.testing.assert_array_equal(shown, 2 * times * X)
+        np.testing.assert_array_equal(other, X - (times - 1) * X)
+
+
+def test_a_state_that_has_a_value_keeps_it():
+    model = summing()
+    model.inputs[1].assign(np.full(3, 10, "f4"))
+    np.testing.assert_array_equal(model.with_state({"total": "sum"}).compile(engine="reference")(X)[0], 2 * (X + 10))
+
+
+def test_updates_of_the_file_stay_beside_a_state():
+    x, a, b = (Var((3,), "float32", name) for name in "xab")
+    a.assign(X)
+    model = Model((x, b), (x + b, x * a), ("y", "z"), updates={a: x + a}).with_state({"b": "y"})
+    assert set(model.updates) == {a, b}
+    step = model.compile(engine="reference")
+    np.testing.assert_array_equal(step(X)[0], X * X)
+    np.testing.assert_array_equal(step(X)[0], X * 2 * X)
+    np.testing.assert_array_equal(b.value, 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("state", "match"),
+    [
+        ({"none": "sum"}, "state: there is no 'none'. Use one of x, total"),
+        ({"total": "none"}, "state: there is no 'none'. Use one of sum, shown, other, half, long"),
+        ({"total": "half"}, "state: total .* cannot hold half .*: shape and dtype must be equal"),
+        ({"total": "long"}, "state: total .* cannot hold long"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(state, match):
+    model = summing()
+    x = model.inputs[0]
+    more = (*model.outputs, x.astype("float16"), cg.concat([x, x]))
+    with pytest.raises(FormatError, match=match):
+        Model(model.inputs, more, (*model.names, "half", "long")).with_state(state)
+
+
+def open_model(condition=True):
+    """The first `n` rows of x, the first `n` rows and `m` columns of y, and all of z."""
+    x, y = Var((4,), "float32", "x"), Var((4, 3), "float32", "y")
+    n, m = Var((), "int64", "n"), Var((), "int64", "m")
+    checks = {n < 4: "n must be less than 4", m > 0: "m must be positive"} if condition else {}
+    counts = {0: {0: n}, 1: {0: n, 1: m}}
+    return Model((x, y, n, m), (x * 2, y * 2, x + 1), ("a", "b", "c"), counts=counts, checks=checks)
+
+
+ROWS, TABLE = np.arange(4, dtype="f4"), np.arange(12, dtype="f4").reshape(4, 3)
+
+
+def test_results_have_their_lengths_and_the_lengths_are_not_returned():
+    function = open_model().compile(engine="reference")
+    for n, m in ((0, 1), (2, 3), (3, 1)):
+        a, b, c = results = function(ROWS, TABLE, n, m)
+        assert results.names == ("a", "b", "c")
+        np.testing.assert_array_equal(a, 2 * ROWS[:n])
+        np.testing.assert_array_equal(b, 2 * TABLE[:n, :m])
+        np.testing.assert_array_equal(c, ROWS + 1)
+
+
+@pytest.mark.parametrize(("n", "m", "match"), [(4, 1, "n must be less than 4"), (2, 0, "m must be positive")])
+def test_a_condition_that_does_not_hold_is_told_by_its_text(n, m, match):
+    with pytest.raises(InputError, match=match):
+        open_model().compile(engine="reference")(ROWS, TABLE, n, m)
+
+
+def test_a_model_is_open_by_its_lengths_or_its_conditions():
+    x = Var((3,), "float32", "x")
+    assert not summing().is_open and open_model().is_open and open_model(condition=False).is_open
+    checked = Model((x,), (x + 1,), ("y",), checks={cg.sum(x) > 0: "the sum must be positive"})
+    assert checked.is_open
+    function = checked.compile(engine="reference")
+    assert isinstance(function, TrimmedFunction) and not isinstance(summing().compile(), TrimmedFunction)
+    np.testing.assert_array_equal(function(X)[0], X + 1)
+    with pytest.raises(InputError, match="the sum must be positive"):
+        function(-X)
+    assert checked.with_state({}).names == ("y",)
+    with pytest.raises(FormatError, match="state: lengths are known only at run time"):
+        checked.with_state({"x": "y"})
+
+
+def test_an_option_that_does_not_exist_is_refused():
+    with pytest.raises((FormatError, TypeError, ValueError), match="thread"):
+        summing().compile(thread=1)

@@ -1,0 +1,134 @@
+"""Building of graphs: scopes of names, functions and their attributes, unused results, messages, depth, name checks."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, TensorProto, helper
+
+from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.onnx import load
+from cgraph.formats.onnx.graph import (
+    DEEPEST,
+    check_text,
+    excerpt,
+    graphs_of,
+    lookup,
+    message,
+    names_inside,
+    operator_key,
+    opsets_of,
+    unsupported,
+)
+from tests.support.onnx_models import FLOAT, model_of
+
+X = ("x", FLOAT, (2,))
+BOOL = TensorProto.BOOL
+make = helper.make_node
+
+
+def run(raw, *values):
+    return [np.asarray(x) for x in load(raw).compile(engine="reference")(*values)]
+
+
+def branch(nodes, *outputs, name="b"):
+    infos = [helper.make_tensor_value_info(x, FLOAT, None) for x in outputs]
+    return helper.make_graph(nodes, name, [], infos)
+
+
+def test_an_inner_name_hides_the_outer_and_ends_with_its_graph():
+    inner = branch([make("Neg", ["x"], ["t"])], "t")
+    other = branch([make("Identity", ["t"], ["u"])], "u")
+    nodes = [
+        make("Add", ["x", "x"], ["t"]),
+        make("If", ["c"], ["r"], then_branch=inner, else_branch=other),
+        make("Add", ["r", "t"], ["y"]),
+    ]
+    raw = model_of(nodes, [X, ("c", BOOL, ())])
+    x = np.array([1, 5], "f4")
+    for condition, want in ((True, x), (False, 4 * x)):
+        np.testing.assert_array_equal(run(raw, x, np.array(condition))[0], want)
+
+
+def function(nodes, inputs, outputs, attributes=(), name="f", more=()):
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("d", 1)]
+    return helper.make_function("d", name, inputs, outputs, nodes, opsets, attributes, list(more))
+
+
+def test_a_function_gets_its_operands_in_order_and_attributes_or_their_defaults():
+    leaky = make("LeakyRelu", ["d"], ["r"])
+    leaky.attribute.append(AttributeProto(name="alpha", ref_attr_name="slope", type=AttributeProto.FLOAT))
+    default = [helper.make_attribute("slope", 0.5)]
+    body = function([make("Sub", ["a", "b"], ["d"]), leaky], ["a", "b"], ["r", "d"], more=default)
+    x, w = np.array([1, 5], "f4"), np.array([3, 3], "f4")
+    for attributes, slope in (({}, 0.5), ({"slope": 0.25}, 0.25)):
+        calls = [make("f", ["x", "w"], ["y", "z"], domain="d", **attributes)]
+        got = run(model_of(calls, [X], {"w": w}, ["y", "z"], functions=[body]), x)
+        np.testing.assert_array_equal(got[0], [-2 * slope, 2])
+        np.testing.assert_array_equal(got[1], x - w)
+
+
+def test_a_function_sees_no_name_of_its_caller():
+    body = function([make("Add", ["a", "x"], ["r"])], ["a"], ["r"])
+    raw = model_of([make("f", ["x"], ["y"], domain="d")], [X], functions=[body])
+    with pytest.raises(FormatError, match="in Add '' -> r: operand 'x' is read before it is defined: sort the nodes"):
+        load(raw)
+
+
+def test_a_function_that_calls_itself_is_refused():
+    body = function([make("f", ["a"], ["r"], domain="d")], ["a"], ["r"])
+    raw = model_of([make("f", ["x"], ["y"], domain="d")], [X], functions=[body])
+    with pytest.raises(FormatError, match=f"nested more than {DEEPEST} deep"):
+        load(raw)
+
+
+def test_results_that_nobody_reads_may_be_absent():
+    rows = [make("Dropout", ["x"], ["y", "unread"])]
+    np.testing.assert_array_equal(run(model_of(rows, [X]), np.ones(2, "f4"))[0], [1, 1])
+    nodes = [make("Neg", ["x"], ["y", "z"])]
+    with pytest.raises(FormatError, match="1 results are supported, 2 are read"):
+        load(model_of(nodes, [X], outputs=["y", "z"]))
+    assert len(load(model_of(nodes, [X])).outputs) == 1
+
+
+def test_two_initialisers_of_a_name_are_refused_and_unknown_operators_named():
+    model = onnx.load_from_string(model_of([make("Neg", ["w"], ["y"])], [], {"w": np.ones(2, "f4")}))
+    model.graph.initializer.append(model.graph.initializer[0])
+    with pytest.raises(FormatError, match="two initialisers have the name 'w': rename one"):
+        load(model.SerializeToString())
+    inner = branch([make("Odd", ["x"], ["t"]), make("Neg", ["x"], ["n"])], "t")
+    nodes = [make("Odd", ["x"], ["a"]), make("Even", ["x"], ["b"], domain="e"), make("g", ["x"], ["c"], domain="d")]
+    nodes.append(make("If", ["c"], ["r"], then_branch=inner, else_branch=inner))
+    graph = branch(nodes, "r")
+    body = function([make("Even", ["a"], ["r"], domain="e")], ["a"], ["r"], name="g")
+    assert unsupported(graph, {("d", "g"): body}) == {"Odd": 3, "e.Even": 2}
+
+
+def test_names_inside_are_those_of_every_depth_and_of_results():
+    deep = branch([make("Add", ["p", "q"], ["s"])], "s", name="deep")
+    outer = branch([make("If", ["c"], ["t"], then_branch=deep, else_branch=branch([], "free"))], "t")
+    node = make("If", ["condition"], ["y"], then_branch=outer, else_branch=branch([], "given"))
+    assert names_inside(node, Allowance(0)) == {"p", "q", "c", "s", "t", "free", "given"}
+    several = helper.make_node("Odd", [], [])
+    several.attribute.append(helper.make_attribute("parts", [deep, outer]))
+    assert [g.name for g in graphs_of(several)] == ["deep", "b"] and not list(graphs_of(make("Neg", ["x"], ["y"])))
+
+
+def test_text_of_nodes_for_people():
+    assert operator_key(make("Conv", [], [], domain="ai.onnx")) == operator_key(make("Conv", [], [])) == "Conv"
+    assert operator_key(make("Conv", [], [], domain="e")) == "e.Conv"
+    node = make("Conv", [], ["a", "b"], name="conv1")
+    assert message(node, FormatError("too long")) == "in Conv 'conv1' -> a, b: too long"
+    assert message(node, KeyError()) == "in Conv 'conv1' -> a, b: KeyError"
+    assert message(node, FormatError("in Neg 'n' -> y: no")) == "in Neg 'n' -> y: no"
+    assert message(node, ValueError("in all")) == "in Conv 'conv1' -> a, b: in all"
+    assert excerpt(list("abc"), 3) == "a, b, c" and excerpt(list("abcd"), 3) == "a, b, c, … (4 in all)"
+    assert excerpt(["x" * 100]) == "x" * 60
+    versions = [helper.make_opsetid("ai.onnx", 13), helper.make_opsetid("e", 2)]
+    assert opsets_of(versions) == {"": 13, "e": 2}
+    assert lookup({"a": 1}, "a", "value") == 1
+    with pytest.raises(FormatError, match="^value 'b' is read before it is defined: sort the nodes$"):
+        lookup({"a": 1}, "b", "value")
+    check_text("é")
+    with pytest.raises(FormatError, match=r"the name b'\\xff' is not UTF-8"):
+        check_text(b"\xff")

@@ -1,0 +1,37 @@
+"""Functions of ONNX models with symbolic dimensions: names of axes, shapes of inputs, one result for each size."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.sizes import compile_sizes, open_shapes
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper  # noqa: E402
+
+from tests.support.onnx_models import FLOAT, model_of  # noqa: E402
+
+ADD = [helper.make_node("Add", ["a", "b"], ["y"])]
+
+
+def test_axes_without_a_name_are_called_by_input_and_index():
+    model = model_of(ADD, [("a", FLOAT, ["rows", None]), ("b", FLOAT, [3, None, 0])])
+    assert open_shapes(model) == {"a": ("rows", "a.1"), "b": (3, "b.1", 0)}
+
+
+def test_inputs_that_are_stored_or_have_no_number_of_axes_have_no_shape():
+    inputs = [("a", FLOAT, ["rows"]), ("b", FLOAT, [1])]
+    assert open_shapes(model_of(ADD, inputs, {"b": np.ones(1, "f4")})) == {"a": ("rows",)}
+    unknown = model_of(ADD, [("a", FLOAT, ["rows"]), ("b", FLOAT, None)])
+    assert open_shapes(unknown) == {"a": ("rows",)}
+    with pytest.raises(FormatError, match="input 'b' is not a tensor of a fixed number of axes"):
+        compile_sizes(unknown)
+
+
+def test_a_function_computes_each_size():
+    model = model_of(ADD, [("a", TensorProto.FLOAT, ["rows", 2]), ("b", FLOAT, [2])])
+    add = compile_sizes(model, most={"rows": 5})
+    b = np.array([10, 20], "f4")
+    for rows in (5, 1, 3):
+        a = np.arange(2 * rows, dtype="f4").reshape(rows, 2)
+        np.testing.assert_array_equal(np.asarray(add(a, b)[0]), a + b)

@@ -1,0 +1,159 @@
+"""Attention, rotations, linear attention and causal convolution beside NumPy: masks, lengths, pasts and modes."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.operators.attention import (
+    attention,
+    causal_conv,
+    join_heads,
+    linear_attention,
+    rotary_embedding,
+    split_heads,
+)
+from cgraph.ops.leaf import Const
+from tests.support.onnx_context import context, value_of
+from tests.support.tolerance import assert_near
+
+NEAR = "float32 products"
+
+
+def node(*operands, results=(True, True, True, False), **attributes):
+    listed = [helper.make_attribute(name, v) for name, v in attributes.items()]
+    nodes = (None if x is None else Const(np.asarray(x)) for x in operands)
+    return context(*nodes, attributes=listed, read_results=results, opset=24)
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype("f4")
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def test_heads_are_the_slow_part_of_an_axis():
+    x = np.arange(2 * 3 * 8).reshape(2, 3, 8)
+    got = split_heads(Const(x), 4)
+    assert value_of(got, {})[1, 2, 0].tolist() == x[1, 0, 4:6].tolist() and got.shape == (2, 4, 3, 2)
+    np.testing.assert_array_equal(value_of(join_heads(got), {}), x)
+
+
+Q, K, V = numbers(0, 2, 4, 3, 6), numbers(1, 2, 2, 5, 6), numbers(2, 2, 2, 5, 4)
+MASK = np.array([[1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]], bool)  # of 4 of 5 keys
+
+
+def scores(scale, cap=0.0):
+    product = np.einsum("bhqd,bhkd->bhqk", Q, K.repeat(2, 1)) * scale
+    return product, cap * np.tanh(product / cap) if cap else product
+
+
+@pytest.mark.parametrize("mode", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_masks_lengths_and_a_cap_in_fused_and_decomposed_attention(mode, kind):
+    mask = MASK if kind == "bool" else np.where(MASK, np.float32(0.5), np.float32(-np.inf))
+    lengths = np.array([5, 2])
+    product, capped = scores(0.3, 0.7)
+    hidden = ~np.pad(MASK, [(0, 0), (0, 1)]) | (np.arange(5) >= lengths[:, None, None, None])
+    masked = np.where(hidden, -np.inf, capped + (0.5 if kind == "float" else 0))
+    weights = softmax(masked)
+    want = np.einsum("bhqk,bhkd->bhqd", weights, V.repeat(2, 1))
+    attributes = {"scale": 0.3, "softcap": 0.7} | ({} if mode is None else {"qk_matmul_output_mode": mode})
+    c = node(Q, K, V, mask, None, None, lengths, results=(True, False, False, mode is not None), **attributes)
+    y, k, v, shown = attention(c)
+    assert_near(value_of(y, {}), want, NEAR)
+    np.testing.assert_array_equal(value_of(k, {}), K)
+    np.testing.assert_array_equal(value_of(v, {}), V)
+    if mode is None:
+        assert shown is None
+    else:  # with a cap, mode 0 shows capped scores of opset 23, and mode 1 the same
+        assert_near(value_of(shown, {}), (capped, capped, masked, weights)[mode], NEAR)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_past_comes_first_and_moves_the_causal_mask(shown):
+    past = numbers(3, 2, 2, 2, 6), numbers(4, 2, 2, 2, 4)
+    keys, values = np.concatenate([past[0], K[:, :, :3]], 2), np.concatenate([past[1], V[:, :, :3]], 2)
+    product = np.einsum("bhqd,bhkd->bhqk", Q, keys.repeat(2, 1)) / np.sqrt(6)
+    masked = np.where(np.tri(3, 5, 2, bool), product, -np.inf)
+    want = np.einsum("bhqk,bhkd->bhqd", softmax(masked), values.repeat(2, 1))
+    c = node(Q, K[:, :, :3], V[:, :, :3], None, *past, results=(True, True, True, shown), is_causal=1)
+    y, k, v, _ = attention(c)
+    for got, expected in ((y, want), (k, keys), (v, values)):
+        assert_near(value_of(got, {}), expected, NEAR)
+
+
+def test_packed_heads_are_split_by_their_own_counts():
+    packed = [x.transpose(0, 2, 1, 3).reshape(2, x.shape[2], -1) for x in (Q, K, V)]
+    want = np.einsum("bhqk,bhkd->bqhd", softmax(scores(1 / np.sqrt(6))[0]), V.repeat(2, 1)).reshape(2, 3, 16)
+    y, k, v, _ = attention(node(*packed, q_num_heads=4, kv_num_heads=2))
+    assert_near(value_of(y, {}), want, NEAR)
+    assert k.shape == K.shape and v.shape == V.shape
+    with pytest.raises(FormatError, match="kv_num_heads"):
+        attention(node(*packed, q_num_heads=4))
+
+
+@pytest.mark.parametrize("pairs", [0, 1])
+@pytest.mark.parametrize("size", [0, 4])
+def test_rotations_are_products_of_complex_numbers(pairs, size):
+    x, angles = numbers(5, 2, 3, 5, 6), numbers(6, 9, (size or 6) // 2)
+    places = np.array([[0, 3, 8, 1, 2], [4, 4, 5, 6, 7]])
+    part, rest = np.split(x.astype("f8"), [size or 6], -1)
+    a, b = (part[..., 0::2], part[..., 1::2]) if pairs else np.split(part, 2, -1)
+    turned = (a + 1j * b) * np.exp(1j * angles[places].astype("f8"))[:, None]
+    want = np.stack([turned.real, turned.imag], -1 if pairs else -2).reshape(part.shape)
+    want = np.concatenate([want, rest], -1)
+    options = {"interleaved": pairs, "rotary_embedding_dim": size}
+    got = rotary_embedding(node(x, np.cos(angles), np.sin(angles), places, **options))
+    assert_near(value_of(got, {}), want, NEAR)
+    packed = x.transpose(0, 2, 1, 3).reshape(2, 5, 18)
+    tables = np.cos(angles)[places], np.sin(angles)[places]
+    got = rotary_embedding(node(packed, *tables, num_heads=3, **options))
+    assert_near(value_of(got, {}), want.transpose(0, 2, 1, 3).reshape(2, 5, 18), NEAR)
+    with pytest.raises(FormatError, match="num_heads is missing: give it for an operand of 3 axes"):
+        rotary_embedding(node(packed, *tables))
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_a_state_decays_and_is_corrected_by_the_rule(rule):
+    q, k, v = numbers(7, 1, 3, 8), numbers(8, 1, 3, 4), numbers(9, 1, 3, 6)  # heads of 2: 4 of queries, 2 of keys
+    decay, beta, state = -np.abs(numbers(10, 1, 3, 4)), np.abs(numbers(11, 1, 3, 2)), numbers(12, 1, 2, 2, 3)
+    want, now = np.zeros((1, 3, 12)), state.astype("f8")
+    for t in range(3):
+        for h in range(2):
+            key, value = k[0, t, 2 * h : 2 * h + 2], v[0, t, 3 * h : 3 * h + 3].astype("f8")
+            if "gated" in rule:
+                now[0, h] *= np.exp(decay[0, t, 2 * h : 2 * h + 2])[:, None]
+            if "delta" in rule:
+                value = (value - key @ now[0, h]) * beta[0, t, h]
+            now[0, h] += np.outer(key, value)
+        for h in range(4):
+            want[0, t, 3 * h : 3 * h + 3] = q[0, t, 2 * h : 2 * h + 2] @ now[0, h // 2] / np.sqrt(2)
+    options = {"q_num_heads": 4, "kv_num_heads": 2, "update_rule": rule}
+    y, last = linear_attention(node(q, k, v, state, decay, beta, **options))
+    assert_near(value_of(y, {}), want, NEAR)
+    assert_near(value_of(last, {}), now, NEAR)
+    if rule == "linear":
+        doubled, _ = linear_attention(node(q, k, v, state, scale=2 / np.sqrt(2), **options))
+        assert_near(value_of(doubled, {}), 2 * want, NEAR)
+
+
+def test_a_causal_convolution_reads_the_past_and_returns_its_end():
+    x, f = np.arange(1, 7, dtype="f4").reshape(1, 2, 3), np.array([[[1, 10, 100]], [[2, 0, 0]]], "f4")
+    y, state = causal_conv(node(x, f))
+    assert value_of(y, {}).tolist() == [[[100, 210, 321], [0, 0, 8]]]
+    assert value_of(state, {}).tolist() == [[[2, 3], [5, 6]]]
+    past, bias = np.array([[[7, 8], [9, 1]]], "f4"), np.array([1000, 0.5], "f4")
+    y, state = causal_conv(node(x[:, :, :1], f, bias, past))
+    assert value_of(y, {}).tolist() == [[[1187], [18.5]]] and value_of(state, {}).tolist() == [[[8, 1], [1, 4]]]
+    y, state = causal_conv(node(x, f[:, :, :1]))
+    assert value_of(y, {}).tolist() == [[[1, 2, 3], [8, 10, 12]]] and state.shape == (1, 2, 0)
+    for kind in ("silu", "swish"):
+        y, _ = causal_conv(node(x, f[:, :, :1] / 4, activation=kind))
+        plain = x * np.array([[1], [2]]) / 4
+        assert_near(value_of(y, {}), plain / (1 + np.exp(-plain)), NEAR)
+    with pytest.raises(FormatError, match="activation 'gelu' is not supported. Use none, silu or swish"):
+        causal_conv(node(x, f, activation="gelu"))

@@ -1,0 +1,69 @@
+"""Compress, NonZero and Unique: constants and operands of a run, axes, order of occurrence, NaN, nothing to choose."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.reference import evaluate
+from cgraph.formats.onnx.operators.choice import by_first_place
+from cgraph.ops.leaf import Const
+from tests.support.onnx_models import assert_equal_results
+
+pytest.importorskip("onnxruntime")
+X = np.arange(12, dtype="f4").reshape(3, 4)
+CONSTANT = pytest.mark.parametrize("constant", [(), (0,), (1,), (0, 1)], ids=["a run", "values", "condition", "both"])
+
+
+@CONSTANT
+@pytest.mark.parametrize(("axis", "n"), [(None, 12), (None, 5), (0, 3), (1, 4), (-1, 4), (-2, 3), (1, 2)])
+def test_elements_whose_condition_holds(constant, axis, n):
+    condition = np.arange(n) % 3 != 1
+    options = {} if axis is None else {"axis": axis}
+    assert_equal_results("Compress", [X, condition], constant, **options)
+    assert_equal_results("Compress", [X, np.zeros(n, bool)], constant, **options)
+
+
+@pytest.mark.parametrize("constant", [(), (0,)])
+@pytest.mark.parametrize("x", [X % 3, X % 2 == 0, np.zeros((2, 3), "i8"), np.array([[0, 0.0, -0.0, np.nan]], "f4")])
+def test_indices_of_what_is_not_zero(constant, x):
+    got = assert_equal_results("NonZero", [x], constant)
+    np.testing.assert_array_equal(got[0], np.nonzero(x))
+
+
+UNIQUE = {
+    "floats": np.array([2, 1, 1, 3, 4, 3, 2], "f4"),
+    "integers": np.array([[7, -1], [7, 5], [-1, 9]], "i8"),
+    "equal": np.full(4, 5, "f4"),
+    "one": np.array([3], "i8"),
+}
+
+
+@pytest.mark.parametrize("constant", [(), (0,)])
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("name", UNIQUE)
+def test_different_elements_and_where_they_are(constant, in_order, name):
+    assert_equal_results("Unique", [UNIQUE[name]], constant, results=4, sorted=in_order)
+
+
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_different_slices_of_constants(in_order, axis):
+    x = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4]], "f4")
+    assert_equal_results("Unique", [x], (0,), results=4, sorted=in_order, axis=axis)
+    assert_equal_results("Unique", [x[::-1].copy()], (0,), results=4, sorted=in_order, axis=axis)
+
+
+@pytest.mark.parametrize("in_order", [0, 1])
+def test_numbers_that_are_none_are_one(in_order):
+    x = np.array([np.nan, 1, np.nan, 0, 1], "f4")
+    items, first, inverse, counts = assert_equal_results(
+        "Unique", [x], (0,), by="reference", results=4, sorted=in_order
+    )
+    opened = assert_equal_results("Unique", [x], (), by="reference", results=4, sorted=in_order)
+    for a, b in zip((items, first, inverse, counts), opened):
+        np.testing.assert_array_equal(a, b)
+    assert sorted(counts) == [1, 2, 2]
+
+
+def test_groups_are_numbered_by_their_first_element():
+    group = Const(np.array([2, 0, 2, 1, 0]))
+    assert evaluate([by_first_place(group, 5)], {})[0].tolist() == [0, 1, 0, 2, 1]

@@ -1,0 +1,66 @@
+"""Random numbers of a seed: their moments, ends, dtypes and shapes by attributes, operands and defaults."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import load
+from tests.support.onnx_models import FLOAT, INT64, one
+
+MANY = 20_000
+
+
+def drawn(kind, inputs=(), **attributes):
+    model = load(one(kind, inputs, **attributes))
+    return model.compile(engine="reference")(*(np.full(x.shape, 0.3, x.dtype) for x in model.inputs))[0]
+
+
+@pytest.mark.parametrize("like", [False, True])
+def test_random_numbers_have_the_moments_that_attributes_say(like):
+    def numbers(kind, **attributes):
+        if like:
+            return drawn(f"{kind}Like", [("x", FLOAT, (MANY,))], **attributes)
+        return drawn(kind, shape=[MANY], **attributes)
+
+    for attributes, mean, deviation in (({}, 0, 1), ({"mean": 2.0, "scale": 0.5}, 2, 0.5)):
+        got = numbers("RandomNormal", **attributes)
+        assert got.dtype == np.float32 and abs(got.mean() - mean) < 0.05 and abs(got.std() - deviation) < 0.03
+    for attributes, low, high in (({}, 0, 1), ({"low": -3.0, "high": 2.0}, -3, 2)):
+        got = numbers("RandomUniform", **attributes)
+        assert low <= got.min() < low + 0.01 * (high - low) and high - 0.01 * (high - low) < got.max() < high
+    assert numbers("RandomNormal", dtype=TensorProto.DOUBLE).dtype == np.float64
+    np.testing.assert_array_equal(numbers("RandomNormal", seed=3.0), numbers("RandomNormal", seed=3.0))
+    np.testing.assert_array_equal(numbers("RandomNormal"), numbers("RandomNormal", seed=0.0))
+    assert (numbers("RandomNormal", seed=3.0) != numbers("RandomNormal", seed=4.0)).mean() > 0.9
+
+
+def test_coins_fall_as_often_as_their_shares_say():
+    for attributes, dtype in (({}, "float32"), ({"dtype": INT64}, "int64"), ({"seed": 5.0}, "float32")):
+        got = drawn("Bernoulli", [("x", FLOAT, (MANY,))], **attributes)
+        assert got.dtype == dtype and set(got.tolist()) == {0, 1} and abs(got.mean() - 0.3) < 0.02
+
+
+def test_shapes_and_dtypes_come_from_attributes_or_the_operand():
+    double = [("x", TensorProto.DOUBLE, (2, 3))]
+    for kind in ("RandomNormal", "RandomUniform"):
+        got = drawn(kind, shape=[3, 0, 2])
+        assert (got.shape, got.dtype) == ((3, 0, 2), np.float32)
+        for attributes, dtype in (({}, np.float64), ({"dtype": FLOAT}, np.float32)):
+            got = drawn(f"{kind}Like", double, **attributes)
+            assert (got.shape, got.dtype) == ((2, 3), dtype)
+        with pytest.raises(FormatError, match="shape"):
+            load(one(kind, []))
+    assert drawn("Bernoulli", double).dtype == np.float64
+
+
+def test_a_seed_is_cut_to_an_integer_and_may_be_negative():
+    numbers = {seed: drawn("RandomUniform", shape=[9], seed=seed).tolist() for seed in (-1.0, 0.0, 0.75, 1.0)}
+    assert numbers[0.75] == numbers[0.0] and len({str(x) for x in numbers.values()}) == 3
+
+
+@pytest.mark.parametrize(("share", "want"), [(0.0, 0), (1.0, 1)])
+def test_a_share_of_none_or_all_is_sure(share, want):
+    model = load(one("Bernoulli", [("x", FLOAT, (500,))]))
+    got = model.compile(engine="reference")(np.full(500, share, "f4"))[0]
+    np.testing.assert_array_equal(got, np.full(500, want))

@@ -1,0 +1,139 @@
+"""LSTM, GRU and RNN beside onnxruntime: directions, layouts, lengths of samples, activations, peepholes, clips."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.reference import evaluate
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import load
+from cgraph.formats.onnx.operators.recurrent import GATES, function_named
+from cgraph.ops.leaf import Const
+from tests.support.onnx_models import FLOAT, assert_equal_results, one, results_of
+from tests.support.tolerance import assert_near
+
+pytest.importorskip("onnxruntime")
+LENGTH, BATCH, INPUTS, HIDDEN = 4, 3, 2, 5
+RESULTS = {"LSTM": 3, "GRU": 2, "RNN": 2}
+rng = np.random.default_rng(0)
+
+
+def numbers(*shape):
+    return rng.uniform(-1, 1, shape).astype("f4")
+
+
+def operands(kind, ways=1, *, bias=True, lengths=None, state=False, peep=False, layout=0):
+    rows = GATES[kind] * HIDDEN
+    first = (BATCH, ways) if layout else (ways, BATCH)
+    x = numbers(BATCH, LENGTH, INPUTS) if layout else numbers(LENGTH, BATCH, INPUTS)
+    given = [x, numbers(ways, rows, INPUTS), numbers(ways, rows, HIDDEN)]
+    given += [numbers(ways, 2 * rows) if bias else None, None if lengths is None else np.array(lengths, "i4")]
+    given += [numbers(*first, HIDDEN) if state else None]
+    if kind == "LSTM":
+        given += [numbers(*first, HIDDEN) if state else None, numbers(ways, 3 * HIDDEN) if peep else None]
+    while given[-1] is None:
+        given.pop()
+    return given
+
+
+def check(kind, given, **options):
+    options = {"results": RESULTS[kind], "hidden_size": HIDDEN, "near": "float32 small networks", **options}
+    assert_equal_results(kind, given, **options)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("lengths", [None, [4, 1, 2], [2, 4, 3]])
+def test_directions_and_lengths_of_samples(kind, direction, lengths):
+    ways = 2 if direction == "bidirectional" else 1
+    check(kind, operands(kind, ways, lengths=lengths, state=True), direction=direction)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("state", [False, True])
+def test_what_is_absent_is_zero(kind, bias, state):
+    check(kind, operands(kind, bias=bias, state=state))
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_samples_may_come_first(kind, direction):
+    """What onnxruntime computes of the same numbers with time first, turned."""
+    given = operands(kind, 2 if direction == "bidirectional" else 1, state=True)
+    turned = [v if v is None or i in (1, 2, 3) else v.swapaxes(0, 1).copy() for i, v in enumerate(given)]
+    options = {"results": RESULTS[kind], "hidden_size": HIDDEN, "direction": direction}
+    _, want = results_of(kind, given, **options)
+    got, _ = results_of(kind, turned, by="nobody", layout=1, **options)
+    for i, (x, y) in enumerate(zip(got, want, strict=True)):
+        y = y.transpose(2, 0, 1, 3) if i == 0 else y.swapaxes(0, 1)
+        assert x.shape == y.shape
+        assert_near(x, y, "float32 small networks")
+
+
+@pytest.mark.parametrize("reset", [0, 1])
+@pytest.mark.parametrize("clip", [None, 0.25])
+def test_a_gru_resets_before_or_behind_its_product(reset, clip):
+    more = {} if clip is None else {"clip": clip}
+    check("GRU", operands("GRU", 1, state=True), linear_before_reset=reset, **more)
+
+
+@pytest.mark.parametrize("forget", [0, 1])
+@pytest.mark.parametrize("clip", [None, 0.25])
+@pytest.mark.parametrize("peep", [False, True])
+def test_an_lstm_with_peepholes_and_tied_gates(forget, clip, peep):
+    more = {} if clip is None else {"clip": clip}
+    check("LSTM", operands("LSTM", 2, state=True, peep=peep), direction="bidirectional", input_forget=forget, **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("RNN", ["Relu", "Sigmoid"]),
+        ("GRU", ["HardSigmoid", "Softsign", "Sigmoid", "Tanh"]),
+        ("LSTM", ["Sigmoid", "Relu", "Tanh", "HardSigmoid", "Tanh", "Softsign"]),
+    ],
+)
+def test_each_direction_has_activations_of_its_own(kind, names):
+    check(kind, operands(kind, 2), direction="bidirectional", activations=names)
+
+
+def test_coefficients_belong_to_their_activation():
+    given = operands("RNN", 2)
+    check("RNN", given, direction="bidirectional", activations=["LeakyRelu", "LeakyRelu"], activation_alpha=[0.5, 0.25])
+
+
+X = np.array([-2, -0.5, 0, 0.5, 2])
+FUNCTIONS = {
+    ("Affine", 2.0, 3.0): 2 * X + 3,
+    ("Affine", None, None): X,
+    ("ScaledTanh", 2.0, 0.5): 2 * np.tanh(0.5 * X),
+    ("ScaledTanh", None, None): np.tanh(X),
+    ("LeakyRelu", 0.5, None): np.where(X < 0, 0.5 * X, X),
+    ("ThresholdedRelu", 1.0, None): np.where(X > 1, X, 0),
+    ("HardSigmoid", 0.5, 0.25): np.clip(0.5 * X + 0.25, 0, 1),
+    ("Elu", 2.0, None): np.where(X < 0, 2 * np.expm1(X), X),
+    ("TANH", None, None): np.tanh(X),
+    ("softplus", None, None): np.log1p(np.exp(X)),
+    ("Softsign", None, None): X / (1 + np.abs(X)),
+}
+
+
+@pytest.mark.parametrize(("name", "alpha", "beta"), FUNCTIONS)
+def test_an_activation_is_its_formula_whatever_its_case(name, alpha, beta):
+    got = evaluate([function_named(name, alpha, beta)(Const(X))], {})[0]
+    assert_near(got, FUNCTIONS[name, alpha, beta], "float64 formulas near zero")
+
+
+def test_what_is_unknown_or_does_not_fit_is_refused():
+    with pytest.raises(FormatError, match="activation 'Sine' is not supported"):
+        function_named("Sine", None, None)
+    x = [("x", FLOAT, (LENGTH, BATCH, INPUTS))]
+    weights = {"w": numbers(1, 15, INPUTS), "r": numbers(1, 15, HIDDEN)}
+    with pytest.raises(
+        FormatError, match="direction 'sideways' is not supported. Use forward, reverse or bidirectional"
+    ):
+        load(one("GRU", x, weights, hidden_size=HIDDEN, direction="sideways"))
+    with pytest.raises(FormatError, match="weights of 15 rows do not fit 4 gates of 5"):
+        load(one("LSTM", x, weights, hidden_size=HIDDEN))
+    with pytest.raises(FormatError, match="would take .* nodes"):
+        load(one("GRU", [("x", FLOAT, (10_000, 1, INPUTS))], weights, hidden_size=HIDDEN))

@@ -1,0 +1,128 @@
+"""TFLite models as graphs: inputs and outputs as in the file or as floats, names, errors with their operator."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.reference import evaluate
+from cgraph.errors import FormatError
+from cgraph.formats.tflite import load
+from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of, leave_output
+from cgraph.formats.tflite.source import TensorFacts
+from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
+from cgraph.ops.leaf import Const, ConstOp
+from tests.support.tflite_models import Network, Table, ints, written
+
+
+def form(zero=3, signed=True, scale=0.5):
+    return QuantisedFormat(np.array([scale], "f4"), np.array([zero]), 0, signed)
+
+
+def facts(dtype="int8", quantised=None):
+    return TensorFacts(4, "x", (2, 3), np.dtype(dtype), None, quantised)
+
+
+def value(node):
+    return evaluate([node], {})[0]
+
+
+def test_inputs_are_as_in_the_file_or_floats():
+    assert str(input_of(facts(quantised=form()), False).dtype) == "int8" and input_of(facts(), False).name == "x"
+    assert str(input_of(facts(quantised=form()), True).dtype) == "float32"
+    assert str(input_of(facts(), True).dtype) == "int8" and input_of(facts(), True).shape == (2, 3)
+
+
+def test_bytes_enter_and_leave_as_they_are():
+    signed = np.array([-128, -1, 0, 127], "i1")
+    inside = enter_input(Const(signed), form())
+    assert value(inside.node).tolist() == [0, 127, 128, 255] and inside.quantised.zero == 131
+    np.testing.assert_array_equal(value(leave_output(inside, False)), signed)
+    assert value(leave_output(inside, True)).tolist() == [-65.5, -2, -1.5, 62]
+    unsigned = Const(np.array([0, 3, 255], "u1"))
+    plain = enter_input(unsigned, form(signed=False))
+    assert plain.node is unsigned and leave_output(plain, False) is unsigned
+    assert value(leave_output(plain, True)).tolist() == [-1.5, 0, 126]
+    floats = Const(np.array([-100, 0, 0.25, 1, 100], "f4"))
+    assert value(enter_input(floats, form()).node).tolist() == [0, 131, 132, 133, 255]
+    assert enter_input(floats, None).node is floats and leave_output(TfliteValue(floats), True) is floats
+
+
+def test_values_have_the_names_of_their_tensors():
+    net = Network()
+    x = net.input((2, 3))
+    y = net.op("NEG", [x])
+    model = load(net.bytes(y, x, y))
+    assert (
+        [v.name for v in model.inputs] == ["t0"] and list(model.values) == ["t0", "t1"] and len(set(model.names)) == 3
+    )
+    got = evaluate(list(model.outputs), {model.inputs[0]: np.ones((2, 3), "f4")})
+    assert [v[0, 0] for v in got] == [-1, 1, -1]
+
+
+def test_a_shape_that_is_computed_of_constants_is_one():
+    net = Network()
+    x = net.input((2, 3))
+    total = net.op("ADD", [net.constant(np.array([2, 1], "i4")), net.constant(np.array([1, 1], "i4"))], "int32")
+    model = load(net.bytes(net.op("RESHAPE", [x, total])))
+    assert model.outputs[0].shape == (3, 2) and isinstance(model.values[f"t{total}"].op, ConstOp)
+
+
+def test_missing_operators_are_counted_by_name():
+    net = Network()
+    x = net.input((2,))
+    for kind in ("LSTM", "RNN", "LSTM"):
+        net.op(kind, [x])
+    with pytest.raises(FormatError, match=r"^model: 2 operators are not supported: LSTM \(2 times\), RNN. See docs"):
+        load(net.bytes(x))
+
+
+def test_errors_name_the_file_and_the_operator(tmp_path):
+    net = Network()
+    x = net.input((2, 3))
+    y = net.op("RESHAPE", [net.op("NEG", [x]), net.constant(np.array([4, 4], "i4"))])
+    (tmp_path / "net.tflite").write_bytes(net.bytes(y))
+    with pytest.raises(FormatError, match=r"^net\.tflite: in RESHAPE 1: "):
+        load(tmp_path / "net.tflite")
+    net = Network()
+    early = net.tensor((2,), "float32")
+    with pytest.raises(FormatError, match=f"^model: in NEG 0: tensor 't{early}' is read before it is computed"):
+        load(net.bytes(net.op("NEG", [early])))
+
+
+def test_results_are_as_many_and_of_the_dtypes_that_the_file_declares():
+    net = Network()
+    with pytest.raises(FormatError, match="in NEG 0: it has 2 results, not 1"):
+        load(net.bytes(net.op("NEG", [net.input((2,))], "float32", "float32")[0]))
+    net = Network()
+    with pytest.raises(FormatError, match=r"in NEG 0: result 't1' is float32, but the file declares int32"):
+        load(net.bytes(net.op("NEG", [net.input((2,))], "int32")))
+
+
+def test_bytes_are_refused_where_floats_alone_are_computed_and_moved_within_one_scale():
+    with pytest.raises(FormatError, match="SIN does not support quantised values. Dequantise its operands"):
+        check_quantised("SIN", [form()])
+    check_quantised("SIN", [])
+    check_quantised("ADD", [form(), form(scale=2.0)])
+    check_quantised("RESHAPE", [form(3, True), form(131, False)])
+    for other in (form(scale=2.0), form(4)):
+        with pytest.raises(FormatError, match="its operands and results have different scales or zero points"):
+            check_quantised("RESHAPE", [form(), other])
+
+
+def test_options_of_another_operator_are_refused():
+    net = Network()
+    y = net.op("ADD", [net.input((2,)), net.input((2,))], activation=1)
+    net.operators[0][3] = ("B", 12)
+    with pytest.raises(FormatError, match="in ADD 0: it has the options 12, not 11"):
+        load(net.bytes(y))
+    del net.operators[0][3], net.operators[0][4]
+    model = load(net.bytes(y))
+    got = evaluate(list(model.outputs), {v: np.array([-1, 1], "f4") for v in model.inputs})[0]
+    assert got.tolist() == [-2, 2]
+
+
+def test_an_input_that_is_listed_twice_is_one():
+    net = Network()
+    x = net.input((2,))
+    root = net.root(net.op("NEG", [x]))
+    root[2][0][1] = ints(x, x)
+    assert isinstance(root, Table) and len(load(written(root)).inputs) == 1

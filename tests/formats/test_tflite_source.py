@@ -1,0 +1,130 @@
+"""Tensors of TFLite files: shapes, dtypes, buffers, scales and zero points, and each that is not read, by name."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.tflite.source import MOST_AXES, TfliteSource, dtype_of_number
+from tests.support.tflite_models import Network, Table, ints, written
+
+
+def opened(change=lambda net: None, root=lambda table: None):
+    """A file of one constant [[1, 2, 3], [4, 5, 6]], its network and root changed before it is written."""
+    net = Network()
+    number = net.constant(np.arange(1, 7, dtype="i4").reshape(2, 3))
+    change(net)
+    table = net.root(number)
+    root(table)
+    return TfliteSource(memoryview(written(table)), "net.tflite")
+
+
+def test_a_constant_is_a_view_of_the_file():
+    source = opened()
+    tensor = source.tensor(0)
+    assert (tensor.number, tensor.name, tensor.shape, tensor.dtype) == (0, "t0", (2, 3), np.int32)
+    assert tensor.array.tolist() == [[1, 2, 3], [4, 5, 6]] and tensor.quantised is None
+    assert np.shares_memory(tensor.array, np.frombuffer(source.data, "u1")) and source.tensor(0) is tensor
+    for index in (-1, 1):
+        with pytest.raises(FormatError, match=f"tensor {index} is outside the 1 tensors of the file"):
+            source.tensor(index)
+
+
+def change(field, value):
+    return lambda net: net.tensors[0].__setitem__(field, value)
+
+
+REFUSED = {
+    "a negative size": (change(0, ints(-1, 3)), r"tensor 't0' has the impossible shape \[-1, 3\]"),
+    "many axes": (change(0, ints(*[1] * (MOST_AXES + 1))), "impossible shape"),
+    "a huge size": (change(0, ints(*[2**30] * 3)), "impossible shape"),
+    "another size": (change(0, ints(2, 2)), r"tensor 't0' int32\[2, 2\] needs 16 bytes, 24 are stored"),
+    "another dtype": (change(1, ("b", 4)), r"tensor 't0' int64\[2, 3\] needs 48 bytes, 24 are stored"),
+    "text": (change(1, ("b", 5)), "tensor 't0' has the dtype STRING, which is not supported"),
+    "no dtype": (change(1, ("b", 99)), "tensor 't0' has the dtype 99"),
+    "a buffer": (change(2, ("I", 2)), "tensor 't0' lies in buffer 2 of 2"),
+    "a variable": (change(5, ("?", True)), "tensor 't0' is a variable that persists between runs"),
+    "sparse": (change(6, Table()), "tensor 't0' is sparse or in another file"),
+    "elsewhere": (change(10, ("I", 1)), "tensor 't0' is sparse or in another file"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_read_is_named_with_its_tensor(name):
+    act, match = REFUSED[name]
+    with pytest.raises(FormatError, match=match):
+        opened(act).tensor(0)
+
+
+def test_a_tensor_may_lack_its_name_shape_and_contents():
+    def bare(net):
+        net.tensors[0] = Table({1: ("b", 2)})
+
+    tensor = opened(bare).tensor(0)
+    assert (tensor.name, tensor.shape, tensor.array) == ("tensor0", (), None)
+    assert opened(change(0, ints(*[1] * (MOST_AXES - 2), 2, 3))).tensor(0).shape[-2:] == (2, 3)
+
+
+def described(shape=(2, 3), dtype="int8", **scale):
+    net = Network()
+    number = net.tensor(shape, dtype, **scale)
+    return TfliteSource(memoryview(written(net.root(number))), "net").tensor(0)
+
+
+def test_scales_and_zero_points_of_one_or_of_an_axis():
+    one = described(scale=0.5, zero=-3).quantised
+    assert (one.scale, one.zero, one.is_signed) == (0.5, 125, True)
+    assert described(dtype="uint8", scale=0.5, zero=3).quantised.zero == 3
+    many = described(scale=[1.0, 2.0, 3.0], zero=(0, 1)).quantised
+    assert many.axis == 1 and many.scales.tolist() == [1, 2, 3] and many.zeros.tolist() == [0]
+    assert described(scale=[1.0, 2.0], zero=([1, 2], 0)).quantised.zeros.tolist() == [1, 2]
+    assert described(dtype="float32", scale=0.5).quantised is None and described().quantised is None
+    assert described(dtype="int32", scale=0.5).quantised is None
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"scale": 0.0}, "has scales that are not finite and positive"),
+        ({"scale": np.inf}, "has scales that are not finite and positive"),
+        ({"scale": [1.0, 2.0], "zero": (0, 1)}, r"\[2, 3\] has 2 scales along axis 1"),
+        ({"scale": [1.0, 2.0], "zero": (0, 2)}, r"\[2, 3\] has 2 scales along axis 2"),
+        ({"scale": 0.5, "zero": 128}, "has a zero point outside int8"),
+        ({"scale": 0.5, "zero": -129}, "has a zero point outside int8"),
+        ({"scale": 0.5, "zero": -1, "dtype": "uint8"}, "has a zero point outside uint8"),
+        ({"scale": 0.5, "dtype": "int16"}, "is quantised in a way that is not supported. Use 8 bits"),
+    ],
+)
+def test_scales_that_mean_nothing_are_refused(options, match):
+    with pytest.raises(FormatError, match=f"tensor 't0' {match}"):
+        described(**options)
+
+
+@pytest.mark.parametrize("zero", [-128, 127])
+def test_zero_points_reach_the_ends_of_their_dtype(zero):
+    assert described(scale=0.5, zero=zero).quantised.zero == zero + 128
+
+
+def test_operators_are_named_by_the_larger_of_two_numbers():
+    codes = [
+        Table({0: ("b", 0), 3: ("i", 0)}),
+        Table({0: ("b", 127), 3: ("i", 128)}),
+        Table({0: ("b", 19)}),
+        Table({0: ("b", 32), 1: "mine", 3: ("i", 32)}),
+        Table({0: ("b", 127), 3: ("i", 9999)}),
+    ]
+    source = opened(root=lambda table: table.__setitem__(1, codes))
+    names = [source.operator_name(i) for i in range(5)]
+    assert names == ["ADD", "CUMSUM", "RELU", "CUSTOM 'mine'", "number 9999"]
+    with pytest.raises(FormatError, match="an operator has the code 5 of 5"):
+        source.operator_name(5)
+
+
+def test_what_is_no_model_is_refused():
+    for data in (b"", b"\x10\0\0\0TFL2" + bytes(20)):
+        with pytest.raises(FormatError, match="this is not a TFLite model: bytes 4 to 8 are"):
+            TfliteSource(memoryview(data), "net")
+    with pytest.raises(FormatError, match="this is not a TFLite model: it has no graph"):
+        opened(root=lambda table: table.__setitem__(2, []))
+    with pytest.raises(FormatError, match="tensor 'x' has the dtype COMPLEX64"):
+        dtype_of_number(8, "x")
+    assert dtype_of_number(9, "x") == np.int8

@@ -1,0 +1,55 @@
+"""Functions whose results are cut to lengths of the run: cuts by axis, bounds, conditions, what they refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError, InputError
+from cgraph.formats.trimmed_function import TrimmedFunction
+from cgraph.function import compile
+from cgraph.ops.leaf import Var
+
+TABLE = np.arange(12, dtype="f4").reshape(3, 4)
+
+
+def trimmed(cuts=({0: 2, 1: 3}, {}), texts=("n is not even",)):
+    """Results a = x and b = 2x, the lengths n and m, and the condition that n is even."""
+    x, n, m = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "m")
+    outputs = {"a": x + 0, "b": 2 * x, "length0": n + 0, "length1": m + 0, "even": n % 2 == 0}
+    return TrimmedFunction.of(compile(outputs, [x, n, m], engine="reference"), cuts, texts)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (2, 1), (2, 4), (0, 3)])
+def test_each_axis_has_its_own_length(n, m):
+    function = trimmed()
+    a, b = results = function(TABLE, n, m)
+    assert results.names == ("a", "b") == function.names and len(results) == 2
+    np.testing.assert_array_equal(a, TABLE[:n, :m])
+    np.testing.assert_array_equal(b, 2 * TABLE)
+    np.testing.assert_array_equal(trimmed(({1: 3}, {0: 2}))(TABLE, n, m)[0], TABLE[:, :m])
+    np.testing.assert_array_equal(trimmed(({1: 3}, {0: 2}))(TABLE, n, m)["b"], 2 * TABLE[:n])
+
+
+@pytest.mark.parametrize(("n", "m", "axis", "count"), [(-2, 1, 0, -2), (4, 1, 0, 4), (2, 5, 1, 5), (2, -1, 1, -1)])
+def test_a_length_beyond_the_largest_one_is_refused(n, m, axis, count):
+    most = TABLE.shape[axis]
+    with pytest.raises(InputError, match=f"{count} elements along axis {axis} of a result whose maximum is {most}"):
+        trimmed()(TABLE, n, m)
+
+
+def test_a_condition_is_told_before_a_length():
+    with pytest.raises(InputError, match="^n is not even$"):
+        trimmed()(TABLE, 5, 1)
+    assert len(trimmed(texts=())(TABLE, 1, 1)[0]) == 1
+
+
+def test_buffers_folders_and_pickles_are_refused(tmp_path):
+    function = trimmed()
+    with pytest.raises(InputError, match="out= is not supported for results of dynamic length"):
+        function(TABLE, 2, 1, out=[np.empty((3, 4), "f4")] * 2)
+    with pytest.raises(FormatError, match="is not saved. Load with shapes="):
+        function.save(tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    with pytest.raises(FormatError, match="is not pickled. Load with shapes="):
+        pickle.dumps(function)

@@ -1,0 +1,71 @@
+"""Gathers, one-hot, ranges and the k largest of TFLite beside NumPy, and what is refused."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from tests.support.tflite_models import Network, results_of
+
+X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype("f4")
+PLACES = np.array([[2, 0], [1, 1]], "i4")
+
+
+@pytest.mark.parametrize("axis", [1, 2, -2])
+def test_elements_are_taken_along_the_axis(axis):
+    net = Network()
+    y = net.op("GATHER", [net.input(X.shape), net.constant(PLACES)], axis=axis)
+    np.testing.assert_array_equal(results_of(net, [y], X)[0], np.take(X, PLACES, axis), strict=True)
+
+
+def test_batches_of_gathers_are_refused():
+    net = Network()
+    y = net.op("GATHER", [net.input(X.shape), net.constant(PLACES)], axis=1, batch_axes=1)
+    with pytest.raises(FormatError, match="batch_dims=1 is not supported. Use 0"):
+        results_of(net, [y], X)
+
+
+def test_last_axis_of_indices_names_a_row():
+    net = Network()
+    y = net.op("GATHER_ND", [net.input(X.shape), net.constant(np.array([[1, 2], [0, 1], [1, 0]], "i4"))])
+    np.testing.assert_array_equal(results_of(net, [y], X)[0], X[[1, 0, 1], [2, 1, 0]], strict=True)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_one_hot_has_the_on_value_at_the_index_and_the_off_value_elsewhere(axis):
+    places = np.array([[1, 0, 4], [3, -1, 2]], "i4")  # 4 and -1 are outside
+    net = Network()
+    values = [net.constant(np.array(n, dtype)) for n, dtype in ((4, "i4"), (2.5, "f4"), (-1.0, "f4"))]
+    y = net.op("ONE_HOT", [net.input(places.shape, "int32"), *values], axis=axis)
+    want = np.where(places[..., None] == np.arange(4), np.float32(2.5), np.float32(-1))
+    want = np.moveaxis(want, -1, axis)
+    np.testing.assert_array_equal(results_of(net, [y], places)[0], want, strict=True)
+
+
+@pytest.mark.parametrize("odd", [2, 3])
+def test_one_on_value_and_one_off_value_are_expected(odd):
+    net = Network()
+    values = [np.array(4, "i4"), np.array([1.0], "f4"), np.array([0.0], "f4")]
+    values[odd - 1] = np.array([1.0, 2.0], "f4")
+    y = net.op("ONE_HOT", [net.input((3,), "int32"), *map(net.constant, values)], axis=-1)
+    want = "2 elements, the off value 1" if odd == 2 else "1 elements, the off value 2"
+    with pytest.raises(FormatError, match=f"the on value has {want}; each must have one"):
+        results_of(net, [y], np.zeros(3, "i4"))
+
+
+@pytest.mark.parametrize("numbers", [(1, 7, 2), (1, 8, 2), (5, -2, -3), (3, 3, 1), (4, 1, 1), (0.5, 2.0, 0.5)])
+def test_a_range_ends_before_its_limit(numbers):
+    dtype = "f4" if isinstance(numbers[0], float) else "i4"
+    net = Network()
+    parts = [net.constant(np.array(n, dtype)) for n in numbers]
+    name = np.dtype(dtype).name
+    y = net.op("ADD", [net.input((1,), name), net.op("RANGE", parts, name)], name)
+    got = results_of(net, [y], np.ones(1, dtype))[0]
+    np.testing.assert_array_equal(got, np.arange(*numbers, dtype=dtype) + np.ones(1, dtype))
+
+
+def test_the_largest_come_in_descending_order_with_their_indices():
+    net = Network()
+    pair = net.op("TOPK_V2", [net.input(X.shape), net.constant(np.array([3], "i4"))], "float32", "int32")
+    values, places = results_of(net, pair, X)
+    np.testing.assert_array_equal(values, -np.sort(-X)[..., :3], strict=True)
+    np.testing.assert_array_equal(places, np.argsort(-X)[..., :3].astype("i4"), strict=True)

@@ -1,0 +1,212 @@
+"""compile and Function: what is refused before anything is lowered, what a Function says of itself, and its slots."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph import slots
+from cgraph.errors import FormatError, GraphError, ShapeError
+from cgraph.function import EVALUATED, Function, RowsFunction, way_to_fit
+from cgraph.running.results import Results
+
+A = np.arange(3, dtype="f4")
+X, Y = cg.Var((3,), name="x"), cg.Var((3,), name="y")
+
+
+def cell(value, name="w") -> cg.Var:
+    return cg.Var(np.asarray(value), name=name)
+
+
+# -- outputs, inputs and their names -----------------------------------------------------------------------------------
+
+
+def test_one_node_gives_an_array_and_a_collection_of_one_gives_a_list():
+    for inputs in (X, [X], (X,)):
+        assert cg.compile(X * 2, inputs)(A).tolist() == [0, 2, 4]
+    for outputs in ([X * 2], (X * 2,), {"twice": X * 2}):
+        (result,) = cg.compile(outputs, [X])(A)
+        assert result.tolist() == [0, 2, 4]
+
+
+def test_inputs_are_passed_and_outputs_come_in_the_order_in_which_they_are_listed():
+    for inputs, values in (([X, Y], (A, A + 10)), ([Y, X], (A + 10, A))):
+        f = cg.compile({"d": X - Y, "x": X * 1, "s": X + Y}, inputs)
+        results = f(*values)
+        assert f.names == ("d", "x", "s") and isinstance(results, Results)
+        assert [r.tolist() for r in results] == [[-10] * 3, [0, 1, 2], [10, 12, 14]]
+
+
+def test_an_input_that_nothing_reads_is_passed_all_the_same():
+    f = cg.compile(X + 1, [Y, X])
+    assert [x.name for x in f.inputs] == ["y", "x"] and f(A + 5, A).tolist() == [1, 2, 3]
+
+
+def test_update_edges_alone_return_nothing_and_write_all_at_once():
+    a, b = cell([1.0, 2.0], "a"), cell([3.0, 4.0], "b")
+    f = cg.compile([], [], {a: b, b: a + b})
+    assert list(f()) == [] and (a.value.tolist(), b.value.tolist()) == ([3, 4], [4, 6])
+    assert list(f.updates) == [a, b] and f.updated == (a, b)
+
+
+def test_cells_are_the_vars_that_are_read_and_are_not_inputs():
+    w, v, written = cell([1.0], "w"), cell([2.0], "v"), cell([0.0], "written")
+    x = cg.Var((1,), "float64", "x")
+    f = cg.compile([x * v], [x], {written: w + x})
+    assert set(f.cells) == {v, w} and f.updated == (written,) and f.inputs == (x,)
+    assert f([5.0])[0].tolist() == [10] and written.value.tolist() == [6]
+
+
+def test_a_cell_that_changes_between_calls_is_read_anew():
+    w, x = cell([1.0, 2.0]), cg.Var((2,), "float64", "x")
+    f = cg.compile(cg.cumsum(cg.cumsum(w)) + cg.cumsum(cg.cumsum(x)), [x], changing=[x])
+    assert len(f.compiled.layout.steps) > 1
+    for value in ([1.0, 2.0], [1.0, 2.0], [3.0, 5.0]):
+        w.assign(value)
+        for _ in range(2):
+            assert f([1.0, 0.0]).tolist() == [1 + value[0], 2 + 2 * value[0] + value[1]]
+
+
+def test_a_frozen_var_is_no_cell_and_keeps_its_value():
+    w = cell([1.0, 2.0])
+    frozen, read = cg.compile(w * 3, [], freeze=[w]), cg.compile(w * 3, [])
+    w.assign([5.0, 6.0])
+    assert (frozen.cells, read.cells) == ((), (w,))
+    assert (frozen().tolist(), read().tolist()) == ([3, 6], [15, 18])
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+INTEGERS = cg.Var((3,), "int32", "n")
+REFUSALS = {
+    "nothing": (([], []), "at least one output or update edge"),
+    "an array as an output": (([X, A], [X]), r"array\(\[0., 1., 2.\], dtype=float32\) is not a node"),
+    "a node as an input": ((X * 2, [X * 2]), "is not a Var: only a Var can be an input"),
+    "an update of a node": ((X, [X], {X * 2: X}), "is not a Var: only a Var can be an input or the target"),
+    "an update by an array": ((X, [X], {Y: A}), "is not a node"),
+    "two inputs of a name": ((X, [X, cg.Var((3,), name="x")]), "two inputs are called 'x'"),
+    "a function": ((np.sin, [X]), "For a Python function, call it on Vars"),
+    "updates that are a list": ((X, [X], [(Y, X)]), "a dict from Var to node"),
+    "a name that is a number": (({1: X}, [X]), "the name of an output is a text, not 1"),
+    "an update of another shape": ((X, [X], {Y: X[:2]}), r"the update of y float32\[3\] is .*Reshape or slice it"),
+    "an update of another dtype": ((X, [X], {Y: INTEGERS * 2}), r"Convert it with \.astype\('float32'\)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_compile_refuses(name):
+    args, says = REFUSALS[name]
+    with pytest.raises((GraphError, ShapeError), match=says):
+        cg.compile(*args)
+
+
+def test_the_dtype_is_what_to_convert_only_where_the_shape_is_that_of_the_var():
+    assert "astype('float32')" in way_to_fit(INTEGERS, X)
+    assert "Reshape" in way_to_fit(cg.Var((2,), name="z"), X) and "Reshape" in way_to_fit(cg.Var((2,), "int32"), X)
+
+
+IMAGE, OTHER = cg.Var((1, 1, 4, 5), name="image"), cg.Var((1, 1, 4, 5), name="other")
+EMPTY = cg.Var((1, 0, 4, 5), name="empty")
+ROWS = {
+    "another node": ((IMAGE * 2, [IMAGE]), [IMAGE, OTHER], "not an input or output"),
+    "three axes": ((IMAGE[0], [IMAGE]), [IMAGE, IMAGE[0]], r"float32\[1,4,5\], but only images"),
+    "nothing in it": ((EMPTY * 2, [EMPTY]), [EMPTY], "have rows"),
+    "outputs alone": ((IMAGE * 2, [IMAGE]), [IMAGE * 2], "names outputs only"),
+    "two outputs": (([IMAGE * 2, IMAGE + 1], [IMAGE]), [IMAGE, IMAGE * 2, IMAGE + 1], "names 2 outputs; at most one"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_that_cannot_be_streamed(name):
+    (outputs, inputs), rows, says = ROWS[name]
+    with pytest.raises(GraphError, match=says):
+        cg.compile(outputs, inputs, rows=rows)
+
+
+def test_rows_need_an_engine_that_feeds_them_and_give_a_function_of_rows():
+    with pytest.raises(GraphError, match="the engine cuda.* takes images whole"):
+        cg.compile(IMAGE * 2, [IMAGE], rows=[IMAGE], engine="cuda-sim")
+    image = np.arange(20, dtype="f4").reshape(1, 1, 4, 5)
+    first, second = OTHER * 2, cg.relu(IMAGE + 1)
+    for rows, positions in (([IMAGE], set()), ([IMAGE, second], {1})):
+        f = cg.compile([first, second], [IMAGE, OTHER], rows=rows)
+        assert type(f) is RowsFunction and f.fed == {IMAGE} and f.pictures.keys() == positions
+        assert [x.shape for x in f.results] == [(1, 1, 4, 5)] * 2
+        got = f(image, image)
+        assert np.array_equal(got[0], image * 2) and np.array_equal(got[1], image + 1)
+    bands = []
+    assert f(image, image, out=[np.zeros_like(image), lambda band: bands.append(band.copy())])[1] is None
+    assert np.array_equal(np.concatenate(bands, 2), image + 1)
+    assert type(cg.compile(first, [OTHER])) is Function
+
+
+# -- what a Function says of itself ------------------------------------------------------------------------------------
+
+
+def test_a_function_without_a_plan_says_so():
+    f = cg.compile(X + 1, [X], engine="reference")
+    assert f.compiled is None and f.incremental is None
+    for read in (lambda: f.plan, lambda: f.nbytes):
+        with pytest.raises(GraphError, match="there is no plan"):
+            read()
+    assert repr(f) == "<Function (x float32[3]) -> float32[3]>"
+    planned = cg.compile(X + 1, [X])
+    assert planned.nbytes == planned.plan.nbytes == planned.compiled.nbytes > 0
+
+
+def test_reports_traces_files_and_notebooks_get_the_function_and_its_arguments(monkeypatch, tmp_path):
+    f, g, calls = cg.compile(X + 1, [X]), cg.compile(X + 1, [X], threads=1), []
+    for name in ("report", "write_trace", "function_html", "function_svg", "save_functions", "export_function"):
+        monkeypatch.setattr(slots, name, lambda *args, name=name, **named: calls.append((name, args, named)) or name)
+    assert (f.report(), f._repr_html_(), f._repr_svg_()) == ("report", "function_html", "function_svg")
+    f.trace("t.json", A, most=3)
+    f.save("folder", also=[g], names=["a"])
+    f.save("folder")
+    assert f.export("there", form="c") == "export_function"
+    assert calls == [
+        *((name, (f,), {}) for name in ("report", "function_html", "function_svg")),
+        ("write_trace", (f, "t.json", (A,), {"most": 3}), {}),
+        ("save_functions", ([f, g], "folder", None, ["a"]), {}),
+        ("save_functions", ([f], "folder", None, ()), {}),
+        ("export_function", (f, "there"), {"form": "c"}),
+    ]
+
+
+def test_a_graph_is_saved_beside_a_function_without_cells_and_updates_alone(monkeypatch):
+    saved, w = [], cell([1.0])
+    monkeypatch.setattr(slots, "save_functions", lambda *args: saved.append(args))
+    for f in (cg.compile(w * 2, []), cg.compile([], [], {w: cg.Const([2.0])})):
+        with pytest.raises(FormatError, match="Save it without graph="):
+            f.save("folder", graph=b"")
+        f.save("folder")
+    f = cg.compile(X * 2, [X])
+    f.save("folder", graph=b"graph")
+    assert len(saved) == 3 and saved[-1] == ([f], "folder", b"graph", ())
+
+
+def test_a_pickled_function_computes_the_same_with_cells_of_its_own():
+    w = cell([1.0, 2.0])
+    f = cg.compile({"y": w * 3}, [], {w: w + 1})
+    other = pickle.loads(pickle.dumps(f))
+    assert other.names == ("y",) and other()["y"].tolist() == [3, 6] == f()["y"].tolist()
+    assert f()["y"].tolist() == [6, 9] == other()["y"].tolist() and w.value.tolist() == [3, 4]
+
+
+# -- eval and item -----------------------------------------------------------------------------------------------------
+
+
+def test_eval_keeps_its_function_and_reads_cells_anew():
+    w = cell([1.0, 2.0])
+    node = cg.square(w)
+    assert cg.eval(node).tolist() == [1, 4]
+    function = EVALUATED.get(node)
+    w.assign([3.0, 4.0])
+    assert cg.eval(node).tolist() == [9, 16] and EVALUATED.get(node) is function is not None
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5])
+def test_an_item_is_a_python_number(value):
+    assert type(cg.item(cg.Const(value))) is type(value) and cg.item(cg.Const([[value]])) == value
+    with pytest.raises(ValueError):
+        cg.item(cg.Const([value, value]))

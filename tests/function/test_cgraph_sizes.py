@@ -1,0 +1,318 @@
+"""Functions of arrays whose sizes vary: NumPy's values at any size, in the memory of the largest."""
+
+import threading
+from weakref import ref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.errors import FormatError, GraphError, InputError
+from cgraph.formats import onnx
+from cgraph.kernels import store
+from tests.support.kernels import TARGETS
+from tests.support.onnx_models import FLOAT, INT64, model_of
+from tests.support.patience import PATIENCE
+from tests.support.tolerance import assert_close
+
+
+def weights(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype("f4")
+
+
+def dense():
+    """Two layers over a batch of sequences, and how many rows came so far."""
+    w, v = cg.Const(weights(0, 12, 20)), cg.Const(weights(1, 20, 5))
+    rows = cg.Var((), name="rows").assign(0.0)
+
+    def build(sizes):
+        x = cg.Var((sizes["batch"], sizes["length"], 12), name="x")
+        mask = cg.Var((sizes["batch"], sizes["length"]), name="mask")
+        y = cg.softmax(cg.tanh(x @ w) @ v, 2) * cg.expand_dims(mask, 2)
+        return [y, cg.mean(y, 1)], [x, mask], {rows: rows + float(sizes["batch"])}
+
+    return build, {"x": ("batch", "length", 12), "mask": ("batch", "length")}, rows
+
+
+def images():
+    """Convolutions over images of any height."""
+    first, second = cg.Const(weights(2, 16, 3, 3, 3) * 0.3), cg.Const(weights(3, 16, 16, 3, 3) * 0.1)
+
+    def build(sizes):
+        x = cg.Var((1, 3, sizes["height"], 40), name="x")
+        y = cg.max_pool2d(cg.relu(cg.conv2d(x, first, 1, 1)), 2)
+        return cg.relu(cg.conv2d(y, second, 1, 1)), [x]
+
+    return build, {"x": (1, 3, "height", 40)}
+
+
+def inputs_of(shapes, sizes, seed):
+    rng = np.random.default_rng(seed)
+    fixed = {x: [sizes.get(n, n) for n in shape] for x, shape in shapes.items()}
+    return {x: rng.standard_normal(shape).astype("f4") for x, shape in fixed.items()}
+
+
+def meant(build, sizes, values):
+    outputs, inputs, *_ = build(sizes)
+    single = isinstance(outputs, cg.Node)
+    found = evaluate([outputs] if single else outputs, {x: values[x.name] for x in inputs})
+    return found[0] if single else found
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    order=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=3, max_size=8),
+    threads=st.sampled_from((1, 2)),
+    poison=st.booleans(),
+)
+def test_any_size_gives_what_its_graph_means(order, threads, poison):
+    build, shapes, rows = dense()
+    function = cg.compile_sizes(build, shapes, {"batch": 6, "length": 9}, engine=CpuEngine("host", threads, poison))
+    whole = function.nbytes
+    for i, (batch, length) in enumerate(order):
+        sizes = {"batch": batch, "length": length}
+        values = inputs_of(shapes, sizes, i)
+        for got, want in zip(function(**values), meant(build, sizes, values)):
+            assert_close(got, want)
+    assert rows.value == sum(batch for batch, _ in order)
+    assert function.nbytes == whole
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_height_gives_the_bits_of_a_function_of_that_height_alone(target):
+    build, shapes = images()
+    engine = CpuEngine(target, 2, True)
+    function = cg.compile_sizes(build, shapes, {"height": 64}, engine=engine)
+    for height in (64, 5, 33, 64, 5, 62):
+        values = inputs_of(shapes, {"height": height}, height)
+        outputs, inputs = build({"height": height})
+        np.testing.assert_array_equal(function(**values), cg.compile(outputs, inputs, engine=engine)(**values))
+        assert function.at(height=height).nbytes <= function.nbytes
+
+
+def test_all_sizes_run_in_one_memory_and_what_was_kept_is_not_read_when_another_ran():
+    base = cg.Var((40, 40), name="base").assign(weights(4, 40, 40))
+    calls = []
+
+    def build(sizes):
+        x = cg.Var((sizes["n"], 40), name="x")
+        slow = cg.delay(lambda a: calls.append(sizes["n"]) or a @ a, base)
+        return x @ cg.tanh(slow), [x]
+
+    function = cg.compile_sizes(build, {"x": ("n", 40)}, {"n": 9})
+    places = []
+    for n in (9, 4):
+        held = function.at(n=n)._take()
+        places.append(held.instance.arena)
+        function.at(n=n)._give(held)
+    assert np.shares_memory(*places)
+    for n in (9, 9, 4, 9, 4, 4):
+        x = weights(n, n, 40)
+        assert_close(function(x), x @ np.tanh(base.value @ base.value), 10)
+    base.assign(weights(5, 40, 40))
+    x = weights(6, 4, 40)
+    assert_close(function(x), x @ np.tanh(base.value @ base.value), 10)
+
+
+def test_what_does_not_depend_on_the_inputs_is_kept_while_the_size_stays():
+    base = cg.Var((30, 30), name="base").assign(weights(4, 30, 30))
+
+    def build(sizes):
+        x = cg.Var((sizes["n"], 30), name="x")
+        return x @ cg.exp(cg.tanh(base)), [x]
+
+    function = cg.compile_sizes(build, {"x": ("n", 30)}, {"n": 8}, changing=())
+    steps = []
+    one = function.at(n=8)
+    run = type(one.program.instance()).run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            type(one.program.instance()), "run", lambda self, s=None, w=True: (steps.append(s), run(self, s, w))[1]
+        )
+        for n in (8, 8, 3, 8):
+            function(weights(n, n, 30))
+    assert steps[0] is None or len(steps[0]) == len(one.compiled.layout.steps)
+    assert [s if s is None else len(s) for s in steps[2:]] == [s if s is None else len(s) for s in (steps[0],) * 2]
+
+
+def test_threads_that_call_at_once_get_memory_each():
+    build, shapes = images()
+    function = cg.compile_sizes(build, shapes, {"height": 48})
+    wrong = []
+
+    def work(seed):
+        for i in range(12):
+            height = 8 + (seed * 7 + i * 5) % 40
+            values = inputs_of(shapes, {"height": height}, seed)
+            want = function.at(height=height)(**values)
+            if not np.array_equal(function(**values), want):
+                wrong.append(height)
+
+    several = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in several:
+        thread.start()
+    for thread in several:
+        thread.join(PATIENCE)
+    assert not wrong and not any(thread.is_alive() for thread in several)
+
+
+def test_a_new_size_compiles_no_kernel(monkeypatch):
+    build, shapes, _ = dense()
+    function = cg.compile_sizes(build, shapes, {"batch": 48, "length": 40})
+    function(**inputs_of(shapes, {"batch": 40, "length": 30}, 0))
+    monkeypatch.setattr(store.KernelStore, "_compile_and_store", None)  # who compiled one would fail
+    for batch in (47, 33, 32):
+        function(**inputs_of(shapes, {"batch": batch, "length": 31}, 0))
+
+
+def test_without_a_maximum_memory_grows_with_what_comes():
+    build, shapes = images()
+    function = cg.compile_sizes(build, shapes)
+    assert function.nbytes == 0
+    found = []
+    for height in (8, 64, 8):
+        values = inputs_of(shapes, {"height": height}, 1)
+        outputs, inputs = build({"height": height})
+        np.testing.assert_array_equal(function(**values), cg.compile(outputs, inputs)(**values))
+        found.append(function.nbytes)
+    assert found[0] < found[1] == found[2] == function.at(height=64).nbytes
+
+
+def test_results_stay_when_it_runs_again_unless_they_are_only_looked_at():
+    f = cg.compile_sizes(lambda sizes: sines(sizes["n"]), {"x": ("n",)})
+    x = np.linspace(0, 1, 9, dtype="float32")
+    kept, seen = f(x), f(x, copy=False)
+    assert_close(seen, np.sin(x))
+    f(x + 1)
+    assert_close(kept, np.sin(x))
+    assert np.array_equal(seen, f(x + 1, copy=False)) and not np.array_equal(seen, kept)
+
+
+def sines(n):
+    x = cg.Var((n,), name="x")
+    return cg.sin(x), [x]
+
+
+def test_more_sizes_than_are_kept_go_on_in_the_same_memory():
+    build, shapes, _ = dense()
+    function = cg.compile_sizes(build, shapes, {"batch": 40, "length": 2}, engine="reference")
+    for batch in range(1, 25):
+        values = inputs_of(shapes, {"batch": batch, "length": 2}, batch)
+        assert_close(function(**values)[0], meant(build, {"batch": batch, "length": 2}, values)[0])
+    assert "16 sizes" in repr(function)
+
+
+def test_a_size_that_is_put_aside_while_it_runs_leaves_nothing_in_the_memory():
+    def build(sizes):
+        x = cg.Var((sizes["n"],), name="x")
+        return cg.delay(lambda a: [others(), a][1], x), [x]
+
+    def others():
+        for n in range(2, 20) if seen else ():
+            function.at(n=n)
+
+    function, seen = cg.compile_sizes(build, {"x": ("n",)}, {"n": 20}), []
+    seen.append(ref(function.at(n=1).program))
+    assert function(np.ones(1, "f4")) == 1
+    function(np.ones(20, "f4"))
+    assert "16 sizes" in repr(function) and seen[0]() is None
+
+
+def test_refusals_name_the_size(tmp_path):
+    build, shapes, rows = dense()
+    with pytest.raises(GraphError, match="no size varies"):
+        cg.compile_sizes(build, {"x": (1, 2, 12)})
+    with pytest.raises(GraphError, match="most gives batch; sizes are batch, length"):
+        cg.compile_sizes(build, shapes, {"batch": 4})
+    with pytest.raises(GraphError, match="the graph has the inputs x, mask; shapes has x"):
+        cg.compile_sizes(build, {"x": ("batch", "length", 12)}, {"batch": 4, "length": 4})
+    function = cg.compile_sizes(build, shapes, {"batch": 4, "length": 4})
+    x, mask = np.zeros((3, 2, 12), "f4"), np.zeros((3, 2), "f4")
+    wrong = {
+        "batch is 3 in x and 2 in mask": ((x, mask[:2]), {}),
+        "batch is 5; it was compiled for 4 at most": ((np.zeros((5, 2, 12), "f4"), np.zeros((5, 2), "f4")), {}),
+        "x has 2 axes, not the 3": ((mask, mask), {}),
+        r"input mask \[batch,length\] is missing. Pass mask=array": ((x,), {}),
+        "input .x. is given twice": ((x,), {"x": x}),
+        "the Function has no input .z.. Use one of x, mask": ((), {"z": x}),
+        "inputs, got 3": ((x, x, x), {}),
+        r"x expects float32\[3,2,12\], got int64": ((x.astype("i8"), mask), {}),
+        r"x expects float32\[3,2,12\], got float32\[3,2,11\]": ((x[..., :11], mask), {}),
+    }
+    for text, (args, named) in wrong.items():
+        with pytest.raises(InputError, match=text):
+            function(*args, **named)
+    with pytest.raises(InputError, match="sizes are batch, length, not batch"):
+        function.at(batch=2)
+    with pytest.raises(FormatError, match="several sizes is not saved; save one of them"):
+        function.save(tmp_path / "all")
+    assert rows.value == 0
+    function.at(batch=2, length=1).save(tmp_path / "one")
+    assert cg.load(tmp_path / "one")(x[:2, :1], mask[:2, :1])[0].shape == (2, 1, 5)
+
+
+# -- ONNX --------------------------------------------------------------------------------------------------------------
+
+
+def sequence_model():
+    """Attention over sequences of any length in batches of any size; the third axis of one input has no name."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Transpose", ["h"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["h", "t"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "h"], ["a"]),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Slice", ["shape", "zero", "two"], ["head"]),
+        helper.make_node("Concat", ["head", "eight"], ["to"], axis=0),
+        helper.make_node("Reshape", ["a", "to"], ["y"]),
+    ]
+    constants = {"w": weights(7, 6, 8) * 0.5, "zero": [0], "two": [2], "eight": [8]}
+    return model_of(nodes, [("x", FLOAT, ("batch", "length", 6))], constants)
+
+
+def test_a_model_with_open_sizes_agrees_with_onnxruntime_at_each_of_them():
+    runtime = pytest.importorskip("onnxruntime")
+    body = sequence_model()
+    session = runtime.InferenceSession(body, providers=["CPUExecutionProvider"])
+    function = onnx.compile_sizes(body, {"batch": 5, "length": 17})
+    free = onnx.compile_sizes(body)
+    for batch, length in ((5, 17), (1, 1), (3, 16), (5, 2), (2, 17)):
+        x = weights(batch, batch, length, 6)
+        (want,) = session.run(None, {"x": x})
+        for found in (function, free):
+            assert_close(found(x)[0], want, 10)
+    assert function.nbytes == function.at(batch=5, length=17).nbytes == free.nbytes
+
+
+def test_axes_without_names_are_called_after_their_input():
+    body = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, (None, 3))])
+    function = onnx.compile_sizes(body)
+    np.testing.assert_array_equal(function(-np.ones((4, 3), "f4"))[0], np.zeros((4, 3)))
+    with pytest.raises(GraphError, match=r"sizes are x\.0"):
+        onnx.compile_sizes(body, {"N": 3})
+    with pytest.raises(FormatError, match="not a tensor of a fixed number of axes"):
+        onnx.compile_sizes(model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, None)]))
+    with pytest.raises(GraphError, match="no size varies"):
+        onnx.compile_sizes(model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", INT64, (2, 3))]))
+
+
+def test_of_many_sizes_those_that_came_last_are_kept(monkeypatch):
+    """Came, not were compiled: a size that is used again outlives one that is not."""
+    monkeypatch.setattr("cgraph.sizes.MOST_KEPT", 3)
+    built = []
+
+    def build(sizes):
+        built.append(sizes["n"])
+        x = cg.Var((sizes["n"],), name="x")
+        return x * 2.0, [x]
+
+    function = cg.compile_sizes(build, {"x": ("n",)})
+    for n in (1, 2, 3, 1, 4, 1, 3, 2):
+        np.testing.assert_array_equal(function(np.ones(n, "f4")), np.full(n, 2.0))
+    assert built == [1, 2, 3, 4, 2]

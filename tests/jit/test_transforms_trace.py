@@ -1,0 +1,125 @@
+"""Traces: what goes in and out as nodes and tracers, views that share bytes, numbers in place, what a trace refuses."""
+
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import DTypeError, GraphError
+from cgraph.ir.graph import Node
+from cgraph.ir.tracing import TRACE
+from cgraph.transforms.trace import FunctionTrace, copies, copies_dtype, members_as, nodes_in, suspended
+from cgraph.transforms.tracer import Tracer
+from tests.support.tolerance import assert_close
+
+Pair = namedtuple("Pair", "left right")
+
+
+def jit(f, *xs):
+    """The result of a compiled function, which that of NumPy must equal."""
+    got, want = cg.jit(f)(*map(np.copy, xs)), f(*map(np.copy, xs))
+    np.testing.assert_array_equal(got, want)
+    return np.asarray(got).tolist()
+
+
+def test_a_trace_is_open_and_in_progress_while_the_function_runs():
+    trace = FunctionTrace()
+    assert trace.run(lambda: (TRACE.get() is trace, trace.is_open, suspended(TRACE.get))) == (True, True, None)
+    assert not trace.is_open and TRACE.get() is None
+    failing = FunctionTrace()
+    with pytest.raises(ZeroDivisionError):
+        failing.run(lambda: 1 // 0)
+    assert not failing.is_open and TRACE.get() is None
+
+
+def test_tracers_in_containers_become_nodes_in_order_and_results_tracers():
+    trace, (x, y) = FunctionTrace(), (cg.Var((2,), name=n) for n in "xy")
+    operands = []
+    tx, ty = trace.tracer(x), trace.tracer(y)
+    got = nodes_in({"a": [ty, 1], "b": Pair(tx, (ty,))}, operands)
+    assert got == {"a": [y, 1], "b": Pair(x, (y,))} and operands[0] is ty and operands[1] is tx and len(operands) == 3
+    wrapped = trace.wrap(Pair([x], {"k": y, "n": 3}))
+    assert type(wrapped) is Pair and isinstance(wrapped.left[0], Tracer) and wrapped.left[0].node is x
+    assert wrapped.right["k"].node is y and wrapped.right["n"] == 3
+    assert members_as([0], (1, 2)) == [1, 2] and members_as((), iter([1])) == (1,)
+    assert members_as(Pair(0, 0), (1, 2)) == Pair(1, 2)
+
+
+def test_a_view_shares_bytes_and_a_copy_does_not():
+    def f(x):
+        row, picked, total = x[1], x[[0, 1]], x.T
+        row[0] = 50
+        total[2, 0] = 70
+        picked[...] = -1
+        return x
+
+    assert jit(f, np.arange(6.0).reshape(2, 3)) == [[0, 1, 70], [50, 4, 5]]
+    assert copies([0, 1], None) and copies((slice(None), np.array([1])), None)
+    assert copies(0, cg.Var(())) and not copies(..., cg.Var(())) and not copies((0, ...), cg.Var(()))
+    assert not copies(0, cg.Var((3,)))
+    assert copies_dtype({}) and copies_dtype({"copy": None}) and not copies_dtype({"copy": False})
+
+
+def test_conversion_without_a_copy_gives_the_array_itself_and_with_one_another():
+    def f(x):
+        x.astype("float64", copy=False)[0] = 9
+        x.astype("float64")[1] = 9
+        x.conj()[2] = 9
+        return x
+
+    got = cg.jit(f)(np.zeros(3))
+    assert np.asarray(got).tolist() == [9, 0, 9]
+
+
+def test_augmented_assignment_changes_an_array_and_replaces_a_number():
+    def f(x):
+        view, number = x[:2], x[2]
+        view += 1
+        number += 100
+        np.add(x, 10, out=x)
+        x.fill(x[0]) if x.shape == (9,) else x[::-1].sort()
+        return x
+
+    assert jit(f, np.array([3.0, 1.0, 2.0])) == [14, 12, 12]
+
+
+def test_numbers_of_python_stay_weak_and_true_counts_as_1():
+    seen = []
+
+    def f(x, n, flag):
+        seen.extend([(x + n).dtype, (n + n).weak, (flag + flag).dtype, (n < 3).weak])
+        return x * (flag + n)
+
+    got = cg.jit(f)(np.array([2.0], "f4"), 3, True)
+    assert seen == [np.float32, int, np.int64, bool] and got.dtype == np.float32 and np.asarray(got).tolist() == [8]
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "words"),
+    [
+        (lambda x: np.add(x, 1.5, out=np.zeros(2)), GraphError, r"zeros_like\(x\)"),
+        (lambda x: x.astype("int32").__iadd__(1.5), DTypeError, "does not go into"),
+        (lambda x: x.sum().__setitem__((), 3), DTypeError, "is a number"),
+    ],
+    ids=["out", "dtype", "number"],
+)
+def test_what_numpy_or_a_graph_does_not_take_is_refused(f, error, words):
+    with pytest.raises(error, match=words):
+        cg.jit(f)(np.ones(2))
+
+
+def test_bodies_of_loops_are_traced_in_a_trace_of_their_own():
+    kinds = []
+
+    def step(i, s):
+        kinds.append((type(s) is Tracer, TRACE.get()))
+        return np.sin(s) + i
+
+    got = cg.jit(lambda x: cg.fori(0, 3, step, x))(np.zeros(2))
+    want = np.zeros(2)
+    for i in range(3):
+        want = np.sin(want) + i
+    assert_close(np.asarray(got), want)
+    assert kinds and all(is_tracer and isinstance(trace, FunctionTrace) for is_tracer, trace in kinds)
+    assert not isinstance(got, Node)

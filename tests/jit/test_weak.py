@@ -1,0 +1,94 @@
+"""Python numbers in traced functions: promotion by kind, comparison by value, arithmetic among themselves."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.transforms.weak import SAMPLES, is_weak, python_arithmetic, weak_type, with_strong_dtypes
+
+NUMBERS = (True, 3, 1.5, 2j)
+ARRAYS = [np.array([1, 2], d) for d in ("bool", "int8", "uint8", "int64", "float32", "float64", "complex64")]
+
+
+def dtype_inside(f, *args):
+    return cg.jit(f)(*args).dtype
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: str(a.dtype))
+def test_a_number_beside_an_array_promotes_by_its_kind(array):
+    for number in NUMBERS:
+        want = (array * number).dtype
+        for f in (operator.mul, lambda a, b: b * a, np.multiply, lambda a, b: np.where(a != 0, a, b)):
+            got = dtype_inside(f, array, number)
+            assert got == ("float32" if want == np.float16 else want), (array.dtype, number)
+
+
+def test_integers_are_compared_by_value_whatever_the_dtype():
+    small = np.array([-128, 127], "int8")
+    for number in (300, -300, 127):
+        for f in (operator.lt, operator.eq, operator.ge):
+            np.testing.assert_array_equal(cg.jit(f)(small, number), f(small, number))
+    assert cg.jit(operator.eq)(np.array([0.1], "float32"), 0.1).tolist() == [True]  # as float32
+
+
+def test_python_numbers_among_themselves_are_pythons():
+    for f in (operator.add, operator.mul, operator.sub):
+        for a in NUMBERS:
+            for b in NUMBERS:
+                got, want = cg.jit(f)(a, b), f(a, b)
+                assert got == want and type(got.item()) is type(want), (a, b)
+    assert cg.jit(operator.and_)(True, False).dtype == bool and cg.jit(operator.lt)(1, 2.5).dtype == bool
+    assert cg.jit(lambda a: a + True)(True) == 2
+
+
+def test_the_result_of_python_numbers_stays_weak():
+    small = np.array([1], "float32")
+    assert dtype_inside(lambda x, a, b: x * (a + b), small, 1.5, 2) == "float32"
+    assert dtype_inside(lambda x, a: x * (a < 2), np.array([1], "int8"), 1.5) == "int8"
+
+
+def test_what_is_weak():
+    assert all(map(is_weak, NUMBERS)) and not any(map(is_weak, (np.float64(1), np.ones(1), "a", None)))
+    seen = []
+    cg.jit(lambda a, b: seen.extend(map(is_weak, (a, b))))(1.5, np.ones(1))
+    assert seen == [True, False] and set(SAMPLES) == {bool, int, float, complex}
+
+
+def test_operands_get_the_dtype_that_numpy_computes_with():
+    seen = []
+
+    def f(x, i, a):
+        seen.append([getattr(v, "dtype", None) for v in with_strong_dtypes("add", (x, i))])
+        seen.append([getattr(v, "dtype", None) for v in with_strong_dtypes("add", (i, a))])
+        seen.append([v.dtype for v in with_strong_dtypes("less", (x, i))])
+        seen.append([v.dtype for v in with_strong_dtypes("where", (a, x, i))])
+        seen.append(with_strong_dtypes("add", (x, 7))[1])
+        seen.append([v.dtype for v in python_arithmetic("add", (x > 0, a > 0))])
+        return x
+
+    cg.jit(f)(np.array([1], "int8"), 3, True)
+    assert seen[0] == ["int8", "int8"]
+    assert seen[1] == ["int64", "bool"]  # no array among them
+    assert seen[2] == ["int8", "int64"]  # compared by value
+    assert seen[3] == ["bool", "int8", "int8"]  # the condition is no operand
+    assert seen[4] == 7
+
+
+def test_true_counts_as_one_in_arithmetic_and_not_in_logic():
+    seen = []
+
+    def f(p, n):
+        for name in ("add", "bitwise_and", "less"):
+            seen.append([v.dtype.name for v in python_arithmetic(name, (p, n))])
+        return p
+
+    cg.jit(f)(True, 2)
+    assert seen == [["int64", "int64"], ["bool", "int64"], ["bool", "int64"]]
+
+
+def test_types_of_results():
+    assert [weak_type(cg.Var((), d)) for d in ("bool", "int64", "float64", "complex128", "uint8")] == [
+        bool, int, float, complex, None,
+    ]  # fmt: skip

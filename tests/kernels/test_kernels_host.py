@@ -1,0 +1,87 @@
+"""What is remembered of this machine: read back only whole, and under a name of this processor and this LLVM."""
+
+import json
+
+import pytest
+
+from cgraph.kernels import host as host_module
+from cgraph.kernels.cache import cache_folder
+from cgraph.kernels.host import Host, detect_host, host, host_key, read_parts
+
+
+@pytest.mark.parametrize("what", ["size", "time", "version", "processor"])
+def test_what_is_remembered_of_this_machine_is_of_this_processor_and_this_llvm(monkeypatch, what):
+    before = host_module.host_key()
+    if before is None:
+        pytest.skip("this system does not describe its processor")
+    if what == "version":
+        monkeypatch.setattr("llvmlite.__version__", "0.0.1")
+    if what == "processor":
+        changed = dict.fromkeys(host_module.cpuinfo(), "another")
+        monkeypatch.setattr(host_module, "cpuinfo", lambda: changed)
+    if what in ("size", "time"):
+        known = host_module.Path.stat
+
+        class Status:
+            def __init__(self, status) -> None:
+                self.st_size = status.st_size + (what == "size")
+                self.st_mtime_ns = status.st_mtime_ns + (what == "time")
+
+        monkeypatch.setattr(host_module.Path, "stat", lambda path: Status(known(path)))
+    assert host_module.host_key() != before
+
+
+@pytest.mark.parametrize("text", [b"nonsense", b"[]", b"{}", b"[1, 2, 3, 4]", b"[" * 100_000])
+def test_a_whole_file_that_holds_no_host_is_a_miss(text):
+    assert read_parts(text) is None
+
+
+def test_fields_are_read_in_their_order_and_only_if_all_are_text():
+    fields = ["cpu", "+a,-b", "triple", "layout", "version"]
+    assert read_parts(json.dumps(fields).encode()) == fields
+    assert len(fields) == len(Host._fields)
+    for other in (fields[:-1], [*fields, "more"], [*fields[:-1], 5], [*fields[:-1], None], dict.fromkeys(fields)):
+        assert read_parts(json.dumps(other).encode()) is None
+    assert read_parts(b"\xff\xfe") is None
+
+
+@pytest.fixture
+def anew(tmp_path, monkeypatch):
+    """A cache folder of its own, and a function that asks as a new process would."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return host_module.host.__wrapped__
+
+
+def test_a_second_process_reads_what_the_first_wrote(anew, monkeypatch):
+    if host_key() is None:
+        pytest.skip("this system does not describe its processor")
+    first = anew()
+    assert first == detect_host() == host()
+    monkeypatch.setattr(host_module, "detect_host", lambda: pytest.fail("it was written"))
+    assert anew() == first
+
+
+def test_a_damaged_description_is_detected_anew_and_replaced(anew, monkeypatch):
+    if host_key() is None:
+        pytest.skip("this system does not describe its processor")
+    name = f"host_{host_key()}"
+    cache_folder().write(name, b'["only one"]')
+    assert anew() == detect_host()
+    assert read_parts(cache_folder().read(name)) == [getattr(host(), field) for field in Host._fields]
+
+
+@pytest.mark.parametrize("lacks", ["key", "folder"])
+def test_without_a_key_or_a_folder_nothing_is_remembered(lacks, anew, monkeypatch, tmp_path):
+    monkeypatch.setattr(host_module, "host_key" if lacks == "key" else "cache_folder", lambda: None)
+    assert anew() == detect_host()
+    assert not list(tmp_path.rglob("host_*"))
+
+
+def test_a_processor_that_its_system_does_not_describe_has_no_key(monkeypatch):
+    monkeypatch.setattr(host_module, "cpuinfo", dict)
+    assert host_key() is None
+
+
+def test_no_library_of_llvms_no_key(monkeypatch):
+    monkeypatch.setattr("llvmlite.__file__", "/no/such/place/llvmlite/__init__.py")
+    assert host_key() is None

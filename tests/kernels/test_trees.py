@@ -1,0 +1,66 @@
+"""The walk down decision trees: comparisons at ties, equality, NaN, blocks of rows, several trees."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.target import target_named
+from cgraph.kernels.trees.calls import BLOCK, leaves_calls
+from cgraph.kernels.trees.signature import EQUAL, MISSING
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+# two trees: node 0 compares column 1 with 2, its leaves are 1 and 2; node 3 compares column 0 with -1, then node 5
+# compares column 1 with 0.5
+ROOTS = np.int32([0, 3])
+FEATURES = np.int32([1, -1, -1, 0, -1, 1, -1, -1])
+THRESHOLDS = np.float32([2, 0, 0, -1, 0, 0.5, 0, 0])
+BELOW = np.int32([1, 0, 0, 4, 0, 6, 0, 0])
+ABOVE = np.int32([2, 0, 0, 5, 0, 7, 0, 0])
+
+
+def leaf_of(row, root, kinds=None):
+    """Return the leaf of a row, by hand."""
+    at = root
+    while FEATURES[at] >= 0:
+        number, kind = row[FEATURES[at]], 0 if kinds is None else kinds[at]
+        below = number == THRESHOLDS[at] if kind & EQUAL else number <= THRESHOLDS[at]
+        at = BELOW[at] if below or (kind & MISSING and np.isnan(number)) else ABOVE[at]
+    return at
+
+
+def run(x, kinds=None, target="host", order="all"):
+    """Return what the kernel finds."""
+    leaves = np.full((len(x), len(ROOTS)), -7, np.int32)
+    nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS, BELOW, ABOVE))
+    calls = leaves_calls(view_of(leaves), view_of(x), view_of(ROOTS), nodes, None if kinds is None else view_of(kinds))
+    run_calls(calls, target_named(target), order)
+    return leaves
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 11])
+def test_each_row_reaches_its_leaf_in_each_tree(rows, target, order):
+    x = np.random.default_rng(rows).choice(np.float32([-1, -2, 0.5, 2, 3, np.nan, np.inf, -np.inf]), (rows, 2))
+    want = [[leaf_of(row, root) for root in ROOTS] for row in x]
+    np.testing.assert_array_equal(run(x, None, target, order), want)
+
+
+@pytest.mark.parametrize("kind", [0, EQUAL, MISSING, EQUAL | MISSING])
+def test_a_kind_asks_for_equality_and_sends_nan_below(kind):
+    kinds = np.full(len(FEATURES), kind, np.uint8)
+    x = np.float32([[-1, 2], [-2, 1], [np.nan, np.nan], [0, 0.5], [5, np.nan]])
+    np.testing.assert_array_equal(run(x, kinds), [[leaf_of(row, root, kinds) for root in ROOTS] for row in x])
+
+
+def test_kinds_belong_to_nodes():
+    kinds = np.uint8([EQUAL, 0, 0, 0, 0, MISSING, 0, 0])
+    x = np.float32([[0, 1], [0, 2], [0, np.nan], [-1, np.nan]])
+    np.testing.assert_array_equal(run(x, kinds), [[2, 7], [1, 7], [2, 6], [2, 4]])
+
+
+def test_nothing_is_called_without_rows_or_trees():
+    none = np.zeros((0, 2), np.float32)
+    assert run(none).shape == (0, 2)
+    nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS, BELOW, ABOVE))
+    x, out = np.zeros((3, 2), np.float32), np.zeros((3, 0), np.int32)
+    assert leaves_calls(view_of(out), view_of(x), view_of(ROOTS[:0]), nodes, None) == []

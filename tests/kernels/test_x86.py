@@ -1,0 +1,79 @@
+"""x86-64: the target of a host by its features, what saved code needs, instructions of every width."""
+
+import pytest
+
+from cgraph.kernels.isa.records import Host
+from cgraph.kernels.isa.x86 import ARCHITECTURE, AVX2, AVX512, INSTRUCTIONS, PORTABLE, detect
+
+LINUX = {"bmi": "bmi1", "lzcnt": "abm", "sse4.2": "sse4_2"}  # what /proc/cpuinfo calls LLVM's features
+
+
+@pytest.mark.parametrize("target", ARCHITECTURE.targets, ids=lambda target: target.name)
+def test_a_saved_function_asks_for_every_feature_that_its_code_is_made_with(target):
+    features = {LINUX.get(x[1:], x[1:]) for x in target.features.split(",") if x.startswith("+")}
+    assert features <= set(ARCHITECTURE.needs[target.name])
+    assert set(ARCHITECTURE.needs[AVX2.name]) <= set(ARCHITECTURE.needs[AVX512.name])
+    v4 = {f"avx512{x}" for x in ("f", "bw", "cd", "dq", "vl")}  # System V ABI, x86-64-v4
+    assert target is not AVX512 or v4 <= set(ARCHITECTURE.needs[target.name])
+
+
+WIDE = "avx512f avx512bw avx512dq avx512vl"
+
+
+def detected(features):
+    return detect(Host("some-cpu", ",".join(f"+{x}" for x in features.split()), "x86_64-linux", "", ""))
+
+
+@pytest.mark.parametrize(
+    ("features", "name", "dot"),
+    [
+        ("", "portable", "pairs"),
+        ("sse4.2 avx", "portable", "pairs"),
+        ("avx2", "portable", "pairs"),  # without fma
+        ("fma avx", "portable", "pairs"),
+        ("avx2 fma", "avx2", "pairs"),
+        ("avx2 fma avxvnni", "avx2", "mixed"),
+        (f"avx2 fma {WIDE}", "avx512", "pairs"),
+        (f"avx2 fma {WIDE} avx512vnni", "avx512", "mixed"),
+        (f"avx2 fma {WIDE} avxvnni", "avx512", "pairs"),
+        *((f"avx2 fma {WIDE.replace(x, '')}", "avx2", "pairs") for x in WIDE.split()),  # one is missing
+    ],
+)
+def test_the_widest_target_whose_features_are_all_there(features, name, dot):
+    target = detected(features)
+    assert (target.name, target.dot) == (name, dot)
+
+
+def test_a_wide_host_has_its_own_features_and_those_that_need_no_name():
+    plain, rich = detected(f"avx2 fma {WIDE}"), detected(f"avx2 fma {WIDE} avx512bf16 avx512vbmi")
+    assert plain.cpu == "some-cpu" and "+avx512vl" in plain.features and plain.features.endswith("-prefer-256-bit")
+    assert (plain.bf16, plain.selects_bytes) == (False, False) and (rich.bf16, rich.selects_bytes) == (True, True)
+    assert detected("avx2 fma avxvnni").features == f"{AVX2.features},+avxvnni"
+    assert detected("avx2 fma").cpu == "haswell" and detected("") is PORTABLE
+
+
+def test_registers_double_with_avx512_alone():
+    assert [(x.lanes, x.registers, x.fma) for x in ARCHITECTURE.targets] == [
+        (4, 16, False), (8, 16, True), (16, 32, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["mixed dot", "bf16 dot", "pair dot", "nearest"])
+def test_each_width_has_an_instruction_of_its_own(operation):
+    names = [INSTRUCTIONS[operation, lanes].name for lanes in (4, 8, 16)]
+    assert len(set(names)) == 3
+    assert all(
+        ("512" in name) == (lanes == 16) or "512bf16" in name or "512.vpd" in name
+        for name, lanes in zip(names, (4, 8, 16))
+    )
+
+
+@pytest.mark.parametrize(("operation", "each"), [("pack i2", 2), ("pack u1", 4)])
+def test_packs_have_a_whole_registers_results(operation, each):
+    assert {lanes for name, lanes in INSTRUCTIONS if name == operation} == {4 * each, 8 * each, 16 * each}
+
+
+def test_only_addresses_of_64_bits_are_linked_by_us():
+    """System V ABI, AMD64: R_X86_64_64 is 1; ELF's number of the machine is 62; Linux's futex is call 202."""
+    assert {number: patch.value for number, patch in ARCHITECTURE.relocations.items()} == {1: "address"}
+    assert (ARCHITECTURE.elf, ARCHITECTURE.mach_o, ARCHITECTURE.futex) == (62, 0x01000007, 202)

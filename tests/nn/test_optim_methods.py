@@ -1,0 +1,44 @@
+"""Directions of gradient methods: one step from slots of any value, by NumPy in float64."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from nn import optim
+from nn.optim.methods import correction
+from tests.support.tolerance import assert_near
+
+W, G, M, S = (np.array(x) for x in ([1.0, -2, 3], [0.5, -4, 0.25], [0.125, 1, -2], [4.0, 0.25, 9]))
+STEP = 3
+RMS = 0.75 * S + 0.25 * G**2
+MEAN, SQUARES = 0.5 * M + 0.5 * G, 0.75 * S + 0.25 * G**2
+ADAM = MEAN / (1 - 0.5**4) / (np.sqrt(SQUARES / (1 - 0.75**4)) + 0.125)
+CASES = {
+    "descent": (optim.GradientDescent(), G, {}),
+    "adagrad": (optim.Adagrad(0.5), G / (np.sqrt(S + G**2) + 0.5), {"squares": S + G**2}),
+    "rmsprop": (optim.RMSprop(0.75, 0.5), G / (np.sqrt(RMS) + 0.5), {"squares": RMS}),
+    "adam": (optim.Adam(0.5, 0.75, 0.125), ADAM, {"mean": MEAN, "squares": SQUARES}),
+    "adamw": (optim.AdamW(0.5, 0.75, 0.125, 0.25), ADAM + 0.25 * W, {"mean": MEAN, "squares": SQUARES}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_direction_and_the_new_slots_are_those_of_the_formula(name):
+    method, direction, slots = CASES[name]
+    values = {"weight": W, "gradient": G, "mean": M, "squares": S}
+    v = {key: cg.Var((3,), name=key) for key in values}
+    step = cg.Var((), name="step")
+    old = {key: v[key] for key in method.remembers}
+    ((got, new),) = method.directions([v["weight"]], [v["gradient"]], [old], step)
+    assert new.keys() == slots.keys() == set(method.remembers)
+    f = cg.compile([got, *new.values()], [*v.values(), step], engine="reference")
+    found = f(*(x.astype("f4") for x in values.values()), np.float32(STEP))
+    for one, want in zip(found, [direction, *(slots[key] for key in new)]):
+        assert_near(one, want, "float32 formulas")
+
+
+def test_a_correction_does_not_cancel():
+    step = cg.Var((), name="step")
+    f = cg.compile([correction(0.9999999, step)], [step], engine="reference")
+    assert_near(f(np.float32(0))[0], 1e-7, "float32 formulas")
+    assert f(np.float32(0))[0].dtype == np.float32

@@ -1,0 +1,99 @@
+"""The weights of attention and their gradients: bands of queries give what one band gives, for every kind of mask."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.kernels.attention.calls import Rule
+from cgraph.ops.attention import positions
+from cgraph.ops.attention_weights import (
+    QueryRows,
+    attention_gradients,
+    gradients_at_once,
+    join_bands,
+    repeat_heads,
+    split_bands,
+    sum_heads,
+    weights,
+)
+from tests.autodiff.differences import check_first
+from tests.support.computed import computed
+from tests.support.tolerance import assert_near
+
+B, H, G, M, N, D, E = 2, 4, 2, 5, 6, 3, 2
+RNG = np.random.default_rng(0)
+MASKS = {
+    "none": None,
+    "bool by row": (M, "bool"),
+    "bool for all rows": (1, "bool"),
+    "floats by row": (M, "float64"),
+    "floats for all rows": (1, "float64"),
+}
+
+
+def drawn(*shape):
+    return cg.Var(RNG.normal(size=shape))
+
+
+def mask_of(kind):
+    if kind is None:
+        return None
+    rows, dtype = kind
+    values = RNG.normal(size=(1, H, rows, N))
+    return cg.Var(values if dtype != "bool" else (values > -0.5) | (np.arange(N) == 0))
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("rule", [Rule(0.5, False, 0, 0.0), Rule(0.5, True, 3, 2.0)], ids=["plain", "causal"])
+def test_bands_of_queries_add_up_to_the_gradients_at_once(name, rule):
+    q, g, inner, k, v = drawn(B, H, M, D), drawn(B, H, M, E), drawn(B, H, M, 1), drawn(B, G, N, D), drawn(B, G, N, E)
+    rows, mask = QueryRows(q, g, inner, positions(M, None)), mask_of(MASKS[name])
+    want = gradients_at_once(rule, rows, k, v, mask)
+    for queries in (1, 2, M - 1):  # two bands of 4 and 1: the last one is padded
+        got = attention_gradients(rule, rows, k, v, mask, most=queries * B * H * N)
+        for a, b in zip(got, want, strict=True):
+            assert (a is None) == (b is None) == (a is None or a.shape != b.shape)
+            if a is not None:
+                assert_near(computed(a), computed(b), "float64")
+
+
+def test_split_and_joined_bands_are_the_rows():
+    x = cg.Var(np.arange(2 * 1 * 5 * 3.0).reshape(2, 1, 5, 3))
+    bands = split_bands(x, 2)
+    assert bands.shape == (3, 2, 1, 2, 3)
+    np.testing.assert_array_equal(computed(bands)[2, 1, 0], [[27, 28, 29], [0, 0, 0]])
+    np.testing.assert_array_equal(computed(join_bands(bands, 5)), x.value)
+    truth = split_bands(cg.Var(np.zeros((1, 1, 1, 2), bool)), 2, filler=True)
+    assert computed(truth).reshape(2, 2).tolist() == [[False, False], [True, True]]
+
+
+def test_a_head_of_keys_serves_adjacent_heads_of_queries():
+    keys, q = cg.Var(np.array([1.0, 2.0]).reshape(1, 2, 1, 1)), cg.Var((1, 4, 1, 1), "float64")
+    assert computed(repeat_heads(keys, q)).ravel().tolist() == [1, 1, 2, 2]
+    assert repeat_heads(q, q) is q
+    by_head = cg.Var(np.array([1.0, 10, 100, 1000]).reshape(1, 4, 1, 1))
+    assert computed(sum_heads(by_head, keys)).ravel().tolist() == [11, 1100]
+    assert sum_heads(by_head, q) is by_head
+
+
+def test_weights_of_a_causal_window_are_of_the_last_keys():
+    zeros = [cg.Var(np.zeros((1, 1, n, 1))) for n in (3, 4)]
+    got = computed(weights(Rule(1.0, True, 2, 0.0), *zeros, positions(3, None), None))
+    np.testing.assert_array_equal(got[0, 0], [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0.5, 0.5, 0]])
+    later = positions(3, cg.Var(np.array([1])))
+    got = computed(weights(Rule(1.0, True, 0, 0.0), *zeros, later, None))
+    assert_near(got[0, 0], [[1 / 2, 1 / 2, 0, 0], [1 / 3] * 3 + [0], [1 / 4] * 4], "float64 formulas")
+
+
+def test_a_softcap_bends_the_products_before_the_mask_is_added():
+    q, k = cg.Var(np.array([[[[8.0]]]])), cg.Var(np.array([[[[1.0], [0.0]]]]))
+    mask = cg.Var(np.array([[[[0.0, 1.0]]]]))
+    got = computed(weights(Rule(0.5, False, 0, 2.0), q, k, positions(1, None), mask))
+    scores = np.array([2 * np.tanh(8 * 0.5 / 2), 1.0])
+    assert_near(got.ravel(), np.exp(scores) / np.exp(scores).sum(), "float64 formulas")
+
+
+@pytest.mark.parametrize("softcap", [0.0, 1.5])
+def test_gradients_agree_with_differences(softcap):
+    arrays = [RNG.normal(size=s) for s in ((1, 4, 3, 2), (1, 2, 4, 2), (1, 2, 4, 3), (1, 1, 1, 4))]
+    check_first(lambda q, k, v, m: cg.scaled_dot_product_attention(q, k, v, m, softcap=softcap, scale=0.7), arrays)

@@ -1,0 +1,84 @@
+"""Filters that change between runs: packed by kernels as by NumPy, and the gradient for them of blocked images."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import apply
+from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
+from cgraph.kernels.filter_grad.calls import FilterGrad
+from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_conv
+from cgraph.kernels.views.window import Window
+from cgraph.ops.conv import ConvFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
+from cgraph.ops.physical.form import Form
+from tests.support.kernels import TARGETS
+from tests.support.ops import kernel_result, scattered
+from tests.support.tolerance import assert_near
+
+RNG = np.random.default_rng(0)
+WINDOW = Window((2, 3), (2, 1), (1, 0, 1, 2), (1, 2))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("c, k, groups", [(5, 7, 1), (6, 9, 3), (33, 20, 1)])
+def test_filters_are_packed_as_numpy_packs_them(c, k, groups, name):
+    target = target_named(name)
+    shape = ConvShape(c, 6, 7, k, target, WINDOW, groups)
+    f = RNG.normal(size=(k, c // groups, 2, 3)).astype("f4")
+    op = PackFilters(shape)
+    node = apply(op, cg.Var(f.shape))
+    for given in (f, scattered(f)):
+        np.testing.assert_array_equal(
+            kernel_result(node, [given], "all", target=target)[0], pack_conv(shape, f).ravel()
+        )
+    assert node.shape == (shape.weights_nbytes // 4,) and node.dtype == "float32"
+
+
+def test_transposed_filters_have_their_own_order():
+    target = host_target()
+    shape = TransposedShape(6, 4, 5, 7, target, Window((2, 3), (2, 1), (1, 0, 0, 2)))
+    f = RNG.normal(size=(6, 7, 2, 3)).astype("f4")
+    node = apply(PackFilters(shape), cg.Var(f.shape))
+    got = kernel_result(node, [f], "all", target=target)[0]
+    np.testing.assert_array_equal(got, pack_transposed(shape, f).ravel())
+    np.testing.assert_array_equal(node.op.meaning(f), got)
+
+
+def gradient(target, is_plain=False, dtype="f4"):
+    lanes = target.channels_of(dtype)
+    shape = ConvShape(3 if is_plain else 5, 6, 7, 6, target, WINDOW, 1, is_plain, dtype)
+    rows, columns = shape.result
+    source = None if is_plain else Form(2, shape.c, 6, 7, lanes, dtype, WINDOW.halo(6, 7))
+    return BlockedConvFilters(FilterGrad(shape, 2), source, Form(2, 6, rows, columns, lanes, dtype))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_gradient_for_filters_is_that_of_plain_images(dtype, is_plain, name):
+    target = target_named(name)
+    op = gradient(target, is_plain, dtype)
+    shape, form = op.plan.shape, op.gradient
+    x = RNG.normal(size=(2, shape.c, 6, 7)).astype(dtype)
+    g = RNG.normal(size=form.logical).astype(dtype)
+    xs = [x if op.source is None else op.source.to_blocked(x), form.to_blocked(g)]
+    node = apply(op, *(cg.Var(v.shape, v.dtype) for v in xs))
+    assert node.shape == (6, shape.c, 2, 3) and node.dtype == dtype and op.name == "conv_filters"
+    plain = ConvFilters(WINDOW.stride, WINDOW.pad, WINDOW.dilation, 1, WINDOW.kernel)
+    want = plain.meaning(x, g)
+    assert_near(op.meaning(*xs), want, "normal products")
+    assert_near(kernel_result(node, xs, "reverse", target=target)[0], want, "normal products")
+
+
+def test_forms_are_checked_and_multiply_adds_counted():
+    op = gradient(host_target())
+    x, g = op.source.spec, op.gradient.spec
+    for bad in ((g, g), (x, x)):
+        with pytest.raises(ShapeError, match="is not of the form"):
+            op.infer(*bad)
+    rows, columns = op.plan.shape.result
+    assert op.multiply_adds(x, g) == 2 * rows * columns * 6 * 5 * 2 * 3

@@ -1,0 +1,100 @@
+"""Resizing by hand: nearest by each rounding, linear between neighbours, axes of their own, gradients, rows read."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.spec import Spec
+from cgraph.ops.resize import Resize
+from tests.support.tolerance import assert_near
+
+ROW = np.array([0.0, 10, 20, 30], "f4")
+
+
+def meant(node):
+    """The value by meaning."""
+    return evaluate((node,), {})[0]
+
+
+def along(x, count, **options):
+    """A row resized as an image's columns, and the same as a sequence, which takes another way."""
+    image = meant(cg.resize(cg.Const(x[None, None, None]), (1, count), **options))[0, 0, 0]
+    sequence = meant(cg.resize(cg.Const(x[None, None]), (count,), **options))[0, 0]
+    np.testing.assert_array_equal(image, sequence)
+    return image.tolist()
+
+
+def test_nearest_rounds_as_asked():
+    options = {"coordinates": "asymmetric"}  # at 0, 0.5, 1, 1.5, ...
+    assert along(ROW, 8, rounding="floor", **options) == [0, 0, 10, 10, 20, 20, 30, 30]
+    assert along(ROW, 8, rounding="ceil", **options) == [0, 10, 10, 20, 20, 30, 30, 30]
+    assert along(ROW, 8, rounding="round_prefer_floor", **options) == [0, 0, 10, 10, 20, 20, 30, 30]
+    assert along(ROW, 8, rounding="round_prefer_ceil", **options) == [0, 10, 10, 20, 20, 30, 30, 30]
+    assert along(ROW, 2) == [0, 20], "half_pixel: at 0.5 and 2.5"
+
+
+def test_linear_interpolates_between_two_neighbours():
+    assert along(ROW, 7, mode="linear", coordinates="align_corners") == [0, 5, 10, 15, 20, 25, 30]
+    assert along(ROW, 8, mode="linear") == [0, 2.5, 7.5, 12.5, 17.5, 22.5, 27.5, 30]
+    assert along(ROW, 8, mode="linear", coordinates="asymmetric") == [0, 5, 10, 15, 20, 25, 30, 30]
+    assert along(ROW, 1, mode="linear") == [15] and along(ROW, 1, mode="linear", coordinates="pytorch_half_pixel") == [
+        0
+    ]
+
+
+def test_each_axis_has_its_length_and_its_scale():
+    x = np.arange(6, dtype="f4").reshape(1, 1, 2, 3)
+    got = meant(cg.resize(cg.Const(x), (4, 3), coordinates="asymmetric", rounding="floor"))[0, 0]
+    assert got.tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
+    scaled = meant(cg.resize(cg.Const(x), (2, 3), coordinates="asymmetric", rounding="floor", scales=(2, 1)))[0, 0]
+    assert scaled.tolist() == [[0, 1, 2], [0, 1, 2]]
+    v = cg.Var((1, 1, 2, 3))
+    assert cg.resize(v, (2, 3)) is v
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("shape", [(4, 9), (3, 5), (1, 2)], ids=str)
+def test_a_gradient_adds_each_result_to_what_it_read(mode, shape):
+    x = cg.Var((1, 2, 2, 3), "float64")
+    weight = np.random.default_rng(1).normal(size=(1, 2, *shape))
+    for options in ({}, {"coordinates": "asymmetric", "rounding": "floor"}):
+        y = cg.resize(x, shape, mode, **options)
+        (g,) = cg.gradient(cg.sum(y * weight), [x])
+        f, df = cg.compile([y], [x]), cg.compile([g], [x])(np.ones(x.shape))[0]
+        for at in np.ndindex(x.shape):
+            one = np.zeros(x.shape)
+            one[at] = 1
+            assert_near(df[at], np.vdot(f(one)[0], weight), "float64 formulas near zero")
+
+
+def test_rows_that_a_row_reads_end_before_the_stop():
+    op = Resize((4, 3), "linear", "align_corners", "floor", (2.0, 1.0))
+    low, stop = op.rows_read(2)
+    assert list(low)[0] == 0 and list(stop)[-1] == 2 and all(1 <= b - a <= 2 for a, b in zip(low, stop))
+    near = Resize((4, 3), "nearest", "asymmetric", "floor", (2.0, 1.0))
+    assert [list(x) for x in near.rows_read(2)] == [[0, 0, 1, 1], [1, 1, 2, 2]]
+    assert (
+        near.matrix(0, 2).tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+        and near.matrix(1, 3).tolist() == np.eye(3).tolist()
+    )
+    assert near.repeats((2, 3)) and not near.repeats((3, 3)) and not op.repeats((2, 3))
+
+
+def test_integers_stay_by_nearest_and_become_floats_by_linear():
+    x = np.array([[[1, 4]]], "i4")
+    assert cg.resize(x, (4,), rounding="floor").dtype == np.int32
+    assert meant(cg.resize(x, (3,), "linear", "align_corners")).tolist() == [[[1, 2.5, 4]]]
+
+
+def test_unknown_words_and_lengths_that_do_not_fit_are_refused():
+    x = cg.Var((1, 1, 4, 4))
+    for options in ({"mode": "cubic"}, {"coordinates": "corner"}, {"rounding": "up"}):
+        with pytest.raises(ShapeError, match="is unknown; use nearest or linear"):
+            cg.resize(x, (2, 2), **options)
+    for shape in ((2,), (0, 2), (2, 2, 2)):
+        with pytest.raises(ShapeError, match="pass a length >= 1 for each axis after two"):
+            cg.resize(x, shape)
+    with pytest.raises(DTypeError, match=r"use cg\.resize"):
+        Resize((2, 2), "linear", "half_pixel", "floor", (1.0, 1.0)).infer(Spec((1, 1, 4, 4), np.dtype("i4")))

@@ -1,0 +1,79 @@
+"""Decision trees by hand: each side of a threshold, equality, missing numbers, several trees, walks that do not end."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import DTypeError, PositionError, ShapeError
+from cgraph.ir.spec import Spec
+from cgraph.ops.trees import TreeLeaves
+
+# 0: column 1 <= 2 ? 1 : 2;  2: column 0 <= -1 ? 3 : 4;  5: column 0 <= 7 ? 6 : 7
+FEATURES, BELOW, ABOVE = [1, -1, 0, -1, -1, 0, -1, -1], [1, 0, 3, 0, 0, 6, 0, 0], [2, 0, 4, 0, 0, 7, 0, 0]
+LIMITS = [2.0, 0, -1, 0, 0, 7, 0, 0]
+X = np.array([[0, 2], [-1, 2.5], [-0.5, 3], [8, np.nan], [np.nan, -np.inf], [7, np.inf]], "f4")
+
+
+def leaves(x=X, roots=(0, 5), **flags):
+    """The leaves by meaning, which the kernels must equal."""
+    v = cg.Var(x.shape, x.dtype)
+    node = cg.tree_leaves(v, roots, FEATURES, LIMITS, BELOW, ABOVE, **flags)
+    (got,) = cg.compile([node], [v])(x)
+    np.testing.assert_array_equal(got, node.op.meaning(x, *(c.op.array for c in node.operands[1:])))
+    assert got.dtype == np.int32
+    return got.T.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_at_most_the_threshold_goes_below_and_nan_above(dtype):
+    assert leaves(X.astype(dtype)) == [[1, 3, 4, 4, 1, 4], [6, 6, 6, 7, 7, 6]]
+
+
+def test_a_missing_number_goes_below_where_asked():
+    missing = [True, *[False] * 4, True, False, False]
+    assert leaves(missing=missing) == [[1, 3, 4, 1, 1, 4], [6, 6, 6, 7, 6, 6]]
+
+
+def test_a_node_may_test_equality():
+    equal = [True, False, False, False, False, True, False, False]
+    assert leaves(equal=equal) == [[1, 3, 4, 4, 4, 4], [7, 7, 7, 7, 7, 6]]
+    both = leaves(equal=equal, missing=equal)
+    assert both == [[1, 3, 4, 1, 4, 4], [7, 7, 7, 7, 6, 6]]
+
+
+def test_a_root_may_be_a_leaf_and_there_may_be_no_trees_or_rows():
+    assert leaves(roots=[7, 2]) == [[7] * 6, [4, 3, 4, 4, 4, 4]]
+    assert leaves(roots=[]) == [] and leaves(X[:0]) == [[], []]
+
+
+def test_walks_that_leave_the_tables_or_do_not_end_are_refused():
+    def build(roots=(0,), features=(0, -1, -1), below=(1, 0, 0), above=(2, 0, 0)):
+        return cg.tree_leaves(X, roots, features, [0.0] * 3, below, above)
+
+    assert build().shape == (6, 1)
+    for words, change in (
+        ("reads column 2, but rows have 2", {"features": (2, -1, -1)}),
+        ("roots 0 to 3 are outside the 3 nodes", {"roots": (0, 3)}),
+        ("roots -1 to 0", {"roots": (-1, 0)}),
+        ("order nodes from root to leaves", {"below": (0, 0, 0)}),
+        ("order nodes from root to leaves", {"above": (3, 0, 0)}),
+    ):
+        with pytest.raises(PositionError, match=words):
+            build(**change)
+
+
+def test_tables_of_other_dtypes_and_lengths_are_refused():
+    f4, i4 = np.dtype("f4"), np.dtype("i4")
+    x, roots, nodes, limits = Spec((6, 2), f4), Spec((2,), i4), Spec((8,), i4), Spec((8,), f4)
+    op = TreeLeaves()
+    assert op.infer(x, roots, nodes, limits, nodes, nodes) == Spec((6, 2), i4)
+    with pytest.raises(DTypeError, match="one float dtype"):
+        op.infer(x, roots, nodes, Spec((8,), np.dtype("f8")), nodes, nodes)
+    for at in (1, 2, 4, 5):
+        operands = [x, roots, nodes, limits, nodes, nodes]
+        operands[at] = Spec(operands[at].shape, np.dtype("i8"))
+        with pytest.raises(DTypeError, match="must be int32"):
+            op.infer(*operands)
+    for above in (Spec((7,), i4), Spec((8, 1), i4)):
+        with pytest.raises(ShapeError, match=r"\[nodes\]"):
+            op.infer(x, roots, nodes, limits, nodes, above)

@@ -1,0 +1,136 @@
+"""Planning a graph: Vars behind update edges are copied, stored values, checks of every plan, budgets."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.budget.budget import Budget
+from cgraph.errors import BudgetError, GraphError, PlanError
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.target import host_target
+from cgraph.memory.auto import auto
+from cgraph.memory.layout import NodeFacts
+from cgraph.memory.problem import Plan, Problem
+from cgraph.ops.loop import Body
+from cgraph.ops.shape import Contiguous
+from cgraph.planning import plan as planning
+from cgraph.planning.options import CompileOptions, PlanSettings, Request
+from cgraph.planning.plan import cached_nodes, check_budget, detach, plan_graph, plan_request, round_of
+from tests.support.planned import planned
+
+
+def test_only_values_that_a_changing_node_reads_are_stored():
+    a, b, c = (cg.Var((3,), name=name) for name in "abc")
+    early = cg.cumsum(a, 0)
+    kept, own = cg.cumsum(early, 0), cg.cumsum(b, 0)
+    y, z = kept * own, cg.cumprod(c, 0)
+    nodes = post_order((y, z))
+    assert cached_nodes((b,), nodes) == {kept}
+    assert cached_nodes((a, b), nodes) == set(), "everything that is read with it changes"
+    assert cached_nodes((a,), nodes) == {own}
+    assert cached_nodes((c,), nodes) == cached_nodes((), nodes) == set()
+    assert cached_nodes((b,), post_order((a * b,))) == {a}
+
+
+def test_the_source_of_an_edge_is_copied_if_its_bytes_are_those_of_a_leaf():
+    x = cg.Var((2, 3), name="x")
+    facts, nodes = NodeFacts(host_target()), post_order((x, x.T, cg.transpose(x * 2, (1, 0))))
+    views = facts.views_of(nodes)
+    assert all(isinstance(detach(node, views).op, Contiguous) for node in (x, x.T))
+    copied = detach(x.T, views)
+    assert copied.operands == (x.T,) and copied.shape == (3, 2)
+    assert detach(nodes[-1], views) is nodes[-1]
+
+
+def test_vars_swap_their_values_by_update_edges():
+    x, y = (cg.Var((4,), name=name).assign(np.full(4, value, "f4")) for name, value in (("x", 1), ("y", 2)))
+    swap = cg.compile([x + y], [], {x: y, y: x})
+    for first, second in ((2, 1), (1, 2)):
+        np.testing.assert_array_equal(swap()[0], [3] * 4)
+        assert x.value.tolist() == [first] * 4 and y.value.tolist() == [second] * 4
+
+
+def test_outputs_and_sources_stay_apart_in_their_order():
+    a, b = cg.Var((3,), name="a"), cg.Var((3,), name="b")
+    compiled = planned(a + 1, b * 2, updates={b: cg.cumsum(a, 0), a: cg.cumprod(b, 0)})
+    assert len(compiled.outputs) == 2 and compiled.updated == (b, a)
+    assert [x.op.name for x in compiled.sources] == ["cumsum", "cumprod"]
+    assert [x.op.name for x in compiled.outputs] == ["add", "multiply"]
+
+
+def overlapping(problem: Problem) -> Plan:
+    return Plan((0,) * len(problem.operands), int(problem.nbytes.max()), "overlapping")
+
+
+def test_a_plan_whose_values_share_bytes_is_refused():
+    x = cg.Var((64,), name="x")
+    with pytest.raises(PlanError, match="share bytes"):
+        planned(cg.cumsum(x, 0) + cg.cumprod(x, 0), strategy=overlapping)
+
+
+@pytest.mark.parametrize("most", [2, 1])
+def test_schedules_are_replayed_up_to_a_number_of_steps(monkeypatch, most):
+    """A graph of two steps is replayed if two are allowed."""
+    calls = []
+    monkeypatch.setattr(planning, "check_replay", lambda *args: calls.append(args))
+    monkeypatch.setattr(planning, "MOST_REPLAYED", most)
+    x = cg.Var((64,), name="x")
+    y = cg.cumsum(cg.cumsum(x, 0), 0)
+    compiled = planned(y)
+    assert len(calls) == (most == 2)
+    for steps, views, works, workspaces, nbytes, ends, always in calls:
+        assert steps == compiled.layout.steps and nbytes == compiled.nbytes and tuple(ends) == (y,)
+        assert set(views) >= {x, y} and set(works) >= {y} and workspaces == {} and not always
+
+
+def test_a_budget_is_met_or_refused_or_the_smallest_plan_is_returned():
+    x = cg.Var((1024,), name="x")
+    request = Request((cg.cumsum(cg.cumprod(x, 0) + cg.cumsum(x, 0), 0),), (x,), {})
+    least = plan_request(request, host_target(), 64, CompileOptions()).nbytes
+    for budget, best_effort in ((least, False), (least - 1, True)):
+        options = CompileOptions(budget=budget)
+        assert plan_request(request, host_target(), 64, options, best_effort).nbytes == least
+    with pytest.raises(BudgetError, match=f"the least budget of this graph is {least} bytes"):
+        plan_request(request, host_target(), 64, CompileOptions(budget=least - 1))
+    with pytest.raises(GraphError, match="no memory strategy 'no'"):
+        plan_request(request, host_target(), 64, CompileOptions(memory="no"))
+
+
+def test_the_order_and_the_changing_vars_are_those_of_the_options():
+    x, w = cg.Var((8,), name="x"), cg.Var((8,), name="w")
+    packed = cg.cumsum(w, 0)
+    request = Request((cg.cumprod(x, 0) * packed,), (x,), {})
+    for order in ("depth_first", "breadth_first", "least_memory"):
+        compiled = plan_request(request, host_target(), 64, CompileOptions(order=order, changing=(x,)))
+        assert compiled.order == order and list(compiled.layout.always) == [packed]
+
+
+def test_a_budget_counts_the_bytes_that_recompute_allows_too():
+    x = cg.Var((64,), name="x")
+    settings = PlanSettings(host_target(), 64, auto)
+    compiled = plan_graph(Request((cg.cumsum(x, 0),), (x,), {}), settings)
+    way = type("Way", (), {"layout": compiled.layout, "usage": compiled.usage})
+    for budget in (Budget(), Budget(256), Budget(255, best_effort=True), Budget(None, recompute=256)):
+        check_budget((way, compiled.plan), budget)
+    for budget in (Budget(255), Budget(256, recompute=255)):
+        with pytest.raises(BudgetError, match="1 bytes are missing"):
+            check_budget((way, compiled.plan), budget)
+
+
+def test_offsets_are_multiples_of_the_alignment():
+    x = cg.Var((3,), name="x")
+    y = cg.cumsum(x, 0)
+    for alignment in (64, 256):
+        plan = plan_request(Request((y, y * 2, y + 1), (x,), {}), host_target(), alignment, CompileOptions()).plan
+        assert all(offset % alignment == 0 for offset in plan.offsets) and plan.nbytes % alignment == 0
+
+
+def test_a_round_of_a_loop_writes_only_the_state_that_changes():
+    state, fixed, row = (cg.Var((3,), name=name) for name in ("state", "fixed", "row"))
+    after = cg.cumsum(state + row, 0)
+    body = Body((state, fixed), (row,), (), (after, fixed), (after * 2,))
+    settings = PlanSettings(host_target(), 64, auto)
+    compiled = round_of(settings, body)
+    assert [x for x, _ in compiled.updates] == [state] and len(compiled.ys) == 1
+    assert compiled.nbytes == compiled.plan.nbytes > 0
+    assert compiled.steps[-1].node in (*compiled.plan.outputs, *compiled.plan.sources)

@@ -1,0 +1,86 @@
+"""The values of a network that become bytes: what layers read, shared scales, what stays float, layers left out."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.errors import GraphError, UnassignedError
+from cgraph.quantiser.network import network_of, prepare, root
+from tests.quantiser.nets import Net
+
+X = cg.Var((1, 3, 8, 8), name="image")
+
+
+def network(make):
+    return network_of(prepare((make(Net()),), (X,)))
+
+
+def test_layers_are_found_in_running_order_and_their_operands_become_bytes():
+    found = network(lambda net: net.conv(cg.relu(net.conv(X, 8)), 4))
+    assert len(found.layers) == len(found.all_layers) == 2 and found.layers[0].x is X
+    first, second = found.layers
+    assert first.last is second.x and {first.x, second.x} <= set(found.bytes)
+    assert all(found.bytes[x] is x for x in (first.x, second.x))
+
+
+def test_scores_behind_the_last_layer_stay_float():
+    found = network(lambda net: cg.softmax(net.linear(cg.reshape(X, (1, 192)), 5), 1))
+    (layer,) = found.layers
+    assert set(found.bytes) <= {X, layer.x, layer.last} and found.outputs[0] not in found.bytes
+
+
+def test_values_that_only_move_have_the_scale_of_what_they_move():
+    found = network(lambda net: net.conv(cg.max_pool2d(cg.relu(net.conv(X, 8)), 2, 2)[:, :, 1:], 4))
+    sliced = found.layers[1].x
+    pooled = sliced.operands[0]
+    assert found.bytes[sliced] is found.bytes[pooled] is found.layers[0].last
+
+
+def test_parts_of_a_concat_have_its_scale_unless_others_read_them():
+    def both(net):
+        one, two = cg.relu(net.conv(X, 4)), cg.relu(net.conv(X, 5))
+        return net.conv(cg.concat([one, two], 1), 3) + 0 * net.conv(two, 3)
+
+    found = network(both)
+    (joined,) = [x for x in found.bytes if x.op.name == "concat"]
+    one, two = joined.operands
+    assert found.bytes[one] is joined and found.bytes[two] is two and found.bytes[joined] is joined
+
+
+def test_layers_are_left_out_by_name_and_unknown_names_are_refused():
+    found = network(lambda net: net.conv(cg.relu(net.conv(X, 8)), 4))
+    first, second = found.layers
+    less = found.without([first.name])
+    assert less.layers == (second,) and less.all_layers == found.all_layers and X not in less.bytes
+    assert found.without([]).bytes == found.bytes and found.without([first.name, second.name]).bytes == {}
+    with pytest.raises(GraphError, match=f"has no layer 'no' to skip. Use one of {first.name}, {second.name}"):
+        found.without(["no"])
+
+
+def test_a_rebuilt_network_has_other_layers_and_values_in_their_places():
+    found = network(lambda net: net.conv(cg.relu(net.conv(X, 8)), 4))
+    value = np.random.default_rng(0).standard_normal(X.shape).astype("f4")
+    seen = []
+
+    def layer(x, operand):
+        seen.append(x)
+        return cg.zeros(x.end.shape, "float32") + cg.sum(operand) * 0
+
+    new, (output,) = found.rebuilt(layer, lambda node, plain: plain + 1)
+    assert seen == list(found.layers) and set(new) == set(found.order)
+    (got,) = evaluate([output], {X: value})
+    assert got.shape == found.outputs[0].shape and set(np.unique(got)) <= {0, 1}
+
+
+def test_a_network_is_float_and_its_vars_have_values():
+    quantised = cg.dequantize(cg.quantize(X, np.float32(0.1), 0, "uint8"), np.float32(0.1), 0)
+    with pytest.raises(GraphError, match="the network is quantised already"):
+        prepare((quantised,), (X,))
+    with pytest.raises(UnassignedError, match="w"):
+        prepare((X * cg.Var((), name="w"),), (X,))
+
+
+def test_a_chain_of_scales_ends_at_its_root():
+    a, b, c = (cg.Var((), name=name) for name in "abc")
+    assert root(a, {a: b, b: c, c: c}) is c and root(c, {c: c}) is c

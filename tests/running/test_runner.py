@@ -1,0 +1,200 @@
+"""A Runner's own state: cells by name, arenas and their values after failures, destinations, other libraries."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError, InputError, UnassignedError
+from cgraph.running.runner import check_room
+from cgraph.storage.cell import CellValue, commit
+from cgraph.storage.shared_arenas import SharedArenas
+from cgraph.system.fair_lock import FairLock
+
+
+def ramp(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype="f4").reshape(shape)
+
+
+def with_cells() -> tuple[cg.Function, cg.Var, cg.Var]:
+    """A function of a cell that is read, whose cumulative sum stays, and of one that is updated, too."""
+    x, kept, count = cg.Var((4,), name="x"), cg.Var((4,), name="kept"), cg.Var((), name="count")
+    f = cg.compile(cg.cumsum(kept, 0) * x + count, [x], {count: count + 1}, changing=[x, count])
+    return f, kept.assign(ramp(4)), count.assign(0.0)
+
+
+def test_cells_of_one_name_are_numbered_and_none_is_listed_twice():
+    a, b, c, d = (cg.Var((), name=name).assign(1) for name in ("v", "v", "v.2", "v"))
+    f = cg.compile([x * 1.0 for x in (a, b, c, d)], [], {a: b * 1.0})
+    assert [f.state[name] for name in ("v", "v.2", "v.2.2", "v.3")] == [a, b, c, d] and len(f.state) == 4
+
+
+def test_a_state_is_loaded_into_the_cells_of_its_names_or_not_at_all(tmp_path):
+    f, kept, count = with_cells()
+    f.save_state(tmp_path / "state.safetensors")
+    kept.assign(np.zeros(4))
+    count.assign(7.0)
+    f.load_state(tmp_path / "state.safetensors")
+    np.testing.assert_array_equal(kept.value, ramp(4))
+    assert count.value == 0
+    np.testing.assert_array_equal(f(np.ones(4)), np.cumsum(ramp(4)))
+    other = cg.compile(kept + 1)
+    with pytest.raises(FormatError, match="'count' is in the file or the Function alone"):
+        other.load_state(tmp_path / "state.safetensors")
+    longer = cg.Var((5,), name="kept").assign(np.zeros(5)), count
+    with pytest.raises(InputError, match="kept expects"):
+        cg.compile(cg.sum(longer[0]) + count).load_state(tmp_path / "state.safetensors")
+    assert count.value == 1 and longer[0].value.tolist() == [0] * 5
+
+
+def test_a_cell_without_a_value_stays_without_one(tmp_path):
+    def step() -> tuple[cg.Function, cg.Var, cg.Var]:
+        x, first = cg.Var((2,), name="x").assign([1, 2]), cg.Var((2,), name="first")
+        return cg.compile(x * 2, updates={first: x + 1}), x, first
+
+    (function, x, first), path = step(), tmp_path / "state.safetensors"
+    function.save_state(path)
+    x.assign([7, 8])
+    function.load_state(path)
+    assert x.value.tolist() == [1, 2] and not first.is_assigned
+    function()
+    with pytest.raises(FormatError, match="'first' is in the file or the Function alone"):
+        function.load_state(path)
+    assert first.value.tolist() == [2, 3]
+    function.save_state(path)
+    other, y, began = step()
+    other.load_state(path)
+    assert y.value.tolist() == [1, 2] and began.value.tolist() == [2, 3]
+
+
+def test_a_var_that_only_an_update_writes_needs_no_value_and_one_that_is_read_does():
+    x, total, read = cg.Var((), name="x"), cg.Var((), name="total"), cg.Var((), name="read")
+    f = cg.compile([], [x], {total: x + read})
+    with pytest.raises(UnassignedError, match="read float32"):
+        f(1.0)
+    with pytest.raises(UnassignedError, match="total"):
+        _ = total.value
+    read.assign(10.0)
+    assert f(1.0) == [] and total.value == 11
+
+
+def test_after_a_run_that_failed_everything_is_computed_anew():
+    def refuse(value: np.ndarray) -> np.ndarray:
+        if value[0] < 0:
+            raise ValueError("negative")
+        return value
+
+    x, kept = cg.Var((4,), name="x"), cg.Var((4,), name="kept").assign(ramp(4))
+    f = cg.compile(cg.cumsum(kept, 0) * cg.delay(refuse, x), [x], changing=[x])
+    f(np.ones(4))
+    kept.assign(-ramp(4))
+    with pytest.raises(ValueError, match="negative"):
+        f(-np.ones(4))
+    assert len(f._idle) == 1
+    np.testing.assert_array_equal(f(np.ones(4)), -np.cumsum(ramp(4)))
+
+
+def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_before():
+    def refuse(value: np.ndarray) -> np.ndarray:
+        if value < 0:
+            raise ValueError("negative")
+        return value
+
+    x, total = cg.Var((), name="x"), cg.Var((), name="total")
+    f = cg.compile([], [x], {total: cg.delay(refuse, x) + 1})
+    f(1.0)
+    assert total.value == 2
+    commit([total.cell], [CellValue()])
+    with pytest.raises(ValueError, match="negative"):
+        f(-1.0)
+    assert total.cell.array is None
+    f(2.0)
+    assert total.value == 3
+
+
+def test_functions_in_one_arena_do_not_take_over_each_others_values():
+    f, kept, _ = with_cells()
+    x = cg.Var((4,), name="x")
+    g = cg.compile(cg.cumprod(cg.cumsum(x + 1, 0), 0) - x, [x])
+    rooms, turns = SharedArenas(), FairLock()
+    f.share(rooms, turns)
+    g.share(rooms, turns)
+    assert rooms.nbytes == max(f.nbytes, g.nbytes)
+    for i in range(3):
+        np.testing.assert_array_equal(f(ramp(4)), np.cumsum(kept.value) * ramp(4) + i)
+        np.testing.assert_array_equal(g(ramp(4)), np.cumprod(np.cumsum(ramp(4) + 1)) - ramp(4))
+    assert len(rooms._idle) == 1 and len(rooms._idle[0].instances) == 2
+    assert not f._idle, "it has no arena of its own"
+
+
+def test_runs_for_a_timer_read_the_cells_and_write_none():
+    f, _, count = with_cells()
+    count.assign(5.0)
+    with f.instance_for((np.ones(4),), {}) as instance:
+        instance.run()
+        instance.run()
+    assert count.value == 5 and len(f._idle) == 1
+    with pytest.raises(ZeroDivisionError), f.instance_for((), {"x": np.ones(4)}):
+        raise ZeroDivisionError
+    assert len(f._idle) == 1
+
+
+def test_a_destination_has_the_shape_and_dtype_of_the_result_and_can_be_written():
+    spec = cg.Var((2, 3)).spec
+    check_room(np.empty((2, 3), "f4"), spec)
+    check_room(np.empty((3, 2), "f4").T, spec)
+    frozen = np.empty((2, 3), "f4")
+    frozen.flags.writeable = False
+    for room, text in [
+        (np.empty((3, 2), "f4"), r"float32\[3, 2\] for"),
+        (np.empty((2, 3)), r"float64\[2, 3\] for"),
+        (frozen, "read-only array"),
+        ([[0.0]], r"Pass np.empty\(\[2, 3\], 'float32'\)"),
+    ]:
+        with pytest.raises(InputError, match=text):
+            check_room(room, spec)
+
+
+def test_several_results_go_to_as_many_arrays_in_order_and_keep_their_identity():
+    x = cg.Var((2, 3), name="x")
+    f = cg.compile({"sum": x + 1, "turned": x.T * 2}, [x])
+    one, two = np.empty((2, 6), "f4")[:, ::2], np.empty((3, 2), "f4")
+    results = f(ramp(2, 3), out=[one, two])
+    assert results[0] is one and results["turned"] is two
+    np.testing.assert_array_equal(one, ramp(2, 3) + 1)
+    np.testing.assert_array_equal(two, ramp(2, 3).T * 2)
+    for out, text in [([one], "1 arrays for 2 outputs"), (7, "Pass an array for each of the 2 outputs")]:
+        with pytest.raises(InputError, match=text):
+            f(ramp(2, 3), out=out)
+
+
+def test_results_without_axes_are_numpys_scalars_unless_they_go_to_an_array():
+    x = cg.Var((3,), name="x")
+    f, room = cg.compile(cg.sum(x), [x]), np.zeros((), "f4")
+    assert type(f(np.ones(3))) is np.float32 and f(np.ones(3), out=room) is room and room == 3
+    assert isinstance(f(np.ones(3), copy=False), np.ndarray)
+
+
+def test_results_are_arrays_of_another_library_but_never_views_that_it_cannot_track(monkeypatch):
+    """NumPy's own `from_dlpack` stands in for torch's."""
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=lambda x: ("torch", np.from_dlpack(x))))
+    x = cg.Var((3,), name="x")
+    plain = cg.compile([x + 1, x * 2], [x])
+    f = plain.returning("torch")
+    (library, one), (_, two) = f(np.ones(3))
+    assert library == "torch" and one.tolist() == two.tolist() == [2, 2, 2]
+    assert isinstance(plain(np.ones(3))[0], np.ndarray) and f._idle is plain._idle
+    assert isinstance(f.returning("numpy")(np.ones(3))[0], np.ndarray)
+    with pytest.raises(InputError, match="Use copy=True"):
+        f(np.ones(3), copy=False)
+    with pytest.raises(InputError, match="not a library"):
+        plain.returning("pandas")
+
+
+def test_a_function_shows_its_inputs_outputs_and_arena():
+    x, v = cg.Var((2,), name="x"), cg.Var((), name="v").assign(0)
+    assert repr(cg.compile(x + 1, [x])).startswith("<Function (x float32[2]) -> float32[2]; arena ")
+    assert "-> updates only" in repr(cg.compile([], [], {v: v + 1}))
+    assert repr(cg.compile(x + 1, [x], engine="reference")) == "<Function (x float32[2]) -> float32[2]>"

@@ -1,0 +1,148 @@
+"""What a manifest may say: each check from both sides."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.kernels.isa.architectures import host_architecture
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.saved.layout import FORMAT, VERSION, with_sum
+from cgraph.saved.manifest import (
+    FileArrays,
+    check_inside,
+    entries_of,
+    get,
+    integers,
+    is_size,
+    items,
+    manifest_of,
+    misfit,
+    numbers,
+    spec_of,
+    target_of,
+    unique,
+)
+from cgraph.system.machine import system_name
+from cgraph.version import __version__
+
+ENTRIES = {
+    "variables": [["x", "f4", [2], "a.py:1", -1], ["w", "i8", [], "a.py:2", 64], ["v", "f4", [0, 3], "a.py:3", 0]],
+    "inputs": [0], "cells": [2, 1], "updated": [1], "outputs": [["f4", [2]], ["i8", []]], "names": ["y", "z"],
+    "single": False, "files": {"state.bin": [72, 5]},
+}  # fmt: skip
+
+
+def test_a_manifest_names_each_var_in_its_roles():
+    manifest = manifest_of(json.loads(json.dumps(ENTRIES)))
+    x, w, v = manifest.variables
+    assert manifest.inputs == (x,) and manifest.cells == (v, w) and manifest.updated == (w,)
+    assert manifest.starts == (-1, 64, 0) and (w.name, w.where, str(w.spec)) == ("w", "a.py:2", "int64[]")
+    assert [str(y.spec) for y in manifest.outputs] == ["float32[2]", "int64[]"] and manifest.names == ("y", "z")
+    assert x.cell is not w.cell and w.assign(3).value == 3 and manifest.files == {"state.bin": [72, 5]}
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("inputs", [3]), ("inputs", [-1]), ("cells", [1, 1]), ("updated", [True]), ("names", ["y"]), ("names", ["y", 2]),
+    ("single", 0), ("files", {"a": [1]}), ("files", {"a": [1, -1]}), ("outputs", [["f4", [-1]], ["f4", []]]),
+    ("outputs", [["f4"], ["f4", []]]), ("variables", [["x", "f4", [], "", -2]]), ("variables", [["x", "f4", [], ""]]),
+    ("variables", [[1, "f4", [], "", 0]]),
+])  # fmt: skip
+def test_any_other_entry_is_malformed(name, value):
+    with pytest.raises(FormatError, match="malformed"):
+        manifest_of(ENTRIES | {name: value})
+
+
+def test_names_may_be_left_out():
+    assert manifest_of(ENTRIES | {"names": []}).names == ()
+
+
+def test_only_whole_manifests_of_this_format_are_read():
+    def read(text: str) -> dict:
+        return entries_of(np.frombuffer(with_sum(text), np.uint8))
+
+    assert read(json.dumps({"format": FORMAT}))["format"] == FORMAT
+    for text, match in (
+        ('{"format": "other"}', "but 'other'"),
+        ('{"a": 1, "a": 2}', "two entries"),
+        ("{,}", "not JSON"),
+    ):
+        with pytest.raises(FormatError, match=match):
+            read(text)
+    raw = bytearray(with_sum(json.dumps({"format": FORMAT})))
+    raw[3] ^= 1
+    with pytest.raises(FormatError, match=f"the manifest of {len(raw)} bytes has another checksum"):
+        entries_of(np.frombuffer(bytes(raw), np.uint8))
+    assert unique([("a", 1), ("b", 2)]) == {"a": 1, "b": 2}
+
+
+def test_what_does_not_fit_is_named_first_the_version_then_the_system_then_the_processor():
+    target = host_architecture().targets[0].name
+    fits = {"version": VERSION, "cgraph": __version__, "system": system_name(), "targets": {target: {}}}
+    features = host_architecture().needs[target]
+    assert misfit(fits, frozenset(features)) is None
+    assert f"cgraph {__version__}, format 0; this is" in misfit(fits | {"version": 0, "system": ""}, frozenset())
+    assert "saved by cgraph 0.1, format" in misfit(fits | {"cgraph": "0.1"}, frozenset())
+    assert (
+        misfit(fits | {"system": "plan9 mips"}, frozenset()) == f"it was saved for plan9 mips; this is {system_name()}"
+    )
+    assert "holds code for other, which" in misfit(fits | {"targets": {"other": {}}}, frozenset())
+    assert "holds code for nothing" in misfit(fits | {"targets": {}}, frozenset())
+
+
+def test_the_widest_target_whose_features_are_all_there_is_taken():
+    own = host_architecture()
+    names = [x.name for x in own.targets if x.name in own.needs]
+    every = dict.fromkeys(names, {})
+    assert target_of(every, frozenset().union(*own.needs.values())) == names[-1]
+    wide = [name for name in names if own.needs[name]]
+    for name in wide:
+        missing = frozenset().union(*own.needs.values()) - set(list(own.needs[name])[:1])
+        assert target_of({name: {}}, missing) is None
+    assert target_of({}, frozenset()) is None
+
+
+@pytest.mark.parametrize(("function", "good", "bad"), [
+    (lambda x: get({"a": x}, "a", int), [0, -1], [True, "0", None, 1.0]),
+    (lambda x: items(x, 2), [[1, 2]], [[1], [1, 2, 3], (1, 2), None]),
+    (lambda x: integers(x, 2), [[1, -2]], [[1], [1, True], [1, 2.0], "ab"]),
+    (lambda x: numbers({"a": x}, "a", 3), [[], [2, 0]], [[3], [-1], [1, 1], [True], {}]),
+    (lambda x: spec_of("f4", x), [[], [0, 2]], [[-1], [1.0], [True], (1,), None]),
+])  # fmt: skip
+def test_values_of_exactly_their_type_and_range(function, good, bad):
+    for x in good:
+        function(x)
+    for x in bad:
+        with pytest.raises(FormatError, match="malformed"):
+            function(x)
+    assert is_size(0) and not is_size(-1) and not is_size(True)
+
+
+def test_arrays_lie_inside_their_file_in_the_shape_that_is_asked_for():
+    raw = np.arange(6, dtype="<i8").view(np.uint8)
+    arrays = FileArrays(raw, {"a": ["<i8", [2, 2], 16], "late": ["<i8", [3], 32], "none": ["<i8", [0], 48]})
+    assert arrays.get("a", "<i8", -1, 2).tolist() == [[2, 3], [4, 5]]
+    assert arrays.get("a", "<i8", 2, 2, below=6).tolist() == [[2, 3], [4, 5]]
+    assert arrays.get("none", "<i8", -1, below=0).size == 0
+    for ask in (("a", "<i4", -1, 2), ("a", "<i8", 3, 2), ("a", "<i8", -1), ("late", "<i8", -1), ("absent", "<i8", -1)):
+        with pytest.raises(FormatError, match="malformed"):
+            arrays.get(*ask)
+    with pytest.raises(FormatError, match="outside of their range"):
+        arrays.get("a", "<i8", -1, 2, below=5)
+    with pytest.raises(FormatError, match="outside of their range"):
+        FileArrays(np.array([-1], "<i8").view(np.uint8), {"a": ["<i8", [1], 0]}).get("a", "<i8", 1, below=9)
+
+
+@pytest.mark.parametrize(("offset", "strides", "low", "high"), [
+    (0, (12, 4), 0, 24), (20, (-12, 4), 8, 32), (8, (4, -4), 0, 16), (4, (0, 0), 4, 8),
+])  # fmt: skip
+def test_every_element_of_a_view_lies_inside(offset, strides, low, high):
+    view = View(Pointer("arena", offset), (2, 3), strides, "f4")
+    check_inside(view, high)
+    with pytest.raises(FormatError, match="outside of its memory"):
+        check_inside(view, high - 1)
+    below = View(Pointer("arena", offset - low - 1), (2, 3), strides, "f4")
+    with pytest.raises(FormatError, match="outside of its memory"):
+        check_inside(below, 1000)
+    check_inside(View(Pointer("arena", 99), (0, 3), strides, "f4"), 0)

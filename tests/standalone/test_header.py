@@ -1,0 +1,75 @@
+"""The C header: sizes, parameters, steps that can fail, memory of the caller; and the example's names."""
+
+import re
+
+from cgraph.standalone.header import comment, example, header, parameters
+from cgraph.standalone.memory import caller_layout, static_layout
+from tests.support.exports import counter, facts
+
+
+def defines(text: str) -> dict[str, str]:
+    return dict(re.findall(r"#define (\S+) (\S+)", text))
+
+
+def test_the_header_states_the_sizes_of_everything():
+    program = counter()
+    text = header(program, static_layout(), facts(has_reset=True))
+    sizes = defines(text)
+    assert int(sizes["M_ARENA_BYTES"]) == program.arena_nbytes and sizes["M_ABI"] == "1"
+    assert (sizes["M_STATE_BYTES"], sizes["M_STACK_BYTES"]) == ("1200", "96")
+    assert int(sizes["M_CONSTANT_BYTES"]) == len(program.constants) >= 1200
+    assert [sizes[f"M_{name}_BYTES"] for name in ("INPUT_X", "INPUT_AT", "OUTPUT_TOTAL", "OUTPUT_SOME")] == [
+        "1200", "12", "4", "12",
+    ]  # fmt: skip
+    assert "M_MEMORY_BYTES" not in sizes and "for a target (a-triple), graph d1." in text
+    assert "From outside: memcpy." in text and "void m_reset(void);" in text
+    assert "extern float m_mean[300]; /* float32[300] */" in text
+    assert "int m_run(const float x[300], const int32_t at[3], float total[1], float some[3]);" in text
+    assert text.count("#ifndef M_H") == 1 and text.rstrip().endswith("#endif")
+
+
+def test_what_is_unknown_or_absent_is_left_out():
+    text = header(counter(), static_layout(), facts(stack_nbytes=None, externals=()))
+    assert "STACK" not in text and "From outside: nothing." in text and "reset" not in text and "parallel" not in text
+
+
+def test_steps_that_can_fail_are_listed_by_the_number_that_a_run_returns():
+    program = counter()
+    text = header(program, static_layout(), facts())
+    stops = {1 + row.label: program.labels[row.label] for row in program.rows if row.can_stop}
+    assert stops and all(f"   {number}: {label}" in text for number, label in stops.items())
+    assert "number of a step whose index is outside its axis:" in text
+
+
+def test_memory_of_the_caller_has_a_begin_and_places_of_the_state():
+    program = counter()
+    layout = caller_layout(program.interface, program.arena_nbytes)
+    text = header(program, layout, facts())
+    assert int(defines(text)["M_MEMORY_BYTES"]) == layout.nbytes
+    assert int(defines(text)["M_STATE_MEAN_AT"]) == layout.start_of("state:mean")
+    assert "int m_begin(void *memory);" in text and "extern float" not in text
+    assert parameters(program.interface, layout).startswith("void *memory, const float x[300]")
+
+
+def test_threads_are_the_last_parameter():
+    program = counter()
+    assert parameters(program.interface, static_layout(), True).endswith("float some[3], cg_parallel parallel")
+    text = header(program, static_layout(), facts(has_threads=True))
+    assert "typedef void (*cg_parallel)" in text and "NULL is none." in text
+
+
+def test_no_text_ends_a_comment():
+    assert comment("a */ b /* c\nd") == "a * / b / * c d"
+    for text in ("/*/", "*/*", "**//"):
+        assert "*/" not in comment(text) and "/*" not in comment(text)
+
+
+def test_the_example_calls_the_run_with_names_that_it_does_not_use_itself():
+    text = example(counter(("i", "error")), static_layout())
+    assert "static float i_[300];" in text and "static int32_t error_[3];" in text
+    assert "int error = m_run(i_, error_, total, some);" in text
+    assert "i_[i] = (float)(i % 7);" in text and "for (size_t i = 0; i < 3; i++) printf" in text
+    program = counter()
+    text = example(program, caller_layout(program.interface, program.arena_nbytes), True)
+    assert "m_run(memory, x, at, total, some, NULL)" in text and "if (m_begin(memory)) return 1;" in text
+    assert "M_MEMORY_BYTES + 63" in text

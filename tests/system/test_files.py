@@ -1,0 +1,86 @@
+"""Files and folders that are written whole: what is no file stays what it is; a failure leaves what was there."""
+
+import os
+import threading
+
+import pytest
+
+from cgraph.system.files import new_folder, replace_file, unnamed_file
+from tests.support.patience import PATIENCE
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "weights", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    replace_file(link, [b"ne", b"w"])
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    target.unlink()
+    replace_file(link, [b"newer"])
+    assert link.is_symlink() and target.read_bytes() == b"newer"
+    assert [x.name for x in tmp_path.rglob("*") if x.name.endswith(".part")] == []
+
+
+def test_what_is_no_file_is_written_and_stays_what_it_is(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    replace_file(pipe, [b"a", memoryview(b"b")])
+    reader.join(PATIENCE)
+    assert read == [b"ab"] and pipe.is_fifo()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "folder", "folder/", "none/file", "folder/none/file"])
+def test_where_nothing_can_be_written_is_named(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as found:
+        replace_file(name, [b"new"])
+    assert os.path.isdir(found.value.filename) != ("none" in name) and ".part" not in str(found.value)
+    assert [x.name for x in tmp_path.rglob("*")] == ["folder"]
+
+
+def failing():
+    yield b"half"
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("before", [None, b"old"])
+def test_a_file_that_cannot_be_finished_stays_what_it_was(before, tmp_path):
+    if before is not None:
+        (tmp_path / "weights").write_bytes(before)
+    with pytest.raises(KeyboardInterrupt):
+        replace_file(tmp_path / "weights", failing())
+    assert [(x.name, x.read_bytes()) for x in tmp_path.iterdir()] == ([("weights", before)] if before else [])
+
+
+def test_a_new_folder_has_its_name_once_its_files_are_written(tmp_path):
+    with new_folder(tmp_path / "m") as part:
+        (part / "a").write_bytes(b"1")
+        assert part.parent == tmp_path and part.name.startswith(".m.") and part.name.endswith(".part")
+        assert not (tmp_path / "m").exists()
+    assert [x.name for x in tmp_path.iterdir()] == ["m"] and (tmp_path / "m/a").read_bytes() == b"1"
+
+
+def test_a_new_folder_is_removed_where_its_files_fail_or_its_name_is_in_use(tmp_path):
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "m") as part:
+        (part / "a").write_bytes(b"1")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/old").write_bytes(b"0")
+    with pytest.raises(OSError), new_folder(tmp_path / "m") as part:
+        (part / "a").write_bytes(b"1")
+    assert [x.relative_to(tmp_path).as_posix() for x in tmp_path.rglob("*")] == ["m", "m/old"]
+
+
+def test_a_file_without_a_name_is_read_and_written_by_its_holder_alone(tmp_path):
+    with unnamed_file(tmp_path) as file:
+        assert list(tmp_path.iterdir()) == [] and os.fstat(file.fileno()).st_mode & 0o777 == 0o600
+        file.write(b"abc")
+        file.seek(1)
+        assert file.read() == b"bc"
+    with pytest.raises(FileNotFoundError):
+        unnamed_file(tmp_path / "none")

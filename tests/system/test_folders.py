@@ -1,0 +1,102 @@
+"""Files in an open folder: by descriptor, and by path as on Windows."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cgraph.kernels.cache import CacheFolder
+from cgraph.system import folders
+from cgraph.system.folders import (
+    CREATE,
+    READ,
+    close_folder,
+    enter,
+    make_in,
+    names_in,
+    open_in,
+    open_path,
+    remove_in,
+    replace_in,
+    set_mode,
+    status_in,
+    status_of,
+    touch_in,
+)
+
+by_descriptor = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="this system has no such descriptors")
+
+
+@pytest.fixture(params=[pytest.param(True, marks=by_descriptor), False], ids=["descriptor", "path"])
+def folder(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "has_descriptors", lambda: request.param)
+    opened = open_path(tmp_path)
+    assert isinstance(opened, int) == request.param
+    yield opened
+    close_folder(opened)
+
+
+def written(folder, name: str, content: bytes) -> None:
+    with os.fdopen(open_in(folder, name, CREATE), "wb") as file:
+        file.write(content)
+
+
+def test_files_are_created_renamed_listed_and_removed(folder, tmp_path):
+    written(folder, "a", b"one")
+    written(folder, "b", b"three")
+    with pytest.raises(FileExistsError):
+        open_in(folder, "a", CREATE)
+    assert sorted(names_in(folder)) == ["a", "b"] and status_in(folder, "b").st_size == 5
+    replace_in(folder, "b", "a")
+    assert (tmp_path / "a").read_bytes() == b"three" and names_in(folder) == ["a"]
+    remove_in(folder, "a")
+    assert names_in(folder) == []
+    assert status_of(folder).st_ino == tmp_path.stat().st_ino
+
+
+def test_a_link_is_not_opened_and_its_own_status_is_returned(folder, tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(OSError):
+        open_in(folder, "link", READ)
+    assert status_in(folder, "link").st_size == len("file")
+    with os.fdopen(open_in(folder, "file", READ), "rb") as file:
+        assert file.read() == b"content"
+
+
+def test_folders_are_made_and_entered_but_not_by_a_link(folder, tmp_path):
+    make_in(folder, "inner")
+    make_in(folder, "inner")
+    inner = enter(folder, "inner")
+    written(inner, "x", b"")
+    close_folder(inner)
+    assert [x.name for x in (tmp_path / "inner").iterdir()] == ["x"]
+    (tmp_path / "link").symlink_to("inner")
+    (tmp_path / "file").write_bytes(b"")
+    for name, error in (("link", OSError), ("missing", FileNotFoundError), ("file", NotADirectoryError)):
+        with pytest.raises(error):
+            enter(folder, name)
+
+
+def test_the_time_and_the_permissions_of_an_open_file_are_set(folder, tmp_path):
+    written(folder, "a", b"")
+    os.utime(tmp_path / "a", (0, 0))
+    handle = open_in(folder, "a", READ)
+    touch_in(folder, "a", handle)
+    set_mode(handle, 0o640)
+    os.close(handle)
+    status = (tmp_path / "a").stat()
+    assert status.st_mtime > 0
+    assert not hasattr(os, "fchmod") or status.st_mode & 0o777 == 0o640
+
+
+def test_a_kernel_cache_works_by_path_and_by_descriptor(folder, tmp_path):
+    tmp_path.chmod(0o700)
+    cache = CacheFolder(Path("name"), open_path(tmp_path))
+    cache.write("kernel.o", b"code")
+    assert cache.read("kernel.o") == b"code" and cache.read("other") is None
+    assert [name for _, _, name in cache.entries()] == ["kernel.o"]
+    (tmp_path / "kernel.o").write_bytes((tmp_path / "kernel.o").read_bytes()[:-1] + b"E")
+    assert cache.read("kernel.o") is None
+    cache.prune(largest=0)
+    assert not list(tmp_path.iterdir())

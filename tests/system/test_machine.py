@@ -1,0 +1,79 @@
+"""The machine: processors, memory, clocks and forks on each system."""
+
+import ctypes
+import os
+import sys
+import time
+
+import pytest
+
+from cgraph.errors import WeightsError
+from cgraph.system import machine
+from cgraph.system.machine import (
+    MemoryStatus,
+    allowed_processors,
+    check_pread,
+    mac_features,
+    machine_nbytes,
+    quick_clock,
+)
+from tests.support.without_posix import MEMORY, Library
+
+
+def test_windows_tells_processors_and_memory(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(machine, "kernel32", Library)
+    assert allowed_processors() == 3 and machine_nbytes() == MEMORY
+
+
+def test_without_an_answer_of_windows_all_processors_count_and_memory_is_an_error(monkeypatch):
+    class Silent:
+        def GlobalMemoryStatusEx(self, status):
+            return 0
+
+        def GetProcessAffinityMask(self, *args):
+            return 0
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(machine, "kernel32", Silent)
+    assert allowed_processors() == (os.cpu_count() or 1)
+    with pytest.raises(OSError, match="size of the memory"):
+        machine_nbytes()
+
+
+def test_the_record_of_memory_has_the_layout_of_windows():
+    """Source: sysinfoapi.h: two words of 32 bits and seven of 64."""
+    assert ctypes.sizeof(MemoryStatus) == 64 and MemoryStatus.total.offset == 8
+
+
+def test_without_affinity_all_processors_count(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert allowed_processors() == (os.cpu_count() or 1)
+
+
+@pytest.mark.skipif(not hasattr(time, "clock_gettime_ns"), reason="clocks have no numbers here")
+def test_the_quick_clock_goes_with_the_other(monkeypatch):
+    before = time.clock_gettime_ns(quick_clock())
+    assert before <= time.perf_counter_ns()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert quick_clock() == time.CLOCK_MONOTONIC
+
+
+def test_weights_are_not_streamed_where_native_code_cannot_read_at_offsets(monkeypatch):
+    monkeypatch.delattr(os, "pread", raising=False)
+    with pytest.raises(WeightsError, match="has no pread.*Compile without weights="):
+        check_pread()
+
+
+def test_macos_tells_features_of_its_processor_by_number(monkeypatch):
+    class Library:
+        def sysctlbyname(self, name, value, nbytes, new, new_nbytes):
+            assert nbytes._obj.value == 8 and new is None and new_nbytes.value == 0
+            value._obj.value = name == b"hw.optional.arm.FEAT_DotProd"
+            return -1 if name.endswith(b"BF16") else 0
+
+    monkeypatch.setattr(machine, "c_library", Library)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert mac_features() == frozenset()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert mac_features() == {"asimddp"}

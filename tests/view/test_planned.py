@@ -1,0 +1,66 @@
+"""Boxes of a compiled Function: steps, then workspaces, views by owner, and operands that several values share."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import GraphError
+from cgraph.view.boxes import VALUE, WORKSPACE
+from cgraph.view.planned import compiled_of, memory_of, views_by_owner
+from tests.support.planned import planned
+
+
+def graph():
+    x = cg.Var((8, 4), name="x")
+    y = np.sin(x)
+    turned = cg.reshape(y.T, (32,))
+    return x, y, turned, cg.sort(turned, 0)
+
+
+def test_a_function_or_its_plan_is_shown_and_the_reference_engine_has_none():
+    x, _, _, z = graph()
+    function = cg.compile(z, x)
+    assert compiled_of(function) is function.compiled is compiled_of(function.compiled)
+    with pytest.raises(GraphError) as error:
+        compiled_of(cg.compile(z, x, engine="reference"))
+    assert str(error.value) == "the reference engine has no memory plan to show; compile for another engine"
+
+
+def test_boxes_are_steps_and_then_workspaces():
+    x, _, _, z = graph()
+    compiled = planned(z)
+    memory = memory_of(compiled)
+    steps, spaces = compiled.layout.steps, list(compiled.layout.workspace_of)
+    assert spaces, "a sort has a workspace"
+    kinds = [VALUE] * len(steps) + [WORKSPACE] * len(spaces)
+    assert [box.kind for box in memory.boxes] == kinds
+    for i, (box, node) in enumerate(zip(memory.boxes, [*steps, *spaces], strict=True)):
+        is_space = i >= len(steps)
+        assert box.name == (f"{node.name} workspace" if is_space else node.name)
+        assert box.spec == ("" if is_space else str(node.spec)) and box.where == node.where
+        value = compiled.usage.values[i]
+        assert (box.nbytes, box.first, box.last) == (value.nbytes, value.step, value.last)
+        assert box.offset == compiled.usage.offset(compiled.plan, i)
+    assert memory.lower_bound == compiled.lower_bound and memory.nbytes == compiled.nbytes
+
+
+def test_views_belong_to_the_node_whose_bytes_they_show():
+    x, y, _, z = graph()
+    compiled = planned(z)
+    names = {owner.name: [view.name for view in views] for owner, views in views_by_owner(compiled).items()}
+    assert "transpose" in names["sin"] and "sin" not in names["sin"]
+    (box,) = [box for box in memory_of(compiled).boxes if box.name == "sin"]
+    assert box.views[0] == f"transpose float32[4,8] at {y.T.where.split(':')[0]}:{box.views[0].rpartition(':')[2]}"
+    (last,) = [box for box in memory_of(compiled).boxes if box.name == "sort"]
+    assert last.views == ()
+
+
+def test_operands_of_several_values_are_reserved_from_the_first_step_to_the_last():
+    """An exp writes over the sine that it reads."""
+    x = cg.Var((64,), name="x")
+    memory = memory_of(planned(np.exp(np.sin(x))))
+    (reserved,) = memory.reserved
+    one, other = memory.boxes
+    assert (other.over, one.over, one.operand, other.operand) == (0, -1, 0, 0)
+    assert (reserved.first, reserved.last, reserved.nbytes, reserved.offset) == (one.first, other.last, 256, one.offset)
+    assert memory_of(planned(np.sin(x))).reserved == ()
