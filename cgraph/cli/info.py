@@ -12,11 +12,19 @@ from cgraph.engine.cpu.engine import cpu_name
 from cgraph.engine.cuda.gpu import describe_gpus
 from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.cache import CacheFolder
+from cgraph.kernels.host import tiles_state
+from cgraph.kernels.isa.records import Target
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 from cgraph.system.machine import allowed_processors
 from cgraph.terminal import say
 from cgraph.version import __version__
+
+BF16 = {
+    "pairs": "one instruction adds up two products of bfloat16 numbers",
+    "float32": "products of bfloat16 numbers are not faster here, so precision=bf16 computes in float32",
+}
+REFUSED = "the system refuses tiles to this process, as it does where a signal stack is small; kernels run without them"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -39,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     lines = {
         "cgraph": facts["cgraph"],
         "processor": f"{facts['cpu']}, kernels for {facts['target']} ({facts['float32_lanes']} float32 at a time)",
+        "bf16": _bf16_text(facts),
         "threads": f"{facts['threads']}: of {facts['cores']} cores this process may use {facts['affinity']}, "
         + (f"its quota is {quota:g}" if quota is not None else "without a quota"),
         "kernels": _kernels_text(facts),
@@ -60,6 +69,8 @@ def gather() -> dict[str, Any]:
         "cpu": cpu_name(),
         "target": target.name,
         "float32_lanes": target.lanes,
+        "bf16": bf16_of(target),
+        "tiles": tiles_state() or None,
         "cores": os.cpu_count(),
         "affinity": allowed_processors(),
         "quota": quota_of(GROUPS, MOUNT),
@@ -75,6 +86,11 @@ def gather() -> dict[str, Any]:
     }
 
 
+def bf16_of(target: Target) -> str:
+    """Return what ``precision="bf16"`` computes with: ``pairs`` of bfloat16 numbers, or ``float32``."""
+    return "pairs" if target.bf16 else "float32"
+
+
 def gpu_lines() -> tuple[list[str], str | None]:
     """Return a line for each GPU, or the reason why there is none."""
     try:
@@ -88,6 +104,11 @@ def kernel_files(folder: CacheFolder | None) -> list[int]:
     if folder is None:
         return []
     return [nbytes for _, nbytes, name in folder.entries() if name.endswith((".o", ".ptx"))]
+
+
+def _bf16_text(facts: dict[str, Any]) -> str:
+    text = BF16[facts["bf16"]]
+    return f"{text}; {REFUSED}" if facts["tiles"] == "refused" else text
 
 
 def _kernels_text(facts: dict[str, Any]) -> str:

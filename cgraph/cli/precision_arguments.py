@@ -13,7 +13,9 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         help="round large weights to this dtype and store them so: fewer bytes, computed in float32",
     )
     parser.add_argument(
-        "--precision", choices=("bf16",), help="round what convolutions and products multiply to bfloat16: faster"
+        "--precision",
+        choices=("bf16",),
+        help="allow convolutions and products to round to bfloat16, where that is faster",
     )
 
 

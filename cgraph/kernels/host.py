@@ -1,4 +1,7 @@
-"""This machine as LLVM describes it, cached on disk so that a process that compiles nothing loads no LLVM."""
+"""This machine as LLVM describes it, cached on disk so that a process that compiles nothing loads no LLVM.
+
+The system's permission to use tiles is not cached on disk: each process asks for it, before it loads its first kernel.
+"""
 
 import hashlib
 import json
@@ -6,13 +9,38 @@ from functools import cache
 from pathlib import Path
 
 from cgraph.kernels.cache import cache_folder
-from cgraph.kernels.isa.architectures import cpuinfo, host_architecture, host_features
+from cgraph.kernels.isa.architectures import cpuinfo, host_architecture, host_features, vendor
 from cgraph.kernels.isa.records import Host as Host
+from cgraph.record import replace
+from cgraph.system.tiles import request_tiles
+
+TILES = ("amx-tile", "amx-int8", "amx-bf16")
 
 
 @cache
 def host() -> Host:
-    """Return this machine's description."""
+    """Return this machine's description: without tiles if the system refuses them."""
+    x = described_host()
+    return without_tiles(x) if tiles_state() == "refused" else x
+
+
+@cache
+def tiles_state() -> str:
+    """Return ``permitted`` or ``refused`` if the processor has tiles, else an empty string."""
+    if not described_host().has(*TILES):
+        return ""
+    return "permitted" if request_tiles() else "refused"
+
+
+def without_tiles(x: Host) -> Host:
+    """Return a description without the features of tiles."""
+    names = {f"+{name}" for name in TILES}
+    return replace(x, features=",".join(name for name in x.features.split(",") if name not in names))
+
+
+@cache
+def described_host() -> Host:
+    """Return this machine's description from the cache folder, or from LLVM."""
     folder, key = cache_folder(), host_key()
     name = f"host_{key}" if folder and key else None
     raw = folder.read(name) if folder and name else None
@@ -44,7 +72,7 @@ def detect_host() -> Host:
     triple = llvm.get_process_triple()
     layout = str(llvm.Target.from_triple(triple).create_target_machine().target_data)
     features = [llvm.get_host_cpu_features().flatten(), *detected_features()]
-    return Host(llvm.get_host_cpu_name(), ",".join(filter(None, features)), triple, layout, version)
+    return Host(llvm.get_host_cpu_name(), ",".join(filter(None, features)), triple, layout, version, vendor())
 
 
 def detected_features() -> list[str]:

@@ -14,7 +14,8 @@ class LoweringOptions(Record, eq=False):
         winograd: use it where it is faster; False computes every convolution directly, which is more exact
         keep: stores packed constants
         storage_dtype: the dtype to which large weights are rounded; None stores them unchanged
-        pairs: convolutions and products round their factors to bfloat16
+        pairs: convolutions and products may round their factors to bfloat16; they do where the target multiplies such
+            numbers faster than float32
     """
 
     passes: bool = True

@@ -13,6 +13,7 @@ from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.hold_weights import hold_weights
 from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.passes.transpose_once import transpose_once
+from cgraph.record import replace
 
 
 def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
@@ -28,5 +29,6 @@ def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOption
 
 def to_physical(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Choose physical layouts for one target, then fuse physical ops."""
+    options = replace(options, pairs=options.pairs and target.multiplies_bfloat16)
     roots = pack_matmul(lower_images(roots, target, options), target, options)
     return transpose_once(fuse_stencils(fuse_reductions(roots), target), target)

@@ -70,8 +70,8 @@ class CompileOptions(Record):
             docs/weights.md
         weights_dtype: a storage dtype, such as ``bfloat16``: round the large constants that convolutions and products
             read, and store them in fewer bytes; arithmetic stays in float32. See docs/half.md
-        precision: ``bf16``: convolutions and products by constants round their factors to bfloat16 and add in float32:
-            faster where the processor has an instruction for it. See docs/half.md
+        precision: ``bf16``: convolutions and products by constants may round their factors to bfloat16 and add in
+            float32. They do where that is faster; elsewhere they stay float32. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory: the
             same bits. See docs/memory.md
     """
@@ -93,7 +93,7 @@ class CompileOptions(Record):
 
     @property
     def in_pairs(self) -> bool:
-        """Return True if products multiply bfloat16 numbers."""
+        """Return True if products may multiply bfloat16 numbers."""
         return self.precision is not None
 
     @property

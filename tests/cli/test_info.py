@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cgraph.cli import main
+from cgraph.cli import info, main
 from cgraph.cli.info import gather, kernel_files
 from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cuda import driver, gpu
@@ -14,6 +14,7 @@ from cgraph.engine.cuda.driver import open_driver
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
+from cgraph.record import replace
 from tests.support.libcuda import StandIn
 
 
@@ -40,10 +41,23 @@ def test_json_holds_the_same_facts(capsys, monkeypatch, folder):
 def test_text_names_processor_threads_and_kernels(capsys):
     assert main(["info"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert lines.keys() == {"cgraph", "processor", "threads", "kernels", "cuda", "versions"}
+    assert lines.keys() == {"cgraph", "processor", "bf16", "threads", "kernels", "cuda", "versions"}
     assert host_target().name in lines["processor"]
     assert lines["threads"].startswith(f"{cores()}:")
     assert re.match(r"\d+ on disk, ", lines["kernels"])
+
+
+@pytest.mark.parametrize(
+    ("bf16", "words"), [("", "in float32"), ("dot", "one instruction"), ("emulated", "one instruction")]
+)
+def test_it_says_what_bf16_brings(bf16, words, monkeypatch, capsys):
+    monkeypatch.setattr(info, "host_target", lambda: replace(host_target(), bf16=bf16, tiles=""))
+    for state, is_refused in (("", False), ("permitted", False), ("refused", True)):
+        monkeypatch.setattr(info, "tiles_state", lambda state=state: state)
+        assert main(["info"]) == 0
+        (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("bf16 "))
+        assert words in line and ("refuses tiles" in line) == is_refused
+        assert gather()["tiles"] == (state or None)
 
 
 def test_a_gpu_is_described(monkeypatch):

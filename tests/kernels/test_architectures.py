@@ -66,7 +66,7 @@ def test_a_target_is_of_its_architecture_and_asks_it_for_instructions_and_addres
 
 
 def test_saved_code_is_of_the_target_that_every_processor_of_its_kind_runs():
-    here = replace(AVX512, cpu="znver5", features="+much", dot="mixed", bf16=True)
+    here = replace(AVX512, cpu="znver5", features="+much", dot="mixed", bf16="dot", tiles="amx")
     assert generic_target(here) == AVX512
     unknown = replace(AVX512, name="other")
     assert generic_target(unknown) is unknown

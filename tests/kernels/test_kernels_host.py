@@ -1,12 +1,18 @@
 """What is remembered of this machine: read back only whole, and under a name of this processor and this LLVM."""
 
 import json
+import os
+from functools import cache
 
 import pytest
 
 from cgraph.kernels import host as host_module
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.host import Host, detect_host, host, host_key, read_parts
+from cgraph.kernels.isa.x86 import detect
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.store import symbol_of
+from cgraph.record import replace
 
 
 @pytest.mark.parametrize("what", ["size", "time", "version", "processor"])
@@ -31,13 +37,13 @@ def test_what_is_remembered_of_this_machine_is_of_this_processor_and_this_llvm(m
     assert host_module.host_key() != before
 
 
-@pytest.mark.parametrize("text", [b"nonsense", b"[]", b"{}", b"[1, 2, 3, 4]", b"[" * 100_000])
+@pytest.mark.parametrize("text", [b"nonsense", b"[]", b"{}", b"[1, 2, 3, 4, 5, 6]", b"[" * 100_000])
 def test_a_whole_file_that_holds_no_host_is_a_miss(text):
     assert read_parts(text) is None
 
 
 def test_fields_are_read_in_their_order_and_only_if_all_are_text():
-    fields = ["cpu", "+a,-b", "triple", "layout", "version"]
+    fields = ["cpu", "+a,-b", "triple", "layout", "version", "vendor"]
     assert read_parts(json.dumps(fields).encode()) == fields
     assert len(fields) == len(Host._fields)
     for other in (fields[:-1], [*fields, "more"], [*fields[:-1], 5], [*fields[:-1], None], dict.fromkeys(fields)):
@@ -49,6 +55,7 @@ def test_fields_are_read_in_their_order_and_only_if_all_are_text():
 def anew(tmp_path, monkeypatch):
     """A cache folder of its own, and a function that asks as a new process would."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(host_module, "described_host", host_module.described_host.__wrapped__)
     return host_module.host.__wrapped__
 
 
@@ -75,6 +82,66 @@ def test_without_a_key_or_a_folder_nothing_is_remembered(lacks, anew, monkeypatc
     monkeypatch.setattr(host_module, "host_key" if lacks == "key" else "cache_folder", lambda: None)
     assert anew() == detect_host()
     assert not list(tmp_path.rglob("host_*"))
+
+
+SAPPHIRE = "+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16"
+
+
+@pytest.fixture
+def with_tiles(monkeypatch):
+    """A function that asks as a new process on a processor with tiles does; the system's answers are its argument."""
+
+    def ask(*answers: bool) -> tuple[Host, str, int]:
+        calls, left = [], list(answers)
+        described = Host("sapphirerapids", SAPPHIRE, "x86_64-unknown-linux-gnu", "", "", "GenuineIntel")
+        monkeypatch.setattr(host_module, "described_host", lambda: described)
+        monkeypatch.setattr(host_module, "request_tiles", lambda: calls.append(1) or left.pop(0))
+        monkeypatch.setattr(host_module, "tiles_state", cache(host_module.tiles_state.__wrapped__))
+        return host_module.host.__wrapped__(), host_module.tiles_state(), len(calls)
+
+    return ask
+
+
+def test_permitted_tiles_are_a_capability_and_refused_ones_are_not(with_tiles):
+    permitted, refused = with_tiles(True), with_tiles(False)
+    assert permitted[1:] == ("permitted", 1) and refused[1:] == ("refused", 1)
+    assert detect(permitted[0]).tiles == "amx" and detect(refused[0]).tiles == ""
+    assert "amx" not in refused[0].features and refused[0].has("avx512f", "avx512bf16")
+    assert detect(refused[0]) == replace(detect(permitted[0]), tiles="", features=detect(refused[0]).features)
+
+
+def test_kernels_with_and_without_tiles_have_names_of_their_own(with_tiles):
+    targets = [detect(with_tiles(answer)[0]) for answer in (True, False)]
+    kernel = Kernel("move.fills", (4,))
+    assert len({symbol_of(kernel, x) for x in (*targets, replace(targets[0], tiles="emulated"))}) == 3
+
+
+def test_a_processor_without_tiles_does_not_ask(monkeypatch):
+    monkeypatch.setattr(host_module, "described_host", lambda: Host("znver3", "+avx2,+fma", "x86_64", "", ""))
+    monkeypatch.setattr(host_module, "request_tiles", lambda: pytest.fail("it has no tiles"))
+    assert host_module.tiles_state.__wrapped__() == ""
+
+
+def test_the_permission_is_not_on_disk(anew, monkeypatch, tmp_path):
+    """Another process may be refused what this one has."""
+    if host_key() is None:
+        pytest.skip("this system does not describe its processor")
+    whole = replace(detect_host(), features=SAPPHIRE)
+    monkeypatch.setattr(host_module, "detect_host", lambda: whole)
+    for answer in (False, True):
+        monkeypatch.setattr(host_module, "request_tiles", lambda answer=answer: answer)
+        monkeypatch.setattr(host_module, "tiles_state", cache(host_module.tiles_state.__wrapped__))
+        assert ("amx" in anew().features) == answer
+    assert b"+amx-tile" in next(tmp_path.rglob("host_*")).read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_has_the_answer_of_its_parent(with_tiles):
+    with_tiles(True)
+    child = os.fork()
+    if not child:
+        os._exit(host_module.tiles_state() != "permitted")  # a second question would find no answer
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_processor_that_its_system_does_not_describe_has_no_key(monkeypatch):

@@ -20,8 +20,8 @@ def test_a_saved_function_asks_for_every_feature_that_its_code_is_made_with(targ
 WIDE = "avx512f avx512bw avx512dq avx512vl"
 
 
-def detected(features):
-    return detect(Host("some-cpu", ",".join(f"+{x}" for x in features.split()), "x86_64-linux", "", ""))
+def detected(features, vendor=""):
+    return detect(Host("some-cpu", ",".join(f"+{x}" for x in features.split()), "x86_64-linux", "", "", vendor))
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,27 @@ def test_the_widest_target_whose_features_are_all_there(features, name, dot):
 def test_a_wide_host_has_its_own_features_and_those_that_need_no_name():
     plain, rich = detected(f"avx2 fma {WIDE}"), detected(f"avx2 fma {WIDE} avx512bf16 avx512vbmi")
     assert plain.cpu == "some-cpu" and "+avx512vl" in plain.features and plain.features.endswith("-prefer-256-bit")
-    assert (plain.bf16, plain.selects_bytes) == (False, False) and (rich.bf16, rich.selects_bytes) == (True, True)
+    assert (plain.bf16, plain.selects_bytes) == ("", False) and (rich.bf16, rich.selects_bytes) == ("dot", True)
     assert detected("avx2 fma avxvnni").features == f"{AVX2.features},+avxvnni"
     assert detected("avx2 fma").cpu == "haswell" and detected("") is PORTABLE
+
+
+@pytest.mark.parametrize(
+    ("vendor", "bf16"), [("AuthenticAMD", "dot"), ("GenuineIntel", ""), ("HygonGenuine", "dot"), ("", "dot")]
+)
+def test_pairs_of_bfloat16_are_multiplied_where_that_is_faster(vendor, bf16):
+    """Intel's instruction takes four times as long as a multiply-add of floats."""
+    assert detected(f"avx2 fma {WIDE} avx512bf16", vendor).bf16 == bf16
+    assert detected(f"avx2 fma {WIDE}", vendor).bf16 == ""
+    assert not detected(f"avx2 fma {WIDE}", vendor).multiplies_bfloat16
+
+
+def test_tiles_need_all_three_features():
+    features = ["amx-tile", "amx-int8", "amx-bf16"]
+    assert detected(" ".join(["avx2 fma", WIDE, *features])).tiles == "amx"
+    for missing in features:
+        assert detected(" ".join(["avx2 fma", WIDE, *(x for x in features if x != missing)])).tiles == ""
+    assert [x.tiles for x in ARCHITECTURE.targets] == ["", "", ""]  # the targets of saved functions
 
 
 def test_registers_double_with_avx512_alone():

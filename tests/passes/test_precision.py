@@ -14,6 +14,8 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs, round_to_bfloat16, unpack_pairs
 from cgraph.passes import rewrite_graph
+from cgraph.record import replace
+from tests.support.emulated import PairsEngine, with_pairs
 from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_near
 
@@ -24,7 +26,7 @@ SMALLEST = 2.0**-126  # numbers below it may be taken for 0
 
 
 def compiled(node, inputs, target="host", threads=1, **options):
-    engine = CpuEngine(target, threads, poison=True)
+    engine = PairsEngine(target, threads, poison=True)
     return cg.compile(node, inputs, engine=engine, precision="bf16", **options)
 
 
@@ -113,7 +115,7 @@ def test_a_network_has_one_result_however_it_is_run(target):
     assert (want != floats).any() and np.abs(want - floats).max() <= 0.02 * np.abs(floats).max()
     for options in ({"threads": 2}, {"bands": 30}, {"bands": 1, "threads": 2}):
         np.testing.assert_array_equal(compiled(y, [x], target, **options)(value), want)
-    physical = to_physical(rewrite_graph((y,)), target_named(target), LoweringOptions(pairs=True))
+    physical = to_physical(rewrite_graph((y,)), with_pairs(target_named(target)), LoweringOptions(pairs=True))
     meant = evaluate(physical, {x: value})[0]
     assert_near(want, meant, "half precision by its largest")
 
@@ -122,7 +124,7 @@ def test_weights_take_half_the_bytes():
     x, y = cg.Var((4, 512), name="x"), np.random.default_rng(0).standard_normal((512, 512)).astype("f4")
 
     def nbytes(**options):
-        layout = cg.compile(x @ y, [x], **options).compiled.layout
+        layout = cg.compile(x @ y, [x], engine=PairsEngine(), **options).compiled.layout
         return sum(node.nbytes for node in layout.views if isinstance(node.op, ConstOp))
 
     assert nbytes(precision="bf16") == nbytes() / 2
@@ -144,6 +146,18 @@ def test_pairs_are_taken_apart_again(shape):
     there = unpack_pairs(pack_pairs(x))
     np.testing.assert_array_equal(there[..., : shape[-2], :], round_to_bfloat16(x))
     assert not there[..., shape[-2] :, :].any()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_without_a_faster_product_bf16_is_float32_with_its_bits(target, monkeypatch):
+    """Winograd's convolutions included."""
+    plain = replace(target_named(target), bf16="", tiles="")
+    monkeypatch.setattr(CpuEngine, "kernel_target", property(lambda _: plain))
+    x, y = network()
+    value = np.random.default_rng(4).standard_normal(x.shape).astype("f4")
+    floats, rounded = (cg.compile(y, [x], engine=CpuEngine(target), precision=p) for p in (None, "bf16"))
+    np.testing.assert_array_equal(rounded(value), floats(value))
+    assert ops_of(rounded) == ops_of(floats) and rounded.nbytes == floats.nbytes
 
 
 def test_unknown_precisions_and_devices_are_refused():

@@ -82,6 +82,11 @@ def cpuinfo() -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def vendor() -> str:
+    """Return the processor's vendor, such as ``AuthenticAMD``; empty if the system does not report it."""
+    return cpuinfo().get("vendor_id") or platform.processor().rpartition(", ")[2]  # Windows: "…, GenuineIntel"
+
+
 def host_features() -> frozenset[str]:
     """Return this processor's features, as Linux names them: all of them there, some on macOS, none elsewhere."""
     names = host_architecture().cpuinfo

@@ -16,7 +16,7 @@ I8MM = Target("neon-i8mm", "generic", "+neon,+dotprod,+i8mm", 4, 32, True, "arm"
 def detect(host: Host) -> Target:
     """Return the widest target of a host."""
     widest = I8MM if host.has("dotprod", "i8mm") else DOT if host.has("dotprod") else NEON
-    return replace(widest, features=f"{widest.features},+bf16", bf16=True) if host.has("bf16") else widest
+    return replace(widest, features=f"{widest.features},+bf16", bf16="dot") if host.has("bf16") else widest
 
 
 INSTRUCTIONS = {

@@ -6,13 +6,16 @@ from cgraph.record import Record, replace
 
 
 class Host(Record):
-    """A machine in LLVM's terms: processor name and features, target triple, data layout; and LLVM's version."""
+    """A machine in LLVM's terms: processor name and features, target triple, data layout; LLVM's version; and the
+    processor's vendor, as ``/proc/cpuinfo`` calls it.
+    """
 
     cpu: str
     features: str
     triple: str
     layout: str
     version: str
+    vendor: str = ""
 
     def has(self, *features: str) -> bool:
         return {f"+{x}" for x in features} <= set(self.features.split(","))
@@ -34,7 +37,10 @@ class Target(Record):
             ``halves``: two products of 16 bits in one
             instruction without vectors. ``plain``: integer arithmetic
         converts_half: one instruction widens or rounds float16
-        bf16: one instruction adds up two products of bfloat16 numbers
+        bf16: sums of two products of bfloat16 numbers. ``dot``: one instruction, as fast as one multiply-add of
+            floats; ``emulated``: two multiply-adds, which tests use in its place; empty: float32 is at least as fast
+        tiles: products of whole tiles of bytes and of bfloat16 numbers. ``amx``: the instructions of Intel AMX;
+            ``emulated``: the same bits on any processor, for tests; empty: none, or the system refuses them
         selects_bytes: one instruction selects bytes from 128 others
         block_columns: most columns of a block whose sums lie on the stack; few where the stack is small
         has_libc: kernels may call the C library's mathematics; else they bring their own
@@ -51,7 +57,8 @@ class Target(Record):
     code: str = "native"
     dot: str = "plain"
     converts_half: bool = False
-    bf16: bool = False
+    bf16: str = ""
+    tiles: str = ""
     selects_bytes: bool = False
     block_columns: int = 1024
     has_libc: bool = True
@@ -61,6 +68,11 @@ class Target(Record):
     def narrow(self) -> "Target":
         """The same target with loops vectorised by LLVM to at most 256 bits."""
         return replace(self, features=self.features.replace("-prefer-256-bit", "+prefer-256-bit"))
+
+    @property
+    def multiplies_bfloat16(self) -> bool:
+        """True if products of bfloat16 numbers are faster than those of float32."""
+        return self.bf16 != ""
 
     @property
     def task_elements(self) -> int:

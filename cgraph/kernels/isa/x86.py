@@ -7,6 +7,8 @@ from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Patch, Target
 from cgraph.record import replace
 
+INTEL = "GenuineIntel"  # its vdpbf16ps takes two cycles, four times as long as a multiply-add for twice the products
+
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
 PORTABLE = Target("portable", "x86-64", "", 4, 16, False, "x86", dot="pairs")
 AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True, "x86", dot="pairs", converts_half=True)
@@ -21,7 +23,8 @@ def detect(host: Host) -> Target:
             cpu=host.cpu,
             features=f"{host.features},{AVX512.features}",
             dot="mixed" if host.has("avx512vnni") else "pairs",
-            bf16=host.has("avx512bf16"),
+            bf16="dot" if host.has("avx512bf16") and host.vendor != INTEL else "",
+            tiles="amx" if host.has("amx-tile", "amx-int8", "amx-bf16") else "",
             selects_bytes=host.has("avx512vbmi"),
         )
     if host.has("avx2", "fma"):

@@ -17,7 +17,7 @@ UPPER = -(1 << 16)
 
 def add_pairs(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
     """Return ``sums[q, v] + pairs[q] . weights[v]``: one pair for all lanes times one weight pair per lane."""
-    if k.target.bf16:
+    if k.target.bf16 == "dot":
         return dot_instruction(k, sums, pairs, weights)
     for part in (lower, upper):
         sums = multiply_add(k, sums, [part(k, x) for x in pairs], [part(k, w) for w in weights])
