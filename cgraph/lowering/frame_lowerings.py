@@ -3,6 +3,7 @@
 from cgraph.ir.graph import Node, apply
 from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.ops.physical.blocked_frames import BlockedFrames, ToBlockedFrames, ToPlainFrames
+from cgraph.ops.physical.frames import PadFrames, PoolFrames
 from cgraph.record import replace
 
 
@@ -19,6 +20,7 @@ def volumes_of_frames(b: ImageBuilder, node: Node) -> Node:
 
 def frame_by_frame(b: ImageBuilder, node: Node) -> Node:
     """Return the op on whole frames, halo included: those read have the halo of the result."""
-    (x,) = node.operands
+    (x,), op = node.operands, node.op
+    assert isinstance(op, PadFrames | PoolFrames)
     source = replace(b.forms[node], n=x.shape[0])
-    return apply(BlockedFrames(node.op, (source,), b.forms[node]), b.in_form(x, source))
+    return apply(BlockedFrames(op, (source,), b.forms[node]), b.in_form(x, source))

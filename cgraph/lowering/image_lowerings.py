@@ -233,7 +233,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     weights, depth = stored_array(node.operands[1]), getattr(op.conv, "depth", None)
     n = node.shape[0] // (depth.volumes if depth else 1)
-    if depth is not None:
+    if depth is not None and weights is not None:
         weights = stack_filters(weights, shape.c // depth.taps)
     pairs = depth is None and b.options.pairs and weights is not None and takes_pairs(shape)
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs

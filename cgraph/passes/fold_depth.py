@@ -30,20 +30,20 @@ def fold_depth(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     graph = Roots.of(outputs)
     if not graph.has(Conv3d, MaxPool, AvgPool):
         return outputs
-    folder = Folder()
+    folded = FoldedVolumes()
 
     def change(node: Node, new: New) -> Node | None:
         rule = RULES.get(Pointwise if isinstance(node.op, Pointwise) else type(node.op))
-        frames = rule(folder, node, new) if rule and node.ndim == AXES and node.size else None
+        frames = rule(folded, node, new) if rule and node.ndim == AXES and node.size else None
         if frames is None:
             return None
-        folder.frames[node] = frames
+        folded.frames[node] = frames
         return apply(FromFrames(node.shape[0]), frames)
 
     return rebuild(graph, change)
 
 
-class Folder:
+class FoldedVolumes:
     """The volumes that are frames so far. Changes: nodes are added in running order.
 
     Fields
@@ -60,14 +60,14 @@ class Folder:
         return self.frames[x]
 
 
-def fold_conv(folder: Folder, node: Node, new: New) -> Node | None:
+def fold_conv(folded: FoldedVolumes, node: Node, new: New) -> Node | None:
     """conv3d(x, f) -> conv of frames; of a single depth, a convolution of images"""
     op, (x, f) = node.op, node.operands
     assert isinstance(op, Conv3d)
     few = max(node.shape[1], x.shape[1]) < LEAST_CHANNELS
     if few or node.dtype.kind != "f" or not isinstance(f.op, ConstOp) or f.dtype != node.dtype:
         return None
-    frames = pad_frames(folder.of(x, new), x.shape[0], op.pad[0], op.pad[3])
+    frames = pad_frames(folded.of(x, new), x.shape[0], op.pad[0], op.pad[3])
     fields = op.stride[1:], (*op.pad[1:3], *op.pad[4:]), op.dilation[1:], op.groups
     taps = f.shape[2]
     if taps > 1 and op.groups == op.dilation[0] == 1:
@@ -87,13 +87,13 @@ def pad_frames(x: Node, volumes: int, before: int, after: int) -> Node:
     return apply(PadFrames(volumes, before, after), x) if before or after else x
 
 
-def fold_pool(folder: Folder, node: Node, new: New) -> Node | None:
+def fold_pool(folded: FoldedVolumes, node: Node, new: New) -> Node | None:
     """pool3d(x) -> pool of each frame, then along the depth"""
     op, (x,) = node.op, node.operands
     assert isinstance(op, MaxPool | AvgPool)
-    if node.dtype.kind != "f" or (x.shape[1] < LEAST_CHANNELS and x not in folder.frames):
+    if node.dtype.kind != "f" or (x.shape[1] < LEAST_CHANNELS and x not in folded.frames):
         return None
-    frames = folder.of(x, new)
+    frames = folded.of(x, new)
     depth, pad = (op.pad[0], op.pad[3]), (*op.pad[1:3], *op.pad[4:])
     is_mean = isinstance(op, AvgPool)
     counts = (op.count_pad,) if isinstance(op, AvgPool) else ()
@@ -110,17 +110,16 @@ def prod_of(sizes: tuple[int, ...]) -> int:
     return int(np.prod(sizes))
 
 
-def fold_pointwise(folder: Folder, node: Node, new: New) -> Node | None:
+def fold_pointwise(folded: FoldedVolumes, node: Node, new: New) -> Node | None:
     """f(x, y) -> f of frames, if one operand is frames and the others are frames or broadcast over pixels"""
-    if not any(x in folder.frames for x in node.operands):
+    if not any(x in folded.frames for x in node.operands):
         return None
-    frames = next(folder.frames[x] for x in node.operands if x in folder.frames)
+    frames = next(folded.frames[x] for x in node.operands if x in folded.frames)
     if frames.shape[0] != node.shape[0] * node.shape[2] or node.shape[1:2] + node.shape[3:] != frames.shape[1:]:
         return None
-    operands = [folder.frames[x] if x in folder.frames else spread(x, frames.shape, new) for x in node.operands]
-    if any(x is None or x.shape != frames.shape for x in operands):
-        return None
-    return apply(node.op, *operands)
+    operands = [folded.frames[x] if x in folded.frames else spread(x, frames.shape, new) for x in node.operands]
+    alike = [x for x in operands if x is not None and x.shape == frames.shape]
+    return apply(node.op, *alike) if len(alike) == len(operands) else None
 
 
 def spread(x: Node, shape: tuple[int, ...], new: New) -> Node | None:
@@ -134,15 +133,15 @@ def spread(x: Node, shape: tuple[int, ...], new: New) -> Node | None:
     return broadcast_to(reshape(new[source], (c, 1, 1)), shape)
 
 
-def fold_concat(folder: Folder, node: Node, new: New) -> Node | None:
+def fold_concat(folded: FoldedVolumes, node: Node, new: New) -> Node | None:
     """concat(x, y) of channels -> concat of frames"""
     assert isinstance(node.op, Concat)
-    if node.op.axis != 1 or any(x not in folder.frames for x in node.operands):
+    if node.op.axis != 1 or any(x not in folded.frames for x in node.operands):
         return None
-    return apply(node.op, *(folder.frames[x] for x in node.operands))
+    return apply(node.op, *(folded.frames[x] for x in node.operands))
 
 
-Rule = Callable[[Folder, Node, New], Node | None]
+Rule = Callable[[FoldedVolumes, Node, New], Node | None]
 RULES: dict[type[Op], Rule] = {
     Conv3d: fold_conv,
     MaxPool: fold_pool,

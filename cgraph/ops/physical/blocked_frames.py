@@ -1,6 +1,5 @@
 """Ops on channel-blocked frames of volumes: conversions, frames of zeros, pooling along the depth."""
 
-
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec

@@ -52,7 +52,7 @@ class Depth(Record):
         first = np.arange(self.windows(n)) * self.stride
         return wide[:, first[:, None] + np.arange(self.taps)].reshape(-1, self.taps * channels, *pixels)
 
-    def stacked(self, x: View | BlockedView, volume: int) -> View | BlockedView:
+    def stacked(self, x: Any, volume: int) -> Any:
         """Return the windows of one volume as images that overlap."""
         if isinstance(x, View):
             n, c, *pixels = x.shape
@@ -231,8 +231,8 @@ class PoolFrames(Op):
         window = Window((self.window, 1), (self.stride, 1), (self.pad[0], 0, self.pad[1], 0), (self.dilation, 1))
         lanes = target.channels_of(x.dtype)
         elements = x.size // x.shape[0] if x.shape[0] else 0
-        sides: list[Any] = [rows_of_frames(v, self.volumes, elements, lanes) for v in (out, x)]
-        return list(pool_calls(target, *sides, window, self.kind, self.count_pad).calls)
+        to, source = (rows_of_frames(v, self.volumes, elements, lanes) for v in (out, x))
+        return list(pool_calls(target, to, source, window, self.kind, self.count_pad).calls)
 
 
 def rows_of_frames(x: View, volumes: int, elements: int, lanes: int) -> BlockedView | View:
@@ -240,8 +240,8 @@ def rows_of_frames(x: View, volumes: int, elements: int, lanes: int) -> BlockedV
     frames = x.shape[0] // volumes
     if elements % lanes:
         size = x.itemsize
-        steps = (frames * elements * size, frames * elements * size, elements * size, size)
-        return replace(x, shape=(volumes, 1, frames, elements), strides=steps)
+        strides = (frames * elements * size, frames * elements * size, elements * size, size)
+        return replace(x, shape=(volumes, 1, frames, elements), strides=strides)
     steps = frames * elements, frames * elements, elements
     return BlockedView(x.at, volumes, lanes, frames, elements // lanes, lanes, dtype=x.dtype, steps=steps)
 
