@@ -13,6 +13,7 @@ from cgraph.kernels.conv.transpose_calls import pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.target import Target
 from cgraph.kernels.winograd.rule import winograd_rule
+from cgraph.lowering.frame_lowerings import frame_by_frame, frames_of, volumes_of_frames
 from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.int8_lowerings import (
     byte_convolution,
@@ -45,6 +46,7 @@ from cgraph.ops.physical.conv_layer import (
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, transposed_bias
 from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.frames import FromFrames, PadFrames, PoolFrames, ToFrames, stack_filters
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.lanes import (
     BOXES,
@@ -147,6 +149,11 @@ def pools_images(node: Node, context: LoweringContext) -> bool:
     return (reads_blocks(node, context) or reads_images(node, context)) and len(node.op.window) == 2
 
 
+def gains_blocks(node: Node, context: LoweringContext) -> bool:
+    """Return True for frames of enough channels for blocks."""
+    return node.shape[1] > PLAIN_CHANNELS and node.dtype.kind == "f" and node.size > 0
+
+
 def is_served(node: Node, context: LoweringContext) -> bool:
     return is_filter_grad(node)
 
@@ -224,13 +231,16 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     plain = reads_plain(node) and x not in b.forms
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
-    weights = stored_array(node.operands[1])
-    pairs = b.options.pairs and weights is not None and takes_pairs(shape)
+    weights, depth = stored_array(node.operands[1]), getattr(op.conv, "depth", None)
+    n = node.shape[0] // (depth.volumes if depth else 1)
+    if depth is not None and weights is not None:
+        weights = stack_filters(weights, shape.c // depth.taps)
+    pairs = depth is None and b.options.pairs and weights is not None and takes_pairs(shape)
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
-    tile = winograd_rule(shape, x.shape[0]) if is_float else 0
+    tile = winograd_rule(shape, n) if is_float else 0
     if weights is not None:
-        key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain, pairs
-        pack = partial(pack_filters, shape, x.shape[0], tile, weights, array_of(scale), pairs)
+        key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs
+        pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)
         filters = b.packed(key, pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
@@ -240,7 +250,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     if residual is not None:
         other = b.forms.get(residual, replace(result, halo=NO_HALO))
         operands.append(b.in_form(residual, other))
-    return apply(BlockedConv(shape, tile, x.shape[0], source, result, other, op.activation, pairs), *operands)
+    return apply(BlockedConv(shape, tile, n, source, result, other, op.activation, pairs, depth), *operands)
 
 
 def transposed_convolution(b: ImageBuilder, node: Node) -> Node:
@@ -374,6 +384,10 @@ LOWERINGS: dict[type[Op], Lowering] = {
     AvgPool: Lowering(pools_images, pool),
     MaxPoolIndices: Lowering(is_for_gradient, places),
     ScatterToIndices: Lowering(reads_lanes, scatter_gradient),
+    ToFrames: Lowering(gains_blocks, frames_of),
+    FromFrames: Lowering(reads_blocks, volumes_of_frames, laned=False),
+    PadFrames: Lowering(reads_blocks, frame_by_frame, alike=first_operand),
+    PoolFrames: Lowering(reads_blocks, frame_by_frame, alike=first_operand),
     Resize: Lowering(reads_images, resize),
     RoiAlign: Lowering(sees_lanes, regions, plain=plain_regions),
     RoiAlignGrad: Lowering(sees_lanes, regions_grad),

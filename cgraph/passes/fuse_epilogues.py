@@ -13,11 +13,13 @@ from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
+from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.ports import RowSource
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.fold_constants import is_widened
 from cgraph.record import Record, replace
 
+KINDS = (Conv2d, ConvTranspose, FramesConv)
 LEAST_CHANNELS = 4  # in or out; fewer gain nothing from blocks, except that images streamed by rows run in bands
 PACKED_CHANNELS = 8  # with fewer, packing filters and converting images in each run costs more than it saves
 
@@ -53,7 +55,7 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """
     graph = Roots.of(outputs)
     least = 1 if graph.has(RowSource) else LEAST_CHANNELS
-    fusible = [node for node in graph.order if is_fusible(node, least)] if graph.has(Conv2d, ConvTranspose) else []
+    fusible = [node for node in graph.order if is_fusible(node, least)] if graph.has(*KINDS) else []
     if not fusible:
         return outputs
     chains: dict[Node, Chain] = {}
@@ -82,8 +84,10 @@ def is_fusible(node: Node, least: int) -> bool:
     in each run.
     """
     op = node.op
-    if not isinstance(op, Conv2d | ConvTranspose) or len(op.stride) != 2 or node.size == 0:
+    if not isinstance(op, KINDS) or len(op.stride) != 2 or node.size == 0:
         return False
+    if isinstance(op, FramesConv):
+        return True
     k, c = node.shape[1], node.operands[0].shape[1]
     if node.dtype.kind != "f" or max(k, c) < least:
         return False

@@ -110,12 +110,13 @@ def slice_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> 
 
 
 def is_laned(node: Node) -> bool:
-    """Return True for a convolution of channel-blocked images by constant filters, panel after panel."""
+    """Return True for a convolution of channel-blocked images, not frames, by constant filters, panel after panel."""
     op = node.op
     return (
         isinstance(op, BlockedConv)
         and op.source is not None
         and not op.pairs
+        and op.depth is None
         and op.shape.groups == 1
         and not is_depthwise(op.shape)
         and isinstance(node.operands[1].op, ConstOp)

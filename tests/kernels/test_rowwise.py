@@ -1,11 +1,11 @@
-"""Loops over rows in vectors: every element once, the last ones through buffers, which lanes lie outside."""
+"""Loops over rows in vectors: every element, the last ones in a vector that overlaps, which lanes lie outside."""
 
 import numpy as np
 import pytest
 
 from cgraph.kernels.llvm.values import nbytes_of
 from cgraph.kernels.pointwise.emit import streams_of
-from cgraph.kernels.pointwise.rowwise import each
+from cgraph.kernels.pointwise.rowwise import each, lanes_outside
 from tests.support.emitted import every_target, run_emitted
 
 LANES = 8
@@ -43,32 +43,56 @@ def test_every_element_is_written_once_and_nothing_beside(count, steps, dtype, t
 
 
 @every_target
-@pytest.mark.parametrize("count", [1, LANES, LANES + 3])
-def test_only_lanes_behind_the_last_element_are_outside_and_hold_ones(count, target):
-    """The sum of all lanes that are outside: ones, of which there are as many as lanes are missing."""
-    x, out = np.full(40, 5, "f4"), np.zeros(40, "f4")
+@pytest.mark.parametrize("chain", [None, 2])
+@pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 3, 5 * LANES - 1, 6 * LANES])
+def test_lanes_that_are_not_outside_are_every_element_once(count, chain, target):
+    """The sum of all lanes that are not outside is that of the row, which is added to the result by chains."""
+    x, out = np.arange(1, 100, dtype="f4"), np.zeros(1, "f4")
 
-    def marked(k, v, outside):
-        if outside is None:
-            return v * 10
-        ones = k.select(outside, v, k.const(0, "f4", LANES))  # 0 for an element, 1 outside
-        total = k.const(0, "f4")
-        for i in range(LANES):
-            total = total + k.lane(ones, i)
-        return k.splat(total, LANES)
+    def write(k, x, out):
+        places = [(k.wrap(k.b.ptrtoint(x.v, k.const(0, "i8").v.type), "i8"), k.const(4, "i8"))]
+        streams, total = streams_of(k, places, ["f4"], "v", LANES), k.slot(k.const(0.0, "f4", LANES))
 
-    rowwise(target, x, out, count, function=marked)
-    whole = count // LANES * LANES
-    assert (out[:whole] == 50).all() and (out[whole:count] == -count % LANES).all() and not out[count:].any()
+        def body(load, store, outside):
+            v = load(0)
+            total.value = total.value + (v if outside is None else k.select(outside, k.const(0.0, "f4", LANES), v))
+
+        def flush():
+            for i in range(LANES):
+                out.store(out.load() + k.lane(total.value, i))
+            total.value = k.const(0.0, "f4", LANES)
+
+        chained = None if chain is None else (chain, flush)
+        each(k, streams, [places[0][0]], k.const(count, "i8"), LANES, (0,), (), body, chained)
+        if chain is None:
+            flush()
+
+    run_emitted(write, target, x, out)
+    assert out[0] == x[:count].sum()
 
 
 @every_target
-def test_streams_that_are_not_named_are_neither_read_nor_written_at_the_end(target):
-    x, out = np.full(LANES + 3, 5, "f4"), np.full(LANES + 3, 9, "f4")
-    rowwise(target, x, out, LANES + 3, writes=())
-    assert (out[:LANES] == 6).all() and (out[LANES:] == 9).all()
-    rowwise(target, x, out, LANES + 3, reads=())
-    assert (out[:LANES] == 6).all() and (out[LANES:] == 2).all()  # the ones of the buffer
+@pytest.mark.parametrize(("rest", "is_long", "want"), [(3, True, [1] * 5 + [0] * 3), (3, False, [0] * 3 + [1] * 5)])
+def test_lanes_outside_come_before_the_rest_of_a_long_row_and_after_a_short_one(rest, is_long, want, target):
+    out = np.zeros(LANES, "f4")
+
+    def write(k, out):
+        outside = lanes_outside(k, k.const(rest, "i8"), k.const(is_long, "b1"), LANES)
+        out.store(k.select(outside, k.const(1.0, "f4", LANES), k.const(0.0, "f4", LANES)))
+
+    run_emitted(write, target, out)
+    assert out.tolist() == want
+
+
+@every_target
+@pytest.mark.parametrize("count", [3, LANES + 3])
+def test_streams_that_are_not_named_are_neither_read_nor_written_at_the_end(count, target):
+    whole = count // LANES * LANES
+    x, out = np.full(count, 5, "f4"), np.full(count, 9, "f4")
+    rowwise(target, x, out, count, writes=())
+    assert (out[:whole] == 6).all() and (out[whole:] == 9).all()
+    rowwise(target, x, out, count, reads=())
+    assert (out[whole:] == 2).all()  # the ones of the buffer
 
 
 @every_target

@@ -18,6 +18,7 @@ from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
 from cgraph.ops.physical.filters import BlockedConvFilters
+from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.in_place import InPlace
 from cgraph.ops.physical.integer import (
     BlockedIntegerConv,
@@ -188,6 +189,18 @@ def boxed(x):
     return cg.roi_align_levels([x], boxes, zero, zero, (6, 6), (1.0,))
 
 
+def volumes_of_every_kind():
+    """Volumes of few channels, which are read plain, and of many, which are blocked."""
+    few, four = cg.Var((2, 3, 4, 9, 9), name="few"), cg.Var((2, 4, 4, 9, 9), name="four")
+    f, g = (normal(np.random.default_rng(0), few, 0.1, (17, c, 3, 3, 3)) for c in (3, 17))
+    y = cg.conv3d(few, f, (1, 2, 2), 1)
+    return [cg.conv3d(cg.relu(y), g, 1, 1) + y, cg.max_pool3d(four, 3, 2, 1), cg.avg_pool3d(cg.abs(volume()), 2)]
+
+
+def volume():
+    return cg.Var((2, 9, 5, 8, 8), name="volume")
+
+
 def every_op():
     """Small networks that together are lowered to every physical op there is."""
     x, v = cg.Var((2, 17, 12, 12), name="x"), cg.Var((5, 40), name="v")
@@ -209,6 +222,7 @@ def every_op():
     trained = layer(boxed(cg.max_pool2d(layer(x, 16, name="f"), 2)), 8, name="g")
     yield cg.gradient(cg.sum(cg.square(trained)), [n for n in post_order([trained]) if isinstance(n, cg.Var)])
     w = normal(np.random.default_rng(0), v, 0.1, (40, 24))
+    yield volumes_of_every_kind()
     yield [cg.relu(v @ w + 1.0), cg.relu(v @ cg.Var((40, 24), name="w") + 1.0), cg.pad(cg.exp(v[1:-1]), 1)]
 
 
@@ -220,7 +234,7 @@ def test_every_physical_op(target):
         met.update(type(node.op) for node in post_order(lowered_for(target, outputs)))
     physical = {op for op in subclasses(Op) if op.__module__.startswith("cgraph.ops.physical")}
     physical -= BASES
-    assert physical - met == {ConvEpilogue, *PLANNED, *PORTS, *BYTES, *HALVES}  # the first is lowered
+    assert physical - met == {ConvEpilogue, FramesConv, *PLANNED, *PORTS, *BYTES, *HALVES}  # the first two are lowered
     assert all(op.meaning is not Op.meaning for op in physical)
 
 

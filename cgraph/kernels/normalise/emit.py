@@ -8,7 +8,7 @@ errors kept, the variance in a second pass about the mean). Scale and shift are 
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.accumulate import Accumulator, get, put
+from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vpow import pow_
@@ -61,6 +61,7 @@ class Moments:
     def __init__(self, k: Builder, streams: list[RowStream], count: Val, lanes: int) -> None:
         self.k, self.streams, self.count, self.lanes = k, streams, count, lanes
         self.sum = Accumulator(k, "sum", streams[0].dtype)
+        self.state = [k.slot(x) for x in self.sum.start(lanes)]
         self.total = [k.slot(x) for x in self.sum.total_start(lanes)]
 
     def of(self, starts: list[Val], epsilon: Val) -> tuple[Val, Val]:
@@ -72,14 +73,19 @@ class Moments:
 
     def summed(self, starts: list[Val], f: Callable[[Val], Val]) -> Val:
         put(self.total, self.sum.total_start(self.lanes))
+        put(self.state, self.sum.start(self.lanes))
+
+        def flush() -> None:
+            put(self.total, self.sum.flush(get(self.total), get(self.state)))
+            put(self.state, self.sum.start(self.lanes))
 
         def body(load, store, outside) -> None:
             term = f(load(0))
             if outside is not None:
                 term = self.k.select(outside, self.k.const(0.0, term.dtype, term.lanes), term)
-            put(self.total, self.sum.flush(get(self.total), [term]))
+            put(self.state, self.sum.add(get(self.state), term, None))
 
-        each(self.k, self.streams, starts, self.count, self.lanes, (0,), (), body)
+        each(self.k, self.streams, starts, self.count, self.lanes, (0,), (), body, (CHAIN, flush))
         return self.sum.finish(self.sum.join_lanes(get(self.total)))[0]
 
 

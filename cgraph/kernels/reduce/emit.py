@@ -109,26 +109,36 @@ class Along:
                 self.add(self.values(at, column, splats), index + column, None)
             if self.reduction.keeps_errors:
                 self.flush()
-        self.tail(at, whole, count - whole, index, splats)
+        self.tail(at, whole, count, index, splats)
 
-    def tail(self, at: list[Val], whole: Val, rest: Val, index: Val, splats: dict[int, Val]) -> None:
-        """Reduce the last columns through the buffers; lanes past the end are ignored."""
+    def tail(self, at: list[Val], whole: Val, count: Val, index: Val, splats: dict[int, Val]) -> None:
+        """Reduce the columns from `whole` on: the last vector, which overlaps its neighbour, or a short row by way of
+        the buffers. Lanes outside are ignored.
+        """
+        k, lanes = self.k, self.lanes
+        with k.if_(count > whole), k.if_else(count >= lanes) as (then, otherwise):
+            with then:
+                last = count - lanes
+                self.add(self.values(at, last, splats), index + last, k.iota("i8", lanes) < whole - last)
+            with otherwise:
+                inside = self.copy_short(at, count, splats)
+                values = self.values(inside, k.const(0, "i8"), splats, in_buffer=True)
+                self.add(values, index, k.iota("i8", lanes) >= count)
+
+    def copy_short(self, at: list[Val], count: Val, splats: dict[int, Val]) -> list[Val]:
+        """Copy a short row into the buffers; return their addresses."""
         k = self.k
-        inside = [k.wrap(k.b.ptrtoint(s.buffer.v, s.base.v.type), "i8") for s in self.streams]
         for i, s in enumerate(self.streams):
-            if s.access != "s":
-                with k.loop(0, rest) as j:
-                    (s.buffer + j).store(k.pointer(at[i] + (whole + j) * s.stride, s.dtype).load())
-        with k.if_(rest > 0):
-            values = self.values(inside, k.const(0, "i8"), splats, in_buffer=True)
-            self.add(values, index + whole, rest)
+            if i not in splats:
+                with k.loop(0, count) as j:
+                    (s.buffer + j).store(k.pointer(at[i] + j * s.stride, s.dtype).load())
+        return [k.wrap(k.b.ptrtoint(s.buffer.v, s.base.v.type), "i8") for s in self.streams]
 
-    def add(self, values: list[Val], index: Val, limit: Val | None) -> None:
-        """Add one vector to the state; with a limit, only that many lanes."""
+    def add(self, values: list[Val], index: Val, outside: Val | None) -> None:
+        """Add one vector to the state, except its lanes `outside`."""
         k, lanes = self.k, self.lanes
         value = values[0]
-        if limit is not None:
-            outside = k.iota("i8", lanes) >= limit
+        if outside is not None:
             value = k.select(outside, k.const(self.reduction.identity(), value.dtype, lanes), value)
         place = None
         if self.reduction.finds_index:

@@ -7,7 +7,7 @@ axis across memory. `out` may be `x`.
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.accumulate import Accumulator, State, get, put
+from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
@@ -67,6 +67,7 @@ class RowSum:
         dtype = streams[0].dtype
         self.largest, self.sum = Accumulator(k, "max", dtype), Accumulator(k, "sum", dtype)
         self.best = [k.slot(x) for x in self.largest.start(lanes)]
+        self.state = [k.slot(x) for x in self.sum.start(lanes)]
         self.total = [k.slot(x) for x in self.sum.total_start(lanes)]
 
     def maximum(self, starts: list[Val]) -> Val:
@@ -84,6 +85,11 @@ class RowSum:
     def exponentials(self, starts: list[Val], most: Val, keep: bool) -> Val:
         """Return the sum of e**(x - most); `keep` writes the terms to out."""
         put(self.total, self.sum.total_start(self.lanes))
+        put(self.state, self.sum.start(self.lanes))
+
+        def flush() -> None:
+            put(self.total, self.sum.flush(get(self.total), get(self.state)))
+            put(self.state, self.sum.start(self.lanes))
 
         def body(load, store, outside) -> None:
             term = exp(self.k, load(0) - most)
@@ -91,9 +97,10 @@ class RowSum:
                 store(1, term)
             if outside is not None:
                 term = self.k.select(outside, constant(self.k, 0.0, term), term)
-            put(self.total, self.sum.flush(get(self.total), [term]))
+            put(self.state, self.sum.add(get(self.state), term, None))
 
-        each(self.k, self.streams, starts, self.columns, self.lanes, (0,), (1,) if keep else (), body)
+        written = (1,) if keep else ()
+        each(self.k, self.streams, starts, self.columns, self.lanes, (0,), written, body, (CHAIN, flush))
         return self.sum.finish(self.sum.join_lanes(get(self.total)))[0]
 
     def map(self, starts: list[Val], source: int, f) -> None:

@@ -21,11 +21,13 @@ from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.pairs.calls import pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias, pack_conv
 from cgraph.kernels.winograd.calls import Winograd, pack_winograd, winograd_calls
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.frames import Depth, FramesConv
 from cgraph.ops.physical.lanes import require
 from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16, unpack_pairs
 from cgraph.ops.physical.unpack import unpack, unpack_winograd
@@ -37,13 +39,13 @@ class ConvEpilogue(Op):
     """``activation(conv(x, filters) * scale + bias + residual)``: a convolution with its epilogue.
 
     Fields
-        conv: the convolution, or a transposed one, which takes no residual
+        conv: the convolution, one over frames of volumes, or a transposed one, which takes no residual
         has_scale, has_bias, has_residual: operands after `x` and the filters: scale and bias ``[k]``, a residual of the
             result's shape. The scale is multiplied into the filters when they are packed, one layer at a time
         activation: two bounds and a slope
     """
 
-    conv: Conv2d | ConvTranspose
+    conv: Conv2d | ConvTranspose | FramesConv
     has_scale: bool = False
     has_bias: bool = False
     has_residual: bool = False
@@ -82,9 +84,10 @@ class BlockedConv(Op):
     Fields
         shape: sizes, window, groups, target
         tile: 0 for direct (or depthwise) convolution, 2 or 4 for Winograd tiles of that size
-        n: number of images
+        n: number of images of the result, of each volume if there is a depth
         source, result, residual: forms
         activation: two bounds and a slope
+        depth: the images are frames of volumes; windows along the depth are images of `taps` times as many channels
         pairs: round images to bfloat16 in a workspace; filters are pairs of bfloat16 numbers
     """
 
@@ -96,6 +99,7 @@ class BlockedConv(Op):
     residual: Form | None = None
     activation: BoundedActivation = NONE
     pairs: bool = False
+    depth: Depth | None = None
     takes_storage = True
 
     @property
@@ -118,12 +122,18 @@ class BlockedConv(Op):
         images = x if self.source is None else self.source.plain(x)
         if self.pairs:
             images, filters = round_to_bfloat16(images), unpack_pairs(filters)
+        if self.depth is not None:
+            images = self.depth.stack(images, shape.c // self.depth.taps)
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         f = unpack_filters(shape, self.n, self.tile, convert(filters, x.dtype))
         return self.result.to_blocked(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
     def multiply_adds(self, *specs: Spec) -> int:
-        return self.n * self.shape.flops // 2
+        return self.volumes * self.n * self.shape.flops // 2
+
+    @property
+    def volumes(self) -> int:
+        return 1 if self.depth is None else self.depth.volumes
 
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
@@ -155,7 +165,7 @@ class BlockedConv(Op):
         source = None if self.source is None else self.source.strip(end - begin)
         result = self.result.rows(first, stop)
         residual = None if self.residual is None else self.residual.strip(result.h)
-        return BlockedConv(shape, self.tile, self.n, source, result, residual, self.activation, self.pairs)
+        return replace(self, shape=shape, source=source, result=result, residual=residual)
 
     @property
     def winograd(self) -> Winograd:
@@ -183,14 +193,25 @@ class BlockedConv(Op):
             lowered = conv_calls(self.shape, to, images, filters.at, epilogue, weights_dtype=PAIRS)
             return [*halo_calls, *pair_calls(self.shape.target, halves, x), *lowered.calls]
         source: Any = x if self.source is None else self.source.at(x)
-        places = to, source, filters.at
+        if self.depth is None:
+            return [*halo_calls, *self.pixels(to, source, filters, epilogue, workspace)]
+        calls = halo_calls
+        for i in range(self.volumes):
+            beside = residual and self.depth.results(residual, i)
+            epilogue = replace(epilogue, residual=beside)
+            images = self.depth.stacked(source, i)
+            calls = calls + self.pixels(self.depth.results(to, i), images, filters, epilogue, workspace)
+        return calls
+
+    def pixels(self, out: BlockedView, x: Any, filters: View, epilogue: Epilogue, workspace: View | None) -> list[Call]:
+        """Return the calls that fill the result except its halo."""
         if self.tile:
-            body = winograd_calls(self.winograd, *places, epilogue, workspace)
+            body = winograd_calls(self.winograd, out, x, filters.at, epilogue, workspace)
         elif is_depthwise(self.shape):
-            body = depthwise_calls(self.shape, *places, epilogue)
+            body = depthwise_calls(self.shape, out, x, filters.at, epilogue)
         else:
-            body = conv_calls(self.shape, *places, epilogue, workspace, filters.dtype)
-        return [*halo_calls, *body.calls]
+            body = conv_calls(self.shape, out, x, filters.at, epilogue, workspace, filters.dtype)
+        return list(body.calls)
 
 
 def pack_filters(

@@ -10,6 +10,8 @@ from cgraph.kernels.views.window import Window
 from cgraph.ops.conv import ConvFilters, ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Halo
+from cgraph.ops.physical.frames import FramesConv
+from cgraph.system.alignment import round_up
 
 PLAIN_CHANNELS = 4  # images of at most this many channels stay plain: most lanes of a block would be empty
 LEAST_FILTERS = 4  # with fewer, most lanes of a filter gradient would be empty
@@ -20,6 +22,8 @@ def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     code = code_of(node.dtype)
+    if isinstance(node.op.conv, FramesConv):
+        c = node.op.conv.depth.taps * (c if is_plain else round_up(c, target.channels_of(code)))
     return ConvShape(c, h, w, node.shape[1], target, window_of(node), node.op.conv.groups, is_plain, code)
 
 
@@ -53,7 +57,7 @@ def transposed_of(node: Node, target: Target) -> TransposedShape:
 def window_of(node: Node) -> Window:
     """Return the window of a ConvEpilogue."""
     conv = node.op.conv  # type: ignore[attr-defined]
-    return Window(node.operands[1].shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
+    return Window(node.operands[1].shape[-2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
 
 
 def is_transposed(node: Node) -> bool:
