@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.kernels.conv.addresses import Grid, PixelSource
 from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tiling_of
+from cgraph.kernels.conv8.halves_signature import ROWS
 from cgraph.kernels.conv8.signature import TILE
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -17,6 +19,7 @@ from cgraph.record import Record
 
 MANY_TILES = 64  # with as many tiles, the first ones cannot prefetch all of the next panel without waiting
 GROUP = 4  # channels whose products are added up in one lane
+MOST_TAPS = 8  # of a row of a filter whose code is not a loop
 
 
 class ByteShape(ConvShape):
@@ -31,6 +34,16 @@ class ByteShape(ConvShape):
     @property
     def source_lanes(self) -> int:
         return GROUP if self.is_plain else self.lanes
+
+    @property
+    def uses_halves(self) -> bool:
+        """True if weights are packed for the kernel of processors without vectors."""
+        return self.target.dot == "halves"
+
+    @cached_property
+    def vectors(self) -> int:  # type: ignore[override]
+        """As in a ConvShape; without vectors the registers hold the sums of one block."""
+        return 1 if self.uses_halves else super().vectors
 
     @cached_property
     def unroll(self) -> int:  # type: ignore[override]
@@ -76,6 +89,7 @@ class Result(Record):
         join: conversion of the byte to another one, or None
         fixed: rounding of a sum times its scale to integers, ``once`` or ``twice`` (`cgraph.ops.fixed`), with factors
             and shifts as scales; empty for float scales
+        bounded: a fixed result whose sums are below 2**30, with shifts from -20 to -2, so 32 bits suffice to round
     """
 
     dtype: str = "u1"
@@ -84,6 +98,7 @@ class Result(Record):
     high: int = 255
     join: Join | None = None
     fixed: str = ""
+    bounded: bool = False
 
 
 class MatrixRows(Record):
@@ -151,6 +166,8 @@ def conv8_calls(
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
+    if shape.uses_halves and sides is SHARED:
+        return halves_calls(shape, grid, source, out, weights, result, residual)
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
     blocks = -(-t.tiles // t.block)
     tasks = source.n * blocks * t.block * shape.panels
@@ -170,6 +187,40 @@ def conv8_calls(
         **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (source.offsets, source.panel_offsets))
+
+
+def halves_calls(
+    shape: ByteShape,
+    grid: Grid,
+    source: PixelSource,
+    out: BlockedView | MatrixRows,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None,
+) -> KernelCalls:
+    """Return the call of the kernel for processors that add up two products of 16 bits without vectors."""
+    is_rows = isinstance(out, MatrixRows)
+    taps = shape.window.kernel[1] if shape.window.kernel[1] <= MOST_TAPS else 1
+    tap_step = shape.window.dilation[1] * shape.source_lanes
+    first = source.offsets[::taps]
+    turns = next(n for n in (4, 3, 2, 1) if len(first) % n == 0) if taps == 1 else 1
+    moves = np.diff(first, prepend=0).astype(np.int32)
+    pixels = shape.pixels(grid.columns)
+    clips = (result.low, result.high) != (0, 255)
+    form = result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows
+    tasks = source.n * shape.panels * grid.rows
+    call = ROWS.call(
+        (pixels, taps, tap_step, turns, source.step, *form),
+        tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
+        moves=Pointer(moves), rounds=len(first) // turns, panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row,
+        w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
+        shifts=shape.panels * shape.panel_channels, channels=shape.k,
+        panels=shape.panels, rows=grid.rows, columns=grid.columns,
+        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
+        **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return KernelCalls((call,), (moves, source.panel_offsets))
 
 
 def lines_ahead(shape: ByteShape, tiles: int) -> int:
@@ -214,7 +265,7 @@ def residual_args(x: BlockedView | None) -> dict[str, Any]:
 
 def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Return filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``;
-    zero for unused channels.
+    zero for unused channels. For halves, the four words of a step are those of `in_halves`.
     """
     width, groups = shape.panel_channels, shape.unroll // GROUP
     out = np.zeros((shape.panels, len(shape.steps), groups, width, GROUP), filters.dtype)
@@ -228,7 +279,15 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
         steps = padded[:, channel + np.arange(shape.unroll), r, s]  # [k, step, channel]
         by_group = steps.reshape(len(dense), len(shape.steps), groups, GROUP)
         out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
-    return out
+    return in_halves(out) if shape.uses_halves else out
+
+
+def in_halves(packed: np.ndarray) -> np.ndarray:
+    """Return weights ``[panels, ..., 4 channels, 4 inputs]`` as words of two channels of inputs 0 and 2, then of inputs
+    1 and 3: ``[panels, pair of channels, ..., odd inputs, input, channel]``.
+    """
+    y = packed.reshape(len(packed), -1, 2, 2, 2, 2)  # steps, pair, channel, input, odd
+    return np.ascontiguousarray(y.transpose(0, 2, 1, 5, 4, 3))
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

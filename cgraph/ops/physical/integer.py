@@ -243,9 +243,10 @@ class PackedIntegerMatmul(Op):
 
     @property
     def rows(self) -> Form:
-        """The rows as pixels of one image; blocks of columns are spaced so that they share no cache set."""
+        """The rows as pixels of one image; long blocks of columns are spaced so that they share no cache set."""
         shape = self.shape
-        apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
+        nbytes = shape.w * shape.lanes
+        apart = -(nbytes - LINE) % FAR // shape.lanes if nbytes > LINE else 0
         return Form(1, shape.c, 1, shape.w, shape.lanes, "u1", (0, 0, 0, apart))
 
     def calls(
