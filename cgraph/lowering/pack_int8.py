@@ -35,19 +35,21 @@ def starts(
 
     The result is bounded where that is known; then channels that are the same for all images may have other numbers.
     """
-    start = bias - zero * filters.sum((1, 2, 3), dtype="int32")
-    if result.fixed and result.dtype == "u1" and shape.uses_halves:
-        reach = sums_reached(filters)
+    start = bias - (zero - shape.middle) * filters.sum((1, 2, 3), dtype="int32")
+    if result.fixed and result.dtype == "u1" and shape.by_rows:
+        reach = sums_reached(filters, shape.middle)
         other, scale_other = calmed(result, start, scale, reach)
         if is_bounded(other, scale_other, reach):
             result, start, scale = replace(result, bounded=True), other, scale_other
     return result, pack_numbers(shape, start), pack_numbers(shape, scale)
 
 
-def sums_reached(filters: np.ndarray) -> np.ndarray:
-    """Return the least and the largest sum of products of any bytes with each filter, as int64 ``[2, k]``."""
-    wide = 255 * filters.astype("i8")
-    return np.stack([np.minimum(wide, 0).sum((1, 2, 3)), np.maximum(wide, 0).sum((1, 2, 3))])
+def sums_reached(filters: np.ndarray, middle: int) -> np.ndarray:
+    """Return the least and the largest sum of products of any bytes, less `middle`, with each filter, as int64
+    ``[2, k]``.
+    """
+    ends = np.stack([filters.astype("i8") * end for end in (-middle, 255 - middle)])
+    return np.stack([ends.min(0).sum((1, 2, 3)), ends.max(0).sum((1, 2, 3))])
 
 
 def calmed(result: Result, start: np.ndarray, scale: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

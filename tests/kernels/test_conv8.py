@@ -12,10 +12,11 @@ from cgraph.kernels.conv8.calls import (
     MatrixRows,
     Result,
     conv8_calls,
+    is_depthwise8,
     pack_conv8,
     pack_numbers,
 )
-from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
+from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, pack_depthwise8
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
@@ -41,7 +42,7 @@ CASES = {
     "groups that straddle blocks": (2, 15, 5, 6, 50, SAME, 5),
 }
 RESULT = Result("u1", 120)
-FORMS = ("host", "512 bits by pairs", "256 bits by one instruction", "avx2", "portable", "plain", "halves")
+FORMS = ("host", "512 bits by pairs", "256 bits by one instruction", "avx2", "portable", "plain", "halves", "across")
 
 
 def form(name):
@@ -53,8 +54,8 @@ def form(name):
         return replace(machine, name="avx2", lanes=8, dot="mixed")
     if name == "plain":
         return replace(target_named("portable"), dot="plain", architecture="generic")
-    if name == "halves":
-        return replace(target_named("portable"), dot="halves", registers=4, architecture="generic")
+    if name in ("halves", "across"):
+        return replace(target_named("portable"), dot=name, registers=4, architecture="generic")
     if name in ("host", "avx2", "portable"):
         return target_named(name)
     pytest.skip("the machine has no such instructions")
@@ -122,7 +123,7 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
     scale = scales_of(rng, k, f[0].size, result)
     sums = conv64(x.astype("i8") - zero, f, window, groups).astype("i8") + bias[:, None, None]
     residual = rng.integers(0, 256, sums.shape).astype("u1") if added else None
-    start = (bias - zero * f.astype("i8").sum((1, 2, 3))).astype("i4")
+    start = (bias - (zero - shape.middle) * f.astype("i8").sum((1, 2, 3))).astype("i4")
     out = empty_laned_of(sums.shape, shape.lanes, result.dtype, (1, 0, 2, 1))
     before = buffer(out).copy()
     calls, pack = (depthwise8_calls, pack_depthwise8) if is_depthwise8(shape) else (conv8_calls, pack_conv8)
@@ -246,12 +247,12 @@ def test_rows_of_a_matrix(n, dtype, fixed, name):
     shape = ByteShape(k, 1, m, n, target)
     x, w = rng.integers(0, 256, (m, k)).astype("u1"), rng.integers(-128, 128, (k, n)).astype("i1")
     result = Result(dtype, 120, fixed="once" if fixed else "")
-    scale, zeros = scales_of(rng, n, k, result), np.zeros(n, "i4")
+    scale, starts = scales_of(rng, n, k, result), (shape.middle * w.sum(0, dtype="i4")).astype("i4")
     out = np.full((m, n + 3), 9, dtype)
     run_calls(conv8_calls(
         shape, MatrixRows(Pointer(out), 0, n + 3), framed(x.T.reshape(1, k, 1, m), shape.lanes, (0, 0, 0, 0), 0),
         ByteWeights(*map(Pointer, (
-            pack_conv8(shape, w.T.reshape(n, k, 1, 1)), pack_numbers(shape, zeros), pack_numbers(shape, scale)
+            pack_conv8(shape, w.T.reshape(n, k, 1, 1)), pack_numbers(shape, starts), pack_numbers(shape, scale)
         ))), result,
     ).calls, target)  # fmt: skip
     want = meaning((x.astype("i8") @ w.astype("i8")).T[None, :, None], scale, result)[0, :, 0].T

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, Result
-from cgraph.kernels.depthwise8.calls import depthwise8_calls, few_pixels, halo8, is_depthwise8, pack_depthwise8
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, Result, is_depthwise8
+from cgraph.kernels.depthwise8.calls import depthwise8_calls, few_pixels, halo8, pack_depthwise8
 from cgraph.kernels.depthwise8.emit import Tile, shifts_of
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
@@ -36,7 +36,19 @@ def test_a_filter_for_each_channel(window, name):
 
 
 def test_tiles_of_processors_without_vectors_repeat_few_pixels():
-    assert [few_pixels(columns) for columns in (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 48)] == [1, 1, 3, 4, 3, 3, 4, 4, 3, 2, 4]
+    assert [few_pixels(columns, "halves") for columns in (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 48)] == [
+        1,
+        1,
+        3,
+        4,
+        3,
+        3,
+        4,
+        4,
+        3,
+        2,
+        4,
+    ]
 
 
 def test_filters_for_halves_lie_row_by_row_with_the_channels_of_a_block_side_by_side():

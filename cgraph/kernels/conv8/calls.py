@@ -7,8 +7,10 @@ import numpy as np
 
 from cgraph.kernels.conv.addresses import Grid, PixelSource
 from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tiling_of
+from cgraph.kernels.conv8.across_signature import ROWS as ACROSS_ROWS
 from cgraph.kernels.conv8.halves_signature import ROWS
 from cgraph.kernels.conv8.signature import TILE
+from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -19,6 +21,7 @@ from cgraph.record import Record
 
 MANY_TILES = 64  # with as many tiles, the first ones cannot prefetch all of the next panel without waiting
 GROUP = 4  # channels whose products are added up in one lane
+MIDDLE = 128
 MOST_TAPS = 8  # of a row of a filter whose code is not a loop
 
 
@@ -36,14 +39,31 @@ class ByteShape(ConvShape):
         return GROUP if self.is_plain else self.lanes
 
     @property
-    def uses_halves(self) -> bool:
-        """True if weights are packed for the kernel of processors without vectors."""
-        return self.target.dot == "halves"
+    def by_rows(self) -> bool:
+        """True if weights are packed for kernels of few registers, whose sums are those of one block."""
+        return self.target.is_small
+
+    @property
+    def is_across(self) -> bool:
+        """True if one instruction adds up the products of four steps."""
+        return self.target.dot == "across"
+
+    @property
+    def middle(self) -> int:
+        """The number that the kernel subtracts from bytes of images."""
+        return MIDDLE if self.is_across and not is_depthwise8(self) else 0
+
+    @property
+    def panel_weights(self) -> int:
+        """As in a ConvShape; zeros fill up the steps that are added up at once."""
+        return super().panel_weights + (
+            -len(self.steps) % GROUP * self.unroll * self.panel_channels if self.is_across else 0
+        )
 
     @cached_property
     def vectors(self) -> int:  # type: ignore[override]
-        """As in a ConvShape; without vectors the registers hold the sums of one block."""
-        return 1 if self.uses_halves else super().vectors
+        """As in a ConvShape; few registers hold the sums of one block."""
+        return 1 if self.by_rows else super().vectors
 
     @cached_property
     def unroll(self) -> int:  # type: ignore[override]
@@ -60,6 +80,11 @@ class ByteShape(ConvShape):
             return super().steps
         r, s = self.window.kernel
         return tuple((0, i, j) for i in range(r) for j in range(s))
+
+
+def is_depthwise8(shape: ByteShape) -> bool:
+    """Return True for one filter without dilation per channel; others are grouped convolutions."""
+    return is_depthwise(shape) and shape.window.dilation == (1, 1)
 
 
 class Join(Record):
@@ -166,8 +191,8 @@ def conv8_calls(
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
-    if shape.uses_halves and sides is SHARED:
-        return halves_calls(shape, grid, source, out, weights, result, residual)
+    if shape.by_rows and sides is SHARED:
+        return (across_calls if shape.is_across else halves_calls)(shape, grid, source, out, weights, result, residual)
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
     blocks = -(-t.tiles // t.block)
     tasks = source.n * blocks * t.block * shape.panels
@@ -187,6 +212,34 @@ def conv8_calls(
         **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (source.offsets, source.panel_offsets))
+
+
+def across_calls(
+    shape: ByteShape,
+    grid: Grid,
+    source: PixelSource,
+    out: BlockedView | MatrixRows,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None,
+) -> KernelCalls:
+    """Return the call of the kernel for processors that add up the products of two vectors of bytes."""
+    is_rows = isinstance(out, MatrixRows)
+    offsets = np.append(source.offsets, np.zeros(-len(source.offsets) % GROUP)).astype(np.int32)
+    clips = (result.low, result.high) != (0, 255)
+    tasks = source.n * shape.panels * grid.rows
+    call = ACROSS_ROWS.call(
+        (result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows),
+        tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(offsets))),
+        offsets=Pointer(offsets), turns=len(offsets) // GROUP, panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row, x_step=source.step,
+        w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
+        shifts=shape.panels * shape.panel_channels, channels=shape.k,
+        panels=shape.panels, rows=grid.rows, columns=grid.columns,
+        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
+        **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return KernelCalls((call,), (offsets, source.panel_offsets))
 
 
 def halves_calls(
@@ -265,7 +318,7 @@ def residual_args(x: BlockedView | None) -> dict[str, Any]:
 
 def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Return filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``;
-    zero for unused channels. For halves, the four words of a step are those of `in_halves`.
+    zero for unused channels. For few registers in the order of `in_halves` or `in_vectors`.
     """
     width, groups = shape.panel_channels, shape.unroll // GROUP
     out = np.zeros((shape.panels, len(shape.steps), groups, width, GROUP), filters.dtype)
@@ -279,7 +332,17 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
         steps = padded[:, channel + np.arange(shape.unroll), r, s]  # [k, step, channel]
         by_group = steps.reshape(len(dense), len(shape.steps), groups, GROUP)
         out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
-    return in_halves(out) if shape.uses_halves else out
+    if not shape.by_rows:
+        return out
+    return in_vectors(out) if shape.is_across else in_halves(out)
+
+
+def in_vectors(packed: np.ndarray) -> np.ndarray:
+    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as ``[panels, steps / 4, 4 channels, 4 steps, 4
+    inputs]``, with zeros for missing steps.
+    """
+    y = np.pad(packed[:, :, 0], ((0, 0), (0, -packed.shape[1] % GROUP), (0, 0), (0, 0)))
+    return np.ascontiguousarray(y.reshape(len(y), -1, GROUP, GROUP, GROUP).transpose(0, 1, 3, 2, 4))
 
 
 def in_halves(packed: np.ndarray) -> np.ndarray:

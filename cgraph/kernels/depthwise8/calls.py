@@ -2,8 +2,18 @@
 
 import numpy as np
 
-from cgraph.kernels.conv8.calls import GROUP, ByteShape, ByteWeights, Result, join_args, out_args, residual_args
-from cgraph.kernels.depthwise.calls import is_depthwise, pixels_of
+from cgraph.kernels.conv8.calls import (
+    GROUP,
+    ByteShape,
+    ByteWeights,
+    Result,
+    is_depthwise8,
+    join_args,
+    out_args,
+    residual_args,
+)
+from cgraph.kernels.depthwise.calls import pixels_of
+from cgraph.kernels.depthwise8.across_signature import ROWS as ACROSS_ROWS
 from cgraph.kernels.depthwise8.halves_signature import ROWS as HALVES_ROWS
 from cgraph.kernels.depthwise8.signature import ROWS
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -12,19 +22,14 @@ from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.views.window import Window
 
-FEW = 4  # pixels whose sums are in registers at once, of processors without vectors
+FEW = {"halves": 4, "across": 3}  # pixels whose sums are in few registers at once
 Halo = tuple[int, int, int, int]
-
-
-def is_depthwise8(shape: ByteShape) -> bool:
-    """Return True for one filter without dilation per channel; others are grouped convolutions."""
-    return is_depthwise(shape) and shape.window.dilation == (1, 1)
 
 
 def halo8(shape: ByteShape, window: Window) -> Halo:
     """Return the halo that a convolution reads; a depthwise one by vectors reads columns in groups of four."""
     top, left, bottom, right = window.halo(shape.h, shape.w)
-    in_groups = is_depthwise8(shape) and not shape.uses_halves
+    in_groups = is_depthwise8(shape) and not shape.by_rows
     return top, left, bottom, right + (-window.kernel[1] % GROUP if in_groups else 0)
 
 
@@ -46,8 +51,8 @@ def depthwise8_calls(
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
     if not x.covers(halo8(shape, window)):
         raise ValueError(f"a halo of {x.halo} is narrower than {halo8(shape, window)}, which the filter reads")
-    if shape.uses_halves:
-        return halves_calls(shape, out, x, weights, result, residual)
+    if shape.by_rows:
+        return few_calls(shape, out, x, weights, result, residual)
     (r, s), (down, across) = window.kernel, window.stride
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
@@ -62,7 +67,7 @@ def depthwise8_calls(
     return KernelCalls((call,) if tasks else ())
 
 
-def halves_calls(
+def few_calls(
     shape: ByteShape,
     out: BlockedView,
     x: BlockedView,
@@ -70,13 +75,14 @@ def halves_calls(
     result: Result,
     residual: BlockedView | None,
 ) -> KernelCalls:
-    """Return the call of the kernel for processors that multiply halves of words without vectors."""
+    """Return the call of the kernel for few registers."""
     window = shape.window
     (r, s), (down, across) = window.kernel, window.stride
     tasks = out.n * out.blocks * out.h
     form = result.dtype, result.fixed, result.bounded, (result.low, result.high) != (0, 255), result.join is not None
-    call = HALVES_ROWS.call(
-        (few_pixels(out.w), s, across, *form, False),
+    rows = ACROSS_ROWS if shape.is_across else HALVES_ROWS
+    call = rows.call(
+        (few_pixels(out.w, shape.target.dot), s, across, *form, False),
         tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * s)),
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
         w=weights.at, bias=weights.bias, scale=weights.scale, shifts=shape.panels * shape.panel_channels,
@@ -86,11 +92,12 @@ def halves_calls(
     return KernelCalls((call,) if tasks else ())
 
 
-def few_pixels(columns: int) -> int:
+def few_pixels(columns: int, dot: str) -> int:
     """Return the width of a tile of which registers hold two sums for each pixel: that which repeats few pixels."""
-    if columns <= FEW:
+    most = FEW[dot]
+    if columns <= most:
         return max(columns, 1)
-    return min(range(FEW, 1, -1), key=lambda pixels: -(-columns // pixels) * (pixels + 0.5))
+    return min(range(most, 1, -1), key=lambda pixels: -(-columns // pixels) * (pixels + 0.5))
 
 
 def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
@@ -98,7 +105,7 @@ def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     for halves as ``[block, row, column, lanes]``.
     """
     r, s = shape.window.kernel
-    if shape.uses_halves:
+    if shape.by_rows:
         padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
         return np.ascontiguousarray(padded.reshape(-1, shape.lanes, r, s).transpose(0, 2, 3, 1))
     shifts = 2 if s < GROUP and shape.window.stride[1] == 1 else 1

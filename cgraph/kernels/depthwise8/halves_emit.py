@@ -5,6 +5,8 @@ the sums of several pixels and the factors of a row of the filter are in registe
 read it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 from cgraph.kernels.conv8.emit import finish
@@ -44,6 +46,13 @@ def rows(k: Builder, *params) -> None:
     """Emit the results. Task: one row of one block of an image; a last tile overlaps its neighbour."""
     p = Tile(*params)
     a = k.args()
+    with each_tile(k, p, a) as at:
+        one_tile(k, p, a, at)
+
+
+@contextmanager
+def each_tile(k: Builder, p: Tile, a: SimpleNamespace) -> Iterator[SimpleNamespace]:
+    """Yield block, inputs, filter, residual and results of each tile."""
     with each_task(k, a.blocks, a.rows) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
@@ -51,24 +60,30 @@ def rows(k: Builder, *params) -> None:
         w = a.w + block * a.taps * (p.s * GROUP)
         with k.loop(0, a.columns, p.pixels) as start:
             column = k.smaller(start, a.columns - p.pixels)
-            first = x + column * (p.stride * GROUP)
-            one_tile(k, p, a, first, w, residual + column * GROUP, out + column * a.o_step, block)
+            yield SimpleNamespace(
+                block=block,
+                x=x + column * (p.stride * GROUP),
+                w=w,
+                residual=residual + column * GROUP,
+                out=out + column * a.o_step,
+            )
 
 
-def one_tile(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, residual: Ptr, out: Ptr, block: Val) -> None:
+def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
     """Store the results of neighbouring pixels of one block."""
+    block, out = at.block, at.out
     bias, factors = a.bias + block * GROUP, a.scale.as_dtype("i4") + block * GROUP
     sums: dict[int, list[Val]] = {}
     for odd in range(2):
         channels = (odd, odd + 2)
-        totals = reduce_rows(k, p, a, x, w, [bias.load(c) for c in channels] * p.pixels, odd)
+        totals = reduce_rows(k, p, a, at.x, at.w, [bias.load(c) for c in channels] * p.pixels, odd)
         for i, c in enumerate(channels):
             sums[c] = totals[i::2]
             if p.bounded:
                 put_channel(k, p, a, sums[c], factors + c, out + c)
     if not p.bounded:
         vectors = [vector_of(k, [sums[c][q] for c in range(GROUP)]) for q in range(p.pixels)]
-        finish(k, p, a, vectors, residual, out, block)
+        finish(k, p, a, vectors, at.residual, out, block)
 
 
 def reduce_rows(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, sums: list[Val], odd: int) -> list[Val]:

@@ -121,7 +121,14 @@ def halves_of(k: Builder, word: Val, signed: bool) -> tuple[Val, Val]:
     return bytes_as_halves(k, word, 0, signed), bytes_as_halves(k, word, 1, signed)
 
 
-DOTS = {"halves": by_halves, "mixed": by_mixed, "signed": by_signed, "pairs": by_pairs, "plain": by_integers}
+DOTS = {
+    "across": by_integers,
+    "halves": by_halves,
+    "mixed": by_mixed,
+    "signed": by_signed,
+    "pairs": by_pairs,
+    "plain": by_integers,
+}
 
 
 def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:
