@@ -65,7 +65,7 @@ class KnownFixedProduct(Pointwise):
     once: bool
 
     def meaning(self, x):
-        return fixed_products(x, np.int32(self.factor), np.int32(self.shift), self.once)
+        return fixed_products(x, np.array(self.factor, "i4"), np.array(self.shift, "i4"), self.once)
 
     def scalar(self, m, x):
         """The product in two words; rounding adds what the last bits lack."""

@@ -17,11 +17,8 @@ def know_factors(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 def with_known_factor(node: Node) -> Node | None:
     """fixed_product(x, factor, shift) -> the product by numbers"""
     x, *constants = node.operands
-    numbers = [number_of(y) for y in constants]
-    if None in numbers:
-        return None
-    factor, shift = numbers
-    if factor < 0 or not LEAST_SHIFT <= shift <= 0:
+    factor, shift = (number_of(y) for y in constants)
+    if factor is None or shift is None or factor < 0 or not LEAST_SHIFT <= shift <= 0:
         return None
     return apply(KnownFixedProduct(factor, shift, node.op.once), x)  # type: ignore[attr-defined]
 

@@ -44,6 +44,11 @@ class ByteShape(ConvShape):
         return self.target.is_small
 
     @property
+    def pairs(self) -> int:
+        """Pairs of channels that are summed at once, for halves: both where one pixel of a row uses the weights."""
+        return 2 if self.result[1] == 1 else 1
+
+    @property
     def is_across(self) -> bool:
         """True if one instruction adds up the products of four steps."""
         return self.target.dot == "across"
@@ -185,9 +190,8 @@ def conv8_calls(
         ValueError: shapes disagree, or the halo is too narrow
     """
     source = blocked_source(shape, x)
-    is_rows = isinstance(out, MatrixRows)
     grid = grid_of(shape, source, None if isinstance(out, MatrixRows) else out, residual)
-    if is_rows and grid.rows > 1:
+    if isinstance(out, MatrixRows) and grid.rows > 1:
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
@@ -196,11 +200,11 @@ def conv8_calls(
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
     blocks = -(-t.tiles // t.block)
     tasks = source.n * blocks * t.block * shape.panels
-    groups = len(shape.steps) * shape.unroll // GROUP
-    chunk = chunk_of(tasks, tile_ns(shape.target, t.pixels * shape.vectors * groups))
+    work = t.pixels * shape.vectors * len(shape.steps) * shape.unroll // GROUP
+    chunk = chunk_of(tasks, tile_ns(shape.target, work))
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
     places = out_args(out) if isinstance(out, BlockedView) else row_args(shape, out)
-    form = result.dtype, result.fixed, result.join is not None, is_rows, sides.terms is not None
+    form = result.dtype, result.fixed, result.join is not None, isinstance(out, MatrixRows), sides.terms is not None
     call = TILE.call(
         (t.pixels, shape.vectors, shape.unroll, source.step, *form, ahead), tasks, chunk,
         offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
@@ -263,7 +267,7 @@ def halves_calls(
     form = result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows
     tasks = source.n * shape.panels * grid.rows
     call = ROWS.call(
-        (pixels, taps, tap_step, turns, source.step, *form),
+        (pixels, shape.pairs, taps, tap_step, turns, source.step, *form),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
         moves=Pointer(moves), rounds=len(first) // turns, panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
@@ -334,7 +338,7 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
         out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
     if not shape.by_rows:
         return out
-    return in_vectors(out) if shape.is_across else in_halves(out)
+    return in_vectors(out) if shape.is_across else in_halves(out, shape.pairs)
 
 
 def in_vectors(packed: np.ndarray) -> np.ndarray:
@@ -345,12 +349,12 @@ def in_vectors(packed: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(y.reshape(len(y), -1, GROUP, GROUP, GROUP).transpose(0, 1, 3, 2, 4))
 
 
-def in_halves(packed: np.ndarray) -> np.ndarray:
-    """Return weights ``[panels, ..., 4 channels, 4 inputs]`` as words of two channels of inputs 0 and 2, then of inputs
-    1 and 3: ``[panels, pair of channels, ..., odd inputs, input, channel]``.
+def in_halves(packed: np.ndarray, pairs: int) -> np.ndarray:
+    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as words of two channels of inputs 0 and 2, then of
+    inputs 1 and 3: ``[panels, rest of pairs, steps, odd inputs, pairs, input, channel]``.
     """
-    y = packed.reshape(len(packed), -1, 2, 2, 2, 2)  # steps, pair, channel, input, odd
-    return np.ascontiguousarray(y.transpose(0, 2, 1, 5, 4, 3))
+    y = packed.reshape(*packed.shape[:2], 2 // pairs, pairs, 2, 2, 2)  # rest, pair, channel, input, odd
+    return np.ascontiguousarray(y.transpose(0, 2, 1, 6, 3, 5, 4))
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

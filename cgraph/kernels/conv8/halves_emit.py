@@ -28,6 +28,7 @@ class Tile(Record):
 
     Fields
         pixels: neighbouring pixels whose sums are in registers
+        pairs: pairs of channels whose sums are in registers, 1 or 2
         taps, tap_step: taps of a turn, and the bytes from one to the next
         turns: turns of one round of the loop
         x_step: bytes from one pixel of the tile to the next
@@ -37,6 +38,7 @@ class Tile(Record):
     """
 
     pixels: int
+    pairs: int
     taps: int
     tap_step: int
     turns: int
@@ -47,6 +49,11 @@ class Tile(Record):
     clips: bool
     joins: bool
     is_rows: bool
+
+    @property
+    def channels(self) -> int:
+        """Channels whose sums are in registers."""
+        return 2 * self.pairs
 
 
 @final
@@ -61,24 +68,23 @@ def rows(k: Builder, *params) -> None:
         w, bias = a.w + block * a.w_panel, a.bias + block * GROUP
         with k.loop(0, a.columns, p.pixels) as start:
             column = k.smaller(start, a.columns - p.pixels)
-            halfs = []
-            for pair in range(2):
-                starts = [bias.load(2 * pair + c) for c in range(2)]
-                w_pair = w + k.val(a.w_panel >> 1, "i8") * pair
-                halfs.append(reduce_turns(k, p, a, x + column * p.x_step, w_pair, starts * p.pixels))
-            sums = [halfs[pair][q * 2 + c] for q in range(p.pixels) for pair in range(2) for c in range(2)]
+            sums: list[Val] = []  # [channels][pixels]
+            for first in range(0, GROUP, p.channels):
+                starts = [bias.load(first + c) for c in range(p.channels) for _ in range(p.pixels)]
+                part = w + (a.w_panel >> 1) * (first // 2)
+                sums += reduce_turns(k, p, a, x + column * p.x_step, part, starts)
             put(k, p, a, sums, residual + column * GROUP, out + column * a.o_step, block)
 
 
 def reduce_turns(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, sums: Sequence[Val]) -> list[Val]:
-    """Return the sums ``[pixels][channels]`` of one tile."""
+    """Return some sums of one tile, ``[channels][pixels]``."""
     with fold(k, 0, a.rounds, [x, w, a.moves, *sums]) as s:
         x, w, moves, *sums = s.values
         for turn in range(p.turns):
             x = x + moves.load(turn)
             for tap in range(p.taps):
                 sums = add_word(k, p, sums, x + tap * p.tap_step, w.as_dtype("i4"))
-                w = w + 2 * WORD
+                w = w + p.channels * WORD
         s.next = [x, w, moves + p.turns, *sums]
     return s.values[3:]
 
@@ -90,11 +96,10 @@ def add_word(k: Builder, p: Tile, sums: Sequence[Val], x: Ptr, weights: Ptr) -> 
         inputs = [
             bytes_as_halves(k, (x + q * p.x_step).as_dtype("i4").load(align=1), odd, False) for q in range(p.pixels)
         ]
-        word = weights.load(odd)
-        for c in range(2):
-            factor = bytes_as_halves(k, word, c, True)
+        for c in range(p.channels):
+            factor = bytes_as_halves(k, weights.load(odd * p.pairs + c // 2), c % 2, True)
             for q, two in enumerate(inputs):
-                at = q * 2 + c
+                at = c * p.pixels + q
                 totals[at] = add_products(k, two, factor, totals[at])
     return totals
 
@@ -107,16 +112,16 @@ def vector_of(k: Builder, numbers: Sequence[Val]) -> Val:
 
 
 def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
-    """Store the results of sums ``[pixels][channels]``; rows of a matrix have no channels beyond the last."""
+    """Store the results of sums ``[channels][pixels]``; rows of a matrix have no channels beyond the last."""
     if not p.bounded:
-        vectors = [vector_of(k, sums[q * GROUP : q * GROUP + GROUP]) for q in range(p.pixels)]
+        vectors = [vector_of(k, sums[q :: p.pixels]) for q in range(p.pixels)]
         finish(k, p, a, vectors, residual, out, block)
         return
     factors = a.scale.as_dtype("i4") + block * GROUP
     for c in range(GROUP):
         inside = block * GROUP + c < a.channels if p.is_rows else k.const(1, "b1")
         with k.if_(inside):
-            put_channel(k, p, a, sums[c::GROUP], factors + c, out + c)
+            put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], factors + c, out + c)
 
 
 def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:

@@ -5,7 +5,10 @@ from cgraph.kernels.signature import Signature
 
 ROWS = Signature(
     "conv8.halves.rows",
-    ("pixels", "taps", "tap_step", "turns", "x_step", "result", "fixed", "bounded", "clips", "joins", "is_rows"),
+    (
+        *("pixels", "pairs", "taps", "tap_step", "turns", "x_step"),
+        *("result", "fixed", "bounded", "clips", "joins", "is_rows"),
+    ),
     {
         # moves: int32, bytes from the first tap of one turn to that of the next; panel_offsets: to a panel's channels
         "moves": "i4*", "rounds": "i8", "panel_offsets": "i8*",
