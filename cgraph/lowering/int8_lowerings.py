@@ -52,13 +52,13 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
         source = Form(*x.shape, shape.source_lanes, "u1", halo8(shape, shape.window), op.zero)  # type: ignore[call-arg,arg-type]
     arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
     packed = b.packed((filters, shape), partial(pack_bytes, shape, arrays[0]))
-    numbers = starts(shape, arrays[0], arrays[1], op.zero, arrays[2])
+    result, *numbers = starts(shape, arrays[0], arrays[1], op.zero, arrays[2], op.result)
     operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in numbers)]
     other = None
     if residual:
         other = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))
         operands.append(b.in_form(residual[0], other))
-    return apply(BlockedIntegerConv(shape, source, b.forms[node], op.result, other), *operands)
+    return apply(BlockedIntegerConv(shape, source, b.forms[node], result, other), *operands)
 
 
 def byte_sum(b: ImageBuilder, node: Node) -> Node:

@@ -5,10 +5,14 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.conv8.calls import ByteShape, pack_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Result, pack_numbers
 from cgraph.kernels.target import Target
+from cgraph.ops.fixed import fixed_products
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack_bytes
+from cgraph.record import replace
+
+LEAST_SHIFT, MOST_SHIFT = -20, -2  # of a bounded result
 
 
 def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
@@ -18,15 +22,54 @@ def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node
     y, bias, scale = (c.op.array for c in constants)  # type: ignore[attr-defined]
     shape = ByteShape(y.shape[0], 1, prod(x.shape[:-1]), y.shape[1], target)
     filters = np.ascontiguousarray(y.T)[:, :, None, None]
-    constants_packed = [pack_bytes(shape, filters), *starts(shape, filters, bias, op.zero, scale)]
-    return apply(PackedIntegerMatmul(shape, op.zero, op.result), x, *(Const(c, copy=False) for c in constants_packed))
+    result, *numbers = starts(shape, filters, bias, op.zero, scale, op.result)
+    constants_packed = [pack_bytes(shape, filters), *numbers]
+    return apply(PackedIntegerMatmul(shape, op.zero, result), x, *(Const(c, copy=False) for c in constants_packed))
 
 
 def starts(
-    shape: ByteShape, filters: np.ndarray, bias: np.ndarray, zero: int, scale: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the initial sums (the bias minus the contribution of the images' zero point) and the scales, up to the
-    last panel.
+    shape: ByteShape, filters: np.ndarray, bias: np.ndarray, zero: int, scale: np.ndarray, result: Result
+) -> tuple[Result, np.ndarray, np.ndarray]:
+    """Return the result, the initial sums (the bias minus the contribution of the images' zero point) and the scales,
+    up to the last panel.
+
+    The result is bounded where that is known; then channels that are the same for all images may have other numbers.
     """
-    start = bias - zero * filters.sum((1, 2, 3), dtype="int32")
-    return pack_numbers(shape, start), pack_numbers(shape, scale)
+    start = bias - (zero - shape.middle) * filters.sum((1, 2, 3), dtype="int32")
+    if result.fixed and result.dtype == "u1" and shape.by_rows:
+        reach = sums_reached(filters, shape.middle)
+        other, scale_other = calmed(result, start, scale, reach)
+        if is_bounded(other, scale_other, reach):
+            result, start, scale = replace(result, bounded=True), other, scale_other
+    return result, pack_numbers(shape, start), pack_numbers(shape, scale)
+
+
+def sums_reached(filters: np.ndarray, middle: int) -> np.ndarray:
+    """Return the least and the largest sum of products of any bytes, less `middle`, with each filter, as int64
+    ``[2, k]``.
+    """
+    ends = np.stack([filters.astype("i8") * end for end in (-middle, 255 - middle)])
+    return np.stack([ends.min(0).sum((1, 2, 3)), ends.max(0).sum((1, 2, 3))])
+
+
+def calmed(result: Result, start: np.ndarray, scale: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return initial sums and scales where channels whose result does not depend on the image are bounded.
+
+    Trained networks have channels without effect, with biases and shifts of any size.
+    """
+
+    def ends(start: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        whole = fixed_products((start + reach).astype("i4"), scale[0], scale[1], result.fixed == "once").astype("i8")
+        return np.clip(whole + result.zero, result.low, result.high)
+
+    least, most = ends(start, scale)
+    middle = ((least - result.zero) << 1 - LEAST_SHIFT) - reach.sum(0) // 2
+    constant = np.stack([np.full_like(scale[0], 1 << 30), np.full_like(scale[1], LEAST_SHIFT)])
+    same = (least == most) & (np.abs(start + reach) < 1 << 31).all(0) & (ends(middle, constant) == least).all(0)
+    return np.where(same, middle, start).astype(start.dtype), np.where(same, constant, scale)
+
+
+def is_bounded(start: np.ndarray, scale: np.ndarray, reach: np.ndarray) -> bool:
+    """Return True if 32 bits suffice to round all sums; see `Result`."""
+    small = np.abs(start + reach) < 1 << 30
+    return bool(small.all() and (scale[1] >= LEAST_SHIFT).all() and (scale[1] <= MOST_SHIFT).all())

@@ -12,6 +12,7 @@ from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.hold_weights import hold_weights
 from cgraph.passes.integers.compute_integers import compute_integers
+from cgraph.passes.know_factors import know_factors
 from cgraph.passes.transpose_once import transpose_once
 from cgraph.record import replace
 
@@ -20,6 +21,7 @@ def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOption
     """Return the graph that the kernels of a target compute."""
     roots = compute_integers(roots) if options.passes and target.code != "ptx" else decompose_int8(roots)
     if options.passes:
+        roots = know_factors(roots) if target.is_small else roots
         roots = rewrite_graph(roots)
         if options.storage_dtype is not None:
             roots = hold_weights(roots, options.storage_dtype)

@@ -50,6 +50,37 @@ class FixedProduct(Pointwise):
         return m.shr(high, right) + m.cast((high & mask) > most, "i4")
 
 
+class KnownFixedProduct(Pointwise):
+    """A FixedProduct of a known factor and a shift that is not positive, in 32 bits.
+
+    Operands
+        x: int32
+    Fields
+        factor, shift: int32 each; a factor of at least 0, a shift from -30 to 0
+        once: as in a FixedProduct
+    """
+
+    factor: int
+    shift: int
+    once: bool
+
+    def meaning(self, x):
+        return fixed_products(x, np.array(self.factor, "i4"), np.array(self.shift, "i4"), self.once)
+
+    def scalar(self, m, x):
+        """The product in two words; rounding adds what the last bits lack."""
+        upper = m.cast(m.shr(m.cast(x, "i8") * m.const(self.factor, "i8"), 32), "i4")
+        if self.once and self.shift < -1:
+            return m.shr(m.shr(upper, -2 - self.shift) + 1, 1)
+        lower = x * m.const(self.factor, "i4")
+        if self.once and self.shift == -1:
+            return upper + (m.shr(lower, BITS) & 1)
+        high = m.shl(upper, 1) + (m.shr((m.shr(lower, BITS - 1) & 3) + 1, 1))
+        if self.shift == 0:
+            return high
+        return m.shr(m.shr(high + m.shr(high, BITS), -1 - self.shift) + 1, 1)
+
+
 def fixed_products(x: np.ndarray, factor: np.ndarray, shift: np.ndarray, once: bool) -> np.ndarray:
     """Compute a FixedProduct of arrays that broadcast."""
     wide, places = x.astype("i8"), np.asarray(shift, "i8")

@@ -12,10 +12,11 @@ from cgraph.kernels.conv8.calls import (
     MatrixRows,
     Result,
     conv8_calls,
+    is_depthwise8,
     pack_conv8,
     pack_numbers,
 )
-from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
+from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, pack_depthwise8
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
@@ -41,7 +42,7 @@ CASES = {
     "groups that straddle blocks": (2, 15, 5, 6, 50, SAME, 5),
 }
 RESULT = Result("u1", 120)
-FORMS = ("host", "512 bits by pairs", "256 bits by one instruction", "avx2", "portable", "plain")
+FORMS = ("host", "512 bits by pairs", "256 bits by one instruction", "avx2", "portable", "plain", "halves", "across")
 
 
 def form(name):
@@ -53,6 +54,8 @@ def form(name):
         return replace(machine, name="avx2", lanes=8, dot="mixed")
     if name == "plain":
         return replace(target_named("portable"), dot="plain", architecture="generic")
+    if name in ("halves", "across"):
+        return replace(target_named("portable"), dot=name, registers=4, architecture="generic")
     if name in ("host", "avx2", "portable"):
         return target_named(name)
     pytest.skip("the machine has no such instructions")
@@ -120,7 +123,7 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
     scale = scales_of(rng, k, f[0].size, result)
     sums = conv64(x.astype("i8") - zero, f, window, groups).astype("i8") + bias[:, None, None]
     residual = rng.integers(0, 256, sums.shape).astype("u1") if added else None
-    start = (bias - zero * f.astype("i8").sum((1, 2, 3))).astype("i4")
+    start = (bias - (zero - shape.middle) * f.astype("i8").sum((1, 2, 3))).astype("i4")
     out = empty_laned_of(sums.shape, shape.lanes, result.dtype, (1, 0, 2, 1))
     before = buffer(out).copy()
     calls, pack = (depthwise8_calls, pack_depthwise8) if is_depthwise8(shape) else (conv8_calls, pack_conv8)
@@ -154,6 +157,8 @@ RESULTS = {
     "twice": Result("u1", 7, 7, 255, Join(0.031, -90, 165, 0.0473)),
     "whole numbers rounded once": Result("u1", 20, 20, 240, fixed="once"),
     "whole numbers rounded twice": Result("u1", 20, 20, 240, fixed="twice"),
+    "bounded, rounded once": Result("u1", 20, 20, 240, fixed="once", bounded=True),
+    "bounded, rounded twice, to any byte": Result("u1", 120, fixed="twice", bounded=True),
 }
 
 
@@ -176,20 +181,23 @@ JOINS = {
 }
 
 
+@pytest.mark.parametrize("bounded", (False, True))
 @pytest.mark.parametrize("rounding", ("once", "twice"))
 @pytest.mark.parametrize("name", FORMS)
-def test_whole_numbers_at_their_limits(name, rounding):
-    """Sums that lie on halves, and those of any size; shifts to both sides."""
+def test_whole_numbers_at_their_limits(name, rounding, bounded):
+    """Sums that lie on halves, and those of any size; shifts to both sides, or those of a bounded result."""
     c, k, target, rng = 4, 64, form(name), np.random.default_rng(5)
     shape = ByteShape(c, 1, 40, k, target)
     f = np.zeros((k, c, 1, 1), "i1")
     f[:, 0], f[:, 1] = 1, -1
     x = rng.integers(0, 256, (1, c, 1, 40)).astype("u1")
     bias = np.where(np.arange(k) % 3, rng.integers(-(2**20), 2**20, k), rng.integers(-40, 40, k)).astype("i4")
-    shift = rng.integers(-22, 3, k).astype("i4")
+    shift = rng.integers(-20, -1, k).astype("i4") if bounded else rng.integers(-22, 3, k).astype("i4")
+    if bounded:
+        bias[::5] = rng.choice([-1, 1], len(bias[::5])) * (2**30 - 256)
     factor = np.where(np.arange(k) % 2, 1 << 30, rng.integers(1 << 30, 1 << 31, k)).astype("i4")
     out, scale = empty_laned_of((1, k, 1, 40), shape.lanes, "u1", (0, 0, 0, 0)), np.stack([factor, shift])
-    result = Result("u1", 128, fixed=rounding)
+    result = Result("u1", 128, fixed=rounding, bounded=bounded)
     run_calls(conv8_calls(
         shape, out, framed(x, shape.lanes, (0, 0, 0, 0), 0),
         ByteWeights(*map(Pointer, (pack_conv8(shape, f), pack_numbers(shape, bias), pack_numbers(shape, scale)))),
@@ -239,12 +247,12 @@ def test_rows_of_a_matrix(n, dtype, fixed, name):
     shape = ByteShape(k, 1, m, n, target)
     x, w = rng.integers(0, 256, (m, k)).astype("u1"), rng.integers(-128, 128, (k, n)).astype("i1")
     result = Result(dtype, 120, fixed="once" if fixed else "")
-    scale, zeros = scales_of(rng, n, k, result), np.zeros(n, "i4")
+    scale, starts = scales_of(rng, n, k, result), (shape.middle * w.sum(0, dtype="i4")).astype("i4")
     out = np.full((m, n + 3), 9, dtype)
     run_calls(conv8_calls(
         shape, MatrixRows(Pointer(out), 0, n + 3), framed(x.T.reshape(1, k, 1, m), shape.lanes, (0, 0, 0, 0), 0),
         ByteWeights(*map(Pointer, (
-            pack_conv8(shape, w.T.reshape(n, k, 1, 1)), pack_numbers(shape, zeros), pack_numbers(shape, scale)
+            pack_conv8(shape, w.T.reshape(n, k, 1, 1)), pack_numbers(shape, starts), pack_numbers(shape, scale)
         ))), result,
     ).calls, target)  # fmt: skip
     want = meaning((x.astype("i8") @ w.astype("i8")).T[None, :, None], scale, result)[0, :, 0].T

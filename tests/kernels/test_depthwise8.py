@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, Result
-from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, Result, is_depthwise8
+from cgraph.kernels.depthwise8.calls import depthwise8_calls, few_pixels, halo8, pack_depthwise8
 from cgraph.kernels.depthwise8.emit import Tile, shifts_of
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
@@ -32,6 +32,33 @@ def test_a_filter_for_each_channel(window, name):
         if min(window.result(h, w)):
             check((2, c, h, w, c, window, c), form(name), added=True, result=RESULTS["twice"])
             check((2, c, h, w, c, window, c), form(name), result=Result("u1", 120, fixed="twice"))
+            check((2, c, h, w, c, window, c), form(name), result=Result("u1", 9, 9, fixed="once", bounded=True))
+
+
+def test_tiles_of_processors_without_vectors_repeat_few_pixels():
+    assert [few_pixels(columns, "halves") for columns in (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 48)] == [
+        1,
+        1,
+        3,
+        4,
+        3,
+        3,
+        4,
+        4,
+        3,
+        2,
+        4,
+    ]
+
+
+def test_filters_for_halves_lie_row_by_row_with_the_channels_of_a_block_side_by_side():
+    f = np.arange(5 * 2 * 3).reshape(5, 1, 2, 3).astype("i1")
+    packed = pack_depthwise8(ByteShape(5, 9, 9, 5, form("halves"), Window((2, 3)), 5), f)
+    assert packed.shape == (2, 2, 3, 4)
+    assert packed[0].tolist() == f[:4, 0].transpose(1, 2, 0).tolist()
+    assert packed[1, ..., 0].tolist() == f[4, 0].tolist() and not packed[1, ..., 1:].any()
+    window = Window((2, 3), pad=(1, 2, 0, 3))
+    assert halo8(ByteShape(5, 9, 9, 5, form("halves"), window, 5), window) == (1, 2, 0, 3)
 
 
 @pytest.mark.parametrize("order", ORDERS)

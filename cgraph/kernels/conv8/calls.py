@@ -5,8 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.kernels.conv.addresses import Grid, PixelSource
 from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tiling_of
+from cgraph.kernels.conv8.across_signature import ROWS as ACROSS_ROWS
+from cgraph.kernels.conv8.halves_signature import ROWS
 from cgraph.kernels.conv8.signature import TILE
+from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -17,6 +21,8 @@ from cgraph.record import Record
 
 MANY_TILES = 64  # with as many tiles, the first ones cannot prefetch all of the next panel without waiting
 GROUP = 4  # channels whose products are added up in one lane
+MIDDLE = 128
+MOST_TAPS = 8  # of a row of a filter whose code is not a loop
 
 
 class ByteShape(ConvShape):
@@ -31,6 +37,38 @@ class ByteShape(ConvShape):
     @property
     def source_lanes(self) -> int:
         return GROUP if self.is_plain else self.lanes
+
+    @property
+    def by_rows(self) -> bool:
+        """True if weights are packed for kernels of few registers, whose sums are those of one block."""
+        return self.target.is_small
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of channels that are summed at once, for halves: both where one pixel of a row uses the weights."""
+        return 2 if self.result[1] == 1 else 1
+
+    @property
+    def is_across(self) -> bool:
+        """True if one instruction adds up the products of four steps."""
+        return self.target.dot == "across"
+
+    @property
+    def middle(self) -> int:
+        """The number that the kernel subtracts from bytes of images."""
+        return MIDDLE if self.is_across and not is_depthwise8(self) else 0
+
+    @property
+    def panel_weights(self) -> int:
+        """As in a ConvShape; zeros fill up the steps that are added up at once."""
+        return super().panel_weights + (
+            -len(self.steps) % GROUP * self.unroll * self.panel_channels if self.is_across else 0
+        )
+
+    @cached_property
+    def vectors(self) -> int:  # type: ignore[override]
+        """As in a ConvShape; few registers hold the sums of one block."""
+        return 1 if self.by_rows else super().vectors
 
     @cached_property
     def unroll(self) -> int:  # type: ignore[override]
@@ -47,6 +85,11 @@ class ByteShape(ConvShape):
             return super().steps
         r, s = self.window.kernel
         return tuple((0, i, j) for i in range(r) for j in range(s))
+
+
+def is_depthwise8(shape: ByteShape) -> bool:
+    """Return True for one filter without dilation per channel; others are grouped convolutions."""
+    return is_depthwise(shape) and shape.window.dilation == (1, 1)
 
 
 class Join(Record):
@@ -76,6 +119,7 @@ class Result(Record):
         join: conversion of the byte to another one, or None
         fixed: rounding of a sum times its scale to integers, ``once`` or ``twice`` (`cgraph.ops.fixed`), with factors
             and shifts as scales; empty for float scales
+        bounded: a fixed result whose sums are below 2**30, with shifts from -20 to -2, so 32 bits suffice to round
     """
 
     dtype: str = "u1"
@@ -84,6 +128,7 @@ class Result(Record):
     high: int = 255
     join: Join | None = None
     fixed: str = ""
+    bounded: bool = False
 
 
 class MatrixRows(Record):
@@ -145,20 +190,21 @@ def conv8_calls(
         ValueError: shapes disagree, or the halo is too narrow
     """
     source = blocked_source(shape, x)
-    is_rows = isinstance(out, MatrixRows)
     grid = grid_of(shape, source, None if isinstance(out, MatrixRows) else out, residual)
-    if is_rows and grid.rows > 1:
+    if isinstance(out, MatrixRows) and grid.rows > 1:
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
+    if shape.by_rows and sides is SHARED:
+        return (across_calls if shape.is_across else halves_calls)(shape, grid, source, out, weights, result, residual)
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
     blocks = -(-t.tiles // t.block)
     tasks = source.n * blocks * t.block * shape.panels
-    groups = len(shape.steps) * shape.unroll // GROUP
-    chunk = chunk_of(tasks, tile_ns(shape.target, t.pixels * shape.vectors * groups))
+    work = t.pixels * shape.vectors * len(shape.steps) * shape.unroll // GROUP
+    chunk = chunk_of(tasks, tile_ns(shape.target, work))
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
     places = out_args(out) if isinstance(out, BlockedView) else row_args(shape, out)
-    form = result.dtype, result.fixed, result.join is not None, is_rows, sides.terms is not None
+    form = result.dtype, result.fixed, result.join is not None, isinstance(out, MatrixRows), sides.terms is not None
     call = TILE.call(
         (t.pixels, shape.vectors, shape.unroll, source.step, *form, ahead), tasks, chunk,
         offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
@@ -170,6 +216,68 @@ def conv8_calls(
         **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (source.offsets, source.panel_offsets))
+
+
+def across_calls(
+    shape: ByteShape,
+    grid: Grid,
+    source: PixelSource,
+    out: BlockedView | MatrixRows,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None,
+) -> KernelCalls:
+    """Return the call of the kernel for processors that add up the products of two vectors of bytes."""
+    is_rows = isinstance(out, MatrixRows)
+    offsets = np.append(source.offsets, np.zeros(-len(source.offsets) % GROUP)).astype(np.int32)
+    clips = (result.low, result.high) != (0, 255)
+    tasks = source.n * shape.panels * grid.rows
+    call = ACROSS_ROWS.call(
+        (result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows),
+        tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(offsets))),
+        offsets=Pointer(offsets), turns=len(offsets) // GROUP, panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row, x_step=source.step,
+        w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
+        shifts=shape.panels * shape.panel_channels, channels=shape.k,
+        panels=shape.panels, rows=grid.rows, columns=grid.columns,
+        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
+        **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return KernelCalls((call,), (offsets, source.panel_offsets))
+
+
+def halves_calls(
+    shape: ByteShape,
+    grid: Grid,
+    source: PixelSource,
+    out: BlockedView | MatrixRows,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None,
+) -> KernelCalls:
+    """Return the call of the kernel for processors that add up two products of 16 bits without vectors."""
+    is_rows = isinstance(out, MatrixRows)
+    taps = shape.window.kernel[1] if shape.window.kernel[1] <= MOST_TAPS else 1
+    tap_step = shape.window.dilation[1] * shape.source_lanes
+    first = source.offsets[::taps]
+    turns = next(n for n in (4, 3, 2, 1) if len(first) % n == 0) if taps == 1 else 1
+    moves = np.diff(first, prepend=0).astype(np.int32)
+    pixels = shape.pixels(grid.columns)
+    clips = (result.low, result.high) != (0, 255)
+    form = result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows
+    tasks = source.n * shape.panels * grid.rows
+    call = ROWS.call(
+        (pixels, shape.pairs, taps, tap_step, turns, source.step, *form),
+        tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
+        moves=Pointer(moves), rounds=len(first) // turns, panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row,
+        w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
+        shifts=shape.panels * shape.panel_channels, channels=shape.k,
+        panels=shape.panels, rows=grid.rows, columns=grid.columns,
+        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
+        **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return KernelCalls((call,), (moves, source.panel_offsets))
 
 
 def lines_ahead(shape: ByteShape, tiles: int) -> int:
@@ -214,7 +322,7 @@ def residual_args(x: BlockedView | None) -> dict[str, Any]:
 
 def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Return filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``;
-    zero for unused channels.
+    zero for unused channels. For few registers in the order of `in_halves` or `in_vectors`.
     """
     width, groups = shape.panel_channels, shape.unroll // GROUP
     out = np.zeros((shape.panels, len(shape.steps), groups, width, GROUP), filters.dtype)
@@ -228,7 +336,25 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
         steps = padded[:, channel + np.arange(shape.unroll), r, s]  # [k, step, channel]
         by_group = steps.reshape(len(dense), len(shape.steps), groups, GROUP)
         out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
-    return out
+    if not shape.by_rows:
+        return out
+    return in_vectors(out) if shape.is_across else in_halves(out, shape.pairs)
+
+
+def in_vectors(packed: np.ndarray) -> np.ndarray:
+    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as ``[panels, steps / 4, 4 channels, 4 steps, 4
+    inputs]``, with zeros for missing steps.
+    """
+    y = np.pad(packed[:, :, 0], ((0, 0), (0, -packed.shape[1] % GROUP), (0, 0), (0, 0)))
+    return np.ascontiguousarray(y.reshape(len(y), -1, GROUP, GROUP, GROUP).transpose(0, 1, 3, 2, 4))
+
+
+def in_halves(packed: np.ndarray, pairs: int) -> np.ndarray:
+    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as words of two channels of inputs 0 and 2, then of
+    inputs 1 and 3: ``[panels, rest of pairs, steps, odd inputs, pairs, input, channel]``.
+    """
+    y = packed.reshape(*packed.shape[:2], 2 // pairs, pairs, 2, 2, 2)  # rest, pair, channel, input, odd
+    return np.ascontiguousarray(y.transpose(0, 2, 1, 6, 3, 5, 4))
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

@@ -2,8 +2,19 @@
 
 import numpy as np
 
-from cgraph.kernels.conv8.calls import GROUP, ByteShape, ByteWeights, Result, join_args, out_args, residual_args
-from cgraph.kernels.depthwise.calls import is_depthwise, pixels_of
+from cgraph.kernels.conv8.calls import (
+    GROUP,
+    ByteShape,
+    ByteWeights,
+    Result,
+    is_depthwise8,
+    join_args,
+    out_args,
+    residual_args,
+)
+from cgraph.kernels.depthwise.calls import pixels_of
+from cgraph.kernels.depthwise8.across_signature import ROWS as ACROSS_ROWS
+from cgraph.kernels.depthwise8.halves_signature import ROWS as HALVES_ROWS
 from cgraph.kernels.depthwise8.signature import ROWS
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
@@ -11,18 +22,15 @@ from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.views.window import Window
 
+FEW = {"halves": 4, "across": 3}  # pixels whose sums are in few registers at once
 Halo = tuple[int, int, int, int]
 
 
-def is_depthwise8(shape: ByteShape) -> bool:
-    """Return True for one filter without dilation per channel; others are grouped convolutions."""
-    return is_depthwise(shape) and shape.window.dilation == (1, 1)
-
-
 def halo8(shape: ByteShape, window: Window) -> Halo:
-    """Return the halo that a convolution reads; a depthwise one reads columns in groups of four."""
+    """Return the halo that a convolution reads; a depthwise one by vectors reads columns in groups of four."""
     top, left, bottom, right = window.halo(shape.h, shape.w)
-    return top, left, bottom, right + (-window.kernel[1] % GROUP if is_depthwise8(shape) else 0)
+    in_groups = is_depthwise8(shape) and not shape.by_rows
+    return top, left, bottom, right + (-window.kernel[1] % GROUP if in_groups else 0)
 
 
 def depthwise8_calls(
@@ -43,6 +51,8 @@ def depthwise8_calls(
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
     if not x.covers(halo8(shape, window)):
         raise ValueError(f"a halo of {x.halo} is narrower than {halo8(shape, window)}, which the filter reads")
+    if shape.by_rows:
+        return few_calls(shape, out, x, weights, result, residual)
     (r, s), (down, across) = window.kernel, window.stride
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
@@ -57,9 +67,47 @@ def depthwise8_calls(
     return KernelCalls((call,) if tasks else ())
 
 
+def few_calls(
+    shape: ByteShape,
+    out: BlockedView,
+    x: BlockedView,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None,
+) -> KernelCalls:
+    """Return the call of the kernel for few registers."""
+    window = shape.window
+    (r, s), (down, across) = window.kernel, window.stride
+    tasks = out.n * out.blocks * out.h
+    form = result.dtype, result.fixed, result.bounded, (result.low, result.high) != (0, 255), result.join is not None
+    rows = ACROSS_ROWS if shape.is_across else HALVES_ROWS
+    call = rows.call(
+        (few_pixels(out.w, shape.target.dot), s, across, *form, False),
+        tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * s)),
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
+        w=weights.at, bias=weights.bias, scale=weights.scale, shifts=shape.panels * shape.panel_channels,
+        taps=r, rows=out.h, columns=out.w, blocks=out.blocks, channels=shape.k,
+        **out_args(out), **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return KernelCalls((call,) if tasks else ())
+
+
+def few_pixels(columns: int, dot: str) -> int:
+    """Return the width of a tile of which registers hold two sums for each pixel: that which repeats few pixels."""
+    most = FEW[dot]
+    if columns <= most:
+        return max(columns, 1)
+    return min(range(most, 1, -1), key=lambda pixels: -(-columns // pixels) * (pixels + 0.5))
+
+
 def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
-    """Return filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both."""
+    """Return filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both;
+    for halves as ``[block, row, column, lanes]``.
+    """
     r, s = shape.window.kernel
+    if shape.by_rows:
+        padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
+        return np.ascontiguousarray(padded.reshape(-1, shape.lanes, r, s).transpose(0, 2, 3, 1))
     shifts = 2 if s < GROUP and shape.window.stride[1] == 1 else 1
     dense = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, -s % GROUP)))
     by_block = dense.reshape(-1, shape.lanes, r, dense.shape[2] // GROUP, GROUP).transpose(0, 2, 3, 1, 4)

@@ -35,7 +35,8 @@ class Target(Record):
         dot: sum of four products of bytes. ``mixed``: one instruction multiplies bytes without signs by bytes with
             signs. ``signed``: one instruction multiplies bytes with signs. ``pairs``: sums of two 16-bit products.
             ``halves``: two products of 16 bits in one
-            instruction without vectors. ``plain``: integer arithmetic
+            instruction without vectors. ``across``: all products of two vectors of bytes in one instruction, which
+            adds them to a number. ``plain``: integer arithmetic
         converts_half: one instruction widens or rounds float16
         bf16: sums of two products of bfloat16 numbers. ``dot``: one instruction, as fast as one multiply-add of
             floats; ``emulated``: two multiply-adds, which tests use in its place; empty: float32 is at least as fast
@@ -63,6 +64,11 @@ class Target(Record):
     block_columns: int = 1024
     has_libc: bool = True
     has_blocks: bool = False
+
+    @property
+    def is_small(self) -> bool:
+        """True for micro-controllers whose 8-bit kernels are those for few registers."""
+        return self.dot in ("halves", "across")
 
     @property
     def narrow(self) -> "Target":
@@ -96,12 +102,14 @@ class Intrinsic(Record):
         result: dtype of the elements of the result, None without a result
         operands: dtypes as which the operands' bits are read
         constants: further operands: dtype, value, and lanes (0: a number)
+        constants_first: they precede the operands
     """
 
     name: str
     result: str | None = None
     operands: tuple[str, ...] = ()
     constants: tuple[tuple[str, int, int], ...] = ()
+    constants_first: bool = False
 
 
 class CodeGeneration(Record):

@@ -9,12 +9,14 @@ FEW = 64  # columns of a block: stacks are small
 CORTEX_M4 = Target("cortex-m4", "cortex-m4", "", 1, 32, True, "thumb", block_columns=FEW)
 CORTEX_M4_BYTES = Target("cortex-m4-bytes", "cortex-m4", "", 4, 4, True, "thumb", dot="halves", block_columns=FEW)
 CORTEX_M7 = Target("cortex-m7", "cortex-m7", "", 1, 32, True, "thumb", block_columns=FEW)
-CORTEX_M7_BYTES = Target("cortex-m7-bytes", "cortex-m7", "", 4, 3, True, "thumb", dot="halves", block_columns=FEW)
+CORTEX_M7_BYTES = Target("cortex-m7-bytes", "cortex-m7", "", 4, 4, True, "thumb", dot="halves", block_columns=FEW)
 
 INSTRUCTIONS = {
     ("unsigned bytes", 0): Intrinsic("llvm.arm.uxtb16", "i4", ("i4",)),
     ("signed bytes", 0): Intrinsic("llvm.arm.sxtb16", "i4", ("i4",)),
     ("halves dot", 0): Intrinsic("llvm.arm.smlad", "i4", ("i4", "i4", "i4")),
+    ("low halves", 0): Intrinsic("llvm.arm.smlabb", "i4", ("i4", "i4", "i4")),
+    ("high halves", 0): Intrinsic("llvm.arm.smlatt", "i4", ("i4", "i4", "i4")),
 }
 
 ARCHITECTURE = Architecture(

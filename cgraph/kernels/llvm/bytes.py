@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import shuffle
+from cgraph.kernels.llvm.halves import add_products, bytes_as_halves
 from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
 from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 
@@ -103,25 +104,31 @@ def by_halves(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: S
     lanes, totals = sums[0].lanes, list(sums)
     words = [as_vector(k, w, "i4", lanes) for w in weights]
     for lane in range(lanes):
-        factors = [halves_of(k, "signed bytes", k.lane(w, lane)) for w in words]
+        factors = [halves_of(k, k.lane(w, lane), True) for w in words]
         for q, group in enumerate(groups):
-            x = halves_of(k, "unsigned bytes", k.lane(group, lane) if group.lanes else group)
+            x = halves_of(k, k.lane(group, lane) if group.lanes else group, False)
             for v, factor in enumerate(factors):
                 at = q * len(words) + v
                 y = k.lane(totals[at], lane)
                 for part, other in zip(x, factor):
-                    y = call_instruction(k, "halves dot", 0, part, other, y)
+                    y = add_products(k, part, other, y)
                 totals[at] = k.with_lane(totals[at], lane, y)
     return totals
 
 
-def halves_of(k: Builder, operation: str, word: Val) -> tuple[Val, Val]:
+def halves_of(k: Builder, word: Val, signed: bool) -> tuple[Val, Val]:
     """Return bytes 0 and 2 of a word, and bytes 1 and 3, as numbers of 16 bits."""
-    later = k.intrinsic("fshr", word, word, k.const(8, "i4"))  # rotated, as the instructions can
-    return call_instruction(k, operation, 0, word), call_instruction(k, operation, 0, later)
+    return bytes_as_halves(k, word, 0, signed), bytes_as_halves(k, word, 1, signed)
 
 
-DOTS = {"halves": by_halves, "mixed": by_mixed, "signed": by_signed, "pairs": by_pairs, "plain": by_integers}
+DOTS = {
+    "across": by_integers,
+    "halves": by_halves,
+    "mixed": by_mixed,
+    "signed": by_signed,
+    "pairs": by_pairs,
+    "plain": by_integers,
+}
 
 
 def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:

@@ -31,7 +31,8 @@ def call_instruction(k: Builder, operation: str, lanes: int, *xs: Val) -> Val:
     row = instruction_of(k.target, operation, lanes)
     assert row and row.result, (operation, lanes, k.target.name)
     operands = [as_bits(k, x, dtype) for x, dtype in zip(xs, row.operands, strict=True)]
-    operands += [k.const(value, dtype, n).v for dtype, value, n in row.constants]
+    constants = [k.const(value, dtype, n).v for dtype, value, n in row.constants]
+    operands = [*constants, *operands] if row.constants_first else [*operands, *constants]
     f = k.declare(row.name, vector_type(row.result, lanes), [x.type for x in operands])
     return k.wrap(k.b.call(f, operands), row.result, lanes)
 

@@ -15,8 +15,16 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_overwrites_residual
-from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, MatrixRows, Result, conv8_calls, pack_conv8
-from cgraph.kernels.depthwise8.calls import depthwise8_calls, is_depthwise8, pack_depthwise8
+from cgraph.kernels.conv8.calls import (
+    ByteShape,
+    ByteWeights,
+    MatrixRows,
+    Result,
+    conv8_calls,
+    is_depthwise8,
+    pack_conv8,
+)
+from cgraph.kernels.depthwise8.calls import depthwise8_calls, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import LINE, Call, View, contiguous, scratch_pointer
 from cgraph.kernels.pack8.calls import pack_rows_calls
@@ -119,7 +127,7 @@ class BlockedIntegerConv(Op):
         f = unpack_bytes(shape, filters).astype("i8")
         conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
         sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
-        bias = start[: shape.k] + zero * f.sum((1, 2, 3))
+        bias = start[: shape.k] + (zero - shape.middle) * f.sum((1, 2, 3))
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         y = requantise(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
         return self.form.to_blocked(y)
@@ -232,7 +240,7 @@ class PackedIntegerMatmul(Op):
 
     def meaning(self, x, panels, start, scale):
         y = unpack_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
-        bias = start[: self.shape.k] + self.zero * y.sum(0)
+        bias = start[: self.shape.k] + (self.zero - self.shape.middle) * y.sum(0)
         return requantise((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
 
     def multiply_adds(self, x: Spec, *rest: Spec) -> int:
@@ -243,9 +251,10 @@ class PackedIntegerMatmul(Op):
 
     @property
     def rows(self) -> Form:
-        """The rows as pixels of one image; blocks of columns are spaced so that they share no cache set."""
+        """The rows as pixels of one image; long blocks of columns are spaced so that they share no cache set."""
         shape = self.shape
-        apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
+        nbytes = shape.w * shape.lanes
+        apart = -(nbytes - LINE) % FAR // shape.lanes if nbytes > LINE else 0
         return Form(1, shape.c, 1, shape.w, shape.lanes, "u1", (0, 0, 0, apart))
 
     def calls(

@@ -1,0 +1,151 @@
+"""Convolution of channel-blocked bytes on processors with few registers, whose instructions add up two products of 16
+bits.
+
+Sums of one or two pixels and of the four channels of a block are numbers, not vectors. Bytes 0 and 2 of a word become
+two numbers of 16 bits in one instruction, and bytes 1 and 3 in another: a word of weights has two channels of two
+inputs, so few numbers are in registers at once. A turn of the reduction reads neighbouring taps; a table tells how far
+the next turn is. Rounding is in 32 bits where sums are bounded: see `rounded`.
+"""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from cgraph.kernels.conv8.emit import finish
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.bytes import GROUP
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.flow import each_task, fold
+from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, upper_product
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.record import Record
+
+WORD = 4  # bytes
+
+
+class Tile(Record):
+    """The params of `rows`.
+
+    Fields
+        pixels: neighbouring pixels whose sums are in registers
+        pairs: pairs of channels whose sums are in registers, 1 or 2
+        taps, tap_step: taps of a turn, and the bytes from one to the next
+        turns: turns of one round of the loop
+        x_step: bytes from one pixel of the tile to the next
+        result, fixed, joins, is_rows: as in `cgraph.kernels.conv8.emit.Tile`
+        bounded: sums and shifts are those of a `Result` that is bounded
+        clips: bounds of the result are not those of a byte
+    """
+
+    pixels: int
+    pairs: int
+    taps: int
+    tap_step: int
+    turns: int
+    x_step: int
+    result: str
+    fixed: str
+    bounded: bool
+    clips: bool
+    joins: bool
+    is_rows: bool
+
+    @property
+    def channels(self) -> int:
+        """Channels whose sums are in registers."""
+        return 2 * self.pairs
+
+
+@final
+def rows(k: Builder, *params) -> None:
+    """Emit the results. Task: one row of one block of channels of an image; a last tile overlaps its neighbour."""
+    p = Tile(*params)
+    a = k.args()
+    with each_task(k, a.panels, a.rows) as (image, block, row):
+        x = a.x + (image * a.x_image + a.panel_offsets.load(block) + row * a.x_row)
+        out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
+        residual = k.pointer(a.residual, "u1") + (image * a.r_image + block * a.r_plane + row * a.r_row)
+        w, bias = a.w + block * a.w_panel, a.bias + block * GROUP
+        with k.loop(0, a.columns, p.pixels) as start:
+            column = k.smaller(start, a.columns - p.pixels)
+            sums: list[Val] = []  # [channels][pixels]
+            for first in range(0, GROUP, p.channels):
+                starts = [bias.load(first + c) for c in range(p.channels) for _ in range(p.pixels)]
+                part = w + (a.w_panel >> 1) * (first // 2)
+                sums += reduce_turns(k, p, a, x + column * p.x_step, part, starts)
+            put(k, p, a, sums, residual + column * GROUP, out + column * a.o_step, block)
+
+
+def reduce_turns(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, sums: Sequence[Val]) -> list[Val]:
+    """Return some sums of one tile, ``[channels][pixels]``."""
+    with fold(k, 0, a.rounds, [x, w, a.moves, *sums]) as s:
+        x, w, moves, *sums = s.values
+        for turn in range(p.turns):
+            x = x + moves.load(turn)
+            for tap in range(p.taps):
+                sums = add_word(k, p, sums, x + tap * p.tap_step, w.as_dtype("i4"))
+                w = w + p.channels * WORD
+        s.next = [x, w, moves + p.turns, *sums]
+    return s.values[3:]
+
+
+def add_word(k: Builder, p: Tile, sums: Sequence[Val], x: Ptr, weights: Ptr) -> list[Val]:
+    """Return the sums with the products of four inputs of each pixel."""
+    totals = list(sums)
+    for odd in range(2):
+        inputs = [
+            bytes_as_halves(k, (x + q * p.x_step).as_dtype("i4").load(align=1), odd, False) for q in range(p.pixels)
+        ]
+        for c in range(p.channels):
+            factor = bytes_as_halves(k, weights.load(odd * p.pairs + c // 2), c % 2, True)
+            for q, two in enumerate(inputs):
+                at = c * p.pixels + q
+                totals[at] = add_products(k, two, factor, totals[at])
+    return totals
+
+
+def vector_of(k: Builder, numbers: Sequence[Val]) -> Val:
+    y = k.const(0, numbers[0].dtype, len(numbers))
+    for lane, x in enumerate(numbers):
+        y = k.with_lane(y, lane, x)
+    return y
+
+
+def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
+    """Store the results of sums ``[channels][pixels]``; rows of a matrix have no channels beyond the last."""
+    if not p.bounded:
+        vectors = [vector_of(k, sums[q :: p.pixels]) for q in range(p.pixels)]
+        finish(k, p, a, vectors, residual, out, block)
+        return
+    factors = a.scale.as_dtype("i4") + block * GROUP
+    for c in range(GROUP):
+        inside = block * GROUP + c < a.channels if p.is_rows else k.const(1, "b1")
+        with k.if_(inside):
+            put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], factors + c, out + c)
+
+
+def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:
+    """Store the bytes of one channel of neighbouring pixels."""
+    factor, shift = factors.load(), factors.load(a.shifts)
+    zero = k.cast(a.zero, "i4")
+    low, high = (k.cast(x, "i4") if p.clips else n for x, n in ((a.low, 0), (a.high, 255)))
+    for q, y in enumerate(sums):
+        y = rounded(k, y, factor, shift, zero, p.fixed == "once")
+        out.store(k.cast(k.smaller(k.larger(y, low), high), "u1"), a.o_step * q)
+
+
+def rounded(k: Builder, x: Val, factor: Val, shift: Val, zero: Val, once: bool) -> Val:
+    """Return `fixed_product` plus a zero point, for a bounded `Result`: ``abs(x) < 2**30``, ``-20 <= shift <= -2``.
+
+    Then the upper word of a product is enough. Once: halves of the last place kept lie above it. Twice: the first
+    product is that of ``2 * x``, rounded; then halves go away from zero, so a negative number is less by one before.
+    """
+    if once:
+        places = -1 - shift
+        y = upper_product(k, x, factor)
+    else:
+        places = -shift
+        y = upper_product(k, x << 1, factor, 1 << 31)
+        y = y + (y >> 31)
+    half = ((zero << 1) + 1 << places) >> 1
+    return (y + half) >> places

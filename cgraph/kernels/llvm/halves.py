@@ -1,0 +1,37 @@
+"""Numbers of 16 bits in the halves of words: instructions of processors without vectors, elsewhere arithmetic."""
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
+from cgraph.kernels.llvm.values import Val
+
+
+def bytes_as_halves(k: Builder, word: Val, odd: int, signed: bool) -> Val:
+    """Return bytes 0 and 2 of a word, or bytes 1 and 3, as two numbers of 16 bits."""
+    operation = "signed bytes" if signed else "unsigned bytes"
+    if has_instruction(k, operation):
+        later = k.intrinsic("fshr", word, word, k.const(8, "i4")) if odd else word  # rotated, as the instructions can
+        return call_instruction(k, operation, 0, later)
+    dtype = "i4" if signed else "u4"
+    low, high = ((k.bits(word << 24 - 8 * (odd + at), dtype) >> 24) for at in (0, 2))
+    return k.bits(low & 0xFFFF | high << 16, "i4")
+
+
+def add_products(k: Builder, x: Val, y: Val, total: Val) -> Val:
+    """Return ``total`` plus the products of both halves."""
+    if has_instruction(k, "halves dot"):
+        return call_instruction(k, "halves dot", 0, x, y, total)
+    return add_product(k, x, y, add_product(k, x, y, total, 0), 1)
+
+
+def add_product(k: Builder, x: Val, y: Val, total: Val, high: int) -> Val:
+    """Return ``total`` plus the product of the low halves, or of the high ones."""
+    operation = "high halves" if high else "low halves"
+    if has_instruction(k, operation):
+        return call_instruction(k, operation, 0, x, y, total)
+    left, right = ((z << 16 * (1 - high)) >> 16 for z in (x, y))
+    return total + left * right
+
+
+def upper_product(k: Builder, x: Val, y: Val, added: int = 0) -> Val:
+    """Return the upper word of ``x * y + added``, which is one instruction."""
+    return k.cast((k.cast(x, "i8") * k.cast(y, "i8") + added) >> 32, "i4")
