@@ -49,15 +49,15 @@ def in_the_sum(step: int, end: Callable[[], None]) -> None:
 
 
 def after_the_sum(step: int, end: Callable[[], None]) -> None:
-    known = worker.summed
+    original = worker.sum_over_members
 
-    def summed(mesh, now, deal, parts):
-        found = known(mesh, now, deal, parts)
+    def sum_over_members(mesh, now, deal, parts):
+        total = original(mesh, now, deal, parts)
         if now == step:
             end()
-        return found
+        return total
 
-    worker.summed = summed
+    worker.sum_over_members = sum_over_members
 
 
 def after_the_update(step: int, end: Callable[[], None]) -> None:

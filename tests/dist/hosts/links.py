@@ -90,13 +90,19 @@ class EmulatedHost:
         self.processes.append(process)
         return process
 
+    def signal(self, number: int) -> None:
+        """Send a signal to all processes of this host, also those that its processes started."""
+        namespace = os.readlink(f"/proc/{self.processes[0].pid}/ns/net")
+        for pid in [x for x in os.listdir("/proc") if x.isdigit()]:
+            with suppress(OSError):  # it has ended, or is not ours
+                if os.readlink(f"/proc/{pid}/ns/net") == namespace and int(pid) != os.getpid():
+                    os.kill(int(pid), number)
+
     def kill(self) -> None:
         """End all processes of this host at once."""
         for process in self.processes:
             process.kill()
             process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
         self.processes.clear()
 
     def close(self) -> None:
@@ -112,7 +118,8 @@ class Switch:
         links: of each host, by its number
         cuts: pairs of hosts that exchange no frames, until when
         dropped: number of frames that were cut or lost
-        path: address where processes of any host cut links
+        path: address where processes of any host give orders
+        actions: what they may order, by name; it has happened before the order is answered
     """
 
     def __init__(self, hosts: Iterable[EmulatedHost], path: Path, seed: int = 0) -> None:
@@ -123,6 +130,7 @@ class Switch:
         self.queue: list[tuple[float, int, int, bytes]] = []
         self.count, self.random, self.closed, self.dropped = itertools.count(), random.Random(seed), False, 0
         self.path = path
+        self.actions: dict[str, Callable[..., None]] = {"cut": self.cut}
         self.control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.control.bind(str(path))
         self.control.listen()
@@ -162,11 +170,13 @@ class Switch:
                     os.write(self.taps[number], frame)
 
     def _obey(self) -> None:
-        """Carry out a cut that a process orders, before its answer."""
+        """Carry out what a process orders, before its answer."""
         connection, _ = self.control.accept()
         with connection:
-            self.cut(*json.loads(connection.recv(4096)))
-            connection.sendall(b"done")
+            name, arguments = json.loads(connection.recv(4096))
+            self.actions[name](*arguments)
+            with suppress(OSError):  # the order was to end that process
+                connection.sendall(b"done")
 
     def _receive(self, source: int) -> None:
         with suppress(BlockingIOError):
@@ -194,16 +204,16 @@ class Switch:
         heapq.heappush(self.queue, (due, next(self.count), target, frame))
 
 
-class CutOrder:
+class Order:
     """An order to a switch, which a process of any host gives once. Mutable: whether it has."""
 
-    def __init__(self, path: Path, pairs: Iterable[Iterable[int]], seconds: float = FOREVER) -> None:
-        self.path, self.order, self.is_done = str(path), [[list(pair) for pair in pairs], seconds], False
+    def __init__(self, path: Path | str, action: str, *arguments: Any) -> None:
+        self.path, self.text, self.is_done = str(path), json.dumps([action, arguments]), False
 
     def __call__(self) -> None:
         if not self.is_done:
             self.is_done = True
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
                 connection.connect(self.path)
-                connection.sendall(json.dumps(self.order).encode())
+                connection.sendall(self.text.encode())
                 assert connection.recv(4) == b"done"
