@@ -90,8 +90,9 @@ class HostCluster:
                     text=True,
                 )
         assert self.trainer.stdin is not None
-        self.trainer.stdin.write(json.dumps(options) + "\n")
-        self.trainer.stdin.flush()
+        with suppress(BrokenPipeError):  # it was killed just now, as `answer` says
+            self.trainer.stdin.write(json.dumps(options) + "\n")
+            self.trainer.stdin.flush()
 
     def answer(self) -> dict[str, Any] | None:
         """Return what the client's process has to say about the training; None when it was killed."""
@@ -99,6 +100,8 @@ class HostCluster:
         if not select.select([self.trainer.stdout], [], [], PATIENCE)[0]:
             return None
         text = self.trainer.stdout.readline()
+        if not text:
+            self.trainer.wait(PATIENCE)
         return json.loads(text) if text else None
 
     def outcome(self, **options: Any) -> dict[str, Any]:
@@ -112,6 +115,14 @@ class HostCluster:
         """Return the path of a file in the client's small file system, as this process reaches it."""
         assert self.trainer is not None
         return Path(f"/proc/{self.trainer.pid}/root{self.folder}/{SMALL}/{name}")
+
+    def listening(self, number: int) -> set[tuple[str, int]]:
+        """Return the addresses where a host's processes accept connections from other hosts."""
+        host = self.hosts[number]
+        lines = Path(f"/proc/{host.processes[0].pid}/net/tcp").read_text().splitlines()[1:]
+        sockets = [line.split()[1:4] for line in lines]
+        ports = [int(here.split(":")[1], 16) for here, _, state in sockets if state == "0A"]
+        return {(host.address, port) for port in ports}
 
     def fill(self, name: str) -> None:
         """Fill the client's small file system with a file."""

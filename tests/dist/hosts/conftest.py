@@ -1,4 +1,4 @@
-"""One cluster on emulated hosts for the tests of a module."""
+"""One cluster on emulated hosts for the tests of this folder."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.dist.hosts.cluster import HostCluster, host_cluster, missing
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostCluster]:
     reason = missing()
     if reason:

@@ -36,6 +36,19 @@ def address_of(number: int) -> str:
     return f"10.77.0.{number}"
 
 
+def enter_namespace() -> int:
+    """Move this thread to a new network namespace, and return the number by which the kernel knows the thread.
+
+    Raises
+        PermissionError: this process may not make a namespace
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET):
+        error = ctypes.get_errno()
+        raise PermissionError(error, f"a network namespace: {os.strerror(error)}")
+    return threading.get_native_id()
+
+
 class LinkQuality(Record):
     """A host's link to the switch, the same in both directions.
 
@@ -69,10 +82,7 @@ class EmulatedHost:
 
     def _enter(self) -> int:
         """Move this thread to a new namespace with one interface; return its descriptor."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(CLONE_NEWNET):
-            error = ctypes.get_errno()
-            raise PermissionError(error, f"a network namespace: {os.strerror(error)}")
+        enter_namespace()
         tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"eth0", IFF_TAP | IFF_NO_PI))
         for line in (
@@ -92,7 +102,7 @@ class EmulatedHost:
 
     def signal(self, number: int) -> None:
         """Send a signal to all processes of this host, also those that its processes started."""
-        namespace = os.readlink(f"/proc/{self.processes[0].pid}/ns/net")
+        namespace = self.thread.submit(os.readlink, "/proc/thread-self/ns/net").result()
         for pid in [x for x in os.listdir("/proc") if x.isdigit()]:
             with suppress(OSError):  # it has ended, or is not ours
                 if os.readlink(f"/proc/{pid}/ns/net") == namespace and int(pid) != os.getpid():
@@ -100,10 +110,10 @@ class EmulatedHost:
 
     def kill(self) -> None:
         """End all processes of this host at once."""
-        for process in self.processes:
+        processes, self.processes = self.processes, []
+        for process in processes:
             process.kill()
             process.wait()
-        self.processes.clear()
 
     def close(self) -> None:
         self.kill()
@@ -170,8 +180,11 @@ class Switch:
                     os.write(self.taps[number], frame)
 
     def _obey(self) -> None:
-        """Carry out what a process orders, before its answer."""
+        """Let a thread carry out what a process orders, since the action may wait for frames."""
         connection, _ = self.control.accept()
+        threading.Thread(target=self._carry_out, args=(connection,), daemon=True).start()
+
+    def _carry_out(self, connection: socket.socket) -> None:
         with connection:
             name, arguments = json.loads(connection.recv(4096))
             self.actions[name](*arguments)

@@ -22,15 +22,16 @@ from tests.support.patience import PATIENCE
 
 
 def outcome(line: str) -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    exec(client_code(), names)
-    with names["client"] as client, warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            found = train(client, **json.loads(line))
+            names: dict[str, Any] = {}
+            exec(client_code(), names)
+            with names["client"] as client:
+                answer = train(client, **json.loads(line))
         except (CgraphError, OSError) as error:
-            found = {"error": type(error).__name__, "text": str(error)}
-    return {**found, "warnings": [str(x.message) for x in caught]}
+            answer = {"error": type(error).__name__, "text": str(error)}
+    return {**answer, "warnings": [str(x.message) for x in caught]}
 
 
 def train(
