@@ -21,6 +21,7 @@ PROGRAMS = "ip", "setpriv", "openssl", "unshare", "mount", "dask"
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 SMALL = "small"  # the client's file system of SMALL_BYTES, in the folder of the cluster
 SMALL_BYTES = 1 << 20
+LOOPBACK = "0100007F"  # 127.0.0.1 in Linux's table of sockets
 CLIENT_TIMEOUT = 12  # seconds, instead of dask's 30, after which the client drops its connection to the scheduler
 
 
@@ -121,8 +122,8 @@ class HostCluster:
         host = self.hosts[number]
         lines = Path(f"/proc/{host.processes[0].pid}/net/tcp").read_text().splitlines()[1:]
         sockets = [line.split()[1:4] for line in lines]
-        ports = [int(here.split(":")[1], 16) for here, _, state in sockets if state == "0A"]
-        return {(host.address, port) for port in ports}
+        open_here = [here.split(":") for here, _, state in sockets if state == "0A"]
+        return {(host.address, int(port, 16)) for address, port in open_here if address != LOOPBACK}
 
     def fill(self, name: str) -> None:
         """Fill the client's small file system with a file."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from cgraph.dist.sockets import GREETING, MAGIC, MEMBER, QUESTION
 from tests.support.patience import PATIENCE
 
-ALERT = 0x15  # first byte of what TLS says when it refuses
+ALERT = 0x15  # first byte of the answer of TLS when it refuses
 TALK = b"", b"c", b"GET / HTTP/1.1\r\n\r\n", GREETING.pack(MAGIC, b"x" * 32, MEMBER, 1, 1)
 
 
@@ -23,11 +23,10 @@ def connect(host: str, port: int) -> socket.socket:
 
 
 def learned(link: socket.socket) -> str:
-    """Return the bytes that came before the end, other than an alert, as hexadecimal digits."""
+    """Return the first bytes that come, other than an alert, as hexadecimal digits."""
     text = b""
     with suppress(OSError):
-        while more := link.recv(1024):
-            text += more
+        text = link.recv(1024)
     return "" if text[:1] == bytes([ALERT]) else text.hex()
 
 
