@@ -1,14 +1,15 @@
 """A preload of dask's workers: this machine's processor runs the portable target alone."""
 
-from cgraph.kernels import target
-from cgraph.kernels.isa.architectures import architecture_of
+from importlib import import_module
 
-WIDEST = target.host_target()
-(PORTABLE,) = (x for x in architecture_of(WIDEST).targets if x.name == "portable")
+from cgraph.kernels.isa import architectures
+
+NEEDS = architectures.host_architecture().needs["portable"]
+architectures.host_features = lambda: frozenset(NEEDS)  # before other modules import it
+target = import_module("cgraph.kernels.target")
+(PORTABLE,) = (x for x in architectures.architecture_of(target.host_target()).targets if x.name == "portable")
+target.host_target = lambda: PORTABLE
 
 
 def dask_setup(worker: object) -> None:
-    target.host_target = lambda: PORTABLE
-    from nn.parallel import targets
-
-    targets.host_target = target.host_target
+    """The import has done it."""

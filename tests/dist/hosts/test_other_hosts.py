@@ -48,7 +48,9 @@ def test_workers_of_another_version_or_with_a_narrower_processor(cluster, start)
     outcome = cluster.outcome(workers=5, target=host_target().name, limits=HASTY)
     require_same_bits(outcome)
     older, narrow = sorted(outcome["warnings"])
-    assert "10.77.0.1:" in older and re.match(r"worker tls://10\.77\.0\.5:\d+ takes no part: .*portable", narrow)
+    assert "10.77.0.1:" in older and re.match(
+        r"worker tls://10\.77\.0\.5:\d+ takes no part: .*this processor does not run", narrow
+    )
 
 
 def test_workers_with_a_full_disk_or_a_clock_that_is_an_hour_ahead(cluster, start, tmp_path):
