@@ -6,9 +6,10 @@ from typing import Any
 
 from tests.dist.hosts.cluster import CLIENT, CLIENT_TIMEOUT, SCHEDULER, SMALL, WORKERS, HostCluster
 from tests.dist.hosts.links import FOREVER, LinkQuality
+from tests.support.patience import PATIENCE
 
 FIRST, SECOND, THIRD = WORKERS
-HASTY = {"silence": 0.2, "answer": 2.0, "round": 0.3}
+HASTY = {"silence": 0.2, "answer": 2.0, "round": 0.3, "gather": PATIENCE}
 Options = dict[str, Any]
 
 

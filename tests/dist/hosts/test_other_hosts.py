@@ -70,6 +70,7 @@ def test_workers_with_a_full_disk_or_a_clock_that_is_an_hour_ahead(cluster, star
 
 def test_strangers_learn_nothing_and_stop_nobody(cluster):
     """Three hundred at each door; some with certificates of their own, and a wrong token."""
+    cluster.outcome(epochs=0.25)  # all workers are there
     before = {x for worker in WORKERS for x in cluster.listening(worker)}
     openssl = commands()[0].replace("key.pem", "stranger-key.pem").replace("cert.pem", "stranger.pem")
     subprocess.run(["sh", "-ec", openssl], cwd=cluster.folder, check=True, capture_output=True)
