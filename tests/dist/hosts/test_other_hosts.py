@@ -1,7 +1,6 @@
-"""Hosts that differ from the others, and strangers on the network: the same bits, or left out for a reason."""
+"""Hosts that differ from the others, and strangers on the network: the same bits."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +10,6 @@ import pytest
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
-from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.kernels.target import host_target
 from tests.dist.hosts.cluster import CLIENT, SCHEDULER, WORKERS, preloads
 from tests.dist.hosts.faults import HASTY
 from tests.dist.hosts.page import commands
@@ -35,22 +32,6 @@ def start(cluster):
     for process in processes:
         process.kill()
         process.wait()
-
-
-def test_workers_of_another_version_or_with_a_narrower_processor(cluster, start):
-    start(SCHEDULER, f"{HERE}.preload_older")
-    start(CLIENT, f"{HERE}.preload_narrow")
-    outcome = cluster.outcome(workers=5, limits=HASTY)
-    losses, digest = bits(12, engine=CpuEngine("portable"))
-    assert outcome["loss"] == losses.tolist() and outcome["digest"] == digest
-    (text,) = outcome["warnings"]
-    assert re.match(r"worker tls://10\.77\.0\.1:\d+ takes no part: .*0\.0\.7", text)
-    outcome = cluster.outcome(workers=5, target=host_target().name, limits=HASTY)
-    require_same_bits(outcome)
-    older, narrow = sorted(outcome["warnings"])
-    assert "10.77.0.1:" in older and re.match(
-        r"worker tls://10\.77\.0\.5:\d+ takes no part: .*this processor does not run", narrow
-    )
 
 
 def test_workers_with_a_full_disk_or_a_clock_that_is_an_hour_ahead(cluster, start, tmp_path):
