@@ -97,16 +97,16 @@ def train(members: int, steps: int) -> None:
     images = rng.standard_normal((512, 3, 32, 32), np.float32)
     data = nn.Loader((images, rng.integers(0, 10, 512).astype(np.int32)), batch=64)
     orders: list[tuple[float, int, bool]] = []
-    known = coordinator.Coordinator.ordered
+    original = coordinator.Coordinator.run_order
 
-    def ordered(self: Any, *args: Any) -> list:
+    def run_order(self: Any, *args: Any) -> list:
         began = time.perf_counter()
-        found = known(self, *args)
-        made = max((len(x.results) for x in found), default=0)
-        orders.append((time.perf_counter() - began, made, any(x.lost for x in found)))
-        return found
+        reports = original(self, *args)
+        steps = max((len(x.results) for x in reports), default=0)
+        orders.append((time.perf_counter() - began, steps, any(x.lost for x in reports)))
+        return reports
 
-    coordinator.Coordinator.ordered = ordered  # type: ignore[method-assign]
+    coordinator.Coordinator.run_order = run_order  # type: ignore[method-assign]
     for end in (None, signal.SIGKILL, signal.SIGSTOP) if members > 1 else (None,):
         options = {
             "n_workers": members,

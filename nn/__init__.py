@@ -13,6 +13,7 @@ from nn.cache import Cache
 from nn.callbacks import Epoch
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.compile import Predictor, compile, freeze
+from nn.dask_samples import DaskSamples
 from nn.generate import Choice, Generator
 from nn.history import History
 from nn.layer import Layer, Parameter, Sample, initialise
@@ -39,6 +40,7 @@ __all__ = [
     "Cache",
     "Checkpoint",
     "Choice",
+    "DaskSamples",
     "Early",
     "Epoch",
     "Generator",

@@ -5,8 +5,9 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -28,16 +29,16 @@ class Link:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.number, self.socket = number, connection
         self.out: deque[memoryview] = deque()
-        self.incoming: deque[tuple[memoryview, bytes | None]] = deque()
+        self.incoming: deque[tuple[memoryview, bytes | None, Callable[[], None]]] = deque()
 
     def send(self, tag: int, step: int, x: np.ndarray) -> None:
         self.out.append(memoryview(FRAME.pack(MAGIC, tag, step, x.nbytes)))
         self.out.append(raw(x))
 
-    def want(self, tag: int, step: int, x: np.ndarray) -> None:
-        """Receive the next frame into an array. A frame with another head is an error."""
-        self.incoming.append((memoryview(bytearray(FRAME.size)), FRAME.pack(MAGIC, tag, step, x.nbytes)))
-        self.incoming.append((raw(x), None))
+    def want(self, tag: int, step: int, x: np.ndarray, arrived: Callable[[], None]) -> None:
+        """Receive the next frame into an array, then call `arrived`. A frame with another head is an error."""
+        self.incoming.append((memoryview(bytearray(FRAME.size)), FRAME.pack(MAGIC, tag, step, x.nbytes), arrived))
+        self.incoming.append((raw(x), None, arrived))
 
     @property
     def is_done(self) -> bool:
@@ -73,7 +74,7 @@ class Link:
     def _pull(self) -> bool:
         moved = False
         while self.incoming:
-            view, _ = self.incoming[0]
+            view, *_ = self.incoming[0]
             try:
                 count = self.socket.recv_into(view) if view else 0
             except LATER:
@@ -86,12 +87,13 @@ class Link:
 
     def _filled(self, count: int) -> None:
         """Count received bytes of the first incoming frame."""
-        view, head = self.incoming[0]
+        view, head, arrived = self.incoming[0]
         if count < len(view):
-            self.incoming[0] = (view[count:], head)
+            self.incoming[0] = (view[count:], head, arrived)
             return
         self.incoming.popleft()
         if head is None:
+            arrived()
             return
         came = bytes(view.obj)  # type: ignore[arg-type] # all of the room for a head
         if came != head:
@@ -150,16 +152,20 @@ class Mesh:
             member = None if isinstance(error, ConnectionError) else i  # refused: its host answers
             raise LostError(f"member {i} is not at {self.addresses[i]}: {error}", member) from None
 
-    def exchange(self, step: int, sent: Iterable[Item], incoming: Iterable[Item]) -> None:
+    def exchange(
+        self, step: int, sent: Iterable[Item], incoming: Iterable[Item], arrived: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Send arrays and fill others at the same time. Frames from and to one member keep their order.
 
+        Parameters
+            arrived: called with the index of an incoming array when it is complete, while others are still moved
         Raises
             LostError: somebody is gone, does not answer, takes too long, or sends something else
         """
         for i, tag, x in sent:
             self.links[i].send(tag, step, x)
-        for i, tag, x in incoming:
-            self.links[i].want(tag, step, x)
+        for index, (i, tag, x) in enumerate(incoming):
+            self.links[i].want(tag, step, x, partial(arrived, index))
         busy = [link for link in self.links.values() if not link.is_done]
         end = time.monotonic() + self.limits.step
         while busy:

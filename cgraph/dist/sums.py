@@ -7,6 +7,7 @@ of the array for all others; ``2 (W - 1)`` messages.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -15,6 +16,8 @@ from cgraph.dist.mesh import Mesh
 from cgraph.dist.tree import Part, add_neighbours, parts_of
 
 DOUBLING, SEGMENT, TOTAL = 1 << 16, 1 << 17, 1 << 18  # tags; the number of a level, part or segment is added
+
+PIECE = 1 << 18  # elements of a frame while halves are added
 
 
 def is_even(deal: Sequence[int]) -> bool:
@@ -55,9 +58,12 @@ def sum_by_halving(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.nda
         middle = (span.start + span.stop) // 2
         low, high = slice(span.start, middle), slice(middle, span.stop)
         own, other = (low, high) if mesh.me < mate else (high, low)
-        came, mine = room[: own.stop - own.start], x[own]
-        mesh.exchange(step, [(mate, level, x[other])], [(mate, level, came)])
-        np.add(mine, came, out=mine) if mesh.me < mate else np.add(came, mine, out=mine)
+        incoming = pieces_of(room[: own.stop - own.start])
+        pairs = list(zip(pieces_of(x[own]), incoming))
+        mesh.exchange(
+            step, [(mate, level, piece) for piece in pieces_of(x[other])],
+            [(mate, level, piece) for piece in incoming], partial(add_piece, pairs, mesh.me < mate),
+        )  # fmt: skip
         spans.append(other)
         span = own
     for level in reversed(range(levels)):
@@ -65,6 +71,17 @@ def sum_by_halving(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.nda
         mesh.exchange(step, [(mate, DOUBLING + level, x[span])], [(mate, DOUBLING + level, x[other])])
         span = slice(min(span.start, other.start), max(span.stop, other.stop))
     return x
+
+
+def pieces_of(x: np.ndarray) -> list[np.ndarray]:
+    """Return an array in pieces of `PIECE` elements, the last one smaller: one piece is added while others come."""
+    return [x[i : i + PIECE] for i in range(0, len(x), PIECE)]
+
+
+def add_piece(pairs: Sequence[tuple[np.ndarray, np.ndarray]], is_left: bool, index: int) -> None:
+    """Add the piece that came to the own one, which is the left operand for the earlier member."""
+    mine, came = pairs[index]
+    np.add(mine, came, out=mine) if is_left else np.add(came, mine, out=mine)
 
 
 def sum_by_segments(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:

@@ -9,10 +9,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 from distributed import Client, Future, wait
+from distributed.client import FutureCancelledError, FuturesCancelledError
 
 from cgraph import CgraphError, MemberError
 from cgraph.dist.sockets import is_private
@@ -20,7 +23,7 @@ from cgraph.dist.tree import deal_shards
 from cgraph.terminal import visible
 from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady
 from nn.parallel.unreachable import UnreachablePairs
-from nn.parallel.worker import NAME, TrainingWorker, carry_out, prepare, take_state
+from nn.parallel.worker import carry_out, end_job, prepare, take_state
 
 POLL = 0.2  # seconds between checks of the list of workers
 VAIN = 10  # maximum number of successive rounds without a step
@@ -59,41 +62,23 @@ class Coordinator:
         self.seconds: dict[str, float] = {}
         self.round, self.pace = 0, 0.0
         self.last: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
-        self.call_all(lambda: client.register_plugin(TrainingWorker(job.token), name=NAME))
         self.sent: Future | None = None
 
     def close(self) -> None:
-        """End the job on all workers."""
-        self.call_all(lambda: self.client.unregister_worker_plugin(NAME), seconds=2 * self.limits.answer, quiet=True)
-
-    def call_all(self, work: Callable[[], Any], seconds: float | None = None, quiet: bool = False) -> None:
-        """Call something that waits for all workers, with a timeout: a stopped worker would never answer."""
-        seconds = self.limits.gather if seconds is None else seconds
-        errors: list[BaseException] = []
-
-        def run() -> None:
-            try:
-                work()
-            except Exception as error:  # raised below, in the waiting thread
-                errors.append(error)
-
-        thread = threading.Thread(target=run, daemon=True)
+        """End the job on all workers. A worker that does not answer is not waited for."""
+        work = partial(self.client.run, end_job, self.job.token, on_error="ignore")
+        thread = threading.Thread(target=run_quietly, args=(work,), daemon=True)
         thread.start()
-        thread.join(seconds)
-        if quiet:
-            return
-        if thread.is_alive():
-            raise MemberError(
-                f"the cluster has not answered for {seconds:g} s. Remove stopped workers, or raise limits=."
-            )
-        if errors:
-            raise MemberError(
-                f"the cluster does not take part: {errors[0]}. Check that its scheduler and workers run."
-            ) from errors[0]
+        thread.join(2 * self.limits.answer)
 
     # -- workers ------------------------------------------------------------------------------------------------------
     def present(self) -> set[str]:
-        """Return the addresses of the cluster's workers."""
+        """Return the addresses of the cluster's workers. MemberError when dask has given up the scheduler."""
+        if self.client.status == "closed":
+            raise MemberError(
+                "the client has lost its scheduler. Start the script again when the scheduler can be reached; it "
+                "continues from its checkpoint."
+            )
         return set(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, worker: str, function: Callable, *args: Any) -> Future:
@@ -108,14 +93,7 @@ class Coordinator:
             for worker in [x for x in workers if x not in present]:
                 del workers[worker]  # type: ignore[attr-defined]
         for worker in sorted(present - {*self.ready, *self.preparing, *self.silent, *self.unfit}):
-            if self.job.trust_network or is_private(worker):
-                self.preparing[worker] = self.submit(worker, prepare, self.job_future())
-            else:
-                self.refuse(
-                    worker,
-                    "others on the network can read its connections. Start the cluster with TLS, or pass "
-                    "trust_network=True",
-                )
+            self.invite(worker)
         for worker, future in list(self.preparing.items()):
             if future.done():
                 del self.preparing[worker]
@@ -123,6 +101,18 @@ class Coordinator:
         for worker, future in list(self.silent.items()):
             if future.done():  # it reports its own step
                 del self.silent[worker]
+
+    def invite(self, worker: str) -> None:
+        """Let a worker prepare for the job, unless others on the network read its connections."""
+        if not (self.job.trust_network or is_private(worker)):
+            self.refuse(
+                worker,
+                "others on the network can read its connections. Start the cluster with TLS, or pass "
+                "trust_network=True",
+            )
+            return
+        with suppress(OSError, FutureCancelledError):  # the scheduler is not reached now: `refresh` tries again
+            self.preparing[worker] = self.submit(worker, prepare, self.job_future())
 
     def job_future(self) -> Future:
         """Return the job as a Future, which workers fetch from one another; sent again when all copies are lost."""
@@ -287,13 +277,18 @@ class Coordinator:
             )
 
 
+def run_quietly(work: Callable[[], Any]) -> None:
+    """Call something that may fail when the cluster is gone."""
+    with suppress(Exception):
+        work()
+
+
 def wait_for_any(futures: list[Future]) -> None:
     """Wait until one future is done, at most POLL seconds."""
     try:
         wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")
-    except Exception as error:  # dask raises errors of its loop: timeouts and cancelled futures
-        if not isinstance(error, TimeoutError | OSError | RuntimeError):
-            raise
+    except (OSError, RuntimeError, FuturesCancelledError):  # timeouts, and futures of a connection that was lost
+        time.sleep(POLL / 4)
 
 
 def answer(future: Future) -> Any:
@@ -301,7 +296,7 @@ def answer(future: Future) -> Any:
     if future.status == "finished":
         try:
             return future.result(timeout=10)
-        except (TimeoutError, OSError):  # its worker is lost
+        except (OSError, FutureCancelledError):  # its worker, or the connection to the scheduler, is lost
             return None
     if future.status == "error" and isinstance(error := future.exception(), RAISED):
         raise error

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from distributed import Worker, WorkerPlugin, get_worker
+from distributed.utils import sync
 
 from cgraph import MemberError, Runner
 from cgraph.dist.mesh import Mesh, raw
@@ -30,13 +31,14 @@ class TrainingWorker(WorkerPlugin):
     """A worker's part in a training. Changes: with every step.
 
     Fields
-        token: token of the job; a cluster runs one job at a time
+        token: token of the job; a worker runs one job at a time
+        former: tokens of jobs that lost this worker to a later one
     """
 
     name = NAME
 
-    def __init__(self, token: bytes) -> None:
-        self.token = token
+    def __init__(self, token: bytes, former: frozenset[bytes] = frozenset()) -> None:
+        self.token, self.former = token, former
 
     def setup(self, worker: Worker) -> None:
         self.worker, self.lock = worker, threading.Lock()
@@ -182,21 +184,36 @@ def secrets(worker: Worker, token: bytes) -> Secrets:
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------
+OTHER_JOB = "the cluster runs another training, or this one is over. Start one training at a time on a cluster."
+
+
 def worker_of(token: bytes) -> TrainingWorker:
     """Return the TrainingWorker of this process. MemberError when it belongs to another job."""
     plugin = get_worker().plugins.get(NAME)
     if not isinstance(plugin, TrainingWorker) or plugin.token != token:
-        raise MemberError(
-            "the cluster runs another training, or this one is over. Start one training at a time on a cluster."
-        )
+        raise MemberError(OTHER_JOB)
     return plugin
 
 
 def prepare(job: Job) -> WorkerReady:
-    """Task: prepare this worker for a job."""
+    """Task: prepare this worker for a job, which takes it from an earlier one."""
+    worker = get_worker()
+    plugin = worker.plugins.get(NAME)
+    if not isinstance(plugin, TrainingWorker) or plugin.token != job.token:
+        former = frozenset() if plugin is None else plugin.former | {plugin.token}
+        if job.token in former:
+            raise MemberError(OTHER_JOB)
+        sync(worker.loop, worker.plugin_add, plugin=TrainingWorker(job.token, former), name=NAME)
     member = worker_of(job.token)
     with member.exclusive(job.limits.step):
         return member.begin(job)
+
+
+async def end_job(token: bytes, dask_worker: Worker) -> None:
+    """Called in the worker's loop: end a job, also while it runs. No effect on a later job."""
+    plugin = dask_worker.plugins.get(NAME)
+    if isinstance(plugin, TrainingWorker) and plugin.token == token:
+        await dask_worker.plugin_remove(name=NAME)
 
 
 def take_state(token: bytes, arrays: dict[str, np.ndarray]) -> int:

@@ -36,28 +36,28 @@ def in_the_sum(step: int, end: Callable[[], None]) -> None:
     """Half of a frame has gone out."""
     known = mesh.Mesh.exchange
 
-    def exchange(self, now, sent, wanted):
+    def exchange(self, now, sent, *others):
         if now == step:
             (first, *_) = self.links.values()
             tag, x = next((tag, x) for to, tag, x in sent if to == first.number)
             first.socket.setblocking(True)
             first.socket.sendall(mesh.FRAME.pack(mesh.MAGIC, tag, now, x.nbytes) + bytes(mesh.raw(x))[: x.nbytes // 2])
             end()
-        return known(self, now, sent, wanted)
+        return known(self, now, sent, *others)
 
     mesh.Mesh.exchange = exchange
 
 
 def after_the_sum(step: int, end: Callable[[], None]) -> None:
-    known = worker.summed
+    original = worker.sum_over_members
 
-    def summed(mesh, now, deal, parts):
-        found = known(mesh, now, deal, parts)
+    def sum_over_members(mesh, now, deal, parts):
+        total = original(mesh, now, deal, parts)
         if now == step:
             end()
-        return found
+        return total
 
-    worker.summed = summed
+    worker.sum_over_members = sum_over_members
 
 
 def after_the_update(step: int, end: Callable[[], None]) -> None:

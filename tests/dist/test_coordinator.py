@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
+from distributed.client import FutureCancelledError, FuturesCancelledError
+
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import door_host
 from cgraph.errors import InputError, MemberError
@@ -536,7 +538,8 @@ def test_answers_that_are_no_results():
 
 
 def test_waiting_passes_over_what_dasks_loop_raises_and_nothing_else(monkeypatch):
-    for error in (TimeoutError(), OSError(), RuntimeError()):
+    monkeypatch.setattr(crew_module, "POLL", 0.01)
+    for error in (TimeoutError(), OSError(), RuntimeError(), FuturesCancelledError([])):
         monkeypatch.setattr(crew_module, "wait", raising(error))
         crew_module.wait_for_any([])
     monkeypatch.setattr(crew_module, "wait", raising(ValueError("no future")))
@@ -555,30 +558,50 @@ def raising(error):
 # -- the cluster as a whole -------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_that_does_not_answer_is_an_error_and_closing_is_quiet(monkeypatch):
+def test_closing_is_quiet_and_waits_for_no_worker_without_end(monkeypatch):
     free, quick = threading.Event(), Limits(gather=0.05, answer=0.02)
     cluster = Cluster("a", limits=quick)
     crew = use(monkeypatch, cluster)
-    with pytest.raises(MemberError, match=r"has not answered for 0\.05 s"):
-        crew.call_all(free.wait)
-    with pytest.raises(MemberError, match="does not take part: closed"):
-        crew.call_all(raising_now)
-    cluster.unregister_worker_plugin = lambda name: free.wait()
+    cluster.run = lambda *_, **__: free.wait()
     crew.close()
-    cluster.unregister_worker_plugin = raising_now
+    cluster.run = raising_now
     crew.close()
     free.set()
 
 
-def raising_now(*args):
+def raising_now(*args, **options):
     raise OSError("closed")
 
 
-def test_the_workers_are_given_to_the_job_and_freed(monkeypatch):
+@pytest.mark.parametrize("error", [OSError("no route"), FutureCancelledError("job", "scheduler-connection-lost")])
+def test_a_scheduler_that_is_not_reached_for_a_while_is_asked_again(monkeypatch, error):
+    cluster, attempts = Cluster("ab"), []
+    crew = use(monkeypatch, cluster)
+    original = cluster.scatter
+
+    def scatter(job, **options):
+        attempts.append(job)
+        if len(attempts) < 5:
+            raise error
+        return original(job, **options)
+
+    monkeypatch.setattr(cluster, "scatter", scatter)
+    assert trained(cluster, crew) == WANTED and len(attempts) == 5
+
+
+def test_the_job_of_this_training_is_ended_and_no_other(monkeypatch):
     cluster = Cluster("a")
     crew = use(monkeypatch, cluster)
     crew.close()
-    assert cluster.told == [("register", b"token"), ("unregister", crew_module.NAME)]
+    assert cluster.told == [("end_job", b"token")]
+
+
+def test_a_client_that_has_lost_its_scheduler_says_so(monkeypatch):
+    cluster = Cluster("a")
+    crew = use(monkeypatch, cluster)
+    cluster.status = "closed"
+    with pytest.raises(MemberError, match="lost its scheduler"):
+        crew.steps(0, 1)
 
 
 def test_the_state_that_is_held_is_the_one_that_is_sent(monkeypatch):

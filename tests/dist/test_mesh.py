@@ -55,6 +55,22 @@ def test_who_is_not_there_is_said():
         Mesh(door, 1, 1, [address, door.address], [0], HASTY)
 
 
+def test_each_array_is_told_when_it_is_complete_and_before_the_next_comes():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            arrays, order = np.zeros((3, 10), np.float32), []
+
+            def arrived(index):
+                order.append((index, arrays[:, 0].tolist()))
+                if index < 2:
+                    other.sendall(frame(7, 0, np.full(10, index + 2, np.float32).tobytes()))
+
+            other.sendall(frame(7, 0, np.full(10, 1, np.float32).tobytes()))
+            mesh.exchange(0, [], [(1, 7, x) for x in arrays], arrived)
+            assert order == [(0, [1, 0, 0]), (1, [1, 2, 0]), (2, [1, 2, 3])]
+
+
 BODY = bytes(40)
 
 
@@ -166,14 +182,15 @@ def test_a_link_fills_an_array_in_pieces_and_empty_arrays_have_a_head_alone():
     link, other = pair()
     with closing(link.socket), closing(other):
         room, nothing = np.zeros(3, "f8"), np.zeros((0, 4), "f4")
-        link.want(1, 2, room)
-        link.want(3, 2, nothing)
+        arrived = []
+        link.want(1, 2, room, lambda: arrived.append(room.tolist()))
+        link.want(3, 2, nothing, lambda: arrived.append("nothing"))
         assert link.events == selectors.EVENT_READ and not link.move()
         raw = FRAME.pack(MAGIC, 1, 2, 24) + np.arange(3.0).tobytes() + FRAME.pack(MAGIC, 3, 2, 0)
         for at in range(0, len(raw), 5):
             other.sendall(raw[at : at + 5])
             link.move()
-        assert link.is_done and room.tolist() == [0, 1, 2]
+        assert link.is_done and arrived == [[0, 1, 2], "nothing"]
 
 
 def test_bytes_of_an_array_are_its_own():

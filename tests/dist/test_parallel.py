@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
+import dask.array as da
 from distributed import Security, get_worker
 
 import cgraph as cg
@@ -164,6 +165,15 @@ def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(three, known,
 @pytest.mark.slow
 def test_a_factory_is_called_by_each_worker(three, known):
     history = trained(three, network, loader, epochs=3)
+    np.testing.assert_array_equal(history.loss, np.float32(known[0]))
+
+
+def test_workers_read_samples_from_their_own_disk(three, known, tmp_path):
+    sources = []
+    for i, array in enumerate(loader().arrays):
+        da.to_npy_stack(str(tmp_path / str(i)), da.from_array(array, chunks=(10, *array.shape[1:])))
+        sources.append(nn.DaskSamples(da.from_npy_stack(str(tmp_path / str(i)))))
+    history = trained(three, network(), nn.Loader(sources, 32), epochs=3)
     np.testing.assert_array_equal(history.loss, np.float32(known[0]))
 
 

@@ -1,6 +1,9 @@
 """Doors and greetings: who belongs to a round, who only asks, and strangers who cost nothing."""
 
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
@@ -22,6 +25,7 @@ from cgraph.dist.sockets import (
     answers,
     connect,
 )
+from tests.dist.hosts.page import commands
 from tests.dist.members import HASTY, SECRETS, frame, left_alone, started
 from tests.support.patience import PATIENCE
 
@@ -189,3 +193,52 @@ def test_a_connection_that_fails_in_its_greeting_is_closed(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         connect(("127.0.0.1", 1), SECRETS, 1, MEMBER, 1, 1)
     assert [link.closed for link in opened] == [True]
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """Secrets of two jobs with a certificate each: the token is the same."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    secrets = []
+    for i in range(2):
+        folder = tmp_path_factory.mktemp(f"certificate{i}")
+        subprocess.run(["sh", "-ec", commands()[0]], cwd=folder, check=True, capture_output=True)
+        contexts = [ssl.SSLContext(x) for x in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT)]
+        for context in contexts:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_REQUIRED
+            context.load_verify_locations(folder / "cert.pem")
+            context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+        secrets.append(Secrets(SECRETS.token, *contexts))
+    return secrets
+
+
+def test_a_wrong_certificate_is_refused_by_the_end_that_sees_it(certified):
+    """A member that goes to a door of others says which member is not there; at a door it is a stranger."""
+    own, other = certified
+    strict = Limits(silence=0.05, answer=5.0, step=PATIENCE)
+    with closing(Door("127.0.0.1", own, HASTY)) as door, closing(Door("127.0.0.1", other, strict)) as stranger:
+        with pytest.raises(LostError, match=r"member 0 is not at .*certificate verify failed") as raised:
+            Mesh(stranger, 1, 1, [door.address, stranger.address], [0], strict)
+        assert raised.value.member == 0 and not door.waiting
+        assert not answers(door.address, other, 5.0) and answers(door.address, own, PATIENCE)
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which does not look at the door's certificate
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        with suppress(OSError), connect(door.address, Secrets(own.token, None, trusting), 5.0, QUESTION, 1, 1) as link:
+            assert left_alone(link)
+        assert not door.waiting
+
+
+def test_a_door_with_tls_refuses_a_member_without(certified):
+    own, _ = certified
+    with closing(Door("127.0.0.1", own, HASTY)) as door:
+        with connect(door.address, SECRETS, 5.0, MEMBER, 1, 1) as plain:
+            plain.settimeout(PATIENCE)
+            with suppress(ConnectionError):
+                while plain.recv(100):  # an alert of TLS
+                    pass
+        assert not door.waiting
+        with closing(connect(door.address, own, PATIENCE, MEMBER, 1, 1)):
+            taken = door.take(1, 1, time.monotonic() + PATIENCE)
+            assert taken is not None
+            taken.close()

@@ -5,10 +5,9 @@ import time
 import numpy as np
 import pytest
 
+from cgraph.dist import sums
 from cgraph.dist.limits import Limits
-from cgraph.dist.sockets import (
-    LostError,
-)
+from cgraph.dist.sockets import LostError
 from cgraph.dist.sums import sum_over_members
 from tests.dist.members import parts, shards_of, together, tree_sum
 
@@ -27,6 +26,20 @@ def test_the_sum_has_the_bits_of_the_tree_whoever_has_which_shards(deal, n):
         assert len(found) == 3, found
         for one in found:
             np.testing.assert_array_equal(one.view(np.uint32), want.view(np.uint32))
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100])
+@pytest.mark.parametrize("deal", [[4, 4], [2, 2, 2, 2]])
+def test_pieces_are_added_as_they_come_with_the_same_bits(monkeypatch, piece, deal):
+    monkeypatch.setattr(sums, "PIECE", piece)
+    x = shards_of(8, 101)
+    first = [0, *np.cumsum(deal)]
+
+    def work(mesh):
+        return sum_over_members(mesh, 3, deal, parts(x, first[mesh.me], deal[mesh.me]))
+
+    for total in together(deal, work):
+        np.testing.assert_array_equal(total, tree_sum(x))
 
 
 def test_an_order_of_its_own_would_have_other_bits():

@@ -1,5 +1,6 @@
 """A worker's part in a training, with messages in a list in place of connections: what it refuses, what it leaves."""
 
+import asyncio
 import threading
 from collections import deque
 from types import SimpleNamespace
@@ -263,27 +264,68 @@ def test_one_task_at_a_time_and_none_waits_without_end(make):
         pass
 
 
-@pytest.mark.parametrize("task", ["prepare", "take_state", "carry_out"])
-def test_tasks_of_another_training_are_refused_and_all_take_turns(make, monkeypatch, task):
-    member = make()
-    worker = SimpleNamespace(plugins={NAME: member})
+class DaskWorker(SimpleNamespace):
+    """As much of dask's worker as tasks use. Changes: its plugins."""
+
+    address, state = "tcp://here:1", SimpleNamespace(nthreads=1)
+
+    async def plugin_add(self, plugin, name):
+        if name in self.plugins:
+            await self.plugin_remove(name)
+        self.plugins[name] = plugin
+        plugin.setup(self)
+
+    async def plugin_remove(self, name):
+        self.plugins.pop(name).teardown(self)
+
+
+@pytest.fixture
+def dask_worker(monkeypatch):
+    worker = DaskWorker(plugins={}, loop=None)
     monkeypatch.setattr(member_module, "get_worker", lambda: worker)
+    monkeypatch.setattr(member_module, "sync", lambda loop, function, **options: asyncio.run(function(**options)))
+    return worker
+
+
+def job_of(token):
+    return Job(token, Source(), 0, loader(), 0, SHARDS, LIMITS)
+
+
+def test_a_later_training_takes_a_worker_and_the_earlier_one_does_not_take_it_back(make, dask_worker):
+    for token in (b"one", b"two"):
+        assert member_module.prepare(job_of(token)).step == 0
+        assert dask_worker.plugins[NAME].token == token
+    with pytest.raises(MemberError, match="another training"):
+        member_module.prepare(job_of(b"one"))
+    second = dask_worker.plugins[NAME]
+    asyncio.run(member_module.end_job(b"one", dask_worker))  # late, as from a client whose link was down
+    assert dask_worker.plugins == {NAME: second} and not second.closed
+    asyncio.run(member_module.end_job(b"two", dask_worker))
+    assert not dask_worker.plugins and second.closed and second.door.closed
+    asyncio.run(member_module.end_job(b"two", dask_worker))
+    member_module.prepare(job_of(b"one"))  # nobody else has it
+
+
+@pytest.mark.parametrize("task", ["prepare", "take_state", "carry_out"])
+def test_tasks_of_another_training_are_refused_and_all_take_turns(make, dask_worker, task):
+    member = make()
+    dask_worker.plugins[NAME] = member
+    member.former = frozenset({b"other"})
     arguments = {"take_state": state_of(member), "carry_out": order_of(last=1)}
-    job = Job(b"token", Source(), 0, loader(), 0, SHARDS, LIMITS)
 
     def run(token):
-        if task == "prepare":
-            return member_module.prepare(Job(token, Source(), 0, loader(), 0, SHARDS, LIMITS))
-        return getattr(member_module, task)(token, arguments[task])
+        call = getattr(member_module, task)
+        return call(job_of(token)) if task == "prepare" else call(token, arguments[task])
 
     with pytest.raises(MemberError, match="another training"):
         run(b"other")
-    run(job.token)
+    run(b"token")
     with member.lock, pytest.raises(MemberError, match="has been at a step"):
-        run(job.token)
-    worker.plugins.clear()
-    with pytest.raises(MemberError, match="this one is over"):
-        run(job.token)
+        run(b"token")
+    dask_worker.plugins.clear()
+    if task != "prepare":
+        with pytest.raises(MemberError, match="this one is over"):
+            run(b"token")
 
 
 def test_the_shards_of_each_member_follow_those_of_the_members_before_it(make, monkeypatch):

@@ -36,6 +36,19 @@ def address_of(number: int) -> str:
     return f"10.77.0.{number}"
 
 
+def enter_namespace() -> int:
+    """Move this thread to a new network namespace, and return the number by which the kernel knows the thread.
+
+    Raises
+        PermissionError: this process may not make a namespace
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET):
+        error = ctypes.get_errno()
+        raise PermissionError(error, f"a network namespace: {os.strerror(error)}")
+    return threading.get_native_id()
+
+
 class LinkQuality(Record):
     """A host's link to the switch, the same in both directions.
 
@@ -69,10 +82,7 @@ class EmulatedHost:
 
     def _enter(self) -> int:
         """Move this thread to a new namespace with one interface; return its descriptor."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(CLONE_NEWNET):
-            error = ctypes.get_errno()
-            raise PermissionError(error, f"a network namespace: {os.strerror(error)}")
+        enter_namespace()
         tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"eth0", IFF_TAP | IFF_NO_PI))
         for line in (
@@ -90,14 +100,20 @@ class EmulatedHost:
         self.processes.append(process)
         return process
 
+    def signal(self, number: int) -> None:
+        """Send a signal to all processes of this host, also those that its processes started."""
+        namespace = self.thread.submit(os.readlink, "/proc/thread-self/ns/net").result()
+        for pid in [x for x in os.listdir("/proc") if x.isdigit()]:
+            with suppress(OSError):  # it has ended, or is not ours
+                if os.readlink(f"/proc/{pid}/ns/net") == namespace and int(pid) != os.getpid():
+                    os.kill(int(pid), number)
+
     def kill(self) -> None:
         """End all processes of this host at once."""
-        for process in self.processes:
+        processes, self.processes = self.processes, []
+        for process in processes:
             process.kill()
             process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-        self.processes.clear()
 
     def close(self) -> None:
         self.kill()
@@ -112,7 +128,8 @@ class Switch:
         links: of each host, by its number
         cuts: pairs of hosts that exchange no frames, until when
         dropped: number of frames that were cut or lost
-        path: address where processes of any host cut links
+        path: address where processes of any host give orders
+        actions: what they may order, by name; it has happened before the order is answered
     """
 
     def __init__(self, hosts: Iterable[EmulatedHost], path: Path, seed: int = 0) -> None:
@@ -123,6 +140,7 @@ class Switch:
         self.queue: list[tuple[float, int, int, bytes]] = []
         self.count, self.random, self.closed, self.dropped = itertools.count(), random.Random(seed), False, 0
         self.path = path
+        self.actions: dict[str, Callable[..., None]] = {"cut": self.cut}
         self.control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.control.bind(str(path))
         self.control.listen()
@@ -162,11 +180,16 @@ class Switch:
                     os.write(self.taps[number], frame)
 
     def _obey(self) -> None:
-        """Carry out a cut that a process orders, before its answer."""
+        """Let a thread carry out what a process orders, since the action may wait for frames."""
         connection, _ = self.control.accept()
+        threading.Thread(target=self._carry_out, args=(connection,), daemon=True).start()
+
+    def _carry_out(self, connection: socket.socket) -> None:
         with connection:
-            self.cut(*json.loads(connection.recv(4096)))
-            connection.sendall(b"done")
+            name, arguments = json.loads(connection.recv(4096))
+            self.actions[name](*arguments)
+            with suppress(OSError):  # the order was to end that process
+                connection.sendall(b"done")
 
     def _receive(self, source: int) -> None:
         with suppress(BlockingIOError):
@@ -194,16 +217,16 @@ class Switch:
         heapq.heappush(self.queue, (due, next(self.count), target, frame))
 
 
-class CutOrder:
+class Order:
     """An order to a switch, which a process of any host gives once. Mutable: whether it has."""
 
-    def __init__(self, path: Path, pairs: Iterable[Iterable[int]], seconds: float = FOREVER) -> None:
-        self.path, self.order, self.is_done = str(path), [[list(pair) for pair in pairs], seconds], False
+    def __init__(self, path: Path | str, action: str, *arguments: Any) -> None:
+        self.path, self.text, self.is_done = str(path), json.dumps([action, arguments]), False
 
     def __call__(self) -> None:
         if not self.is_done:
             self.is_done = True
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
                 connection.connect(self.path)
-                connection.sendall(json.dumps(self.order).encode())
+                connection.sendall(self.text.encode())
                 assert connection.recv(4) == b"done"

@@ -4,6 +4,7 @@ import os
 import select
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,75 +12,45 @@ import pytest
 pytest.importorskip("distributed", reason="distributed is not installed")
 
 from tests.dist.clusters import alone, digest, loader, network
-from tests.dist.hosts.conftest import CLIENT, SCHEDULER, WORKERS
-from tests.dist.hosts.links import LinkQuality
+from tests.dist.hosts.cluster import WORKERS
+from tests.dist.hosts.faults import FAULTS, train_with
 from tests.dist.hosts.page import ROOT
 from tests.support.patience import PATIENCE
 
-FIRST, SECOND, THIRD = WORKERS
-OTHERS = SCHEDULER, SECOND, THIRD, CLIENT
-HASTY = {"silence": 0.2, "answer": 2.0}
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def whole_links(cluster):
-    yield
-    cluster.switch.mend()
+@cache
+def bits(steps, width=16, **options):
+    """Losses and digest of the training by hand."""
+    model = network(width=width)
+    losses = np.float32(alone(model, loader(), steps, 8, **options))
+    return losses, digest(model)
 
 
 def require_same_bits(outcome, epochs=3, width=16):
-    model = network(width=width)
-    losses = alone(model, loader(), 4 * epochs, 8)
-    np.testing.assert_array_equal(np.float32(outcome["loss"]), np.float32(losses))
-    assert outcome["digest"] == digest(model)
+    losses, name = bits(round(4 * epochs), width)
+    np.testing.assert_array_equal(np.float32(outcome["loss"]), losses)
+    assert outcome["digest"] == name
 
 
-def test_hosts_have_the_bits_of_one_process(cluster):
-    require_same_bits(cluster.outcome())
-
-
-def test_a_link_that_is_down_for_a_second(cluster):
-    down = [[FIRST, other] for other in OTHERS]
-    outcome = cluster.outcome(host=FIRST, cut=[str(cluster.switch.path), down, 1.0])
-    require_same_bits(outcome)
-    assert cluster.switch.dropped
-
-
-def test_two_workers_that_do_not_reach_one_another(cluster):
-    """Both reach the client, which leaves one of them out."""
-    outcome = cluster.outcome(host=FIRST, cut=[str(cluster.switch.path), [[FIRST, SECOND]]], limits=HASTY)
-    require_same_bits(outcome)
-    assert cluster.switch.dropped
-
-
-def test_a_link_that_stays_down(cluster):
-    """The cluster of the other cases keeps its worker, since its link is mended."""
-    down = [[FIRST, other] for other in OTHERS]
-    outcome = cluster.outcome(host=FIRST, cut=[str(cluster.switch.path), down], limits=HASTY)
-    require_same_bits(outcome)
-    assert cluster.switch.dropped
-
-
-def test_a_slow_link_is_not_a_dead_one(cluster):
-    """10 Mb/s, and more bytes than pass in the time for which a worker may be silent."""
-    cluster.switch.links[FIRST] = LinkQuality(rate=1e7)
-    width = 20_000
-    require_same_bits(cluster.outcome(limits=HASTY, epochs=1, width=width), epochs=1, width=width)
-
-
-def test_a_link_with_delay_and_loss(cluster):
-    """One frame in twenty is lost in each direction, and each takes 100 ms."""
-    cluster.switch.links[FIRST] = LinkQuality(delay=0.1, loss=0.05)
-    require_same_bits(cluster.outcome())
-    assert cluster.switch.dropped
-
-
-def test_a_client_whose_link_is_down(cluster):
-    """The workers wait for its next message."""
-    down = [[CLIENT, other] for other in (SCHEDULER, *WORKERS)]
-    require_same_bits(cluster.outcome(host=FIRST, cut=[str(cluster.switch.path), down, 2.0]))
-    assert cluster.switch.dropped
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_changes_no_bit(cluster, name):
+    cluster.switch.dropped = 0
+    options, attempts, _ = train_with(cluster, name)
+    cluster.resume(WORKERS[0])
+    require_same_bits(attempts[-1], options.get("epochs", 3), options.get("width", 16))
+    order = options.get("order") or [None, ""]
+    if name == "the client reaches no worker":
+        assert not cluster.switch.dropped  # it talks to the scheduler alone
+    else:
+        assert cluster.switch.dropped or order[1] != "cut"
+    if "client" in name and order[1] in ("kill", "fill"):
+        first = attempts[0]
+        assert len(attempts) == 2 and (first is None) == (order[1] == "kill")
+        assert first is None or "No space left" in first["text"]
+    else:
+        assert len(attempts) == 1
 
 
 OWNER = f"""
