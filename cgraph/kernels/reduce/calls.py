@@ -204,11 +204,12 @@ def along_call(
     access = "".join(map(access_of, reduced))
     registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
     registers = registers_for(block, registers, work.lanes)
-    short = work.kind == "sum" and reduced[0].size <= CHAIN * work.lanes
+    holds = {"short": work.kind == "sum" and reduced[0].size <= CHAIN * work.lanes, "one_row": rows == 1}
+    traits = tuple(name for name, here in holds.items() if here)
     outs = over_kept[len(reduced) :]
     kept_rank, reduced_rank = len(over_kept[0].shape), len(reduced[0].shape) - 1
     call = ALONG.call(
-        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers, short, rows == 1),
+        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers, traits),
         -(-outputs // each) * parts,
         outputs=outputs, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
         rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),

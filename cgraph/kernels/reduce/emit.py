@@ -42,17 +42,17 @@ def along(
     ins: str,
     outs: tuple[str, ...],
     registers: int,
-    short: bool,
-    one_row: bool,
+    traits: tuple[str, ...],
 ) -> None:
-    """`registers`: how many of them make one vector of the widest dtype. `short`: see `Accumulator`.
+    """`registers`: how many of them make one vector of the widest dtype.
 
-    `one_row`: each output reduces one row, so there is no walk over rows, whose divisions take longer than a short row.
+    Traits: "short", see `Accumulator`; "one_row", each output reduces one row, so there is no walk over rows, whose
+    divisions take longer than a short row.
     """
     lanes = lanes_for(k, program) * registers
     arrays = Arrays(k, program, ins + "g" * len(outs), outs, lanes)
     a = arrays.args
-    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1, short)
+    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1, "short" in traits)
     run = Along(k, reduction, program, results, arrays.operands, lanes)
     with k.task_loop() as task:
         part, group = task % a.parts, task // a.parts
@@ -66,7 +66,7 @@ def along(
                 at = [s.base + x + y + start * s.stride for s, x, y in zip(run.streams, offsets, inner)]
                 run.row(at, end - start, row * a.columns + start)
 
-            if one_row:
+            if "one_row" in traits:
                 row(k.const(0, "i8"), [k.const(0, "i8")] * len(ins))
             else:
                 walk(k, a.reduced_axes, a.reduced_rank, len(ins), low, high, row)
