@@ -105,8 +105,8 @@ def compile(
     if input_vars is None or nodes is None or not isinstance(updates, Mapping | None):
         raise GraphError(
             "compile needs a node or a list of nodes, a list of Vars, and a dict from Var to node; "
-            f"got {outputs!r:.60}, {inputs!r:.60} and {updates!r:.60}. For a Python function, call it on Vars and "
-            "pass the node that it returns"
+            f"got {outputs!r:.60}, {inputs!r:.60} and {updates!r:.60}. For a Python function "
+            "use cg.jit(function)"
         )
     request = Request(nodes, input_vars, dict(updates or {}))
     check_request(request)

@@ -1,2 +1,7 @@
-// Code that is wider than the page scrolls, so the keyboard must reach it.
-for (const code of document.querySelectorAll(".rst-content pre code, .rst-content .wy-table-responsive")) code.tabIndex = 0;
+// Code and tables that are wider than their place scroll, so the keyboard must reach them.
+function reachWide() {
+    for (const box of document.querySelectorAll(".rst-content pre code, .rst-content .wy-table-responsive, .rst-content table"))
+        if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+}
+addEventListener("load", reachWide);
+addEventListener("resize", reachWide);

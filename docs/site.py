@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pygments.formatters import HtmlFormatter
+
 from docs import reference
 
 DOCS = Path(__file__).parent
@@ -20,14 +22,15 @@ HOW_TO = ("debugging", "errors", "threads", "containers", "caches", "budgets", "
 HOW_TO += ("recompute", "saved", "weights", "standalone", "nn", "lengths", "sequences", "quantised", "half")
 HOW_TO += ("own_kernels", "add_a_kernel", "dist", "cuda")
 REFERENCE = ("numpy", "array_api", "ops", "gradients", "formats", "onnx", "command_line", "targets")
+CODE_STYLES = {"light": "default", "dark": "github-dark"}
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 SETTINGS = """site_name: cgraph
 docs_dir: pages
 site_dir: {site}
 use_directory_urls: false
 theme: {{name: readthedocs, highlightjs: false}}
-markdown_extensions: [tables, fenced_code, codehilite: {{noclasses: true, guess_lang: false}}]
-extra_css: [site.css]
+markdown_extensions: [tables, fenced_code, codehilite: {{guess_lang: false}}]
+extra_css: [site.css, code.css]
 extra_javascript: [offline_search.js, site.js]
 nav:
 {nav}
@@ -47,6 +50,7 @@ def build(site: Path) -> None:
     (pages / "index.md").write_text(front_page())
     for name, text in reference.pages().items():
         (pages / name).write_text(text)
+    (pages / "code.css").write_text(code_colours())
     settings = source / "mkdocs.yml"
     settings.write_text(SETTINGS.format(site=site, nav="\n".join(navigation(pages))))
     command = ["mkdocs", "build", "--strict", "--quiet", "--config-file", str(settings)]
@@ -54,6 +58,12 @@ def build(site: Path) -> None:
     shutil.rmtree(source)
     index = (site / "search" / "search_index.json").read_text()
     (site / "search" / "search_index.js").write_text(f"var search_index = {index};\n")
+
+
+def code_colours() -> str:
+    """Colours of code for a light and for a dark page."""
+    rules = {scheme: HtmlFormatter(style=style).get_style_defs(".codehilite") for scheme, style in CODE_STYLES.items()}
+    return "\n".join(f"@media (prefers-color-scheme: {scheme}) {{\n{text}\n}}" for scheme, text in rules.items())
 
 
 def front_page() -> str:

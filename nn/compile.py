@@ -1,7 +1,7 @@
 """compile: a model as a Predictor for inference on any number of samples."""
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -49,6 +49,13 @@ class Predictor:
         """Return the model's results for dask arrays, block by block on workers; see `cgraph.dist.map_batches`."""
         outputs = cg.dist.map_batches(self.function, *arrays, threads=threads)
         return outputs if self._several else outputs[0]
+
+    if not TYPE_CHECKING:  # for a type checker, a Predictor would have every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that names the Function's attribute."""
+            remedy = f"; use .function.{name}" if hasattr(Function, name) else ""
+            raise AttributeError(f"Predictor has no attribute {name!r}{remedy}")
 
     def _pairs(self, arrays: tuple) -> list[tuple[Any, Sample]]:
         if len(arrays) != len(self.samples):

@@ -7,7 +7,7 @@ their paths in the tree. A layer that occurs twice is one layer with one set of 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -16,6 +16,7 @@ from cgraph import Node, Record, Var
 from cgraph.ir.origin import NAME, keeps_origin
 from cgraph.storage.cell import commit, new_value
 from nn.init import GLOROT_UNIFORM, Initialiser
+from nn.methods import missing_method
 from nn.mode import Mode
 from nn.torch_names import TorchNames
 
@@ -80,6 +81,11 @@ class Layer(Record, eq=False):
             PATHS.set(paths)
         NAME.set(paths[id(self)] or NAME.get() or type(self).__name__)
         return self.build(*xs, mode=mode)
+
+    if not TYPE_CHECKING:  # for a type checker, a layer would have every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_method(type(self).__name__, name)
 
     def hold(self, **members: Any) -> None:
         """Set fields of a frozen layer in ``__post_init__``."""

@@ -66,6 +66,10 @@ class Loader(Record, eq=False):
         if self.order not in ("shuffled", "given", "sampled"):
             raise InputError(f"order is {self.order!r}. Use 'shuffled', 'given' or 'sampled'.")
 
+    def __repr__(self) -> str:
+        each = ", ".join(f"{x.dtype}{list(x.shape[1:])}" if isinstance(x, np.ndarray) else repr(x) for x in self.arrays)
+        return f"<Loader of {self.count} samples: {each}; batches of {self.batch}, {self.order}>"
+
     @property
     def count(self) -> int:
         """Number of samples."""

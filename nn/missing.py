@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
 
 from nn.layers.function import ACTIVATIONS
 
@@ -25,6 +26,7 @@ ELSEWHERE = {
     "silu": 'nn.Activation("swish")',
 }
 """Names in lower case, and what to use instead."""
+SUBMODULES = ("optim", "losses", "metrics", "models")
 
 
 def missing_name(name: str, names: Iterable[str]) -> AttributeError:
@@ -38,12 +40,15 @@ def missing_name(name: str, names: Iterable[str]) -> AttributeError:
     same = {x.lower(): x for x in names}
     base = plain.replace("pooling", "pool").replace("average", "avg")
     near = get_close_matches(name, list(names), 1)
+    owner = next((module for module in SUBMODULES if name in import_module(f"nn.{module}").__all__), None)
     if plain in ELSEWHERE:
         remedy = f"use {ELSEWHERE[plain]}"
     elif plain in activations:
         remedy = f'use nn.Activation("{activations[plain]}")'
     elif base in same or base[:-2] in same:  # MaxPooling2D, BatchNorm2d
         remedy = f"use nn.{same.get(base) or same[base[:-2]]}"
+    elif owner:
+        remedy = f"use nn.{owner}.{name}"
     elif near:
         remedy = f"the nearest is nn.{near[0]}"
     else:

@@ -18,7 +18,7 @@ from cgraph.ir.graph import OPS, Node, locate
 from cgraph.ir.origin import user_line
 from cgraph.numpy import methods
 from cgraph.numpy.plain import MEMORY
-from cgraph.numpy.refused import ELSE, IN_PLACE, MASKED, REFUSED
+from cgraph.numpy.refused import ELSE, IN_PLACE, MASKED, REFUSED, SCIPY_NAMES
 from cgraph.numpy.table import FUNCTIONS
 from cgraph.numpy.ufuncs import METHODS, UFUNC_KEYWORDS, signature_of_dtype
 from cgraph.ops.leaf import as_node
@@ -128,7 +128,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
 
 def else_of(ufunc: np.ufunc) -> str:
     """Return advice for a ufunc of another package, such as SciPy's: the op of its name if there is one."""
-    return f"use cg.{ufunc.__name__}, which takes nodes" if ufunc.__name__ in OPS else ELSE
+    name = SCIPY_NAMES.get(ufunc.__name__, ufunc.__name__)
+    return f"use cg.{name}, which takes nodes" if name in OPS else ELSE
 
 
 def is_foreign(x: Any) -> bool:

@@ -30,7 +30,8 @@ def missing_name(name: str, names: Iterable[str]) -> AttributeError:
         names: those that it has
     """
     numpys = getattr(np, name, None)
-    near = get_close_matches(name, list(names), 1)
+    plain = {x.lower(): x for x in names}
+    near = [plain[name.lower()]] if name.lower() in plain else get_close_matches(name, list(names), 1)
     if name in ELSEWHERE:
         remedy = ELSEWHERE[name]
     elif isinstance(numpys, Hashable) and numpys in FUNCTIONS:

@@ -107,6 +107,24 @@ class RandomStream:
         """Return floats of the exponential distribution with mean `scale`."""
         return -np.log1p(-self.random(common_shape(size, scale))) * scale
 
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
+        """Return floats whose logarithms have the normal distribution of this mean and deviation."""
+        return np.exp(self.normal(mean, sigma, size))
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True) -> Any:
+        """Return elements of `a` along its first axis, or integers below it; each once with ``replace=False``."""
+        n = int(a) if np.ndim(a) == 0 else len(a)
+        count = prod(shape_of(() if size is None else size))
+        if not replace and count > n:
+            raise ArgumentError(f"{count} of {n} elements; pass replace=True, or a size of at most {n}")
+        if replace:
+            order = self.integers(n, size=size)
+        else:
+            order = self.permutation(n)[:count].reshape(shape_of(() if size is None else size))
+        if np.ndim(a) == 0:
+            return order
+        return a[order] if isinstance(order, np.ndarray | np.integer) else take(a, order, 0)
+
     def permutation(self, x: Any) -> Any:
         """Return the integers below `x`, or the rows of an array, in random order."""
         n = int(x) if np.ndim(x) == 0 else len(x)
@@ -119,7 +137,12 @@ class RandomStream:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Raise AttributeError, with the way out for NumPy's functions of one global generator."""
+        """Return NumPy's function of this name, which draws from NumPy's global generator.
+
+        AttributeError while a function is traced, where each call would get the same numbers, and for other names.
+        """
+        if TRACE.get() is None and hasattr(np.random, name):
+            return getattr(np.random, name)
         method = f".{name}" if hasattr(RandomStream, name) else ""
         other = f", or numpy.random.{name} outside of cg.jit" if hasattr(np.random, name) else ""
         raise AttributeError(f"{__name__} has no attribute {name!r}; use default_rng(seed){method}{other}")

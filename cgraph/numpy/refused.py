@@ -59,5 +59,8 @@ OF_DATES = dict.fromkeys(
 
 REFUSED: dict[Any, str] = UNKNOWN_SHAPES | CHANGING | OF_DATA | OF_BYTES | OF_FUNCTIONS | OF_DATES
 """For each NumPy function that does not apply to nodes, the reason and the replacement."""
+SCIPY_NAMES = {"expit": "sigmoid", "gammaln": "lgamma", "loggamma": "lgamma", "psi": "digamma"}
+"""Names of SciPy's ufuncs whose op here has another name."""
+
 ELSE = "it has no meaning for nodes; use x.eval() first"
 """Of functions of text, of records, and of those that NumPy may add."""

@@ -19,7 +19,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
-from cgraph.ops.leaf import as_node
+from cgraph.ops.leaf import as_node, dense
 from cgraph.ops.shape import broadcast_to
 
 ROWS_AXES = 4  # an image has as many axes, or more
@@ -79,7 +79,7 @@ def kind_of(x: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """Convert lists and other array-likes to arrays; return nodes, arrays and Python numbers unchanged."""
-    return x if isinstance(x, Node | np.ndarray | np.generic | bool | int | float | complex) else np.asarray(x)
+    return x if isinstance(x, Node | np.ndarray | np.generic | bool | int | float | complex) else np.asarray(dense(x))
 
 
 def float_dtype(dtype: np.dtype) -> np.dtype:

@@ -89,6 +89,9 @@ def concat(xs: Sequence[Any], axis: int | None = 0) -> Node:
 def stack(xs: Sequence[Any], axis: int = 0) -> Node:
     """Join operands along a new axis."""
     nodes = [as_node(x) for x in xs]
+    for x in nodes:
+        if x.shape != nodes[0].shape:
+            raise ShapeError(f"operands {nodes[0].name} {nodes[0].spec} and {x.name} {x.spec} differ in shape; pad one")
     return concat([expand_dims(x, axis_of(axis, nodes[0].ndim + 1)) for x in nodes], axis)
 
 

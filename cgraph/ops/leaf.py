@@ -167,12 +167,19 @@ def constant(array: Any, dtype: Any = None, name: str | None = None, copy: bool 
     """Return a `Const` without adding a location to errors, which the calling function adds."""
     if isinstance(array, Node):
         raise GraphError(f"{array!r} is a node already; use it directly, or pass an array or a number")
-    values = resolve_array(np.asarray(array))
+    values = resolve_array(np.asarray(dense(array)))
     values = convert(values, dtype_of(values.dtype if dtype is None else dtype))
     values = np.array(values, copy=True if copy else None, order="C")
     values.flags.writeable = False if copy else values.flags.writeable
     values = aligned(in_memory(values)) if values.nbytes <= HASHED_NBYTES else values
     return apply(ConstOp(values, name))
+
+
+def dense(x: Any) -> Any:
+    """Return `x`. DTypeError if it is a sparse matrix of SciPy, which NumPy makes an array of one object of."""
+    if not isinstance(x, np.ndarray) and hasattr(x, "toarray"):
+        raise DTypeError(f"a {type(x).__name__} of shape {x.shape} is sparse; pass its .toarray()")
+    return x
 
 
 def as_node(x: Any, dtype: np.dtype | None = None) -> Node:

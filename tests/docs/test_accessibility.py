@@ -9,7 +9,17 @@ from tests.support.browser import chromium
 
 pytestmark = pytest.mark.slow
 SIZES = [(width, scheme) for width in (1440, 400) for scheme in ("light", "dark")]
-PAGES = ("index", "api_cgraph_elementwise", "first_ten_minutes", "api_cgraph", "plan_memory", "command_line", "search")
+PAGES = (
+    "index",
+    "architecture",
+    "numpy",
+    "api_cgraph_elementwise",
+    "first_ten_minutes",
+    "api_cgraph",
+    "plan_memory",
+    "command_line",
+    "search",
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +64,20 @@ def test_the_page_of_a_plan_has_no_serious_finding(browser, script, tmp_path, ba
     for element in browser.find_elements("css selector", "details"):
         browser.execute_script("arguments[0].open = true", element)
     assert serious_findings(browser, script) == []
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_the_site_has_the_colours_that_the_system_asks_for(browser, folder, scheme, dark):
+    show_as(browser, 1440, scheme)
+    browser.get((folder / "index.html").as_uri())
+    for element in ("body", ".wy-nav-content", ".codehilite", ".wy-menu-vertical li.current"):
+        style = f"getComputedStyle(document.querySelector({element!r})).backgroundColor"
+        colour = [int(x) for x in browser.execute_script(f"return {style}.match(/\\d+/g)")[:3]]
+        assert (max(colour) < 64) == dark, element
+
+
+def test_the_search_field_is_in_sight_on_a_page_far_down_the_menu(browser, folder):
+    show_as(browser, 1440, "light")
+    browser.get((folder / "targets.html").as_uri())
+    field = browser.find_element("css selector", ".wy-side-nav-search input[type=text]").rect
+    assert 0 <= field["y"] < 200

@@ -13,22 +13,15 @@ from docs import reference
 from docs.groups import Group
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-NEEDS = {"onnx.": "onnx", "picture_folder": "PIL", "map_batches": "dask"}
+NEEDS = {"onnx.": "onnx", "picture_folder": "PIL", "PictureFiles": "PIL", "map_batches": "dask"}
 # names without an example: what needs a service, files that are long to write, bases, classes that functions return
 WITHOUT = {
-    "cgraph": {"ArenaError", "ExportEngine", "MemberError", "MemoryWarning", "NoMeaningError", "WeightsError"},
+    "cgraph": {"ArenaError", "ExportEngine", "MemberError", "MemoryWarning", "WeightsError"},
     "cgraph.formats": {
-        *("onnx.compile_sizes", "tflite.load", "keras_h5.KerasFile", "keras_h5.read_keras", "darknet.load_detector"),
+        *("tflite.load", "keras_h5.KerasFile", "keras_h5.read_keras", "darknet.load_detector"),
         *("torch_file.read_torch", "deep_compression.read_deep_compression"),
     },
-    "cgraph.numpy": {"min_scalar_type"},
-    "nn": {"data_parallel", "PictureFiles", "shifted", "TensorBoard"},
-    "nn.losses": {"Loss"},
-    "nn.init": {"normal", "uniform"},
-    "nn.models": {
-        *("BlazeFace", "Decoder", "DecoderBlock", "DeepLabV3", "DenseNet", "InceptionV3", "MobileNetV1", "MobileNetV2"),
-        *("PoseNet", "ResNet"),
-    },
+    "nn": {"data_parallel", "shifted", "TensorBoard"},
 }
 
 

@@ -86,7 +86,7 @@ REFUSALS = {
     "an update of a node": ((X, [X], {X * 2: X}), "is not a Var: only a Var can be an input or the target"),
     "an update by an array": ((X, [X], {Y: A}), "is not a node"),
     "two inputs of a name": ((X, [X, cg.Var((3,), name="x")]), "two inputs are called 'x'"),
-    "a function": ((np.sin, [X]), "For a Python function, call it on Vars"),
+    "a function": ((np.sin, [X]), "For a Python function use cg.jit"),
     "updates that are a list": ((X, [X], [(Y, X)]), "a dict from Var to node"),
     "a name that is a number": (({1: X}, [X]), "the name of an output is a text, not 1"),
     "an update of another shape": ((X, [X], {Y: X[:2]}), r"the update of y float32\[3\] is .*Reshape or slice it"),

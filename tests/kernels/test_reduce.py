@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.reduce.calls import KINDS, reduce_calls, reduce_nbytes
+from cgraph.kernels.reduce.calls import KINDS, reduce_calls, reduce_nbytes, registers_for
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -99,6 +99,24 @@ def test_float_sums_are_as_accurate_as_numpys_pairwise_sum(target, axes, shape):
     flat = np.moveaxis(x, axes[0], -1).copy()
     pairwise = np.abs(flat.sum(-1) / exact - 1).max()
     assert np.abs(reduced("sum", x, axes, target) / exact - 1).max() <= max(pairwise, 2.0**-22)
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("columns", [2, 5, 8, 12, 16, 24, 33, 64, 100, 128, 257])
+def test_sums_of_short_rows_are_as_accurate_as_numpys_pairwise_sum(target, dtype, columns):
+    x = np.random.default_rng(columns).normal(1, 3, (70, columns)).astype(dtype)
+    want = x.astype("longdouble").sum(1)
+    ours, numpys = (np.abs(y - want).max() for y in (reduced("sum", x, (1,), target), x.sum(1)))
+    assert ours <= 2 * numpys + np.finfo(dtype).eps * np.abs(want).max()
+
+
+@pytest.mark.parametrize(
+    "columns, registers",
+    [(3, 1), (4, 1), (8, 2), (12, 1), (16, 4), (20, 1), (24, 2), (31, 4), (32, 4), (1000, 4)],
+)
+def test_a_vector_is_not_longer_than_a_row_and_divides_a_short_one(columns, registers):
+    assert registers_for(columns, 4, 4) == registers
 
 
 @every_target

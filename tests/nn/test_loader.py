@@ -39,3 +39,8 @@ def test_shifted_pictures_are_the_same_pixels_elsewhere():
     for picture in moved[:, 0]:
         rows, columns = np.nonzero(picture)
         assert len(rows) == len(set(rows)) * len(set(columns)) >= 9
+
+
+def test_the_text_of_a_loader_has_sizes_and_no_samples():
+    loader = Loader((np.zeros((8, 3), "float32"), np.zeros(8, "int64")), batch=4)
+    assert repr(loader) == "<Loader of 8 samples: float32[3], int64[]; batches of 4, shuffled>"

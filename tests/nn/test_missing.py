@@ -11,12 +11,12 @@ TORCH = ("ReLU", "GELU", "LeakyReLU", "BatchNorm2d", "ConvTranspose2d", "Identit
 KERAS = ("Dense", "MaxPooling2D", "AveragePooling2D", "Conv2D", "BatchNormalization", "LayerNormalization")
 
 
-@pytest.mark.parametrize("name", [*TORCH, *KERAS, *ELSEWHERE, "Linaer"])
+@pytest.mark.parametrize("name", [*TORCH, *KERAS, *ELSEWHERE, "Linaer", "Plateau", "accuracy", "resnet18"])
 def test_the_error_names_something_that_exists(name):
     with pytest.raises(AttributeError, match=f"nn has no attribute '{name}'") as error:
         getattr(nn, name)
     advice = str(error.value).split(";")[1]
-    paths = re.findall(r"nn\.((?:losses\.)?\w+)", advice)
+    paths = re.findall(r"nn\.((?:(?:losses|optim|metrics|models)\.)?\w+)", advice)
     assert paths or "cgraph" in advice
     for path in paths:
         owner, _, member = path.rpartition(".")
@@ -29,6 +29,7 @@ def test_the_error_names_something_that_exists(name):
         ("ReLU", 'use nn.Activation("relu")'),
         ("BatchNorm1d", "use nn.BatchNorm"),
         ("AveragePooling2D", "use nn.AvgPool2d"),
+        ("Adam", "use nn.optim.Adam"),
         ("zzz", "see dir(nn)"),
     ],
 )

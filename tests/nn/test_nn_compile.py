@@ -132,3 +132,10 @@ def test_results_of_dask_come_one_or_several_as_those_of_a_call():
     first, second = nn.compile(nn.Lambda(lambda x: (x, x * 2)), 3, [nn.Sample((2,))]).map_batches(blocks)
     np.testing.assert_array_equal(second.compute(), x * 2)
     np.testing.assert_array_equal(first.compute(), x)
+
+
+def test_a_name_of_the_function_is_named_on_its_predictor():
+    predictor = nn.compile(nn.initialise(nn.Sequential(nn.Input((2,)), nn.Linear(2, 1))))
+    with pytest.raises(AttributeError, match="Predictor has no attribute 'save'; use .function.save"):
+        predictor.save("folder")
+    assert not hasattr(predictor, "zzz")

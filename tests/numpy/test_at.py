@@ -21,7 +21,7 @@ INDICES = {
     "a slice and an array": (slice(1, 3), np.array([3, 0])),
     "a constant mask": A > 5,
 }
-UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+UFUNCS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def numpys(how: str, index: object, value: object, dtype: str) -> np.ndarray:
@@ -57,6 +57,30 @@ def test_a_traced_mask_and_traced_positions_select_elements(how):
         np.testing.assert_array_equal(got, numpys(how, index, value, "float64"))
 
 
+@pytest.mark.parametrize("how", ["divide", "power"])
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_quotients_and_powers_are_numpys_up_to_rounding(index, how):
+    want = A.copy()
+    {"divide": np.true_divide, "power": np.power}[how].at(want, index, 1.5)
+    x = cg.Var(A.shape, "float64")
+    got = cg.compile(getattr(x.at[index], how)(1.5), [x], engine="reference")(A)
+    assert_near(got, want, "float64 formulas")
+    np.testing.assert_array_equal(got[want == A], A[want == A])
+
+
+def test_a_function_is_applied_once_to_each_element_and_under_a_mask():
+    @cg.jit
+    def update(x):
+        return x.at[[0, 0]].apply(np.square), x.at[x > 5].apply(lambda y: y - 1), x.at[:, 1].apply(np.negative)
+
+    twice, masked, column = update(A)
+    want = A.copy()
+    want[:, 1] *= -1
+    np.testing.assert_array_equal(twice, np.concatenate([A[:1] ** 2, A[1:]]))
+    np.testing.assert_array_equal(masked, np.where(A > 5, A - 1, A))
+    np.testing.assert_array_equal(column, want)
+
+
 def test_the_array_itself_stays_and_get_returns_the_elements():
     @cg.jit
     def update(x):
@@ -90,6 +114,8 @@ def test_an_update_that_does_not_fit_is_refused():
     x = cg.Var((3,), "int32", name="x")
     with pytest.raises(DTypeError, match=r"float64 does not go into x int32\[3\]; use value.astype\('int32'\)"):
         x.at[0].add(np.array(1.5))
+    with pytest.raises(DTypeError, match=r"a quotient is not an integer, and x is int32\[3\]; use x.astype"):
+        x.at[0].divide(2)
     with pytest.raises(ShapeError):
         x.at[0].set(np.zeros(2, "int32"))
     with pytest.raises(ShapeError):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 import cgraph as cg
 from cgraph.errors import NoMeaningError
@@ -89,3 +90,13 @@ def test_a_foreign_type_is_left_to_answer():
     x = cg.Var((2,))
     assert np.concatenate([x, Foreign()]) == "foreign"
     assert x.__array_ufunc__(np.add, "__call__", x, Other()) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    ("name", "op"), [("erf", "erf"), ("expit", "sigmoid"), ("gammaln", "lgamma"), ("psi", "digamma")]
+)
+def test_a_ufunc_of_scipy_leads_to_the_op_of_the_same_meaning(name, op):
+    with pytest.raises(NoMeaningError, match=f"use cg.{op}, which takes nodes"):
+        getattr(scipy.special, name)(cg.Var((3,)))
+    x = np.array([0.5, 1.5, 3.0])
+    np.testing.assert_allclose(getattr(cg, op)(cg.Const(x)).eval(), getattr(scipy.special, name)(x), rtol=1e-12)

@@ -9,6 +9,7 @@ from cgraph.numpy.missing import ELSEWHERE, missing_name
 @pytest.mark.parametrize(("name", "remedy"), [
     ("histogram", "use np.histogram or cg.numpy.histogram, which take nodes"), ("array", ELSEWHERE["array"]),
     ("compil", "the nearest is cg.compile"), ("qqqqqq", "see dir(cgraph)"), ("float_power", "use np.float_power or"),
+    ("Compile", "the nearest is cg.compile"), ("VAR", "the nearest is cg.Var"),
     ("pi", "see dir(cgraph)"), ("mul", "use cg.multiply, or *"),
 ])  # fmt: skip
 def test_the_way_out_of_each_kind(name, remedy):

@@ -14,6 +14,7 @@ def draws(rng):
     return (
         rng.random(3), rng.standard_normal((2, 2)), rng.normal(1.0, np.array([2.0, 3.0])), rng.uniform(-1, 1, 4),
         rng.integers(3, 9, 20), rng.integers(5), rng.exponential(2.0, 3), rng.permutation(6),
+        rng.lognormal(0.0, 0.5, 3), rng.choice(6, (2, 2)), rng.choice(np.arange(8.0), 5, replace=False), rng.choice(4),
         rng.random(dtype="float32"), rng.permutation(np.arange(12.0).reshape(4, 3)),
     )  # fmt: skip
 
@@ -124,10 +125,28 @@ def test_a_stream_from_outside_of_a_traced_function_is_refused():
     [
         (default_rng(0), "poisson", r"'poisson'; draw with numpy\.random\.default_rng outside"),
         (default_rng(0), "posson", r"'posson'; see dir\(stream\)"),
-        (random, "normal", r"'normal'; use default_rng\(seed\)\.normal, or numpy\.random\.normal outside"),
         (random, "nowhere", r"'nowhere'; use default_rng\(seed\)$"),
     ],
 )
 def test_missing_methods_and_functions_name_the_way_out(owner, name, text):
     with pytest.raises(AttributeError, match=text):
         getattr(owner, name)
+
+
+def test_a_choice_takes_elements_and_without_replacement_each_once():
+    rng = default_rng(2)
+    assert set(rng.choice(np.array([3.0, 5.0]), 50).tolist()) == {3.0, 5.0}
+    assert sorted(rng.choice(6, 6, replace=False).tolist()) == [0, 1, 2, 3, 4, 5]
+    assert rng.choice(np.arange(6).reshape(3, 2)).shape == (2,)
+    with pytest.raises(ArgumentError, match="7 of 6 elements; pass replace=True, or a size of at most 6"):
+        rng.choice(6, 7, replace=False)
+
+
+def test_numpys_global_generator_is_numpys_outside_of_a_traced_function():
+    assert random.rand is np.random.rand and random.RandomState is np.random.RandomState
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'rand'; use default_rng\(seed\), or numpy.random.rand outside"
+    ):
+        cg.jit(lambda x: x + random.rand())(np.zeros(3))
+    with pytest.raises(AttributeError, match=r"use default_rng\(seed\)\.normal, or numpy.random.normal outside"):
+        cg.jit(lambda x: x + random.normal())(np.zeros(3))

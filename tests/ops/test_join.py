@@ -106,3 +106,8 @@ def test_repeat_repeats_each_element(repeats, axis):
 def test_each_axis_makes_another_node():
     x = cg.Var((2, 2))
     assert apply(Concat(0), x, x) is cg.concat([x, x]) is not cg.concat([x, x], 1)
+
+
+def test_a_stack_of_two_shapes_names_both_operands():
+    with pytest.raises(ShapeError, match=r"operands x float32\[3\] and w float32\[4\] differ in shape"):
+        cg.stack([cg.Var((3,), name="x"), cg.Var((4,), name="w")])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import cgraph as cg
 from cgraph.errors import DTypeError, GraphError, ShapeError
@@ -121,3 +122,8 @@ def test_numbers_at_the_ends_of_a_dtype_are_held():
             assert scalar_array(number, np.dtype(dtype)) == number
     assert as_node(3, np.dtype("float32")).dtype == "float32" and as_node(3).dtype == "int64"
     assert as_node(np.int16(3), np.dtype("float32")).dtype == "int16"
+
+
+def test_a_sparse_matrix_is_refused_with_the_way_out():
+    with pytest.raises(DTypeError, match=r"of shape \(3, 3\) is sparse; pass its .toarray\(\)"):
+        cg.Var((3,)) @ scipy.sparse.eye_array(3).tocsr()

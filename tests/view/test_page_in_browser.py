@@ -259,10 +259,33 @@ def test_the_page_is_as_wide_as_the_window(show, width):
 def test_the_legend_tells_every_mark(show):
     browser = show(example())
     legend = browser.find_element("id", "legend")
-    assert not legend.find_element("css selector", "div").is_displayed()
-    legend.find_element("css selector", "summary").click()
     marks = legend.find_elements("css selector", "i")
-    assert len(marks) == 15 and all(x.is_displayed() and x.size["width"] for x in marks)
+    assert len(marks) == 16 and all(x.is_displayed() and x.size["width"] for x in marks)
+
+
+def test_the_legend_is_folded_on_a_small_screen(show):
+    browser = show(example())
+    size = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.refresh()
+        assert browser.find_element("id", "legend").get_attribute("open") is None
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize(
+    ("colour", "opacity", "ground", "text"),
+    [
+        ("#ffffff", 1, "#0f172a", "#111827"),
+        ("#dede3a", 1, "#0f172a", "#111827"),
+        ("#dede3a", 0.3, "#0f172a", "#f8fafc"),
+        ("#1e3a5f", 1, "#0f172a", "#f8fafc"),
+        ("#000000", 0.2, "#ffffff", "#111827"),
+    ],
+)
+def test_text_is_dark_on_light_colours_and_light_on_dark_ones(show, colour, opacity, ground, text):
+    assert show(example()).execute_script("return textOn(...arguments)", colour, opacity, ground) == text
 
 
 def test_times_of_steps_are_shown_where_they_were_measured(show, browser, tmp_path):

@@ -15,7 +15,6 @@ from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
 from cgraph.record import Record
 
-CHAIN = 16
 State = list[Val]
 
 
@@ -26,12 +25,14 @@ class Accumulator(Record):
         kind: ``sum prod min max any all argmin argmax``
         dtype: of the values
         indexed: values come with their own index, in any order (argmin and argmax of partial results)
+        short: at most `CHAIN` values enter a lane, so a sum does not keep its rounding errors
     """
 
     k: Builder
     kind: str
     dtype: str
     indexed: bool = False
+    short: bool = False
 
     @property
     def finds_index(self) -> bool:
@@ -39,7 +40,7 @@ class Accumulator(Record):
 
     @property
     def keeps_errors(self) -> bool:
-        return self.kind == "sum" and self.dtype[0] in "fc"
+        return self.kind == "sum" and self.dtype[0] in "fc" and not self.short
 
     @property
     def dtypes(self) -> list[str]:

@@ -15,6 +15,7 @@ from cgraph.kernels.reduce import gpu_calls as gpu_reduce
 from cgraph.kernels.reduce.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import (
+    CHAIN,
     TASK_ELEMENTS,
     access_of,
     block_columns,
@@ -202,10 +203,13 @@ def along_call(
     each = max(1, work.target.task_elements // max(reduced[0].size, 1)) if parts == 1 else 1
     access = "".join(map(access_of, reduced))
     registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
+    registers = registers_for(block, registers, work.lanes)
+    holds = {"short": work.kind == "sum" and reduced[0].size <= CHAIN * work.lanes, "one_row": rows == 1}
+    traits = tuple(name for name, here in holds.items() if here)
     outs = over_kept[len(reduced) :]
     kept_rank, reduced_rank = len(over_kept[0].shape), len(reduced[0].shape) - 1
     call = ALONG.call(
-        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers),
+        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers, traits),
         -(-outputs // each) * parts,
         outputs=outputs, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
         rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
@@ -213,6 +217,18 @@ def along_call(
         kept_axes=outer_table(over_kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
+
+
+def registers_for(columns: int, most: int, lanes: int) -> int:
+    """Return how many registers make a vector for rows of `columns`, at most `most`, a power of two.
+
+    The last columns of a row go one by one through a buffer. So rows shorter than two vectors take the widest vector
+    that divides them, else the widest that is not longer than a row.
+    """
+    if columns >= 2 * most * lanes:
+        return most
+    fitting = [r for r in (4, 2, 1) if r <= most and r * lanes <= max(columns, lanes)]
+    return next((r for r in fitting if columns % (r * lanes) == 0), fitting[0])
 
 
 def across_call(

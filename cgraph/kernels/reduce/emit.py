@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
+from cgraph.kernels.llvm.accumulate import Accumulator, State, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.pointwise.emit import RowStream, lanes_for, load_vector, operand_dtypes, stream_list, streams_of
+from cgraph.kernels.views.layout import CHAIN
 from cgraph.kernels.walk.emit import store_strided, walk, walk_groups
 
 
@@ -34,13 +35,24 @@ class Arrays:
 
 
 def along(
-    k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], registers: int
+    k: Builder,
+    kind: str,
+    program: Program,
+    results: tuple[int, ...],
+    ins: str,
+    outs: tuple[str, ...],
+    registers: int,
+    traits: tuple[str, ...],
 ) -> None:
-    """`registers`: how many of them make one vector of the widest dtype."""
+    """`registers`: how many of them make one vector of the widest dtype.
+
+    Traits: "short", see `Accumulator`; "one_row", each output reduces one row, so there is no walk over rows, whose
+    divisions take longer than a short row.
+    """
     lanes = lanes_for(k, program) * registers
     arrays = Arrays(k, program, ins + "g" * len(outs), outs, lanes)
     a = arrays.args
-    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1)
+    reduction = Accumulator(k, kind, program[results[0]][1], len(results) > 1, "short" in traits)
     run = Along(k, reduction, program, results, arrays.operands, lanes)
     with k.task_loop() as task:
         part, group = task % a.parts, task // a.parts
@@ -54,7 +66,10 @@ def along(
                 at = [s.base + x + y + start * s.stride for s, x, y in zip(run.streams, offsets, inner)]
                 run.row(at, end - start, row * a.columns + start)
 
-            walk(k, a.reduced_axes, a.reduced_rank, len(ins), low, high, row)
+            if "one_row" in traits:
+                row(k.const(0, "i8"), [k.const(0, "i8")] * len(ins))
+            else:
+                walk(k, a.reduced_axes, a.reduced_rank, len(ins), low, high, row)
             # an index alone is the last part of a state
             state = run.finish()[-len(outs) :]
             for s, step, offset, value in zip(arrays.outs, arrays.steps, offsets[len(ins) :], state):

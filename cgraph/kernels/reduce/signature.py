@@ -14,7 +14,7 @@ TAIL: Args = {
 # a task: `each` outputs, or one of `parts` of one, which is `rows_each` rows and `block` columns
 ALONG = Signature(
     "reduce.along",
-    ("kind", "program", "results", "ins", "outs", "registers"),
+    ("kind", "program", "results", "ins", "outs", "registers", "traits"),
     {
         "outputs": "i8", "each": "i8", "parts": "i8", "blocks": "i8", "block": "i8", "rows_each": "i8",
         "rows": "i8", "columns": "i8",

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
+from cgraph.kernels.llvm.accumulate import Accumulator, State, get, put
 from cgraph.kernels.llvm.gpu_build import GpuBuilder
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.team.gpu_signature import THREADS
+from cgraph.kernels.views.layout import CHAIN
 
 
 class BlockTeam:

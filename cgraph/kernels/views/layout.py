@@ -8,6 +8,8 @@ from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 TASK_ELEMENTS = 32768
+# additions of floats in a row: a longer sum keeps its rounding errors
+CHAIN = 16
 
 
 def broadcast(x: View, shape: tuple[int, ...]) -> View:

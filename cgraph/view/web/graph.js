@@ -269,13 +269,15 @@ class GraphPicture {
     pen.roundRect(x, y, w, h, round);
     pen.fill(); // hides the edges below a node that is pale
     const pale = box && !(box.first <= step && step <= box.last);
-    pen.globalAlpha = pale ? 0.45 : 1;
-    pen.fillStyle = box ? this.page.colour(item.block) : ink(item.kind === "var" ? "--leaf" : "--const");
+    const opacity = pale ? 0.45 : 1;
+    pen.globalAlpha = opacity;
+    const fill = box ? this.page.colour(item.block) : ink(item.kind === "var" ? "--leaf" : "--const");
+    pen.fillStyle = fill;
     pen.fill();
     pen.globalAlpha = 1;
     this.drawOutline(pen, item, scale, [x, y, w, h, round], selected.item === i ? ink("--ink")
       : item.step === step ? ink("--accent") : matches.has(~i) ? ink("--match") : null);
-    if (scale > 0.28) this.drawText(pen, item, x, y, w, scale, box && !pale);
+    if (scale > 0.28) this.drawText(pen, item, x, y, w, scale, textOn(fill, opacity, ink("--ground")));
   }
 
   drawOutline(pen, item, scale, [x, y, w, h, round], strong) {
@@ -292,15 +294,14 @@ class GraphPicture {
     pen.stroke();
   }
 
-  drawText(pen, item, x, y, w, scale, bright) {
+  drawText(pen, item, x, y, w, scale, dye) {
     const name = item.value ? `${item.name} = ${item.value}` : item.name;
-    pen.fillStyle = bright ? "#111827" : this.page.ink("--ink");
+    pen.fillStyle = dye;
     pen.textAlign = "center";
     pen.font = `600 ${12 * scale}px system-ui, sans-serif`;
-    pen.fillText(fitted(name, (w / scale - 12), 6.9), x + w / 2, y + 17 * scale);
+    pen.fillText(fitted(name, (w / scale - 12), 6.9), x + w / 2, y + 17 * scale, w - 8 * scale);
     if (scale > 0.45) {
       pen.font = `${10.5 * scale}px system-ui, sans-serif`;
-      pen.fillStyle = bright ? "#374151" : this.page.ink("--soft");
       pen.fillText(fitted(item.spec, (w / scale - 12), 5.6), x + w / 2, y + 32 * scale);
     }
     pen.textAlign = "left";

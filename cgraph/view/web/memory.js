@@ -64,8 +64,10 @@ class MemoryPicture {
     const labels = [];
     this.boxes.forEach((b, i) => this.drawBox(pen, view, b, i, labels));
     pen.font = "11px system-ui, sans-serif";
-    pen.fillStyle = "#1f2937";
-    for (const [text, x, y, turned] of labels) turned ? upright(pen, text, x, y) : pen.fillText(text, x, y);
+    for (const [text, x, y, turned, dye] of labels) {
+      pen.fillStyle = dye;
+      turned ? upright(pen, text, x, y) : pen.fillText(text, x, y);
+    }
     this.drawMarks(pen, view);
     pen.restore();
     this.drawUse(pen, view);
@@ -79,7 +81,8 @@ class MemoryPicture {
     if (x > left + width || x + w < left || y > top + height || y + h < top) return;
     const { step, ink } = this.page;
     const alive = b.first <= step && step <= b.last;
-    pen.globalAlpha = alive ? 1 : 0.72;
+    const opacity = alive ? 1 : 0.72;
+    pen.globalAlpha = opacity;
     pen.fillStyle = b.is_workspace ? this.page.stripes : this.page.colour(b.block);
     const gap = w > 4 && h > 4 ? 1 : 0;
     pen.fillRect(x, y, Math.max(w - gap, 0.6), Math.max(h - gap, 0.6));
@@ -91,9 +94,10 @@ class MemoryPicture {
     if (this.page.matches.has(i)) this.outline(pen, ink("--match"), Math.min(2.5, Math.max(0.6, w / 4)), x, y, w, h);
     const from = Math.max(x, left), to = Math.min(x + w, left + width), low = Math.min(y + h, top + height);
     const across = h < 13 ? "" : fitted(b.name, to - from - 8, 6.4);
-    if (across) return labels.push([across, from + 4, Math.max(y, top) + 12, false]);
+    const dye = textOn(b.is_workspace ? "#c4c8ce" : this.page.colour(b.block), opacity, ink("--ground"));
+    if (across) return labels.push([across, from + 4, Math.max(y, top) + 12, false, dye]);
     const along = to - from < 13 ? "" : fitted(b.name, low - Math.max(y, top) - 8, 6.4);
-    if (along) labels.push([along, from + 11, low - 4, true]);
+    if (along) labels.push([along, from + 11, low - 4, true, dye]);
     return undefined;
   }
 

@@ -30,6 +30,7 @@ class Page {
     this.listen();
     this.setStep(data.peak);
     this.select(-1, -1);
+    byId("legend").open = innerWidth >= 1000 && innerHeight >= 700;
   }
 
   colour(block) { return this.colours[block % this.colours.length]; }

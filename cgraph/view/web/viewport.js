@@ -212,3 +212,15 @@ function fitted(text, pixels, letter) {
   }
   return room >= 8 ? `${parts[parts.length - 1].slice(0, room - 1)}…` : "";
 }
+
+/** Dark or light text: whichever is read more easily on a colour drawn over the ground with this opacity. */
+function textOn(colour, opacity, ground) {
+  const below = channels(ground);
+  const [red, green, blue] = channels(colour).map((x, i) => ((x * opacity + below[i] * (1 - opacity)) / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#111827" : "#f8fafc";
+}
+
+/** The red, green and blue of ``#rrggbb``. */
+function channels(colour) {
+  return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+}
