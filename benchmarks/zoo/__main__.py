@@ -1,6 +1,6 @@
 """A zoo of networks from other packages, beside onnxruntime and openvino.
 
-python -m benchmarks.zoo write FOLDER [--family F]       export; needs `pip install 'cgraph-engine[zoo]'`
+python -m benchmarks.zoo write FOLDER [--family F] [--most N]     export; needs `pip install 'cgraph-engine[zoo]'`
 python -m benchmarks.zoo run FOLDER [--family F] [--threads 1] [--engines cgraph,onnxruntime,openvino]
 python -m benchmarks.zoo table FOLDER [--threads 1]
 
@@ -10,6 +10,7 @@ there are not written again, and rows in ``FOLDER/results.jsonl`` not measured a
 
 import argparse
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.zoo.architectures import FAMILIES
+from benchmarks.zoo.architectures import FAMILIES, write_one
 from benchmarks.zoo.inputs import feeds_of
 
 EXPORT_SECONDS, RUN_SECONDS = 300, 400
@@ -35,19 +36,16 @@ Row = dict[str, Any]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
-    parser.add_argument("action", choices=["write", "run", "table", "one"])
+    parser.add_argument("action", choices=["write", "run", "table"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--family", choices=FAMILIES)
-    parser.add_argument("--name")
+    parser.add_argument("--most", type=int, default=1000, help="new files of each family, at most")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engines", default="cgraph,onnxruntime,openvino")
     args = parser.parse_args()
-    if args.action == "one":
-        FAMILIES[args.family].write(args.name, args.folder)
-        return 0
     families = [args.family] if args.family else list(FAMILIES)
     if args.action == "write":
-        write(args.folder, families)
+        write(args.folder, families, args.most)
     elif args.action == "run":
         run(args.folder, families, args.engines.split(","), args.threads)
     else:
@@ -55,23 +53,37 @@ def main() -> int:
     return 0
 
 
-def write(folder: Path, families: Sequence[str]) -> None:
-    """Write the files that are not there; a failure is written beside the file as ``.txt``."""
+def write(folder: Path, families: Sequence[str], most: int = 1000) -> None:
+    """Write the files that are not there, `most` of each family; a failure is written beside the file as ``.txt``."""
     for family in families:
         (folder / family).mkdir(parents=True, exist_ok=True)
-        for name in FAMILIES[family].names:
-            path = folder / family / f"{name}.onnx"
-            failure = path.with_suffix(".txt")
-            if path.exists() or failure.exists():
-                continue
+        paths = [folder / family / f"{name}.onnx" for name in FAMILIES[family].names]
+        missing = [path for path in paths if not path.exists() and not path.with_suffix(".txt").exists()]
+        for path in missing[:most]:
             part = path.with_suffix(".part")
-            command = [sys.executable, "-m", "benchmarks.zoo", "one", str(part), "--family", family, "--name", name]
-            status, text = process(command, EXPORT_SECONDS)
-            if status == 0 and part.exists():
+            text = export(family, path.stem, part)
+            if part.exists() and not text:
                 os.replace(part, path)
             else:
-                failure.write_text(text)
-            print(family, name, "written" if status == 0 else text.strip().splitlines()[-1:], flush=True)
+                path.with_suffix(".txt").write_text(text)
+            print(family, path.stem, text.strip().splitlines()[-1:] or "written", flush=True)
+
+
+def export(family: str, name: str, path: Path) -> str:
+    """Write one architecture in a process that begins with the packages loaded; return what went wrong, or nothing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.zoo.packages"])
+    with tempfile.TemporaryDirectory() as folder:
+        failure = Path(folder, "failure.txt")
+        process = context.Process(target=write_one, args=(family, name, path, failure))
+        process.start()
+        process.join(EXPORT_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            return f"took more than {EXPORT_SECONDS} s"
+        text = failure.read_text() if failure.exists() else ""
+        return text or (f"ended with {process.exitcode}" if process.exitcode else "")
 
 
 def process(command: Sequence[str], seconds: float) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 `EXPORTS` has for each family a function that writes one architecture as an ONNX file, and the names that it takes.
 """
 
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def timm_by_dynamo(name: str, path: Path) -> None:
     from_torch(module, (torch.randn(1, *module.default_cfg["input_size"]),), path, dynamo=True)
 
 
-def small_config(kind: type) -> Any:
+def small_config(kind: Any) -> Any:
     """Return a configuration of transformers with small sizes, of those options that it has."""
     known = kind()
     options = {key: value for key, value in SMALL.items() if hasattr(known, key) and value is not None}
@@ -139,24 +140,23 @@ def small_config(kind: type) -> Any:
     return kind(**options)
 
 
-class Texts:
-    """A model of transformers as a function of ids and a mask that returns the hidden states."""
+def module_of(model: Any, *names: str) -> Any:
+    """Return a model of transformers as a module of the inputs of these names, which returns the first result."""
+    import torch
 
-    def __new__(cls, model: Any) -> Any:
-        import torch
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
 
-        class Module(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.model = model
+        def forward(self, *values: Any) -> Any:
+            return self.model(**dict(zip(names, values)), return_dict=False)[0]
 
-            def forward(self, ids: Any, mask: Any) -> Any:
-                return self.model(input_ids=ids, attention_mask=mask, return_dict=False)[0]
-
-        return Module()
+    return Module()
 
 
-def text_network(name: str, path: Path) -> None:
+def small_text_module(name: str) -> tuple[Any, Any]:
+    """Return a small network of texts, a function of ids and a mask, and ids."""
     import torch
 
     torchvision_without_ops()
@@ -166,10 +166,20 @@ def text_network(name: str, path: Path) -> None:
     config = small_config(getattr(transformers, f"{name}Config"))
     if hasattr(config, "use_cache"):
         config.use_cache = False
-    module = Texts(getattr(transformers, f"{name}Model")(config))
+    model = getattr(transformers, f"{name}Model")(config)
+    names = ["input_ids", "attention_mask", *["decoder_input_ids"] * bool(config.is_encoder_decoder)]
     ids = torch.randint(3, TOKENS, (2, LENGTH))
-    axes = {"x0": {0: "N", 1: "L"}, "x1": {0: "N", 1: "L"}}
-    from_torch(module, (ids, torch.ones_like(ids)), path, axes)
+    return module_of(model, *names), (ids, torch.ones_like(ids), ids)[: len(names)]
+
+
+def text_network(name: str, path: Path) -> None:
+    module, args = small_text_module(name)
+    from_torch(module, args, path, {f"x{i}": {0: "N", 1: "L"} for i in range(len(args))})
+
+
+def text_by_dynamo(name: str, path: Path) -> None:
+    module, args = small_text_module(name)
+    from_torch(module, args, path, dynamo=True)
 
 
 def picture_network(name: str, path: Path) -> None:
@@ -179,19 +189,46 @@ def picture_network(name: str, path: Path) -> None:
     import transformers
 
     torch.manual_seed(0)
-    module = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")())
-    size = getattr(module.config, "image_size", 224)
+    config = getattr(transformers, f"{name}Config")()
+    for option in ("num_hidden_layers", "decoder_num_hidden_layers"):
+        if hasattr(config, option):
+            setattr(config, option, 2)
+    model = getattr(transformers, f"{name}Model")(config)
+    size = getattr(config, "image_size", 224)
     size = size if isinstance(size, int) else size[0]
+    from_torch(module_of(model, "pixel_values"), (torch.randn(1, 3, size, size),), path)
 
-    class Module(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = module
 
-        def forward(self, x: Any) -> Any:
-            return self.model(x, return_dict=False)[0]
+def sound_network(name: str, path: Path) -> None:
+    import torch
 
-    from_torch(Module(), (torch.randn(1, 3, size, size),), path)
+    torchvision_without_ops()
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")()
+    config.num_hidden_layers, config.hidden_dropout, config.layerdrop = 2, 0.0, 0.0
+    model = getattr(transformers, f"{name}Model")(config)
+    is_wave = model.main_input_name == "input_values" and not hasattr(config, "num_mel_bins")
+    shape = (1, 8000) if is_wave else (1, getattr(config, "max_length", 100), getattr(config, "num_mel_bins", 80))
+    from_torch(module_of(model, model.main_input_name), (torch.randn(shape),), path)
+
+
+def pair_network(name: str, path: Path) -> None:
+    """Write a network of pictures and texts, which returns how well they fit."""
+    import torch
+
+    torchvision_without_ops()
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")()
+    for part in (config.text_config, config.vision_config):
+        part.num_hidden_layers = 2
+    model = getattr(transformers, f"{name}Model")(config)
+    size = config.vision_config.image_size
+    ids = torch.randint(3, TOKENS, (2, 16))
+    from_torch(module_of(model, "input_ids", "pixel_values"), (ids, torch.randn(1, 3, size, size)), path)
 
 
 def estimator(name: str, path: Path) -> None:
@@ -264,24 +301,54 @@ FAMILIES: dict[str, Family] = {
         """.split(),
         timm_by_dynamo,
     ),
-    "texts": Family(
+    "encoders": Family(
         """
-        Albert Bart Bert BigBird BioGpt Bloom CTRL Camembert CodeGen Cohere ConvBert Data2VecText Deberta
-        DebertaV2 DistilBert Electra Ernie Esm Falcon Flaubert FNet Funnel GPT2 GPTBigCode GPTJ GPTNeo GPTNeoX
-        Gemma Gemma2 Granite IBert Llama Longformer Luke MBart MPNet Mamba MegatronBert Mistral MobileBert
-        ModernBert Mpt MT5 Nezha OPT Olmo Olmo2 OpenAIGPT Phi Phi3 Qwen2 Qwen3 RemBert Roberta
-        RobertaPreLayerNorm RoCBert RoFormer SmolLM3 SqueezeBert StableLm Starcoder2 XGLM XLM XLMRoberta XLNet
-        Xmod Yoso
+        Albert Bert BigBird Camembert ConvBert Data2VecText Deberta DebertaV2 DistilBert Electra Ernie Esm FNet
+        Flaubert Funnel IBert Longformer Luke MPNet MegatronBert MobileBert ModernBert Nezha RemBert RoCBert
+        RoFormer Roberta RobertaPreLayerNorm SqueezeBert XLM XLMRoberta XLNet Xmod Yoso
         """.split(),
         text_network,
     ),
+    "decoders": Family(
+        """
+        BioGpt Bloom CTRL CodeGen Cohere Falcon GPT2 GPTBigCode GPTJ GPTNeo GPTNeoX Gemma Gemma2 Granite Helium
+        Llama Mamba Mistral Mpt Nemotron OPT Olmo Olmo2 OpenAIGPT Phi Phi3 Qwen2 Qwen3 SmolLM3 StableLm
+        Starcoder2 XGLM
+        """.split(),
+        text_network,
+    ),
+    "encoder-decoders": Family(
+        """
+        Bart BigBirdPegasus Blenderbot LED LongT5 M2M100 MBart MT5 Marian Pegasus PLBart SwitchTransformers T5
+        """.split(),
+        text_network,
+    ),
+    "texts-dynamo": Family(
+        """
+        Albert Bert Bloom DistilBert Electra FNet GPT2 GPTNeoX Gemma2 Llama ModernBert MPNet OPT Olmo2 Phi3 Qwen3
+        RoFormer T5
+        """.split(),
+        text_by_dynamo,
+    ),
     "pictures": Family(
         """
-        Beit BitModel ConvNext ConvNextV2 Cvt Data2VecVision DeiT Dinov2 EfficientNet FocalNet Hiera LevitModel
-        MobileNetV1 MobileNetV2 MobileViT PoolFormer Pvt RegNet ResNet Segformer SwiftFormer Swin Swinv2 TextNet
-        ViT ViTMAE ViTMSN YolosModel
+        Beit Bit ConvNext ConvNextV2 Cvt DPT Data2VecVision DeiT Dinov2 Dinov2WithRegisters EfficientNet FocalNet
+        Hiera IJepa Levit MgpstrModel MobileNetV1 MobileNetV2 MobileViT MobileViTV2 PoolFormer Pvt PvtV2 RegNet
+        ResNet Segformer Swiftformer Swin Swinv2 TextNet ViT ViTMAE ViTMSN VitDet Yolos
         """.split(),
         picture_network,
+    ),
+    "sounds": Family(
+        """
+        AST Data2VecAudio Hubert SEW SEWD UniSpeech UniSpeechSat Wav2Vec2 Wav2Vec2Bert Wav2Vec2Conformer WavLM
+        """.split(),
+        sound_network,
+    ),
+    "pairs": Family(
+        """
+        AltCLIP Blip CLIP CLIPSeg ChineseCLIP GroupViT Siglip Siglip2
+        """.split(),
+        pair_network,
     ),
     "scikit-learn": Family(
         """
@@ -302,3 +369,11 @@ FAMILIES: dict[str, Family] = {
         estimator,
     ),
 }  # fmt: skip
+
+
+def write_one(family: str, name: str, path: Path, failure: Path) -> None:
+    """Write one architecture, or the traceback to `failure`."""
+    try:
+        FAMILIES[family].write(name, path)
+    except BaseException:  # packages end with any
+        failure.write_text(traceback.format_exc())

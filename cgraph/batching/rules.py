@@ -22,7 +22,7 @@ from cgraph.ops.index import OneHot, flat_position
 from cgraph.ops.join import Concat
 from cgraph.ops.linalg import Cholesky, Det, Inv, Slogdet, Solve
 from cgraph.ops.linear import Matmul
-from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm, Lrn
+from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm, Lrn, RmsNorm
 from cgraph.ops.pad import Pad
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import All_, Any_, Argmax, Argmin, Max, Min, Prod, Sum
@@ -91,7 +91,7 @@ def batch_pad(op: Pad, xs: list[Node], flags: list[bool], size: int) -> Node:
     return apply(Pad(((0, 0), *op.widths), op.value), xs[0])
 
 
-def batch_layer_norm(op: LayerNorm, xs: list[Node], flags: list[bool], size: int) -> Node | None:
+def batch_layer_norm(op: LayerNorm | RmsNorm, xs: list[Node], flags: list[bool], size: int) -> Node | None:
     return None if any(flags[1:]) else apply(op, *xs)
 
 
@@ -152,6 +152,7 @@ RULES: dict[type[Op], Rule] = {
     SetSlice: batch_set_slice,
     Pad: batch_pad,
     LayerNorm: batch_layer_norm,
+    RmsNorm: batch_layer_norm,
     Matmul: batch_matmul,
     Attention: batch_attention,
     Take: batch_take,

@@ -12,7 +12,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
-from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls
+from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls, rms_norm_calls
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import reciprocal, square
@@ -21,8 +21,7 @@ from cgraph.ops.family import common_dtype, float_dtype, real_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.pad import pad
 from cgraph.ops.power import power
-from cgraph.ops.reduce import mean
-from cgraph.ops.shape import reshape
+from cgraph.ops.shape import broadcast_to, reshape
 
 
 def per_channel(x: Any, ndim: int) -> Any:
@@ -120,6 +119,44 @@ class LayerNorm(Op):
         to_x, unit = gradient_of_standard(x, g * scale, tuple(range(x.ndim - self.axes, x.ndim)), self.eps)
         over = tuple(range(x.ndim - self.axes))
         return to_x, (g * unit).sum(over), g.sum(over)
+
+
+class RmsNorm(Op):
+    """``x / sqrt(mean(x ** 2) + eps) * scale``, with the mean over the last axes.
+
+    Operands
+        x: floats
+        scale: of the shape of the last `axes` axes of `x`
+    Source
+        Zhang and Sennrich 2019, arXiv:1910.07467; ONNX operator RMSNormalization
+    """
+
+    axes: int
+    eps: float
+
+    def infer(self, x: Spec, scale: Spec) -> Spec:
+        check_floats(x, scale)
+        shape = x.shape[x.ndim - self.axes :]
+        if not 1 <= self.axes <= x.ndim or scale.shape != shape:
+            raise ShapeError(f"scale {scale} does not fit {x}; pass {list(shape)}, its last {self.axes} axes")
+        return x
+
+    def meaning(self, x, scale):
+        if x.size == 0:
+            return x
+        squares = np.square(x).mean(tuple(range(x.ndim - self.axes, x.ndim)), keepdims=True)
+        return x / np.sqrt(squares + np.asarray(self.eps, x.dtype)) * scale
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(partial(rms_norm_calls, target, axes=self.axes, epsilon=self.eps), overwrites=(0,))
+
+    def grad(self, node, g):
+        x, scale = node.operands
+        last = tuple(range(x.ndim - self.axes, x.ndim))
+        factor = reciprocal(sqrt(square(x).mean(last, keepdims=True) + self.eps))
+        unit, scaled = x * factor, g * scale
+        to_x = (scaled - unit * (scaled * unit).mean(last, keepdims=True)) * factor
+        return to_x, (g * unit).sum(tuple(range(x.ndim - self.axes)))
 
 
 class GroupNorm(Op):
@@ -281,13 +318,17 @@ def layer_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
 
 @public
 def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Node:
-    """Divide x by the root of the mean of its squares along the last axis, and multiply by `scale`.
+    """Divide x by the root of the mean of its squares along the last axis, and multiply by `scale`, which broadcasts.
 
     Source
         Zhang and Sennrich 2019, arXiv:1910.07467
     """
     x, scale = floats(x, scale)
-    return x / sqrt(mean(square(x), -1, keepdims=True) + eps) * scale
+    if not x.ndim:
+        raise ShapeError(f"{x.name} {x.spec} has no last axis; pass [..., n]")
+    if scale.ndim > 1:
+        return rms_norm(x, 1.0, eps) * scale
+    return apply(RmsNorm(1, float(eps)), x, broadcast_to(scale, x.shape[-1:]))
 
 
 @public

@@ -1,15 +1,21 @@
 """Detection of layer normalisation written with plain ops: means, differences from them, their root mean square."""
 
-from math import prod
-
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.ops.arithmetic import Add, Multiply, Reciprocal, Square, Subtract, TrueDivide
+from cgraph.ops.arithmetic import Add, Multiply, Square, Subtract, TrueDivide
 from cgraph.ops.elementary import Sqrt
 from cgraph.ops.norm import LayerNorm
-from cgraph.ops.reduce import Sum, keepdims_shape
-from cgraph.ops.shape import Reshape, broadcast_to, full, number_of, reshape, unbroadcast
-from cgraph.passes.patterns import affine_forms, either, is_closed, shape_from_the_right
+from cgraph.ops.reduce import Sum
+from cgraph.ops.shape import broadcast_to, full, number_of, reshape, unbroadcast
+from cgraph.passes.patterns import (
+    affine_forms,
+    axes_of_mean,
+    either,
+    is_closed,
+    root_quotients,
+    shape_from_the_right,
+    sum_behind,
+)  # fmt: skip
 from cgraph.record import Record
 
 
@@ -65,14 +71,9 @@ def fits(parameter: Node | None, unit: NormParts) -> bool:
 
 def standard_of(node: Node) -> NormParts | None:
     """Return the parts of a norm without factor and term: difference / deviation, difference * (1 / deviation)"""
-    if isinstance(node.op, TrueDivide):
-        pairs: tuple[tuple[Node, Node], ...] = ((node.operands[0], unbroadcast(node.operands[1])),)
-    else:
-        sides = [(x, unbroadcast(y)) for x, y in either(node, Multiply)]
-        pairs = tuple((x, y.operands[0]) for x, y in sides if isinstance(y.op, Reciprocal))
-    for difference, deviation in pairs:
-        if isinstance(deviation.op, Sqrt) and isinstance(difference.op, Subtract):
-            return standard(difference, deviation.operands[0])
+    for difference, variance in root_quotients(node):
+        if isinstance(difference.op, Subtract):
+            return standard(difference, variance)
     return None
 
 
@@ -90,35 +91,3 @@ def standard(difference: Node, sum_with_eps: Node) -> NormParts | None:
         if is_square and axes_of_mean(variance, square) == axes:
             return NormParts(x, axes, eps)
     return None
-
-
-def axes_of_mean(node: Node, x: Node) -> int | None:
-    """Return over how many of its last axes the node is the mean of `x`, perhaps broadcast; None if it is another."""
-    node = unbroadcast(node)
-    total = sum_behind(node)
-    if total is None or total.operands[0] is not x or not x.size:
-        return None
-    axes = total.op.axes  # type: ignore[attr-defined]
-    last = tuple(range(x.ndim - len(axes), x.ndim))
-    if axes != last or node.shape != keepdims_shape(x.shape, axes) or total.dtype != x.dtype:
-        return None
-    return len(axes) if count_behind(node) == prod(x.shape[a] for a in axes) else None
-
-
-def sum_behind(node: Node) -> Node | None:
-    """Return the sum of which the node is a quotient by a number, in any shape."""
-    node = without_shape(node)
-    total = without_shape(node.operands[0]) if isinstance(node.op, TrueDivide) else node
-    return total if total is not node and isinstance(total.op, Sum) else None
-
-
-def count_behind(node: Node) -> float | None:
-    """Return the number by which a sum is divided."""
-    return number_of(without_shape(node).operands[1])
-
-
-def without_shape(node: Node) -> Node:
-    """Return the node before it was reshaped."""
-    while isinstance(node.op, Reshape):
-        node = node.operands[0]
-    return node

@@ -1,13 +1,17 @@
 """What passes share that recognise ops written out as several."""
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
 from cgraph.ir.graph import Node
 from cgraph.ir.roots import Roots
-from cgraph.ops.arithmetic import Add, Multiply
-from cgraph.ops.shape import unbroadcast
+from cgraph.ops.arithmetic import Abs, Add, Multiply, Reciprocal, TrueDivide
+from cgraph.ops.compare import Where
+from cgraph.ops.elementary import Sqrt
+from cgraph.ops.reduce import Sum, keepdims_shape
+from cgraph.ops.shape import Reshape, number_of, unbroadcast
 from cgraph.passes.fold_constants import is_constant
 
 
@@ -53,3 +57,67 @@ def shape_from_the_right(x: Node, ndim: int) -> tuple[int, ...]:
     """Return the shape of the operand of a broadcast to `ndim` axes, with ones in front."""
     shape = unbroadcast(x).shape
     return (*[1] * (ndim - len(shape)), *shape)
+
+
+def root_quotients(node: Node) -> Iterator[tuple[Node, Node]]:
+    """Yield (x, y) for which ``x / sqrt(y)`` is the node: a quotient, or a product with a reciprocal root.
+
+    Powers by a half are roots here: where they differ, y is negative infinity.
+    """
+    is_quotient = isinstance(node.op, TrueDivide)
+    for x, y in [node.operands] if is_quotient else either(node, Multiply):
+        root = y if is_quotient else inverted(y)
+        root = None if root is None else without_corner(unbroadcast(root))
+        if root is not None and isinstance(root.op, Sqrt):
+            yield x, root.operands[0]
+
+
+def inverted(node: Node) -> Node | None:
+    """Return the node whose reciprocal a node is, as ``1 / y`` or a reciprocal; None if it is neither."""
+    node = without_corner(unbroadcast(node))
+    if isinstance(node.op, Reciprocal):
+        return node.operands[0]
+    return node.operands[1] if isinstance(node.op, TrueDivide) and number_of(node.operands[0]) == 1 else None
+
+
+def without_corner(node: Node) -> Node:
+    """Return the root in a power by 0.5 or -0.5 as `multiply_powers` writes it; another node as it is."""
+    if not isinstance(node.op, Where):
+        return node
+    corner, _, value = node.operands
+    root = value.operands[0] if isinstance(value.op, Abs) else value
+    inner = root.operands[0] if isinstance(root.op, Reciprocal) else root
+    is_power = isinstance(inner.op, Sqrt) and corner.op.name == "equal" and corner.operands[0] is inner.operands[0]
+    return root if is_power and number_of(corner.operands[1]) == -np.inf else node
+
+
+def axes_of_mean(node: Node, x: Node) -> int | None:
+    """Return over how many of its last axes the node is the mean of `x`, perhaps broadcast; None if it is another."""
+    node = unbroadcast(node)
+    total = sum_behind(node)
+    if total is None or total.operands[0] is not x or not x.size:
+        return None
+    axes = total.op.axes  # type: ignore[attr-defined]
+    last = tuple(range(x.ndim - len(axes), x.ndim))
+    if axes != last or node.shape != keepdims_shape(x.shape, axes) or total.dtype != x.dtype:
+        return None
+    return len(axes) if count_behind(node) == prod(x.shape[a] for a in axes) else None
+
+
+def sum_behind(node: Node) -> Node | None:
+    """Return the sum of which the node is a quotient by a number, in any shape."""
+    node = without_shape(node)
+    total = without_shape(node.operands[0]) if isinstance(node.op, TrueDivide) else node
+    return total if total is not node and isinstance(total.op, Sum) else None
+
+
+def count_behind(node: Node) -> float | None:
+    """Return the number by which a sum is divided."""
+    return number_of(without_shape(node).operands[1])
+
+
+def without_shape(node: Node) -> Node:
+    """Return the node before it was reshaped."""
+    while isinstance(node.op, Reshape):
+        node = node.operands[0]
+    return node

@@ -13,12 +13,12 @@ from cgraph.ir.graph import Node
 from cgraph.kernels.expression import UNARY
 from cgraph.memory.layout import Layout
 from cgraph.ops.family import Pointwise, scalar_program
-from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm
+from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm, RmsNorm
 from cgraph.ops.shape import ViewOp
 from cgraph.rematerialise.reruns import Order, Reruns
 from cgraph.rematerialise.segments import Forward
 
-ONE_PASS = (Pointwise, LayerNorm, BatchNorm, GroupNorm, ViewOp)
+ONE_PASS = (Pointwise, LayerNorm, RmsNorm, BatchNorm, GroupNorm, ViewOp)
 LEAST = 1 << 16  # bytes of a value; for smaller ones the start of a run dominates
 FUNCTION = 32  # multiply-adds in the time of an exponential function
 FUNCTIONS = UNARY - {"neg", "abs", "not", "floor", "ceil", "rint", "trunc", "sqrt"} | {"pow", "atan2", "hypot", "fmod"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls
+from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls, rms_norm_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -96,3 +96,18 @@ def test_views_with_gaps_are_refused():
     x, out = np.empty((3, 8))[:, ::2], np.empty((3, 4))
     with pytest.raises(ValueError, match="contiguous"):
         layer_norm_calls(host_target(), view_of(out), view_of(x), None, None, 1, 1e-5)
+
+
+@every_target
+@every_dtype
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape, axes", [((5, 300), 1), ((2, 3, 7, 5), 2), ((4000, 13), 1)])
+def test_rms_norm(target, dtype, order, shape, axes):
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal(shape) + 3).astype(dtype)
+    scale = rng.standard_normal(shape[-axes:]).astype(dtype)
+    out = np.full(shape, np.nan, dtype)
+    calls = rms_norm_calls(host_target(), view_of(out), view_of(x), view_of(scale), axes, 1e-5)
+    run_calls(calls, target_named(target), order)
+    squares = np.square(x.astype("f8")).mean(tuple(range(-axes, 0)), keepdims=True)
+    close(out, x / np.sqrt(squares + 1e-5) * scale)

@@ -6,7 +6,8 @@ import pytest
 import cgraph as cg
 from cgraph.ir.roots import Roots
 from cgraph.ops.arithmetic import Add, Multiply
-from cgraph.passes.patterns import affine_forms, either, is_closed, is_nearly, shape_from_the_right
+from cgraph.passes.multiply_powers import multiply_powers
+from cgraph.passes.patterns import affine_forms, either, is_closed, is_nearly, root_quotients, shape_from_the_right
 
 X, Y = cg.Var((2, 3), name="x"), cg.Var((2, 3), name="y")
 
@@ -70,3 +71,16 @@ def test_shapes_before_a_broadcast_have_ones_in_front():
     row = cg.broadcast_to(cg.Var((3,)), (4, 2, 3))
     assert shape_from_the_right(row, 3) == (1, 1, 3) and shape_from_the_right(X, 2) == (2, 3)
     assert shape_from_the_right(cg.broadcast_to(cg.Var(()), (4, 2)), 2) == (1, 1)
+
+
+def quotients(node):
+    return list(root_quotients(multiply_powers((node,))[0]))
+
+
+def test_quotients_by_roots_in_each_spelling():
+    root, one = cg.sqrt(Y), cg.Const(np.float32(1))
+    for node in (X / root, X * cg.reciprocal(root), cg.reciprocal(root) * X, X * (one / root), X / cg.power(Y, 0.5)):
+        assert quotients(node) == [(X, Y)]
+    assert quotients(X * cg.power(Y, -0.5)) == [(X, Y)]
+    for node in (X * root, X / Y, X + root, X * cg.reciprocal(Y), X * (Y / root)):
+        assert not [y for x, y in quotients(node) if x is X]

@@ -25,6 +25,19 @@ def layer_norm_calls(
     return rows_calls(target, out, x, scale, shift, x.size // max(length, 1), (1, 1, length), epsilon)
 
 
+def rms_norm_calls(target: Target, out: View, x: View, scale: View, axes: int, epsilon: float) -> list[Call]:
+    """Compute ``x / sqrt(mean(x ** 2) + epsilon) * scale`` over the last `axes` axes.
+
+    `scale` has the shape of those axes. `out` may be `x`.
+
+    Raises
+        ValueError: a view is not contiguous, or does not fit
+    """
+    length = prod(x.shape[len(x.shape) - axes :])
+    check(out, x, scale, scale, length)
+    return rows_calls(target, out, x, scale, None, x.size // max(length, 1), (1, 1, length), epsilon)
+
+
 def group_norm_calls(
     target: Target, out: View, x: View, scale: View | None, shift: View | None, groups: int, epsilon: float
 ) -> list[Call]:
@@ -52,7 +65,10 @@ def rows_calls(
     shape: tuple[int, int, int],
     epsilon: float,
 ) -> list[Call]:
-    """Return calls over rows of ``shape = (groups, segments, length)``, in the emitter's terms."""
+    """Return calls over rows of ``shape = (groups, segments, length)``, in the emitter's terms.
+
+    A scale without a shift: the mean is taken as 0.
+    """
     groups, segments, length = shape
     if x.size == 0:
         return []
@@ -61,6 +77,8 @@ def rows_calls(
     # a row with one scale for each element is layer normalisation, unless the row is one channel
     if scales == "element" and scale is not None and scale.size != length:
         scales = "segment"
+    if scale is not None and shift is None:
+        scales = "root"
     blocks = in_blocks(target, gpu_normalise.normalised_calls, out, x, scale, shift, scales, rows, shape, epsilon)
     if blocks is not None:
         return blocks

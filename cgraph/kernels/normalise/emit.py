@@ -2,7 +2,8 @@
 
 ``rows``: a row is `segments` times `length` consecutive elements; mean and variance are taken over all of it (rounding
 errors kept, the variance in a second pass about the mean). Scale and shift are one value per element of the row
-(layer normalisation), per segment (instance and group normalisation: a segment is a channel), or absent.
+(layer normalisation), per segment (instance and group normalisation: a segment is a channel), or absent. Where the mean
+is taken as 0 there is one pass, and a scale per element without a shift.
 ``channels``: local response normalisation, vectors holding neighbouring positions of one channel.
 """
 
@@ -18,7 +19,9 @@ from cgraph.record import Record
 
 
 def rows(k: Builder, dtype: str, scales: str) -> None:
-    """Normalise some rows. `scales`: ``element`` (one per element of a row), ``segment`` (one each), ``none``."""
+    """Normalise some rows. `scales`: ``element`` (one per element of a row), ``segment`` (one each), ``none``, or ``root``:
+    the mean is taken as 0, and there is a scale per element.
+    """
     lanes = 2 * k.target.lanes_of(dtype)
     a = k.args()
     segments, length, epsilon = a.segments, a.length, k.cast(a.epsilon, dtype)
@@ -28,7 +31,9 @@ def rows(k: Builder, dtype: str, scales: str) -> None:
     first, last = k.tasks()
     with k.loop(first * a.each, k.smaller(last * a.each, a.rows)) as row:
         starts = [a.x + row * a.x_row, a.out + row * a.out_row]
-        mean, inverse = moments.of(starts, epsilon)
+        mean, inverse = (
+            (None, moments.inverse(starts, None, epsilon)) if scales == "root" else moments.of(starts, epsilon)
+        )
         if scales == "segment":
             with k.loop(0, segments) as s:
                 at = (row % a.groups) * segments + s
@@ -38,18 +43,18 @@ def rows(k: Builder, dtype: str, scales: str) -> None:
                 each(k, streams, here, length, lanes, (0,), (1,), normalise(mean, factor, shift))
         else:
             all_starts = [*starts, a.scale, a.shift]
-            reads = (0, 2, 3) if scales == "element" else (0,)
-            body = normalise(mean, inverse, None, scales == "element")
+            reads = {"element": (0, 2, 3), "root": (0, 2), "none": (0,)}[scales]
+            body = normalise(mean, inverse, None, reads[1:])
             each(k, streams, all_starts, segments * length, lanes, reads, (1,), body)
 
 
-def normalise(mean: Val, factor: Val, shift: Val | None, by_element: bool = False) -> Callable:
-    """Compute ``out = (x - mean) * factor``, then scale and shift."""
+def normalise(mean: Val | None, factor: Val, shift: Val | None, by_element: tuple[int, ...] = ()) -> Callable:
+    """Compute ``out = (x - mean) * factor``, then scale and shift by the elements of the streams `by_element`."""
 
     def body(load, store, _) -> None:
-        y = (load(0) - mean) * factor
-        if by_element:
-            y = y * load(2) + load(3)
+        y = (load(0) if mean is None else load(0) - mean) * factor
+        for number, i in enumerate(by_element):
+            y = y + load(i) if number else y * load(i)
         store(1, y if shift is None else y + shift)
 
     return body
@@ -66,10 +71,14 @@ class Moments:
 
     def of(self, starts: list[Val], epsilon: Val) -> tuple[Val, Val]:
         """Return the mean, and ``1 / sqrt(variance + epsilon)``."""
-        n = self.k.cast(self.count, self.streams[0].dtype)
-        mean = self.summed(starts, lambda x: x) / n
-        variance = self.summed(starts, lambda x: (x - mean) * (x - mean)) / n
-        return mean, 1.0 / self.k.intrinsic("sqrt", variance + epsilon)
+        mean = self.summed(starts, lambda x: x) / self.k.cast(self.count, self.streams[0].dtype)
+        return mean, self.inverse(starts, mean, epsilon)
+
+    def inverse(self, starts: list[Val], mean: Val | None, epsilon: Val) -> Val:
+        """Return ``1 / sqrt(variance + epsilon)`` about a mean; None is a mean of 0."""
+        squares = self.summed(starts, lambda x: x * x if mean is None else (x - mean) * (x - mean))
+        variance = squares / self.k.cast(self.count, self.streams[0].dtype)
+        return 1.0 / self.k.intrinsic("sqrt", variance + epsilon)
 
     def summed(self, starts: list[Val], f: Callable[[Val], Val]) -> Val:
         put(self.total, self.sum.total_start(self.lanes))

@@ -22,7 +22,7 @@ def teams(k: GpuBuilder, dtype: str, scales: str, team: int) -> None:
     def mean_of(f: Callable[[Val], Val]) -> Val:
         return own.reduced(Accumulator(k, "sum", dtype), 0, size, lambda at: (f(x.load(at)), None))[0] / count
 
-    mean = mean_of(lambda v: v)
+    mean = k.const(0.0, dtype) if scales == "root" else mean_of(lambda v: v)
     variance = mean_of(lambda v: (v - mean) * (v - mean))
     inverse = 1.0 / k.intrinsic("sqrt", variance + k.cast(a.epsilon, dtype))
     first = (row % a.groups) * a.segments
@@ -30,6 +30,8 @@ def teams(k: GpuBuilder, dtype: str, scales: str, team: int) -> None:
         y = x.load(at) - mean
         if scales == "none":
             y = y * inverse
+        elif scales == "root":
+            y = y * inverse * a.scale.load(at)
         elif scales == "element":
             y = y * inverse * a.scale.load(at) + a.shift.load(at)
         else:

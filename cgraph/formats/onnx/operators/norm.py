@@ -76,8 +76,8 @@ def layer_norm(c: Context) -> Any:
 @keeping(last_axes)
 def rms_norm(c: Context) -> Node:
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
-    square = cg.mean(cg.square(x), tuple(range(axis, x.ndim)), keepdims=True)
-    return x / cg.sqrt(square + c.attribute("epsilon", 1e-5)) * c[1]
+    scale = cg.reshape(cg.broadcast_to(c[1], x.shape[axis:]), (-1,))
+    return cg.reshape(cg.rms_norm(cg.reshape(x, (*x.shape[:axis], -1)), scale, c.attribute("epsilon", 1e-5)), x.shape)
 
 
 @operator("MeanVarianceNormalization")

@@ -1,0 +1,59 @@
+"""Group normalisation written as instance normalisation of groups becomes one op."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.passes import rewrite_graph
+from cgraph.passes.fuse_group_norm import fuse_group_norm
+from tests.support.rewrites import assert_left, assert_same_values, ops_of
+
+RNG = np.random.default_rng(0)
+X = cg.Var((2, 6, 4, 5), name="x")
+SCALE, SHIFT = (RNG.normal(size=(6, 1, 1)).astype("float32") for _ in range(2))
+
+
+def groups(x=X, count=3, scale=1.0, shape=None):
+    inner = cg.reshape(x, shape or (x.shape[0], count, -1))
+    norm = cg.group_norm(inner, np.full(count, scale, "f4"), np.zeros(count, "f4"), count)
+    return cg.reshape(norm, x.shape)
+
+
+FORMS = {
+    "torch, TorchScript": groups() * SCALE + SHIFT,
+    "a scale alone": groups() * SCALE,
+    "a shift alone": SHIFT + groups(),
+    "numbers": groups() * np.float32(2) + np.float32(1),
+    "parameters of the graph": groups() * cg.Var((6, 1, 1), name="a") + cg.Var((1, 6, 1, 1), name="b"),
+    "one group": groups(count=1) * SCALE + SHIFT,
+    "rows": groups(cg.Var((4, 6), name="rows")) * SCALE.reshape(6) + SHIFT.reshape(6),
+    "of instances": cg.instance_norm(X, np.ones(6, "f4"), np.zeros(6, "f4")) * SCALE + SHIFT,
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_norm_of_groups_is_one_op(name):
+    node = FORMS[name]
+    ops = ops_of(fuse_group_norm((node,)))
+    assert ops["group_norm"] == 1 and set(ops) <= {"group_norm", "reshape"}
+    assert_same_values(fuse_group_norm, node)
+    assert_same_values(rewrite_graph, node)
+
+
+LEFT = {
+    "a scale for each row": groups() * RNG.normal(size=(4, 1)).astype("f4"),
+    "a scale for each image": groups() * RNG.normal(size=(2, 1, 1, 1)).astype("f4"),
+    "scaled before": groups(scale=2.0) * SCALE,
+    "groups across images": groups(shape=(1, 3, -1)) * SCALE,
+    "another result's shape": cg.reshape(groups(), (2, 6, 5, 4)) * SCALE,
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_no_norm_of_groups_is_left(name):
+    assert_left(fuse_group_norm, LEFT[name])
+
+
+def test_a_norm_that_another_reads_is_left():
+    norm = groups()
+    assert_left(fuse_group_norm, norm * SCALE + SHIFT, norm)
