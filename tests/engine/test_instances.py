@@ -8,8 +8,14 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.cpu.make_code import code_of
 from cgraph.engine.cpu.threads import ThreadPool
+from cgraph.ir.work import Part
+from cgraph.kernels.kernel import ARENA, Pointer, contiguous
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.target import host_target
 from tests.support.injection import Injected, Lines, events
+from tests.support.planned import planned
 
 SHAPE = (40, 40)
 
@@ -147,3 +153,23 @@ def test_an_exception_ends_a_run_before_the_row_that_follows(monkeypatch):
     with pytest.raises(Injected):
         pool.run(table.ctypes.data, 3, functions=[fail, lambda args: calls.append(("fine", args))])
     assert calls == [("fine", 11), ("fail", 22)]
+
+
+@pytest.mark.parametrize("order", [(True, False), (False, True)])
+def test_the_same_steps_run_with_and_without_the_update_edges(order):
+    """Rows of chosen steps are kept: those with and those without update edges are two choices."""
+    x = cg.Var((6, 4), name="x")
+    parts = [
+        [Part(name, copy_calls(host_target(), pieces(ARENA, to), pieces(x, source)))]
+        for name, to, source in (("step", 0, 32), ("update", 16, 64))
+    ]
+    run = CpuEngine(threads=1).program(code_of(parts, planned(x + 1))).instance()
+    run.bind({x: np.arange(24, dtype="f4").reshape(6, 4)}, {}, np.zeros(1, np.int64))
+    for write in order:
+        run.arena[:] = 0
+        run.run((0,), write=write)
+        assert run.arena[:32].view("f4").tolist() == [8, 9, 10, 11, *([16, 17, 18, 19] if write else [0] * 4)]
+
+
+def pieces(base, offset):
+    return contiguous(Pointer(base, offset), (4,), "f4")

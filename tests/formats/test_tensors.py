@@ -144,6 +144,11 @@ def test_a_sparse_tensor_is_zero_beside_its_values(indices):
     assert got.tolist() == [[0, 0, 8], [0, 0, 7]] and got.dtype == np.float64
 
 
+def test_of_several_values_at_one_index_of_a_sparse_tensor_the_last_counts():
+    """The standard has each index once; whoever repeats one gets an element of the file, not a sum."""
+    assert sparse_array(sparse([3], [7.0, 8.0, 9.0], [2, 1, 2]), array_of, Allowance(0)).tolist() == [0, 8, 9]
+
+
 @pytest.mark.parametrize(
     ("dims", "values", "indices", "match"),
     [

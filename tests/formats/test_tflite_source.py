@@ -70,6 +70,34 @@ def described(shape=(2, 3), dtype="int8", **scale):
     return TfliteSource(memoryview(written(net.root(number))), "net").tensor(0)
 
 
+@pytest.mark.parametrize("offset", [0, 1])
+def test_offsets_that_mean_none_leave_the_contents_in_the_table(offset):
+    """An offset of 0 is absent; 1 is what writers put before they know it."""
+
+    def with_place(net):
+        net.buffers[-1] |= {1: ("Q", offset), 2: ("Q", 24)}
+
+    assert opened(with_place).tensor(0).array.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_contents_behind_the_file_are_those_at_the_offset():
+    behind = np.arange(11, 17, dtype="i4").tobytes()
+
+    def elsewhere(offset):
+        def change(net):
+            net.buffers[-1] = Table({1: ("Q", offset), 2: ("Q", len(behind))})
+
+        return change
+
+    net = Network()
+    number = net.constant(np.zeros((2, 3), "i4"))
+    elsewhere(2**32)(net)
+    start = len(written(net.root(number)))
+    elsewhere(start)(net)
+    source = TfliteSource(memoryview(written(net.root(number)) + behind), "net.tflite")
+    assert source.tensor(0).array.tolist() == [[11, 12, 13], [14, 15, 16]]
+
+
 def test_scales_and_zero_points_of_one_or_of_an_axis():
     one = described(scale=0.5, zero=-3).quantised
     assert (one.scale, one.zero, one.is_signed) == (0.5, 125, True)
