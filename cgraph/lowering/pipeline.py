@@ -8,6 +8,7 @@ from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
 from cgraph.passes.decompose_int8 import decompose_int8
+from cgraph.passes.first_rows import bound_rows, sink_prefixes
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.hold_weights import hold_weights
@@ -17,12 +18,14 @@ from cgraph.passes.transpose_once import transpose_once
 
 def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Return the graph that the kernels of a target compute."""
+    roots = sink_prefixes(roots) if options.passes else roots
     roots = compute_integers(roots) if options.passes and target.code != "ptx" else decompose_int8(roots)
     if options.passes:
         roots = rewrite_graph(roots)
         if options.storage_dtype is not None:
             roots = hold_weights(roots, options.storage_dtype)
         roots = to_physical(roots, target, options)
+        roots = bound_rows(roots) if target.code != "ptx" else roots
     return align_constants(roots, options.keep)
 
 
