@@ -25,7 +25,7 @@ def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOption
         if options.storage_dtype is not None:
             roots = hold_weights(roots, options.storage_dtype)
         roots = to_physical(roots, target, options)
-        roots = bound_rows(roots) if target.code != "ptx" else roots
+        roots = bound_rows(roots)
     return align_constants(roots, options.keep)
 
 

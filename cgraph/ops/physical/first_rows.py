@@ -1,6 +1,6 @@
-"""FirstRows: an op of which a run computes as many rows as a count says, rounded up to one of a few sizes."""
+"""FirstRows and FirstWrites: ops of which a run computes as many rows as a count says, rounded up to a few sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Part, Work
 from cgraph.kernels.kernel import Between, End, View, marker_call
 from cgraph.kernels.target import Target
+from cgraph.ops.take import Scatter
 from cgraph.record import Record, replace
 
 UNBOUNDED = (1 << 63) - 1
@@ -22,29 +23,26 @@ class Size(Record, eq=False):
     Fields
         low, high: the counts for which it runs: ``low < count <= high``
         rows: number of rows
-        row_operands: indices of the operands of which it reads that many rows
+        places: indices of the views of which it takes that many rows; the result's is 0, that of operand i is i + 1
     """
 
     low: int
     high: int
     rows: int
-    row_operands: tuple[int, ...]
+    places: tuple[int, ...]
     work: Work
 
-    def views(self, out: View, xs: tuple[View, ...]) -> tuple[View, list[View]]:
-        """Return the rows of the result and of the operands."""
-        return first(out, self.rows), [first(x, self.rows) if i in self.row_operands else x for i, x in enumerate(xs)]
+    def views(self, views: Sequence[View]) -> list[View]:
+        """Return the rows of result and operands."""
+        return [first(x, self.rows) if i in self.places else x for i, x in enumerate(views)]
 
-    def needs(self, out: View, xs: tuple[View, ...]) -> int:
-        return self.work.needs(*self.views(out, xs))
+    def needs(self, views: Sequence[View]) -> int:
+        out, *xs = self.views(views)
+        return self.work.needs(out, xs)
 
 
-class FirstRows(Op):
-    """The first rows of `op`'s result; those from `count` on are arbitrary.
-
-    Operands
-        those of `op`, then the count: int64 scalar
-    """
+class Counted(Op):
+    """Base of ops that run `op` for as many rows as their last operand counts, rounded up; int64 scalar."""
 
     takes_complex = True
 
@@ -71,31 +69,23 @@ class FirstRows(Op):
     def infer(self, *specs: Spec) -> Any:
         return self.op.infer(*specs[:-1])
 
-    def meaning(self, *xs: Any) -> Any:
-        """Compute the rows that count on those of the operands, and no others; the rest is zero."""
-        *xs, count = xs  # type: ignore[assignment]
-        specs = [Spec(x.shape, x.dtype) for x in xs]
-        whole, rule = self.op.infer(*specs), self.op.row_rule(*specs)
-        assert rule is not None and isinstance(whole, Spec)
-        rows = min(max(int(count), 0), whole.shape[0])
-        out = np.zeros(whole.shape, whole.dtype)
-        if rows:
-            out[:rows] = rule.first(rows).meaning(*(x[:rows] if i in rule.operands else x for i, x in enumerate(xs)))
-        return out
-
     def work(self, target: Target, *specs: Spec) -> Work:
+        """Return the work for each of a few numbers of rows, of which a run chooses one; a GPU computes all rows."""
+        if target.code == "ptx":
+            whole = self.op.work(target, *specs[:-1])
+            return replace(whole, calls=lambda out, *xs, **more: whole.calls(out, *xs[:-1], **more))
         sizes = self.sizes(target, specs[:-1])
 
         def parts(out: View, *xs: View, workspace: View | None = None) -> Iterator[Part]:
-            *xs, count = xs  # type: ignore[assignment]
+            count = xs[-1]
             for size in sizes:
-                case = Between(size.low, size.high)
+                case, (rows, *operands) = Between(size.low, size.high), size.views((out, *xs[:-1]))
                 yield Part("", [marker_call(case, count.at)])
-                yield from size.work.parts("", *size.views(out, xs), workspace)  # type: ignore[arg-type]
+                yield from size.work.parts("", rows, operands, workspace)
                 yield Part("", [marker_call(End(case))])
 
         def exact(out: View, *xs: View) -> int:
-            return max(size.needs(out, xs[:-1]) for size in sizes)
+            return max(size.needs((out, *xs[:-1])) for size in sizes)
 
         works = [size.work for size in sizes]
         overwrites = tuple(i for i in works[-1].overwrites if all(i in w.overwrites for w in works))
@@ -104,18 +94,57 @@ class FirstRows(Op):
 
     def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
         """Return the sizes from the smallest to all rows."""
+        raise NotImplementedError(f"{self.name} does not define sizes")
+
+
+class FirstRows(Counted):
+    """The first rows of `op`'s result, which a count says; those from it on are arbitrary. `op` has a `row_rule`."""
+
+    def meaning(self, *operands: Any) -> Any:
+        """Compute the rows that count from those of the operands, and no others; the rest is zero."""
+        *xs, count = operands
+        specs = [Spec(x.shape, x.dtype) for x in xs]
         whole, rule = self.op.infer(*specs), self.op.row_rule(*specs)
         assert rule is not None and isinstance(whole, Spec)
-        counts = row_counts(whole.shape[0])
-        works = [work_of_first(self.op, rule, n, target, specs) for n in counts]
-        bounds = zip([0, *counts], [*counts[:-1], UNBOUNDED])
-        return [Size(low, high, n, rule.operands, w) for (low, high), n, w in zip(bounds, counts, works)]
+        rows, out = min(max(int(count), 0), whole.shape[0]), np.zeros(whole.shape, whole.dtype)
+        if rows:
+            out[:rows] = rule.first(rows).meaning(*(x[:rows] if i in rule.operands else x for i, x in enumerate(xs)))
+        return out
+
+    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
+        whole, rule = self.op.infer(*specs), self.op.row_rule(*specs)
+        assert rule is not None and isinstance(whole, Spec)
+        return sizes_of(rule, whole.shape[0], 0, (0,), target, specs)
 
 
-def work_of_first(op: Op, rule: RowRule, rows: int, target: Target, specs: tuple[Spec, ...]) -> Work:
-    """Return the work for some first rows."""
-    taken = [Spec((rows, *x.shape[1:]), x.dtype) if i in rule.operands else x for i, x in enumerate(specs)]
-    return rule.first(rows).work(target, *taken)
+class FirstWrites(Counted):
+    """A scatter of at least as many positions and updates as a count says; those from it on may be left out.
+
+    Whoever applies it promises that no result depends on what these write. Operands: those of the scatter, the count.
+    """
+
+    op: Scatter
+
+    def meaning(self, *operands: Any) -> Any:
+        x, indices, updates, count = operands
+        rows = max(int(count), 0)
+        return self.op.meaning(x, indices[:rows], updates[:rows])
+
+    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
+        rule = RowRule((1, 2), lambda rows: self.op)
+        return sizes_of(rule, specs[1].shape[0], -UNBOUNDED, (), target, specs)
+
+
+def sizes_of(
+    rule: RowRule, rows: int, low: int, out: tuple[int, ...], target: Target, specs: Sequence[Spec]
+) -> list[Size]:
+    """Return the work for a few numbers of rows; `low` is the count up to which nothing runs."""
+    sizes, places = [], (*out, *(i + 1 for i in rule.operands))
+    for n in row_counts(rows):
+        taken = [Spec((n, *x.shape[1:]), x.dtype) if i in rule.operands else x for i, x in enumerate(specs)]
+        sizes.append(Size(low, n if n < rows else UNBOUNDED, n, places, rule.first(n).work(target, *taken)))
+        low = n
+    return sizes
 
 
 def row_counts(n: int) -> list[int]:
