@@ -66,7 +66,9 @@ class Jump(Record):
     number: int
 
     def __str__(self) -> str:
-        return {BEGIN: "begin the rounds", REPEAT: "repeat", SKIP: "skip unless", BETWEEN: "skip unless between"}[self.number]
+        return {BEGIN: "begin the rounds", REPEAT: "repeat", SKIP: "skip unless", BETWEEN: "skip unless between"}[
+            self.number
+        ]
 
 
 class Repeat(Record, eq=False):

@@ -7,8 +7,8 @@ from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
+from cgraph.passes.bound_rows import bound_rows, drop_prefixes, sink_prefixes
 from cgraph.passes.decompose_int8 import decompose_int8
-from cgraph.passes.first_rows import bound_rows, sink_prefixes
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.hold_weights import hold_weights
@@ -18,7 +18,7 @@ from cgraph.passes.transpose_once import transpose_once
 
 def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Return the graph that the kernels of a target compute."""
-    roots = sink_prefixes(roots) if options.passes else roots
+    roots = sink_prefixes(roots) if options.passes else drop_prefixes(roots)
     roots = compute_integers(roots) if options.passes and target.code != "ptx" else decompose_int8(roots)
     if options.passes:
         roots = rewrite_graph(roots)

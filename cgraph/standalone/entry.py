@@ -168,7 +168,9 @@ class EntryWriter:
         if jump.kind == BETWEEN:
             assert not isinstance(jump.at, int)
             count = self.value(f"load i64, ptr {self.late_pointer(jump.at)}, align 8")
-            above, below = (self.value(f"icmp {x}") for x in (f"sgt i64 {count}, {jump.value}", f"sle i64 {count}, {jump.high}"))
+            above, below = (
+                self.value(f"icmp {x}") for x in (f"sgt i64 {count}, {jump.value}", f"sle i64 {count}, {jump.high}")
+            )
             self.go_on_if(f"and i1 {above}, {below}", n, jump)
             return
         counter = f"%round{jump.loop}"

@@ -72,8 +72,7 @@ class Counted(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         """Return the work for each of a few numbers of rows, of which a run chooses one; a GPU computes all rows."""
         if target.code == "ptx":
-            whole = self.op.work(target, *specs[:-1])
-            return replace(whole, calls=lambda out, *xs, **more: whole.calls(out, *xs[:-1], **more))
+            return without_count(self.op.work(target, *specs[:-1]))
         sizes = self.sizes(target, specs[:-1])
 
         def parts(out: View, *xs: View, workspace: View | None = None) -> Iterator[Part]:
@@ -133,6 +132,18 @@ class FirstWrites(Counted):
     def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
         rule = RowRule((1, 2), lambda rows: self.op)
         return sizes_of(rule, specs[1].shape[0], -UNBOUNDED, (), target, specs)
+
+
+def without_count(work: Work) -> Work:
+    """Return the work of an op as that of a step with one more operand, which is not read."""
+
+    def calls(out: View, *xs: View, **more: Any) -> Any:
+        return work.calls(out, *xs[:-1], **more)
+
+    def exact(out: View, *xs: View) -> int:
+        return work.needs(out, xs[:-1])
+
+    return replace(work, calls=calls, exact=exact)
 
 
 def sizes_of(

@@ -2,7 +2,7 @@
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.origin import ORIGIN, keeps_origin
-from cgraph.ir.rewrite import with_new_operands
+from cgraph.ir.rewrite import rewrite, with_new_operands
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Bundle
@@ -36,7 +36,8 @@ def sink_prefixes(outputs: tuple[Node, ...]) -> Roots:
 def bound_rows(outputs: tuple[Node, ...]) -> Roots:
     """op(x) -> first_rows(op)(x, n), where nobody reads more than n rows of the result: same first rows.
 
-    A count never depends on a value that it bounds: what it is computed from is read whole, or up to another count.
+    Prefixes have done their work and go: a step that reads one need not wait for its count. A count never depends on a
+    value that it bounds: what it is computed from is read whole, or up to another count.
     """
     graph = Roots.of(outputs)
     if not graph.has(Prefix):
@@ -46,9 +47,18 @@ def bound_rows(outputs: tuple[Node, ...]) -> Roots:
     for node in post_order(graph, {x: [n] for x, n in bounds.items()}):
         ORIGIN.set(node.origin)
         operands = tuple([new[x] for x in node.operands])
-        bounded = node in bounds
-        new[node] = apply(FirstRows(node.op), *operands, new[bounds[node]]) if bounded else with_new_operands(node, operands)
+        if isinstance(node.op, Prefix):
+            new[node] = operands[0]
+        elif node in bounds:
+            new[node] = apply(FirstRows(node.op), *operands, new[bounds[node]])
+        else:
+            new[node] = with_new_operands(node, operands)
     return Roots([new[x] for x in graph])
+
+
+def drop_prefixes(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """prefix(x, n) -> x: all rows are computed."""
+    return rewrite(outputs, [(Prefix, lambda node: node.operands[0])])
 
 
 def rows_read(graph: Roots) -> dict[Node, Node | None]:
