@@ -26,6 +26,7 @@ from cgraph.errors import (
 from cgraph.ir.cut import Cut
 from cgraph.ir.node_methods import NodeMethods
 from cgraph.ir.origin import Origin, is_own, user_line, variable_at
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import NodeTable, number_of
 from cgraph.ir.tracing import TRACE
@@ -152,6 +153,10 @@ class Op(Record):
 
     def cut(self, *specs: Spec) -> Cut | None:
         """Return how bands of rows of the result are computed; None if the op has to run whole."""
+        return None
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        """Return how the first rows of the result, along axis 0, are computed; None if the op has to run whole."""
         return None
 
 

@@ -9,7 +9,8 @@ WAIT, PASSED = 1, 2  # wait until that many pieces are read; release that many p
 BEGIN = 3  # args: the address of the words of a REPEAT. Begin its first round, or jump forward if it has none
 REPEAT = 4  # args: the words below. Begin the next round and jump back behind BEGIN, or go on after the last one
 SKIP = 5  # args: the address of a byte, and a value. Jump forward unless the byte has the value
-CONTROLS = 5  # addresses up to this one are no kernels
+BETWEEN = 6  # args: the address of an int64, low and high. Jump forward unless low < number <= high
+CONTROLS = 6  # addresses up to this one are no kernels
 # Words of a REPEAT: the present round, the number of rounds, the number of moving addresses; then for each of these
 # where it is stored, its value in the first round, and the bytes from one round to the next
 ROUND, ROUNDS, MOVES, FIRST_MOVE, MOVE_WORDS = 0, 1, 2, 3, 3

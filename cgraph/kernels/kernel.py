@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from math import prod
 
-from cgraph.kernels.control import BEGIN, REPEAT, SKIP
+from cgraph.kernels.control import BEGIN, BETWEEN, REPEAT, SKIP
 from cgraph.record import Record, replace, set_field
 from cgraph.system.alignment import aligned
 
@@ -66,7 +66,9 @@ class Jump(Record):
     number: int
 
     def __str__(self) -> str:
-        return {BEGIN: "begin the rounds", REPEAT: "repeat", SKIP: "skip unless"}[self.number]
+        return {BEGIN: "begin the rounds", REPEAT: "repeat", SKIP: "skip unless", BETWEEN: "skip unless between"}[
+            self.number
+        ]
 
 
 class Repeat(Record, eq=False):
@@ -91,13 +93,20 @@ class Skip(Record, eq=False):
     value: int
 
 
+class Between(Record, eq=False):
+    """In place of a kernel: the calls up to its `End` run only if ``low < x <= high`` for the int64 at the argument."""
+
+    low: int
+    high: int
+
+
 class End(Record, eq=False):
-    """In place of a kernel: the end of a `Repeat` or a `Skip`."""
+    """In place of a kernel: the end of a `Repeat`, a `Skip` or a `Between`."""
 
-    of: "Repeat | Skip"
+    of: "Repeat | Skip | Between"
 
 
-Marker = Repeat | Skip | End
+Marker = Repeat | Skip | Between | End
 
 
 class Pointer(Record):

@@ -7,6 +7,7 @@ from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
+from cgraph.passes.bound_rows import bound_rows, drop_prefixes, sink_prefixes
 from cgraph.passes.decompose_int8 import decompose_int8
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
@@ -19,6 +20,7 @@ from cgraph.record import replace
 
 def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Return the graph that the kernels of a target compute."""
+    roots = sink_prefixes(roots) if options.passes else drop_prefixes(roots)
     roots = compute_integers(roots) if options.passes and target.code != "ptx" else decompose_int8(roots)
     if options.passes:
         roots = know_factors(roots) if target.is_small else roots
@@ -26,6 +28,7 @@ def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOption
         if options.storage_dtype is not None:
             roots = hold_weights(roots, options.storage_dtype)
         roots = to_physical(roots, target, options)
+        roots = bound_rows(roots)
     return align_constants(roots, options.keep)
 
 

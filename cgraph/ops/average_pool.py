@@ -9,6 +9,7 @@ import numpy as np
 from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Trace
@@ -46,6 +47,9 @@ class AvgPool(Pool):
 
     def meaning(self, x):
         return self.windows_of(x).sum(-1) / self.divisor(x)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return rows_of_all(self, x.shape)
 
     def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)

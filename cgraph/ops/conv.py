@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.gemm.contraction import Contraction
@@ -83,6 +84,9 @@ class Conv(Op):
         axes = len(self.stride)
         text = equation.format(p="pqu"[:axes], r="rsv"[:axes])
         return np.einsum(text, split_groups(windows, 1, self.groups), y, optimize=True)
+
+    def row_rule(self, x: Spec, f: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: self)
 
     def multiply_adds(self, x: Spec, f: Spec) -> int:
         return self.infer(x, f).size * prod(f.shape[1:])
@@ -248,6 +252,9 @@ class ConvFilters(Conv):
                 f"windows {list(self.window)} over {list(x.shape[2:])} do not give results {list(g.shape[2:])}"
             )
         return Spec((g.shape[1], x.shape[1] // self.groups, *self.window), x.dtype)
+
+    def row_rule(self, x: Spec, g: Spec) -> None:
+        return None
 
     def meaning(self, x, g):
         moves, gradients = self.moves(self.window), split_groups(g, 1, self.groups)

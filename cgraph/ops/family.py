@@ -14,6 +14,7 @@ from cgraph.dtypes.convert import code_of, computing_dtype, dtype_of_code, resol
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
@@ -47,6 +48,9 @@ class Pointwise(Op):
         program = scalar_program(self, tuple(code_of(s.dtype) for s in specs))
         overwrites = tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == size)
         return Work(partial(pointwise_calls, target, program), overwrites=overwrites, strided=True)
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return rows_of_all(self, *(x.shape for x in specs))
 
     def cut(self, *specs: Spec) -> Cut | None:
         if specs[0].ndim < ROWS_AXES:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import code_of, dtype_of_code
 from cgraph.ir.graph import Op
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
@@ -78,6 +79,9 @@ class FusedReduction(Op):
 
     def meaning(self, *xs):
         return self.reduction.meaning(self.inner.meaning(*xs))
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return None if 0 in self.reduction.axes else rows_of_all(self, *(x.shape for x in specs))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         program = reduced_program(self.inner, self.reduction, tuple(code_of(x.dtype) for x in specs))

@@ -8,6 +8,7 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
@@ -57,6 +58,9 @@ class Concat(Op):
             return [call for place, x in pairs if not place.shows_same(x) for call in copy_calls(target, place, x)]
 
         return Work(calls, strided=True)
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return rows_of_all(self, *(x.shape for x in specs)) if self.axis else None
 
     def cut(self, *specs: Spec) -> Cut | None:
         if self.axis != 1 or specs[0].ndim < ROWS_AXES:

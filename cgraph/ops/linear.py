@@ -14,6 +14,7 @@ import numpy as np
 from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
@@ -25,6 +26,8 @@ from cgraph.ops.complex import complex, conj, imag, real
 from cgraph.ops.family import common_dtype, real_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to, distinct_axes, expand_dims, ravel, reshape, swapaxes, transpose
+
+MATRIX_AXES = 2
 
 
 class Matmul(Op):
@@ -55,6 +58,9 @@ class Matmul(Op):
             return Work(lambda out, x, y: fill_calls(target, out, 0), strided=True)
         nbytes = workspace_nbytes(target, x.shape, y.shape, code_of(x.dtype))
         return Work(partial(matmul_calls, target), nbytes, strided=True, exact=partial(matmul_nbytes, target))
+
+    def row_rule(self, x: Spec, y: Spec) -> RowRule | None:
+        return RowRule((0,) if x.ndim == MATRIX_AXES else (0, 1), lambda rows: self)
 
     def multiply_adds(self, x: Spec, y: Spec) -> int:
         return x.size * y.shape[-1]

@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Trace
@@ -52,6 +53,9 @@ class BatchNorm(Op):
     def meaning(self, x, scale, shift, mean, variance):
         scale, shift, mean, variance = (per_channel(p, x.ndim) for p in (scale, shift, mean, variance))
         return (x - mean) / np.sqrt(variance + np.asarray(self.eps, x.dtype)) * scale + shift
+
+    def row_rule(self, x: Spec, *parameters: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: self)
 
     def work(self, target: Target, x: Spec, *parameters: Spec) -> Work:
         nbytes = x.shape[1] * x.dtype.itemsize if x.size else 0
@@ -110,6 +114,9 @@ class LayerNorm(Op):
 
     def meaning(self, x, scale, shift):
         return standardise(x, tuple(range(x.ndim - self.axes, x.ndim)), self.eps) * scale + shift
+
+    def row_rule(self, x: Spec, scale: Spec, shift: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: self) if self.axes < x.ndim else None
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(partial(layer_norm_calls, target, axes=self.axes, epsilon=self.eps), overwrites=(0,))

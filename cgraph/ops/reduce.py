@@ -14,6 +14,7 @@ import numpy as np
 from cgraph.dtypes.convert import code_of, computing_dtype, dtype_of_code
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
@@ -57,6 +58,9 @@ class Reduction(Op):
         """Return the reduced expression of one element of the operand."""
         m = Trace()
         return m.program(m.cast(m.load(0, code), code_of(self.dtype(dtype_of_code(code)))))
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return None if 0 in self.axes else rows_of_all(self, x.shape)
 
     def work(self, target: Target, x: Spec) -> Work:
         return self.work_of(target, self.program(code_of(x.dtype)), x.shape)

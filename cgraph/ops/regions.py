@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import STOP, Pointer, View
@@ -75,6 +76,9 @@ class RoiAlign(Op):
             rows, columns = matrices(self.grid, box, self.grid.scales[level[i]], self.shape, x.shape[1:])
             out[i] = weighted_sums(columns, weighted_sums(rows, x, 1), 2)
         return out
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return RowRule((0, 1, 2), lambda rows: self)
 
     def calls(
         self, target: Target, out: Images, boxes: View, batch: View, level: View, levels: Sequence[Images]

@@ -10,6 +10,7 @@ import numpy as np
 
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Bundle, Spec, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View, collapse
@@ -51,6 +52,11 @@ class Reshape(ViewOp):
     def alias(self, x: View) -> View | None:
         strides = reshaped_strides(x.shape, x.strides, self.shape)
         return None if strides is None else replace(x, shape=self.shape, strides=strides)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        if not x.shape[:1] == self.shape[:1] != ():
+            return None
+        return RowRule((0,), lambda rows: Reshape((rows, *self.shape[1:])))
 
     def grad(self, node, g):
         return (reshape(g, node.operands[0].shape),)
@@ -94,6 +100,9 @@ class Transpose(ViewOp):
     def alias(self, x: View) -> View:
         return replace(x, shape=tuple(x.shape[a] for a in self.axes), strides=tuple(x.strides[a] for a in self.axes))
 
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return rows_of_all(self, x.shape) if self.axes[:1] == (0,) else None
+
     def grad(self, node, g):
         return (apply(Transpose(tuple(np.argsort(self.axes).tolist())), g),)
 
@@ -116,6 +125,12 @@ class BroadcastTo(ViewOp):
         new = len(self.shape) - len(x.shape)
         steps = tuple(0 if n == 1 else s for n, s in zip(x.shape, x.strides))
         return replace(x, shape=self.shape, strides=(0,) * new + steps)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        if not self.shape:
+            return None
+        has_rows = x.ndim == len(self.shape) and x.shape[0] == self.shape[0]
+        return RowRule((0,) if has_rows else (), lambda rows: BroadcastTo((rows, *self.shape[1:])))
 
     def grad(self, node, g):
         return (sum_to(g, node.operands[0].shape),)
@@ -194,6 +209,9 @@ class Contiguous(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         return Work(partial(copy_calls, target), strided=True)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return rows_of_all(self, x.shape)
 
     def grad(self, node, g):
         return (g,)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
@@ -16,6 +17,7 @@ from cgraph.kernels.target import Target
 from cgraph.ops.index import take_index
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape, zeros
+from cgraph.record import replace
 
 
 class Slice(ViewOp):
@@ -57,6 +59,11 @@ class Slice(ViewOp):
         offset = sum(start * stride for start, stride in zip(self.starts, x.strides)) if prod(self.lengths) else 0
         strides = tuple(step * stride for step, stride in zip(self.steps, x.strides))
         return View(x.at + offset, self.lengths, strides, x.dtype)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        if self.starts[:1] != (0,) or self.steps[0] != 1:
+            return None
+        return RowRule((0,), lambda rows: replace(self, lengths=(rows, *self.lengths[1:])))
 
     def grad(self, node, g):
         zero = zeros(node.operands[0].shape, node.dtype)

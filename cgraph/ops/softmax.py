@@ -8,6 +8,7 @@ import numpy as np
 from cgraph.errors import DTypeError
 from cgraph.ir.cut import ROWS, Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import LINE
@@ -40,6 +41,9 @@ class Softmax(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         return Work(lambda out, x: softmax_calls(target, self.kind, out, x, self.axis), overwrites=(0,), strided=True)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return rows_of_all(self, x.shape) if self.axis else None
 
     def cut(self, x: Spec) -> Cut | None:
         """Cut by rows if a row contains all that it sums and fills a vector: the order of sums must not change."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.index.calls import (
@@ -112,6 +113,11 @@ class Take(AtPositions):
         check_inside(indices, x.shape[self.axis])
         return np.take(x, indices, self.axis)
 
+    def row_rule(self, x: Spec, indices: Spec) -> RowRule | None:
+        if self.axis:
+            return RowRule((0,), lambda rows: self)
+        return RowRule((1,), lambda rows: self) if indices.ndim else None
+
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(lambda out, x, indices: take_calls(target, out, x, indices, self.axis, Pointer(STOP)), strided=True)
 
@@ -187,6 +193,9 @@ class TakeAlongAxis(AtPositions):
     def meaning(self, x, indices):
         check_inside(indices, x.shape[self.axis])
         return np.take_along_axis(x, indices, self.axis)
+
+    def row_rule(self, x: Spec, indices: Spec) -> RowRule | None:
+        return rows_of_all(self, x.shape, indices.shape) if self.axis else None
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(

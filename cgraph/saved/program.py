@@ -8,7 +8,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import code_of as dtype_code
 from cgraph.engine.cpu.code import Code, Relocation, Ring, Symbol
-from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, SKIP
+from cgraph.kernels.control import BEGIN, BETWEEN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, SKIP
 from cgraph.kernels.kernel import ARENA, Jump, Kernel, Pointer, View
 from cgraph.memory.tables import Lists, Tables
 from cgraph.record import replace
@@ -64,7 +64,7 @@ def kernel_of(family: Any, params: Any) -> Kernel | Jump:
         raise malformed("kernels")
     if family != JUMP:
         return Kernel(family, as_tuple(params))
-    if params not in ([BEGIN], [REPEAT], [SKIP]):
+    if params not in ([BEGIN], [REPEAT], [SKIP], [BETWEEN]):
         raise malformed("jumps")
     return Jump(params[0])
 
@@ -91,7 +91,7 @@ def check_jumps(code: Code) -> None:
             raise malformed("jumps")
         first, last = code.table[row, 1], code.table[row + 1, 1] if row + 1 < len(code.table) else len(code.args)
         words = code.args[first:last]
-        least = {BEGIN: 1, SKIP: 2, REPEAT: FIRST_MOVE}[number]
+        least = {BEGIN: 1, SKIP: 2, BETWEEN: 3, REPEAT: FIRST_MOVE}[number]
         if len(words) < least or (number == REPEAT and len(words) != FIRST_MOVE + MOVE_WORDS * words[MOVES]):
             raise malformed("loops")
     offsets = [r.offsets for r in code.relocations if r.symbol.kind == "args"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from operator import itemgetter
 
-from cgraph.kernels.control import BEGIN, SKIP
+from cgraph.kernels.control import BEGIN, BETWEEN, SKIP
 from cgraph.standalone.memory import ALIGNMENT, MemoryLayout
 from cgraph.standalone.program import WORD, Address, ExportProgram, ExportRow, Moving, OutputCopy, RowJump, Word
 
@@ -161,10 +161,17 @@ class EntryWriter:
     def jump(self, n: int, jump: RowJump) -> None:
         """Emit a jump: to a row, or on to the next one."""
         if jump.kind == SKIP:
-            assert not isinstance(jump.byte, int)
-            byte = self.value(f"load i8, ptr {self.late_pointer(jump.byte)}, align 1")
-            goes_on = self.value(f"icmp eq i8 {byte}, {jump.value}")
-            self.body += [f"  br i1 {goes_on}, label %on{n}, label %row{jump.to}", f"on{n}:"]
+            assert not isinstance(jump.at, int)
+            byte = self.value(f"load i8, ptr {self.late_pointer(jump.at)}, align 1")
+            self.go_on_if(f"icmp eq i8 {byte}, {jump.value}", n, jump)
+            return
+        if jump.kind == BETWEEN:
+            assert not isinstance(jump.at, int)
+            count = self.value(f"load i64, ptr {self.late_pointer(jump.at)}, align 8")
+            above, below = (
+                self.value(f"icmp {x}") for x in (f"sgt i64 {count}, {jump.value}", f"sle i64 {count}, {jump.high}")
+            )
+            self.go_on_if(f"and i1 {above}, {below}", n, jump)
             return
         counter = f"%round{jump.loop}"
         if jump.kind == BEGIN:
@@ -175,6 +182,10 @@ class EntryWriter:
         self.body.append(f"  store i64 {number}, ptr {counter}, align 8")
         goes_on = self.value(f"icmp slt i64 {number}, {jump.rounds}")
         self.body += [f"  br i1 {goes_on}, label %{start}, label %{other}", f"on{n}:"]
+
+    def go_on_if(self, condition: str, n: int, jump: RowJump) -> None:
+        """Emit a jump unless an instruction gives 1."""
+        self.body += [f"  br i1 {self.value(condition)}, label %on{n}, label %row{jump.to}", f"on{n}:"]
 
     def check_stop(self, n: int, label: int) -> None:
         stop = self.late_pointer(Address("stop", 0)) if self.layout.is_caller else self.symbol("stop")

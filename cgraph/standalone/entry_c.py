@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cgraph.kernels.control import BEGIN, SKIP
+from cgraph.kernels.control import BEGIN, BETWEEN, SKIP
 from cgraph.record import replace
 from cgraph.standalone.header import Facts, comment, parameters
 from cgraph.standalone.interface import Interface
@@ -110,8 +110,12 @@ def run(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Iterator[
 def jump_lines(jump: RowJump, interface: Interface) -> Iterator[str]:
     """Yield a jump, or the beginning or the end of a loop's round."""
     if jump.kind == SKIP:
-        assert not isinstance(jump.byte, int)
-        yield f"  if (*({c_pointer(jump.byte, interface)}) != {jump.value}) goto row{jump.to};"
+        assert not isinstance(jump.at, int)
+        yield f"  if (*({c_pointer(jump.at, interface)}) != {jump.value}) goto row{jump.to};"
+    elif jump.kind == BETWEEN:
+        assert not isinstance(jump.at, int)
+        count = f"*(const int64_t *)({c_pointer(jump.at, interface)})"
+        yield f"  if ({count} <= INT64_C({jump.value}) || {count} > INT64_C({jump.high})) goto row{jump.to};"
     elif jump.kind == BEGIN:
         yield f"  round{jump.loop} = 0;\n  if (round{jump.loop} >= {jump.rounds}) goto row{jump.to};"
     else:

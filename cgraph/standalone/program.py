@@ -9,7 +9,7 @@ import numpy as np
 from cgraph.engine.cpu.code import Code, Relocation
 from cgraph.engine.export import OutputPlace
 from cgraph.errors import FormatError
-from cgraph.kernels.control import BEGIN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, ROUNDS, SKIP
+from cgraph.kernels.control import BEGIN, BETWEEN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, ROUNDS, SKIP
 from cgraph.kernels.kernel import ARENA, Callback, Kernel
 from cgraph.kernels.kernel import Jump as TableJump
 from cgraph.record import Record, replace
@@ -65,19 +65,21 @@ class RowJump(Record):
     """A row that selects the next row.
 
     Fields
-        kind: ``BEGIN``, ``REPEAT`` or ``SKIP`` of `cgraph.kernels.control`
+        kind: ``BEGIN``, ``REPEAT``, ``SKIP`` or ``BETWEEN`` of `cgraph.kernels.control`
         to: the row that it may jump to
         loop: of ``BEGIN`` and ``REPEAT``, the row that begins the loop
         rounds: number of rounds
-        byte, value: ``SKIP`` jumps unless the byte has the value
+        at, value: ``SKIP`` jumps unless the byte at an address has the value
+        high: ``BETWEEN`` jumps unless the int64 at the address is above `value` and not above this one
     """
 
     kind: int
     to: int
     loop: int = -1
     rounds: int = 0
-    byte: Word = 0
+    at: Word = 0
     value: int = 0
+    high: int = 0
 
 
 class ExportRow(Record, eq=False):
@@ -290,8 +292,9 @@ def jumps_of(
     repeats = {spans[n][0]: n for n, kind, _ in rows if kind == REPEAT}
     for n, kind, far in rows:  # an outer loop begins before an inner one
         start = spans[n][0]
-        if kind == SKIP:
-            jumps[n] = RowJump(kind, n + far, byte=words[start], value=int(words[start + 1]))  # type: ignore[arg-type]
+        if kind in (SKIP, BETWEEN):
+            numbers = [int(word) for word in words[start + 1 : spans[n][1]]]  # type: ignore[arg-type]
+            jumps[n] = RowJump(kind, n + far, value=numbers[0], high=numbers[-1])
         if kind != BEGIN:
             continue
         repeat = repeats[words_at[start]]
@@ -302,7 +305,7 @@ def jumps_of(
             words[words_at[at]] = Moving(words[at + 1], n, int(words[at + 2]))  # type: ignore[arg-type]
         jumps[n] = RowJump(kind, n + far, n, rounds)
         jumps[repeat] = RowJump(REPEAT, n + 1, n, rounds)
-    return {n: replace(x, byte=words[spans[n][0]]) if x.kind == SKIP else x for n, x in jumps.items()}
+    return {n: replace(x, at=words[spans[n][0]]) if x.kind in (SKIP, BETWEEN) else x for n, x in jumps.items()}
 
 
 def copy_of(x: CValue, code: Code, symbols: _Symbols) -> OutputCopy | None:

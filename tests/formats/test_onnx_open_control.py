@@ -47,6 +47,22 @@ def test_a_loop_takes_as_many_turns_as_it_is_told_when_run():
         load(raw, maximum={"n": 6}).compile()(x=x_of(), n=np.int64(7))
 
 
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_loop_appends_a_row_in_every_turn(rows):
+    """Mask R-CNN pastes one mask in each turn."""
+    nodes = [
+        node("Gather", ["x", "turn"], ["r"]),
+        node("Unsqueeze", ["r", "axis"], ["u"]),
+        node("Concat", ["all", "u"], ["more"], axis=0),
+        node("Identity", ["c"], ["on"]),
+    ]
+    read = [info("turn", "i8", ()), info("c", "?", ()), info("all", "f4", None)]
+    append = helper.make_graph(nodes, "b", read, [info("on", "?", ()), info("more", "f4", None)])
+    constants = {"c": np.array(True), "first": np.ones((rows, 3), "f4"), "axis": numbers(0)}
+    raw = open_model([node("Loop", ["n", "c", "first"], ["y"], body=append)], {"x": X, "n": ONE}, constants)
+    agrees(raw, given("n", 0, 1, 4, x=x_of()), {"n": 4})
+
+
 @pytest.mark.parametrize(("trips", "maximum"), [("n", {}), ("", {"y": 7})])
 def test_a_loop_ends_when_its_condition_fails(trips, maximum):
     raw = open_model(

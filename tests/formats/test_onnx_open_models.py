@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, InputError
 from cgraph.formats.onnx import load
 from tests.support.onnx_open import agrees, node, numbers, open_model
 
@@ -232,3 +232,54 @@ def test_features_of_chosen_regions_go_through_a_head():
     regions = np.sort(np.random.default_rng(2).random((5, 2, 2)), 1).reshape(5, 4).astype("f4") * 7
     feed = {"f": x_of(2, 3, 8, 8), "regions": regions}
     agrees(raw, [{**feed, "m": np.array(m, bool)} for m in ([1, 0, 1, 1, 0], [1] * 5, [0, 0, 0, 0, 1])])
+
+
+def test_rows_of_another_count_are_reshaped_by_it():
+    """Faster R-CNN: a file reshapes rows to ``[n, -1]``, n being the count of other rows, which is always equal."""
+    steps = [
+        ("NonZero", "p", "z"),
+        ("Transpose", "z", "rows"),
+        ("Cast", "rows", "f", {"to": 1}),
+        ("MatMul", "f w", "wide"),
+        ("NonZero", "q", "z2"),
+        ("Transpose", "z2", "rows2"),
+        ("Shape", "rows2", "n", {"start": 0, "end": 1}),
+        ("Concat", "n minus", "to", {"axis": 0}),
+        ("Reshape", "wide to", "y"),
+    ]
+    inputs = {"p": ("?", (1, 150)), "q": ("?", (1, 150))}
+    raw = open_model(graph_of(steps), inputs, {"minus": numbers(-1), "w": x_of(2, 24)})
+    rng = np.random.default_rng(1)
+    masks = [rng.random((1, 150)) < share for share in (0.3, 0.02, 1)]
+    function = agrees(raw, [{"p": m, "q": m} for m in masks])
+    with pytest.raises(InputError, match="known only at run time"):
+        function(p=masks[0], q=masks[1])
+
+
+def test_rows_of_several_levels_are_scattered_into_one_value():
+    """A pyramid of features: each level's regions are aligned, and scattered to their rows of one result."""
+    nodes, read = [], "zeros"
+    for level in (0, 1):
+        steps = [
+            ("Equal", f"levels level{level}", f"m{level}"),
+            ("NonZero", f"m{level}", f"z{level}"),
+            ("Squeeze", f"z{level} zero", f"i{level}"),
+            ("Gather", f"regions i{level}", f"r{level}"),
+            ("Gather", f"image i{level}", f"b{level}"),
+            ("RoiAlign", f"f r{level} b{level}", f"a{level}", ALIGN),
+            ("Reshape", f"i{level} column", f"c{level}"),
+            ("Shape", f"a{level}", f"s{level}"),
+            ("Expand", f"c{level} s{level}", f"e{level}"),
+            ("ScatterElements", f"{read} e{level} a{level}", f"y{level}", {"axis": 0}),
+        ]
+        nodes, read = nodes + graph_of(steps), f"y{level}"
+    inputs = {"f": ("f4", (2, 3, 8, 8)), "regions": ("f4", (5, 4)), "levels": ("i8", (5,))}
+    constants = {"zero": numbers(0), "image": numbers(0, 1, 1, 0, 1), "column": numbers(-1, 1, 1, 1)}
+    constants |= {"zeros": np.zeros((5, 3, 2, 2), "f4"), "level0": np.int64(0), "level1": np.int64(1)}
+    raw = open_model(nodes, inputs, constants, "y1")
+    regions = np.sort(np.random.default_rng(2).random((5, 2, 2)), 1).reshape(5, 4).astype("f4") * 7
+    feed = {"f": x_of(2, 3, 8, 8), "regions": regions}
+    agrees(raw, given("levels", [0, 1, 1, 0, 1], [0] * 5, [1] * 5, [2] * 5, **feed))
+
+
+ALIGN = {"output_height": 2, "output_width": 2, "sampling_ratio": 2}

@@ -22,7 +22,9 @@ def resized(operands: list[str], **attributes: str) -> bytes:
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize(("mode", "nearest"), [("linear", "floor"), *(("nearest", way) for way in NEAREST)])
+@pytest.mark.parametrize(
+    ("mode", "nearest"), [("linear", "floor"), ("cubic", "floor"), *(("nearest", way) for way in NEAREST)]
+)
 def test_sizes(coordinates, mode, nearest):
     raw = resized(["x", "", "", "n"], mode=mode, coordinate_transformation_mode=coordinates, nearest_mode=nearest)
     sizes = ((5, 6), (10, 12), (3, 4), (1, 1), (7, 5))
@@ -30,7 +32,7 @@ def test_sizes(coordinates, mode, nearest):
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("mode", ["linear", "cubic", "nearest"])
 @pytest.mark.parametrize("factors", [(1, 1), (2, 2), (0.6, 0.7), (1.5, 3)])
 def test_factors_mean_what_they_do_when_they_are_known(coordinates, mode, factors):
     raw = resized(["x", "", "f"], mode=mode, coordinate_transformation_mode=coordinates)
@@ -51,7 +53,7 @@ def test_pictures_of_a_number_known_only_when_run():
 @pytest.mark.parametrize(
     ("attributes", "match"),
     [
-        ({"mode": "cubic"}, "mode 'cubic'"),
+        ({"mode": "cubic", "exclude_outside": 1}, "exclude_outside"),
         ({"antialias": 1, "mode": "linear"}, "antialias"),
         ({"keep_aspect_ratio_policy": "not_larger"}, "keep_aspect_ratio_policy"),
         ({"coordinate_transformation_mode": "half_pixel_symmetric"}, "coordinates 'half_pixel_symmetric'"),

@@ -11,8 +11,8 @@ from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, RowLoop, Symb
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.bound import word_of
-from cgraph.kernels.control import BEGIN, REPEAT, SKIP
-from cgraph.kernels.kernel import ARGS, Call, End, Jump, Marker, Pointer, Repeat, Skip, Slot, View, contiguous
+from cgraph.kernels.control import BEGIN, BETWEEN, REPEAT, SKIP
+from cgraph.kernels.kernel import ARGS, Between, Call, End, Jump, Marker, Pointer, Repeat, Skip, Slot, View, contiguous
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import ConstOp, Var
@@ -70,7 +70,7 @@ class CallWords(Record, eq=False):
 
 
 class OpenJump(Record, eq=False):
-    """A `Repeat` or `Skip` whose `End` has not come yet.
+    """A `Repeat`, `Skip` or `Between` whose `End` has not come yet.
 
     Fields
         row: its row
@@ -106,7 +106,7 @@ class _Maker:
         """Append the calls of a part; markers have parts of their own."""
         if part.calls and isinstance(part.calls[0].kernel, Marker):
             for call in part.calls:
-                self.mark(part.label, call)
+                self.mark(part, call)
         elif part.calls:
             self.add_calls(part)
 
@@ -136,9 +136,9 @@ class _Maker:
         positions.append(position)
         offsets.append(offset)
 
-    def mark(self, label: str, call: Call) -> None:
+    def mark(self, part: Part, call: Call) -> None:
         """Add the row of a marker, and complete the rows that jump to it or over it."""
-        marker = call.kernel
+        marker, label = call.kernel, part.label
         if isinstance(marker, Repeat):
             self.open[marker] = OpenJump(len(self.label_of), len(self.args), call.args)  # type: ignore[arg-type]
             self.moving.update((id(base), (marker, i)) for i, base in enumerate(marker.moving))
@@ -146,10 +146,14 @@ class _Maker:
         elif isinstance(marker, Skip):
             self.open[marker] = OpenJump(len(self.label_of), len(self.args))
             self.add_jump(label, SKIP, (*call.args, marker.value))  # type: ignore[arg-type]
+        elif isinstance(marker, Between):
+            self.open[marker] = OpenJump(len(self.label_of), len(self.args))
+            args = [placed(at, part.places) for at in call.args]
+            self.add_jump(label, BETWEEN, (*args, marker.low, marker.high))
         elif isinstance(marker, End):
             self.end(label, marker.of)
 
-    def end(self, label: str, marker: Repeat | Skip) -> None:
+    def end(self, label: str, marker: Repeat | Skip | Between) -> None:
         """Add the row that repeats the rounds of a Repeat; set the distances of jumps."""
         jump = self.open.pop(marker)
         if isinstance(marker, Repeat):
@@ -222,6 +226,11 @@ class _Maker:
         steps, labels = (first_row, first_write), (tuple(self.labels), np.array(self.label_of, np.int64))
         code = Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
         return replace(code, again=self.again)
+
+
+def placed(at: Any, places: Sequence[Pointer]) -> Pointer:
+    """Return an address with the memory of its slot, if it has one."""
+    return places[at.base.number] + at.offset if isinstance(at.base, Slot) else at
 
 
 def memory_of(base: Any) -> Any:

@@ -16,14 +16,18 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
         with k.loop(0, a.n) as i:
             place = order.load(i)
             with k.if_((scores.load(place) > least) & (count.value < a.most)):
-                covered = k.slot(0, "i8")
-                with k.loop(0, count.value) as j:
-                    other = places.load(j)
-                    hidden = overlap(k, boxes + place * 4, boxes + other * 4) > share
+                covered, j = k.slot(0, "b1"), k.slot(0, "i8")
+                with k.loop_while() as w:
+                    w.until(covered.value | (j.value >= count.value))
+                    other = places.load(j.value)
+                    inside, union = overlap(k, boxes + place * 4, boxes + other * 4)
+                    meets = (inside > 0) | (share < 0)  # most boxes do not, and a division takes longer
                     if grouped:
-                        hidden = hidden & (groups.load(place) == groups.load(other))
-                    covered.value = covered.value | k.cast(hidden, "i8")
-                with k.if_(covered.value == 0):
+                        meets = meets & (groups.load(place) == groups.load(other))
+                    with k.if_(meets):
+                        covered.value = inside / union > share
+                    j.value = j.value + 1
+                with k.if_(~covered.value):
                     places.store(place, count.value)
                     count.value = count.value + 1
         with k.loop(count.value, a.most) as j:
@@ -38,12 +42,12 @@ def arrays_of(k: Builder, a: SimpleNamespace, picture: Val) -> tuple[Ptr, Ptr, P
     return boxes, places, scores, order, k.pointer(a.groups, "i8") + picture * a.n
 
 
-def overlap(k: Builder, x: Ptr, y: Ptr) -> Val:
-    """Return the intersection over union of two boxes; corners in either order of axes."""
+def overlap(k: Builder, x: Ptr, y: Ptr) -> tuple[Val, Val]:
+    """Return the areas of intersection and union of two boxes; corners in either order of axes."""
     one, other = [x.load(i) for i in range(4)], [y.load(i) for i in range(4)]
     sides = [
         k.larger(k.smaller(one[i + 2], other[i + 2]) - k.larger(one[i], other[i]), k.const(0, x.dtype)) for i in (0, 1)
     ]
     inside = sides[0] * sides[1]
     areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
-    return inside / (areas[0] + areas[1] - inside)
+    return inside, areas[0] + areas[1] - inside

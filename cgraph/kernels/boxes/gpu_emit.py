@@ -19,7 +19,8 @@ def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
             covered = k.slot(0, "i4")
             with k.loop(own.lane, count.value, own.size) as j:
                 other = places.load(j)
-                hidden = overlap(k, boxes + place * 4, boxes + other * 4) > share
+                inside, union = overlap(k, boxes + place * 4, boxes + other * 4)
+                hidden = inside / union > share
                 if grouped:
                     hidden = hidden & (groups.load(place) == groups.load(other))
                 covered.value = covered.value | k.cast(hidden, "i4")

@@ -10,6 +10,7 @@ from cgraph.dtypes.convert import convert
 from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
@@ -33,6 +34,8 @@ from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16, unpack_pair
 from cgraph.ops.physical.unpack import unpack, unpack_winograd
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.record import replace
+
+RESIDUAL = 3  # its index among the operands of a BlockedConv
 
 
 class ConvEpilogue(Op):
@@ -65,6 +68,9 @@ class ConvEpilogue(Op):
             y = y + extra.pop(0)
         a = self.activation
         return np.clip(np.where(y > 0, y, y * np.asarray(a.slope, y.dtype)), a.low, a.high)
+
+    def row_rule(self, x: Spec, f: Spec, *rest: Spec) -> RowRule | None:
+        return RowRule((0, 1 + len(rest)) if self.has_residual else (0,), lambda rows: self) if rest else None
 
     def operands(self, operands: tuple) -> tuple[Any, Any, Any]:
         """Return scale, bias and residual among the operands, None where absent."""
@@ -143,6 +149,15 @@ class BlockedConv(Op):
     def halves_nbytes(self) -> int:
         """Bytes of the images in bfloat16; 0 if they are read in their own dtype."""
         return BFLOAT16.dtype.itemsize * prod(self.source.shape) if self.pairs and self.source else 0
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return RowRule((0, RESIDUAL), self.first_images)
+
+    def first_images(self, n: int) -> "BlockedConv":
+        """Return the convolution of the first n images, with the same filters in the same order."""
+        shape = replace(self.shape, panel=panel_of(self.shape, self.n, self.tile))
+        source, result, residual = (f and f.first(n) for f in (self.source, self.result, self.residual))
+        return replace(self, shape=shape, n=n, source=source, result=result, residual=residual)
 
     def cut(self, *specs: Spec) -> Cut:
         rows = WindowRows(self.shape.window, self.shape.h, self.result, self.halo_rows)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.ir.cut import Cut, index_array
 from cgraph.ir.graph import Op
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
@@ -20,6 +21,7 @@ from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
 from cgraph.ops.physical.unpack import unpack
 from cgraph.ops.physical.window_rows import rows_inside
+from cgraph.record import replace
 from cgraph.system.alignment import round_up
 
 
@@ -69,6 +71,9 @@ class BlockedConvTranspose(Op):
             return [*fill_halo_calls(to), *lowered.calls]
 
         return Work(calls)
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return RowRule((0,), lambda n: replace(self, source=self.source.first(n), result=self.result.first(n)))
 
     def cut(self, *specs: Spec) -> Cut:
         top, stride = self.result.halo[0], self.shape.window.stride[0]

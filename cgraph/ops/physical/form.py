@@ -51,6 +51,10 @@ class Form(Record):
         at = view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo
         return BlockedView(*at, dtype=self.dtype, steps=steps, fill=self.fill)
 
+    def first(self, n: int) -> "Form":
+        """Return the form of the first n images."""
+        return replace(self, n=n)
+
     def rows(self, first: int, stop: int) -> "Form":
         """Return the form of block rows of the array, counted with the halo, which keep their part of it."""
         top, left, bottom, right = self.halo

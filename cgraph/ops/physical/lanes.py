@@ -9,6 +9,7 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.cut import ROWS, Cut, index_array, row_by_row
 from cgraph.ir.graph import Op
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import concat_calls, fill_halo_calls, to_blocked_calls, to_plain_calls
@@ -60,6 +61,9 @@ class ToBlocked(Op):
 
         return Work(calls)
 
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: ToBlocked(self.form.first(rows)))
+
     def cut(self, x: Spec) -> Cut:
         form = self.form
         return Cut(
@@ -81,6 +85,9 @@ class ToPlain(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         return Work(lambda out, x: to_plain_calls(target, out, self.form.at(x)))
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: ToPlain(self.form.first(rows)))
 
     def cut(self, x: Spec) -> Cut:
         top, h = self.form.halo[0], self.form.h
@@ -109,6 +116,9 @@ class ClearHalo(Op):
 
         return Work(calls, overwrites=(0,))
 
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: ClearHalo(self.form.first(rows)))
+
     def cut(self, x: Spec) -> Cut:
         form = self.form
         same = row_by_row(x.shape[2])
@@ -133,6 +143,9 @@ class ColumnSum(Op):
     def work(self, target: Target, x: Spec) -> Work:
         program = Sum((COLUMNS,)).program(self.form.dtype)
         return Work(partial(reduce_calls, target, "sum", program, axes=(COLUMNS,), whole=True))
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return RowRule((0,), lambda rows: ColumnSum(self.form.first(rows)))
 
     def cut(self, x: Spec) -> Cut:
         return Cut((row_by_row(x.shape[ROWS]),), lambda first, stop: ColumnSum(self.form.strip(stop - first)))
@@ -176,6 +189,15 @@ class BlockedOp(Op):
             return [*fill_halo_calls(to), *self.pixels(target, to, *sources)]
 
         return Work(calls)
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        rule = self.op.row_rule(*[x if f is None else Spec(f.logical, x.dtype) for x, f in zip(specs, self.sources)])
+        return rule and RowRule(rule.operands, partial(self.first_images, rule))
+
+    def first_images(self, rule: RowRule, n: int) -> Op:
+        """Return the op on the first n images of what is read image by image."""
+        sources = [f.first(n) if f is not None and i in rule.operands else f for i, f in enumerate(self.sources)]
+        return replace(self, op=rule.first(n), sources=tuple(sources), result=self.result.first(n))
 
     def pixels(self, target: Target, out: BlockedView, *xs: Any) -> Sequence[Call]:
         """Return the calls that fill the result except its halo."""
@@ -282,6 +304,9 @@ class PlainRoiAlign(Op):
     def meaning(self, *xs):
         images = (form.plain(x) for x, form in zip(xs[BOXES:], self.sources))
         return self.op.meaning(*xs[:BOXES], *images)
+
+    def row_rule(self, *specs: Spec) -> RowRule | None:
+        return RowRule(tuple(range(BOXES)), lambda rows: self)
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, boxes: View, batch: View, level: View, *levels: View) -> list[Call]:

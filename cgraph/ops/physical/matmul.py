@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.graph import Op
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
@@ -16,7 +17,7 @@ from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile
-from cgraph.ops.linear import LAYOUTS, Matmul, laid_out, runs, workspace_nbytes
+from cgraph.ops.linear import LAYOUTS, MATRIX_AXES, Matmul, laid_out, runs, workspace_nbytes
 from cgraph.ops.physical.unpack import unpack
 
 
@@ -42,6 +43,9 @@ class MatmulEpilogue(Op):
 
     def multiply_adds(self, x: Spec, y: Spec, *addend: Spec) -> int:
         return Matmul().multiply_adds(x, y)
+
+    def row_rule(self, x: Spec, y: Spec, *addend: Spec) -> RowRule | None:
+        return RowRule((0, 2) if x.ndim == MATRIX_AXES else (0, 1, 2), lambda rows: self)
 
     def work(self, target: Target, x: Spec, y: Spec, *addend: Spec) -> Work:
         code = code_of(x.dtype)
@@ -70,6 +74,9 @@ class PanelMatmul(Op):
 
     def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
         return Spec((*x.shape[:-1], self.n), x.dtype)
+
+    def row_rule(self, x: Spec, panels: Spec, *addend: Spec) -> RowRule | None:
+        return RowRule((0, 2), lambda rows: self)
 
     def multiply_adds(self, x: Spec, panels: Spec, *addend: Spec) -> int:
         return x.size * self.n

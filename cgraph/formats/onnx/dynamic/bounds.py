@@ -21,6 +21,7 @@ from cgraph.formats.onnx.dynamic.intervals import MOVES, SMALL, Pair, bounds_of,
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import Cast
 from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.prefix import Prefix
 from cgraph.ops.take import Take
 from cgraph.record import Record
 
@@ -131,7 +132,7 @@ class LengthBounds:
             return None
         low, high = self.bounds(x)
         if operands and all(y is not None for y in operands):
-            copied = isinstance(x.op, Cast)
+            copied = isinstance(x.op, Cast | Prefix)
             values = [np.asarray(y, object) for y in operands]
             index = [self.bounds(x.operands[1])[0].astype(np.int64)] if isinstance(x.op, Take) else []
             elements = values[0] if copied else x.op.meaning(*values[:1], *index) if index else x.op.meaning(*values)
@@ -196,7 +197,7 @@ class LengthBounds:
 
 def copied_operands(x: Node) -> tuple[Node, ...]:
     """Return the operands whose elements a small value copies."""
-    if isinstance(x.op, Take) and isinstance(x.operands[1].op, ConstOp):
+    if isinstance(x.op, Prefix) or (isinstance(x.op, Take) and isinstance(x.operands[1].op, ConstOp)):
         operands = x.operands[:1]
     elif isinstance(x.op, MOVES) or (isinstance(x.op, Cast) and is_wide(x) and is_wide(x.operands[0])):
         operands = x.operands

@@ -30,6 +30,7 @@ from cgraph.ops.compare import BitwiseAnd, BitwiseOr, Comparison, Invert, Where
 from cgraph.ops.index import Nonzero
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import ConstOp
+from cgraph.ops.prefix import Prefix
 from cgraph.ops.reduce import All_, Any_, Argmax, Argmin, Max, Min, Prod, Sum
 from cgraph.ops.scan import Cumsum
 from cgraph.ops.shape import BroadcastTo, Full, Item, Reshape, Transpose
@@ -224,6 +225,7 @@ RULES: dict[type, Callable[..., Pair]] = {
     Where: selection,
     Cast: cast,
     Take: gathering,
+    Prefix: lambda node, x, count: x,
     Subtract: lambda node, x, y: (x[0] - y[1], x[1] - y[0]),
     Negative: lambda node, x: (-x[1], -x[0]),
 }

@@ -14,6 +14,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size, bounds_of_length, most
 from cgraph.ir.graph import Node
+from cgraph.ops.prefix import prefix
 from cgraph.record import Record
 
 
@@ -76,6 +77,8 @@ def with_lengths(node: Node, lengths: Mapping[int, Length]) -> Array:
         for axis, length in sorted(lengths.items())
         if isinstance(length, Size)
     }
+    if 0 in counts:
+        node = prefix(node, counts[0].node)
     return Ragged(node, counts) if counts else node
 
 

@@ -30,7 +30,7 @@ def reshape_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
         FormatError: the shapes differ in the number of elements
     """
     old = lengths_of(x)
-    target = [open_rest(c, n, old, target) for n in target]
+    target = keep_rows(c, x, [open_rest(c, n, old, target) for n in target])
     new = [n if n != -1 else rest_of(c, old, [m for m in target if m != -1]) for n in target]
     c.limits.check_equal(element_count(c, old), element_count(c, new), c.unequal)
     front = common_prefix(old, new)
@@ -41,6 +41,22 @@ def reshape_to(c: Context, x: Array, target: Sequence[Length]) -> Array:
     lengths = dict(enumerate(old[:front])) | {ends[1] + i: n for i, n in enumerate(old[ends[0] :])}
     node = cg.reshape(inner, (*shape[:front], *max_lengths(c, x, new[front : ends[1]]), *shape[ends[0] :]))
     return with_lengths(node, lengths | {front + i: n for i, n in enumerate(new[front : ends[1]])})
+
+
+def keep_rows(c: Context, x: Array, target: Sequence[Length]) -> Sequence[Length]:
+    """Return a shape ``[n, -1 …]`` with the length of axis 0 of `x` for n, if the result would need too much room else.
+
+    Exporters count the rows of one value and reshape another one by the count; a run checks that both are equal.
+    """
+    old = lengths_of(x)
+    first = target[0] if old and target else 0
+    if not isinstance(first, Size) or not isinstance(old[0], Size) or first == old[0] or -1 not in target[1:]:
+        return target
+    rest = element_count(c, old)
+    if needs_room(node_in(x).size, max_sizes(x, [rest if n == -1 else n for n in target])):
+        c.limits.check_equal(first, old[0], c.unequal)
+        return [old[0], *target[1:]]
+    return target
 
 
 def common_prefix(x: Sequence[Length], y: Sequence[Length]) -> int:
@@ -89,11 +105,9 @@ def open_rest(c: Context, length: Length, old: Sequence[Length], target: Sequenc
 
 
 def max_lengths(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
-    """Return the maximum of each length: at most the number of elements over the product of the fixed lengths."""
-    size = node_in(x).size
-    others = max(prod(n for n in lengths if isinstance(n, int)), 1)
-    sizes = [n if isinstance(n, int) else int(min(most(n), size // others)) for n in lengths]
-    if prod(sizes) > max(MOST_ROOM * size, SMALL):
+    """Return the maximum of each length. UnknownError if they need much more room than `x`."""
+    size, sizes = node_in(x).size, max_sizes(x, lengths)
+    if needs_room(size, sizes):
         reason = (
             f"{size} elements would need room for {prod(sizes):,}, since {sizes} bound the axes, known only at run time"
         )
@@ -101,6 +115,17 @@ def max_lengths(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
         missing = c.evaluator.missing(shape) if isinstance(shape, Node) else []
         raise UnknownError(reason, {}, missing, c.read[1:2] if missing else c.written[:1])
     return sizes
+
+
+def max_sizes(x: Array, lengths: Sequence[Length]) -> list[int]:
+    """Return the maximum of each length: at most the number of elements over the product of the fixed lengths."""
+    size, others = node_in(x).size, max(prod(n for n in lengths if isinstance(n, int)), 1)
+    return [n if isinstance(n, int) else int(min(most(n), size // others)) for n in lengths]
+
+
+def needs_room(size: int, sizes: Sequence[int]) -> bool:
+    """Return True if a result needs much more room than its operand of `size` elements."""
+    return prod(sizes) > max(MOST_ROOM * size, SMALL)
 
 
 def merge_axes(c: Context, x: Array, axes: range, new: Sequence[Length]) -> Node:

@@ -1,6 +1,7 @@
 """Importers of If, Loop, Scan (inlined and unrolled), sequences and optionals (resolved while the graph is built)."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,9 @@ def open_loop(
     going = c.get(1, Const(np.array(True))) if going is None else going
     active = cg.reshape(going, ())
     count: Any = Const(np.array(turn, np.int64))
+    grown = {i: [state[i]] for i in growing_states(body) if turn == 0 and has_rows(state[i])}
+    for i, (x,) in grown.items():
+        state[i] = x[:0]  # type: ignore[index]
     for number in range(turn, int(most)):
         if isinstance(trips, Size):
             active = cg.logical_and(active, cg.less(number, trips.node))
@@ -116,7 +120,10 @@ def open_loop(
             raise FormatError(
                 f"state {i} of a loop changes its dtype or number of axes, which is not supported. Cast or reshape it"
             )
-        state = [either(c, active, new, old) for new, old in zip(results[1:], state)]
+        for i, rows in grown.items():
+            rows.append(results[1 + i])
+        pairs = zip(results[1:], state)
+        state = [old if i in grown else either(c, active, new, old) for i, (new, old) in enumerate(pairs)]
         for values, x in zip(collected, results[1 + len(state) :]):
             values.append(x)
         count = count + cg.astype(active, "int64")
@@ -125,8 +132,55 @@ def open_loop(
     if trips is None:
         c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most:.0f} turns")
     length = c.limits.length(count)
+    for i, rows in grown.items():
+        state[i] = join_rows(c, rows, count)
     ends = body.output[1 + len(state) :]
     return (*state, *(stack_values(v, length) if v else empty(p) for v, p in zip(collected, ends)))
+
+
+def growing_states(body: Any) -> list[int]:
+    """Return the states to which every iteration appends rows and which it reads for nothing else."""
+    names = [v.name for v in body.input[2:]]
+    nodes = {name: node for node in body.node for name in node.output}
+    reads = Counter(name for node in body.node for name in names_read(node))
+    growing = []
+    for i, (name, end) in enumerate(zip(names, body.output[1:])):
+        node = nodes.get(end.name)
+        appends = node is not None and node.op_type == "Concat" and len(node.input) > 1 and node.input[0] == name
+        if appends and reads[name] == 1 and reads[end.name] == 0 and all(a.i == 0 for a in node.attribute):  # type: ignore[union-attr]
+            growing.append(i)
+    return growing
+
+
+def names_read(node: Any) -> Iterator[str]:
+    """Yield the names that a node and the graphs inside it read."""
+    yield from node.input
+    for graph in (a.g for a in node.attribute if a.HasField("g")):
+        yield from (v.name for v in graph.output)
+        for inner in graph.node:
+            yield from names_read(inner)
+
+
+def has_rows(x: Value) -> bool:
+    """Return True for an array of a fixed number of rows."""
+    return isinstance(x, Node) and x.ndim > 0
+
+
+def join_rows(c: Context, parts: Sequence[Value], count: Node) -> Array:
+    """Return an array and the rows that iterations append to it, of which `count` happened; all append equally many.
+
+    Raises
+        FormatError: the number of rows differs, or is known only at run time
+    """
+    first, *rows = parts
+    if not all(isinstance(x, Node) and x.shape == rows[0].shape for x in rows):  # type: ignore[union-attr]
+        raise FormatError(
+            "a loop cannot append rows whose number is known only at run time or differs between iterations. Give "
+            "shapes= or constants= that fix it"
+        )
+    each = rows[0].shape[0] if rows else 0  # type: ignore[union-attr]
+    length = c.limits.length(count * each + first.shape[0])  # type: ignore[union-attr]
+    return with_lengths(cg.concat(parts, 0), {0: length})
 
 
 def stack_values(values: Sequence[Value], length: Length) -> Array:

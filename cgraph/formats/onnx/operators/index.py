@@ -22,9 +22,13 @@ from cgraph.formats.onnx.dynamic.value import (
     with_lengths,
 )
 from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, apply
 from cgraph.ops.index import flatten_rows
-from cgraph.ops.shape import axis_of
+from cgraph.ops.physical.first_rows import FirstWrites
+from cgraph.ops.prefix import Prefix
+from cgraph.ops.shape import axis_of, unbroadcast
+from cgraph.ops.slicing import Slice
+from cgraph.ops.take import Scatter
 
 
 def positions(c: Context, index: Array, n: Length) -> Node:
@@ -110,12 +114,42 @@ def open_scatter_elements(c: Context) -> Array:
     x, axis = c.array(0), axis_of(c.attribute("axis", 0), c.array(0).ndim)
     (node, values), lengths = broadcast_lengths(c.limits, [c.array(1), c.array(2)], c.unequal)
     index, room = with_lengths(node, lengths), node_in(x).shape[axis]
+    if axis == 0 and [*lengths] == [0] and node.shape[1:] == node_in(x).shape[1:] and repeated_rows(node) is not None:
+        return open_scatter_rows(c, x, with_lengths(repeated_rows(node), lengths), values)
     written = places_to_write(c, positions(c, index, lengths_of(x)[axis]), index, room)
     wide = resize_axis(node_in(x), axis, room + 1)
     place = beside(written, axis)
     part = cg.put_along_axis(wide[place], written, values, axis, way_to_write(c))
     updated = part if part.shape == wide.shape else cg.set_slice(wide, place, part)
     return with_lengths(resize_axis(updated, axis, room), counts_of(x))
+
+
+def repeated_rows(index: Node) -> Node | None:
+    """Return the positions of whole rows, one of each, if the indices repeat them along all axes after the first."""
+    while isinstance(index.op, Prefix):
+        index = index.operands[0]
+    x = unbroadcast(index)
+    is_column = x.ndim == index.ndim and x.shape == (index.shape[0], *[1] * (x.ndim - 1))
+    return cg.reshape(x, (x.shape[0],)) if is_column and x is not index else None
+
+
+def open_scatter_rows(c: Context, x: Array, index: Array, values: Node) -> Array:
+    """Import a scatter of whole rows, as many as the positions have."""
+    room = node_in(x).shape[0]
+    written = places_to_write(c, positions(c, index, lengths_of(x)[0]), index, room)
+    count = node_of(lengths_of(index)[0])
+    wide = apply(FirstWrites(Scatter(0, way_to_write(c))), with_one_more(node_in(x)), written, values, count)
+    return with_lengths(resize_axis(wide, 0, room), counts_of(x))
+
+
+def with_one_more(x: Node) -> Node:
+    """Return the rows and an arbitrary one; the array that they are the first rows of, if that has just one more."""
+    shape, source = (x.shape[0] + 1, *x.shape[1:]), x
+    while isinstance(source.op, Prefix):
+        source = source.operands[0]
+    if isinstance(source.op, Slice) and source.op.starts[0] == 0 and source.operands[0].shape == shape:
+        return source.operands[0]
+    return resize_axis(x, 0, shape[0])
 
 
 def open_scatter_nd(c: Context) -> Array:

@@ -22,7 +22,7 @@ REFUSED = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "st
 
 
 def open_resize(c: Context) -> Array:
-    """Import Resize with nearest or linear interpolation, as `resize` does for fixed sizes.
+    """Import Resize with nearest, linear or cubic interpolation, as `resize` does for fixed sizes.
 
     Raises
         UnknownError: the mode, coordinates or an attribute needs fixed sizes
@@ -32,7 +32,7 @@ def open_resize(c: Context) -> Array:
     for name, value in REFUSED.items():
         if c.attribute(name, value) != value:
             raise require_constant(c, f"{name}={c.attribute(name)!r}")
-    if mode not in ("nearest", "linear") or (mode == "linear" and x.dtype.kind != "f"):
+    if mode not in ("nearest", *WEIGHTS) or (mode in WEIGHTS and x.dtype.kind != "f"):
         raise require_constant(c, f"mode {mode!r} of {x.dtype}")
     axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
     sizes = c.lengths(3) or [None] * len(axes)
@@ -93,10 +93,27 @@ def at_nearest(c: Context, x: Array, axis: int, at: Any, length: Length) -> Arra
 
 
 def interpolate(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
-    """Interpolate linearly between two neighbours."""
-    low = cg.floor(at)
-    share = cg.reshape(at - low, (-1, *[1] * (x.ndim - 1 - axis)))
-    first, second = (take_along(c, x, axis, clip_to_axis(c, x, axis, v), length) for v in (low, low + 1))
-    share = cg.astype(share, x.dtype)[: node_in(first).shape[axis]]
-    node = node_in(first) * (1 - share) + node_in(second) * share
-    return with_lengths(node, dict(enumerate(lengths_of(first))))
+    """Sum neighbours with weights that depend on their distance; beyond an end, those at the end count."""
+    low, mode, total = cg.floor(at), c.attribute("mode", "nearest"), None
+    for tap, weight in WEIGHTS[mode](at - low, c.attribute("cubic_coeff_a", -0.75)).items():
+        part = take_along(c, x, axis, clip_to_axis(c, x, axis, low + tap), length)
+        factor = cg.reshape(weight, (-1, *[1] * (x.ndim - 1 - axis)))
+        term = node_in(part) * cg.astype(factor, x.dtype)[: node_in(part).shape[axis]]
+        total, lengths = term if total is None else total + term, lengths_of(part)
+    return with_lengths(total, dict(enumerate(lengths)))
+
+
+def linear_weights(t: Node, a: float) -> dict[int, Node]:
+    """Return the weights of two neighbours of a place `t` beyond the first."""
+    return {0: 1 - t, 1: t}
+
+
+def cubic_weights(t: Node, a: float) -> dict[int, Node]:
+    """Return the weights of four neighbours. Source: Keys 1981, doi:10.1109/TASSP.1981.1163711."""
+    inner, outer = t, t + 1
+    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (inner, 1 - inner)]
+    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (outer, 3 - outer)]
+    return {-1: far[0], 0: near[0], 1: near[1], 2: far[1]}
+
+
+WEIGHTS: dict[str, Any] = {"linear": linear_weights, "cubic": cubic_weights}

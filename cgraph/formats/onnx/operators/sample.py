@@ -125,6 +125,11 @@ def roi_align(c: Context) -> Node:
     """Import RoiAlign: each region ``[x1, y1, x2, y2]`` as a grid of averages (or maxima) of interpolated points."""
     x, rois, batch = c[0], c[1], c[2]
     ratio = c.attribute("sampling_ratio", 0)
+    if ratio > 0 and c.attribute("mode", "avg") == "avg" and x.size and x.dtype == rois.dtype:
+        cells = c.attribute("output_height", 1), c.attribute("output_width", 1)
+        scale = [c.attribute("spatial_scale", 1.0)]
+        grid = "aligned" if transformation(c) == "half_pixel" else "cells"
+        return cg.roi_align_levels([x], rois, batch, cg.zeros(batch.shape, "int64"), cells, scale, ratio, grid)
     if ratio > 0:
         return align_region(c, x, rois, batch, (ratio, ratio))
     scale = c.attribute("spatial_scale", 1.0)
@@ -137,10 +142,14 @@ def roi_align(c: Context) -> Node:
     return cg.concat(regions, 0)
 
 
+def transformation(c: Context) -> str:
+    """Return how RoiAlign maps coordinates to pixels."""
+    return c.attribute("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
+
+
 def align_region(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int]) -> Node:
     """Align regions with one number of points per cell."""
-    half = c.attribute("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
-    offset = 0.5 if half == "half_pixel" else 0.0
+    offset = 0.5 if transformation(c) == "half_pixel" else 0.0
     cells = c.attribute("output_height", 1), c.attribute("output_width", 1)
     c.spend(nbytes=64 * (cells[0] * counts[0] + cells[1] * counts[1]), nodes=60)
     corners = rois * c.attribute("spatial_scale", 1.0) - offset

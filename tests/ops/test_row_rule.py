@@ -1,0 +1,68 @@
+"""Row rules: the first rows of every op that has one, computed alone from the first rows of its operands."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.ir.graph import Node
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.pipeline import lower_graph
+from cgraph.ops.leaf import Var
+from tests.ops.cases import CASES, Case
+from tests.support.tolerance import assert_close
+
+
+def check_rules(outputs: list[Node], values: dict[Node, np.ndarray]) -> int:
+    """Check all nodes with a rule; return how many there are."""
+    count, nodes = 0, [x for x in post_order(outputs) if not isinstance(x.spec, Bundle)]
+    known = dict(zip(nodes, evaluate(nodes, values)))
+    for node in nodes:
+        if any(isinstance(x.spec, Bundle) for x in node.operands):
+            continue
+        rule = node.op.row_rule(*[x.spec for x in node.operands]) if node.ndim and node.shape[0] else None
+        if rule is None:
+            continue
+        for rows in {1, (node.shape[0] + 1) // 2, node.shape[0]}:
+            xs = [known[x][:rows] if i in rule.operands else known[x] for i, x in enumerate(node.operands)]
+            op = rule.first(rows)
+            spec = op.infer(*[Spec(x.shape, x.dtype) for x in xs])
+            assert spec == Spec((rows, *node.shape[1:]), node.dtype), node
+            assert_close(op.meaning(*xs), known[node][:rows])
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_first_rows_depend_on_the_first_rows_of_the_operands(case: Case):
+    rng = np.random.default_rng(zlib.crc32(str(case).encode()))
+    xs = [Var(d.shape, d.dtype, f"x{i}") for i, d in enumerate(case.draws)]
+    built = case.build(*xs)
+    outputs = [built] if isinstance(built, Node) else list(built)
+    check_rules(outputs, {x: d.array(rng) for x, d in zip(xs, case.draws)})
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512", "portable"])
+def test_physical_ops_have_the_rules_of_the_logical_ones(target: str):
+    rng = np.random.default_rng(1)
+    x, boxes = Var((1, 16, 12, 12), name="x"), Var((6, 4), name="boxes")
+
+    def weights(*shape: int) -> np.ndarray:
+        return rng.normal(size=shape).astype("f4") / 10
+
+    image = cg.relu(cg.conv2d(x, weights(16, 16, 3, 3), pad=1))
+    zero = cg.zeros((6,), "int64")
+    cells = cg.roi_align_levels([image], boxes, zero, zero, (6, 6), [1.0])
+    deep = cg.relu(cg.conv2d(cells, weights(24, 16, 3, 3), pad=1) + weights(24)[:, None, None])
+    deep = cg.max_pool2d(deep + cg.conv2d(deep, weights(24, 24, 3, 3), pad=1), 2)
+    wide = cg.conv_transpose2d(deep, weights(24, 8, 2, 2), stride=2)
+    flat = cg.relu(cg.reshape(deep, (6, -1)) @ weights(24 * 9, 32) + weights(32))
+    outputs = (cg.softmax(flat), wide, cg.mean(deep, (2, 3)))
+    roots = lower_graph(outputs, target_named(target), LoweringOptions())
+    corners = np.sort(rng.random((6, 2, 2)) * 11, 1).reshape(6, 4).astype("f4")
+    assert check_rules(list(roots), {x: weights(1, 16, 12, 12), boxes: corners}) > 8
