@@ -220,9 +220,8 @@ NN = (
     group(
         "Training",
         "See [networks and training](nn.md).",
-        "train training_step data_parallel compile Loader Batches Sample SampleSource DaskSamples PictureFiles picture_folder "
-        "random_shift "
-        "shifted History Epoch Early Checkpoint TensorBoard Optimiser LossError Step read_checkpoint write_checkpoint",
+        "train training_step data_parallel compile Loader Batches Sample SampleSource DaskSamples PictureFiles "
+        "picture_folder random_shift shifted History Epoch Early Checkpoint TensorBoard Optimiser LossError Step read_checkpoint write_checkpoint",
     ),
     group(
         "Models and parameters",

@@ -222,8 +222,8 @@ def along_call(
 def registers_for(columns: int, most: int, lanes: int) -> int:
     """Return how many registers make a vector for rows of `columns`, at most `most`, a power of two.
 
-    Columns that do not fill a vector cost one more. So rows shorter than two vectors take the widest vector that divides
-    them, else the widest that is not longer than a row.
+    Columns that do not fill a vector cost one more. So rows shorter than two vectors take the widest that divides them,
+    else the widest that is not longer than a row.
     """
     if columns >= 2 * most * lanes:
         return most
