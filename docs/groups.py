@@ -221,7 +221,8 @@ NN = (
         "Training",
         "See [networks and training](nn.md).",
         "train training_step data_parallel compile Loader Batches Sample SampleSource DaskSamples PictureFiles "
-        "picture_folder random_shift shifted History Epoch Early Checkpoint TensorBoard Optimiser LossError Step read_checkpoint write_checkpoint",
+        "picture_folder random_shift "
+        "shifted History Epoch Early Checkpoint TensorBoard Optimiser LossError Step read_checkpoint write_checkpoint",
     ),
     group(
         "Models and parameters",
