@@ -123,3 +123,17 @@ def test_what_a_branch_that_is_not_taken_would_refuse_does_not_matter():
     assert function(x=x_of(), n=numbers(7), p=np.array(False))[0].shape == (5,)
     with pytest.raises(InputError, match="lengths known only at run time do not fit"):
         function(x=x_of(), n=numbers(7), p=np.array(True))
+
+
+def test_branches_of_different_numbers_of_axes_are_named_and_the_advice_works():
+    then = helper.make_graph([node("Unsqueeze", ["x", "n0"], ["t"])], "t", [], [info("t", "f4", None)])
+    other = helper.make_graph([node("Identity", ["x"], ["e"])], "e", [], [info("e", "f4", None)])
+    steps = [
+        node("ReduceSum", ["x"], ["s"], keepdims=0),
+        node("Less", ["s", "limit"], ["c"]),
+        node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    raw = open_model(steps, {"x": X}, {"n0": numbers(0), "limit": np.float32(-100)})
+    with pytest.raises(FormatError, match=r"float32\[1,4,3\] and else_branch float32\[4,3\].*constants={'x': value}"):
+        load(raw)
+    assert load(raw, constants={"x": x_of()}).outputs[0].shape == (4, 3)

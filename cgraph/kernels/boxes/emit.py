@@ -30,8 +30,8 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
                 with k.if_(~covered.value):
                     places.store(place, count.value)
                     count.value = count.value + 1
-        with k.loop(count.value, a.most) as j:
-            places.store(-1, j)
+        with k.loop(count.value, a.most) as i:
+            places.store(-1, i)
         a.counts.store(count.value, picture)
 
 

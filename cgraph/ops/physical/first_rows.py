@@ -17,7 +17,7 @@ from cgraph.record import Record, replace
 UNBOUNDED = (1 << 63) - 1
 
 
-class Size(Record, eq=False):
+class RowSize(Record, eq=False):
     """The work for some number of rows.
 
     Fields
@@ -91,7 +91,7 @@ class Counted(Op):
         strided, most = all(w.strided for w in works), max(w.nbytes for w in works)
         return Work(parts, most, overwrites, strided, exact=exact if any(w.exact for w in works) else None)
 
-    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
+    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[RowSize]:
         """Return the sizes from the smallest to all rows."""
         raise NotImplementedError(f"{self.name} does not define sizes")
 
@@ -110,7 +110,7 @@ class FirstRows(Counted):
             out[:rows] = rule.first(rows).meaning(*(x[:rows] if i in rule.operands else x for i, x in enumerate(xs)))
         return out
 
-    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
+    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[RowSize]:
         whole, rule = self.op.infer(*specs), self.op.row_rule(*specs)
         assert rule is not None and isinstance(whole, Spec)
         return sizes_of(rule, whole.shape[0], 0, (0,), target, specs)
@@ -129,7 +129,7 @@ class FirstWrites(Counted):
         rows = max(int(count), 0)
         return self.op.meaning(x, indices[:rows], updates[:rows])
 
-    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[Size]:
+    def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[RowSize]:
         rule = RowRule((1, 2), lambda rows: self.op)
         return sizes_of(rule, specs[1].shape[0], -UNBOUNDED, (), target, specs)
 
@@ -148,12 +148,12 @@ def without_count(work: Work) -> Work:
 
 def sizes_of(
     rule: RowRule, rows: int, low: int, out: tuple[int, ...], target: Target, specs: Sequence[Spec]
-) -> list[Size]:
+) -> list[RowSize]:
     """Return the work for a few numbers of rows; `low` is the count up to which nothing runs."""
     sizes, places = [], (*out, *(i + 1 for i in rule.operands))
     for n in row_counts(rows):
-        taken = [Spec((n, *x.shape[1:]), x.dtype) if i in rule.operands else x for i, x in enumerate(specs)]
-        sizes.append(Size(low, n if n < rows else UNBOUNDED, n, places, rule.first(n).work(target, *taken)))
+        cut_specs = [Spec((n, *x.shape[1:]), x.dtype) if i in rule.operands else x for i, x in enumerate(specs)]
+        sizes.append(RowSize(low, n if n < rows else UNBOUNDED, n, places, rule.first(n).work(target, *cut_specs)))
         low = n
     return sizes
 

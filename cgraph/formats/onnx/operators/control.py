@@ -34,10 +34,32 @@ def if_(c: Context) -> tuple[Value, ...]:
         for branch, holds in zip(branches, (cg.logical_not(condition), condition)):
             with c.limits.under(holds):
                 results.append(c.build(branch, []))
-        fixed = all(same_spec(a, b) for a, b in zip(*results)) or c.evaluator.missing(c[0])
-        if fixed and all(are_alike(a, b) for a, b in zip(*results)):
+        missing = c.evaluator.missing(c[0])
+        apart = [(other, then) for other, then in zip(*results) if not are_alike(other, then)]
+        if missing and apart:
+            raise branches_differ(*apart[0], missing)
+        if missing or (not apart and all(same_spec(a, b) for a, b in zip(*results))):
             return tuple(either(c, condition, then, other) for other, then in zip(*results))
     return tuple(c.build(branches[bool(c.number(0))], []))
+
+
+def branches_differ(other: Value, then: Value, missing: Sequence[str]) -> UnknownError:
+    """Return the error for branches of which a run could not select one."""
+    then_text, other_text = ("a sequence or nothing" if not is_array(x) else spec_text(x) for x in (then, other))
+    return UnknownError(
+        f"then_branch gives {then_text} and else_branch {other_text}; if a run selects one, both need one dtype and "
+        "one number of axes",
+        constants=missing,
+    )
+
+
+def is_array(x: Value) -> bool:
+    return isinstance(x, Node | Ragged)
+
+
+def spec_text(x: Any) -> str:
+    """Return dtype and shape as text."""
+    return x.text if isinstance(x, Ragged) else str(x.spec)
 
 
 def same_spec(x: Value, y: Value) -> bool:
@@ -46,8 +68,7 @@ def same_spec(x: Value, y: Value) -> bool:
 
 def are_alike(x: Value, y: Value) -> bool:
     """Return True if a value can be either of two: arrays of one dtype and number of axes."""
-    both = isinstance(x, Node | Ragged) and isinstance(y, Node | Ragged)
-    return both and (x.dtype, x.ndim) == (y.dtype, y.ndim)
+    return is_array(x) and is_array(y) and (x.dtype, x.ndim) == (y.dtype, y.ndim)  # type: ignore[union-attr]
 
 
 def either(c: Context, condition: Node, x: Array, y: Array) -> Array:
@@ -115,11 +136,7 @@ def open_loop(
         c.spend(nodes=6 + 2 * len(state))
         with c.limits.under(active):
             results = c.build(body, [Const(np.array(number, np.int64)), going, *state])
-        if not all(are_alike(a, b) for a, b in zip(results[1:], state)):
-            i = next(i for i, (a, b) in enumerate(zip(results[1:], state)) if not are_alike(a, b))
-            raise FormatError(
-                f"state {i} of a loop changes its dtype or number of axes, which is not supported. Cast or reshape it"
-            )
+        check_states(results[1:], state)
         for i, rows in grown.items():
             rows.append(results[1 + i])
         pairs = zip(results[1:], state)
@@ -136,6 +153,15 @@ def open_loop(
         state[i] = join_rows(c, rows, count)
     ends = body.output[1 + len(state) :]
     return (*state, *(stack_values(v, length) if v else empty(p) for v, p in zip(collected, ends)))
+
+
+def check_states(new: Sequence[Value], state: Sequence[Value]) -> None:
+    """Raise FormatError if a state is of another kind after an iteration."""
+    for i, (x, y) in enumerate(zip(new, state)):
+        if not are_alike(x, y):
+            raise FormatError(
+                f"state {i} of a loop changes its dtype or number of axes, which is not supported. Cast or reshape it"
+            )
 
 
 def growing_states(body: Any) -> list[int]:

@@ -114,8 +114,9 @@ def open_scatter_elements(c: Context) -> Array:
     x, axis = c.array(0), axis_of(c.attribute("axis", 0), c.array(0).ndim)
     (node, values), lengths = broadcast_lengths(c.limits, [c.array(1), c.array(2)], c.unequal)
     index, room = with_lengths(node, lengths), node_in(x).shape[axis]
-    if axis == 0 and [*lengths] == [0] and node.shape[1:] == node_in(x).shape[1:] and repeated_rows(node) is not None:
-        return open_scatter_rows(c, x, with_lengths(repeated_rows(node), lengths), values)
+    rows = repeated_rows(node) if axis == 0 and [*lengths] == [0] and node.shape[1:] == node_in(x).shape[1:] else None
+    if rows is not None:
+        return open_scatter_rows(c, x, with_lengths(rows, lengths), values)
     written = places_to_write(c, positions(c, index, lengths_of(x)[axis]), index, room)
     wide = resize_axis(node_in(x), axis, room + 1)
     place = beside(written, axis)

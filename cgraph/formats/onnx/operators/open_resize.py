@@ -1,5 +1,7 @@
 """Importer of Resize with sizes or scales that are known only at run time: one axis after another."""
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 from cgraph.errors import FormatError
@@ -94,13 +96,13 @@ def at_nearest(c: Context, x: Array, axis: int, at: Any, length: Length) -> Arra
 
 def interpolate(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
     """Sum neighbours with weights that depend on their distance; beyond an end, those at the end count."""
-    low, mode, total = cg.floor(at), c.attribute("mode", "nearest"), None
+    low, mode = cg.floor(at), c.attribute("mode", "nearest")
+    terms = []
     for tap, weight in WEIGHTS[mode](at - low, c.attribute("cubic_coeff_a", -0.75)).items():
         part = take_along(c, x, axis, clip_to_axis(c, x, axis, low + tap), length)
         factor = cg.reshape(weight, (-1, *[1] * (x.ndim - 1 - axis)))
-        term = node_in(part) * cg.astype(factor, x.dtype)[: node_in(part).shape[axis]]
-        total, lengths = term if total is None else total + term, lengths_of(part)
-    return with_lengths(total, dict(enumerate(lengths)))
+        terms.append(node_in(part) * cg.astype(factor, x.dtype)[: node_in(part).shape[axis]])
+    return with_lengths(reduce(add, terms), dict(enumerate(lengths_of(part))))
 
 
 def linear_weights(t: Node, a: float) -> dict[int, Node]:
