@@ -9,12 +9,13 @@ is taken as 0 there is one pass, and a scale per element without a shift.
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, get, put
+from cgraph.kernels.llvm.accumulate import Accumulator, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vpow import pow_
 from cgraph.kernels.pointwise.emit import RowStream, streams_of
 from cgraph.kernels.pointwise.rowwise import each
+from cgraph.kernels.views.layout import CHAIN
 from cgraph.record import Record
 
 

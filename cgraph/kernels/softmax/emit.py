@@ -7,7 +7,7 @@ axis across memory. `out` may be `x`.
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.accumulate import CHAIN, Accumulator, State, get, put
+from cgraph.kernels.llvm.accumulate import Accumulator, State, get, put
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
