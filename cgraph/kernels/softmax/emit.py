@@ -17,6 +17,7 @@ from cgraph.kernels.llvm.vmath import largest
 from cgraph.kernels.pointwise.emit import RowStream, load_vector, streams_of
 from cgraph.kernels.pointwise.rowwise import each
 from cgraph.kernels.softmax.signature import MOST_COLUMNS
+from cgraph.kernels.views.layout import CHAIN
 from cgraph.kernels.walk.emit import store_strided, walk
 
 INFINITY = float("inf")
