@@ -47,7 +47,7 @@ def map_external(folder: Path, location: str) -> memoryview:
     if stat.S_ISREG(status.st_mode) and status.st_nlink != 1:
         os.close(fd)
         raise FormatError(f"external data at {location!r:.80} has several hard links. Copy the file")
-    return map_regular(fd, location)
+    return map_regular(fd, f"external data at {location!r:.80}")
 
 
 def map_regular(fd: int, name: str) -> memoryview:

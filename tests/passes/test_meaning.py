@@ -18,6 +18,7 @@ from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
 from cgraph.ops.physical.filters import BlockedConvFilters
+from cgraph.ops.physical.first_rows import Counted, FirstRows, FirstWrites
 from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.in_place import InPlace
 from cgraph.ops.physical.integer import (
@@ -45,7 +46,8 @@ from tests.support.kernels import TARGETS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
-BASES = {BlockedOp, PanelMatmul, PlannedOp}
+BASES = {BlockedOp, Counted, PanelMatmul, PlannedOp}
+COUNTED = {FirstRows, FirstWrites}  # ops/test_first_rows.py
 BYTES = {
     IntegerConv,
     BlockedIntegerConv,
@@ -234,7 +236,15 @@ def test_every_physical_op(target):
         met.update(type(node.op) for node in post_order(lowered_for(target, outputs)))
     physical = {op for op in subclasses(Op) if op.__module__.startswith("cgraph.ops.physical")}
     physical -= BASES
-    assert physical - met == {ConvEpilogue, FramesConv, *PLANNED, *PORTS, *BYTES, *HALVES}  # the first two are lowered
+    assert physical - met == {
+        ConvEpilogue,
+        FramesConv,
+        *COUNTED,
+        *PLANNED,
+        *PORTS,
+        *BYTES,
+        *HALVES,
+    }  # the first two are lowered
     assert all(op.meaning is not Op.meaning for op in physical)
 
 

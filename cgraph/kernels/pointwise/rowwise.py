@@ -14,6 +14,8 @@ from cgraph.kernels.walk.emit import store_strided
 # load stream i; store to stream i; lanes that lie outside the row or in the vector before (None: none do)
 Body = Callable[[Callable[[int], Val], Callable[[int, Val], None], Val | None], None]
 
+Chain = tuple[int, Callable[[], None]]  # a number of vectors, and what to emit after so many of them and after the last
+
 
 def each(
     k: Builder,
@@ -24,25 +26,16 @@ def each(
     reads: Collection[int],
     writes: Collection[int],
     body: Body,
-    chain: tuple[int, Callable[[], None]] | None = None,
+    chain: Chain | None = None,
 ) -> None:
     """Emit `body` for `count` columns from the addresses `starts`; it is emitted twice.
 
     The last vector is read before the first result is written, since an output may be an operand.
-
-    Parameters
-        chain: a number of vectors, and what to emit after so many of them and after the last
     """
     whole = count // lanes * lanes
     rest = count - whole
-    is_long = count >= lanes
-    last = count - lanes
-    with k.if_(rest > 0), k.if_else(is_long) as (then, otherwise):
-        with then:
-            for i in reads:
-                streams[i].buffer.store(load_vector(k, streams[i], starts[i], last, lanes))
-        with otherwise:
-            move(k, streams, starts, rest, reads, inwards=True)
+    with k.if_(rest > 0):
+        copy_rest(k, streams, starts, count, lanes, reads, inwards=True)
 
     def vector(column: Val) -> None:
         body(
@@ -51,29 +44,29 @@ def each(
             None,
         )
 
-    if chain is None:
-        with k.loop(0, whole, lanes) as column:
-            vector(column)
-    else:
-        step = chain[0] * lanes
-        with k.loop(0, whole, step) as first:
-            with k.loop(first, k.smaller(first + step, whole), lanes) as column:
-                vector(column)
-            chain[1]()
+    each_whole(k, whole, lanes, vector, chain)
     with k.if_(rest > 0):
         body(
             lambda i: streams[i].buffer.load(0, lanes),
             lambda i, value: streams[i].buffer.store(value),
-            lanes_outside(k, rest, is_long, lanes),
+            lanes_outside(k, rest, count >= lanes, lanes),
         )
         if chain is not None:
             chain[1]()
-        with k.if_else(is_long) as (then, otherwise):
-            with then:
-                for i in writes:
-                    store_vector(k, streams[i], starts[i], last, streams[i].buffer.load(0, lanes))
-            with otherwise:
-                move(k, streams, starts, rest, writes, inwards=False)
+        copy_rest(k, streams, starts, count, lanes, writes, inwards=False)
+
+
+def each_whole(k: Builder, whole: Val, lanes: int, vector: Callable[[Val], None], chain: Chain | None) -> None:
+    """Emit `vector` for the whole vectors of a row, in chains if there is one."""
+    if chain is None:
+        with k.loop(0, whole, lanes) as column:
+            vector(column)
+        return
+    step = chain[0] * lanes
+    with k.loop(0, whole, step) as first:
+        with k.loop(first, k.smaller(first + step, whole), lanes) as column:
+            vector(column)
+        chain[1]()
 
 
 def lanes_outside(k: Builder, rest: Val, is_long: Val, lanes: int) -> Val:
@@ -91,6 +84,29 @@ def store_vector(k: Builder, s: RowStream, at: Val, column: Val, value: Val) -> 
         (k.pointer(at, s.dtype) + column).store(value)
     else:
         store_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, value)
+
+
+def copy_rest(
+    k: Builder,
+    streams: list[RowStream],
+    starts: list[Val],
+    count: Val,
+    lanes: int,
+    indices: Collection[int],
+    inwards: bool,
+) -> None:
+    """Copy the last vector of a row, or all columns of a short one, into the buffers, or out of them."""
+    with k.if_else(count >= lanes) as (then, otherwise):
+        with then:
+            last = count - lanes
+            for i in indices:
+                s = streams[i]
+                if inwards:
+                    s.buffer.store(load_vector(k, s, starts[i], last, lanes))
+                else:
+                    store_vector(k, s, starts[i], last, s.buffer.load(0, lanes))
+        with otherwise:
+            move(k, streams, starts, count, indices, inwards)
 
 
 def move(
