@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.zoo import __main__ as zoo
-from benchmarks.zoo.architectures import FAMILIES
+from benchmarks.zoo.architectures import FAMILIES, write_one
 from benchmarks.zoo.inputs import BATCH, LENGTH, TOKENS, feeds_of
 
 
@@ -83,6 +83,33 @@ def test_files_that_have_a_row_are_not_measured_again(tmp_path, monkeypatch):
     assert measured == ["two", "one", "two"]
 
 
-def test_no_name_is_in_two_families():
-    names = [name for family in FAMILIES.values() for name in family.names]
-    assert len(names) == len(set(names)) > 150 and len(FAMILIES) >= 9
+def test_no_name_is_twice_but_those_of_another_exporter():
+    names = [name for key, family in FAMILIES.items() if key != "texts-dynamo" for name in family.names]
+    assert len(names) == len(set(names)) > 150 and len(FAMILIES) >= 12
+    again = FAMILIES["texts-dynamo"].names
+    assert len(set(again)) == len(again) and set(again) <= set(names)
+
+
+def test_a_failed_export_leaves_its_text(tmp_path, monkeypatch):
+    texts = {"mc3_18": "", "r2plus1d_18": "Error: no such op"}
+    exports = []
+
+    def export(family, name, path):
+        exports.append((family, name))
+        if not texts[name]:
+            path.write_bytes(b"model")
+        return texts[name]
+
+    monkeypatch.setattr(zoo, "export", export)
+    zoo.write(tmp_path, ["video"], most=1)
+    assert exports == [("video", "mc3_18")]
+    zoo.write(tmp_path, ["video"], most=1)
+    assert exports[1:] == [("video", "r2plus1d_18")]
+    folder = tmp_path / "video"
+    assert (folder / "mc3_18.onnx").read_bytes() == b"model" and not list(folder.glob("*.part"))
+    assert (folder / "r2plus1d_18.txt").read_text() == "Error: no such op"
+
+
+def test_an_architecture_that_raises_writes_its_traceback(tmp_path):
+    write_one("video", "no such network", tmp_path / "m.onnx", tmp_path / "failure.txt")
+    assert "Error" in (tmp_path / "failure.txt").read_text() and not (tmp_path / "m.onnx").exists()

@@ -22,8 +22,8 @@ from cgraph.record import Record
 def rows(k: Builder, dtype: str, scales: str) -> None:
     """Normalise some rows.
 
-    `scales`: ``element`` (one per element of a row), ``segment`` (one each), ``none``, or ``root``, where the mean is
-    taken as 0 and there is a scale per element.
+    `scales`: ``element`` (one per element of a row), ``segment`` (one each), ``none``, or ``root`` (one per element,
+    and the mean is taken as 0).
     """
     lanes = 2 * k.target.lanes_of(dtype)
     a = k.args()
