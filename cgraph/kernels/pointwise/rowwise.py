@@ -24,6 +24,7 @@ def each(
     reads: Collection[int],
     writes: Collection[int],
     body: Body,
+    *,
     chain: tuple[int, Callable[[], None]] | None = None,
 ) -> None:
     """Emit `body` for `count` columns from the addresses `starts`; it is emitted twice.
@@ -34,46 +35,53 @@ def each(
         chain: a number of vectors, and what to emit after so many of them and after the last
     """
     whole = count // lanes * lanes
-    rest = count - whole
-    is_long = count >= lanes
-    last = count - lanes
-    with k.if_(rest > 0), k.if_else(is_long) as (then, otherwise):
-        with then:
-            for i in reads:
-                streams[i].buffer.store(load_vector(k, streams[i], starts[i], last, lanes))
-        with otherwise:
-            move(k, streams, starts, rest, reads, inwards=True)
-
-    def vector(column: Val) -> None:
-        body(
-            lambda i: load_vector(k, streams[i], starts[i], column, lanes),
-            lambda i, value: store_vector(k, streams[i], starts[i], column, value),
-            None,
-        )
-
-    if chain is None:
-        with k.loop(0, whole, lanes) as column:
-            vector(column)
-    else:
-        step = chain[0] * lanes
-        with k.loop(0, whole, step) as first:
-            with k.loop(first, k.smaller(first + step, whole), lanes) as column:
-                vector(column)
-            chain[1]()
+    rest, is_long = count - whole, count >= lanes
+    with k.if_(rest > 0):
+        move_last(k, streams, starts, (count, rest), lanes, reads, inwards=True)
+    step, flush = (chain[0] * lanes, chain[1]) if chain else (1 << 40, None)
+    with k.loop(0, whole, step) as first:
+        with k.loop(first, k.smaller(first + step, whole), lanes) as column:
+            body(
+                lambda i: load_vector(k, streams[i], starts[i], column, lanes),
+                lambda i, value: store_vector(k, streams[i], starts[i], column, value),
+                None,
+            )
+        if flush:
+            flush()
     with k.if_(rest > 0):
         body(
             lambda i: streams[i].buffer.load(0, lanes),
             lambda i, value: streams[i].buffer.store(value),
             lanes_outside(k, rest, is_long, lanes),
         )
-        if chain is not None:
-            chain[1]()
-        with k.if_else(is_long) as (then, otherwise):
-            with then:
-                for i in writes:
-                    store_vector(k, streams[i], starts[i], last, streams[i].buffer.load(0, lanes))
-            with otherwise:
-                move(k, streams, starts, rest, writes, inwards=False)
+        if flush:
+            flush()
+        move_last(k, streams, starts, (count, rest), lanes, writes, inwards=False)
+
+
+def move_last(
+    k: Builder,
+    streams: list[RowStream],
+    starts: list[Val],
+    counts: tuple[Val, Val],
+    lanes: int,
+    indices: Collection[int],
+    inwards: bool,
+) -> None:
+    """Copy the last vector of a row of ``counts[0]`` columns into the buffers, or out of them; of a row shorter than a
+    vector, its ``counts[1]`` columns.
+    """
+    count, rest = counts
+    with k.if_else(count >= lanes) as (then, otherwise):
+        with then:
+            for i in indices:
+                s, at = streams[i], starts[i]
+                if inwards:
+                    s.buffer.store(load_vector(k, s, at, count - lanes, lanes))
+                else:
+                    store_vector(k, s, at, count - lanes, s.buffer.load(0, lanes))
+        with otherwise:
+            move(k, streams, starts, rest, indices, inwards)
 
 
 def lanes_outside(k: Builder, rest: Val, is_long: Val, lanes: int) -> Val:
