@@ -180,7 +180,7 @@ class TrainingRun:
         return bool(figures) and monitor.best(figures) == len(figures) - 1
 
     def figures(self, monitor: Monitor) -> list[float]:
-        """Return the figure that `monitor` compares, of each epoch so far. InputError when it is not one number."""
+        """Return the watched figure of each epoch so far; raise InputError if it is not one number."""
         if monitor.metric is None:
             return self.validation or self.epoch_means()
         figures = self.history().by_epoch()[monitor.metric]

@@ -44,7 +44,7 @@ def check_casts(xs: Sequence[Any], dtype: Any, casting: Any) -> None:
 
 @of(np.stack)
 def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Node:
-    """Return operands of one shape along a new axis."""
+    """Join operands of one shape along a new axis."""
     nodes = [as_node(x) for x in arrays]
     if len({x.shape for x in nodes}) > 1:
         raise ShapeError(

@@ -151,7 +151,7 @@ def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tu
 
 
 def crop(x: Node, area: Area) -> Node:
-    """Return some pixels of images; a value with one element per image is expanded to as many."""
+    """Cut rows and columns out of images; first repeat a value that has one element for each image."""
     top, stop, left, end = area
     lengths = (*x.shape[:ROWS], stop - top, end - left)
     if lengths == x.shape:

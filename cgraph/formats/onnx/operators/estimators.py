@@ -33,7 +33,7 @@ def linear_combination(x: Node, coefficients: np.ndarray, added: np.ndarray) -> 
 
 @operator("ai.onnx.ml.LinearRegressor")
 def linear_regressor(c: Context) -> Node:
-    """``[n, targets]``."""
+    """Return the predictions of a linear model, ``[n, targets]``."""
     scores = linear_combination(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
     return post_transform(scores, c.attribute("post_transform", "NONE"))
 
