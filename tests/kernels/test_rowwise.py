@@ -63,7 +63,7 @@ def test_lanes_that_are_not_outside_are_every_element_once(count, chain, target)
             total.value = k.const(0.0, "f4", LANES)
 
         chained = None if chain is None else (chain, flush)
-        each(k, streams, [places[0][0]], k.const(count, "i8"), LANES, (0,), (), body, chained)
+        each(k, streams, [places[0][0]], k.const(count, "i8"), LANES, (0,), (), body, chain=chained)
         if chain is None:
             flush()
 

@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.cuda.engine import CudaEngine
 from cgraph.ir.traverse import post_order
 from cgraph.ops.conv import Conv2d, Conv3d
 from cgraph.ops.physical.frames import FramesConv, FromFrames, PadFrames, PoolFrames, ToFrames
@@ -118,6 +119,16 @@ def test_kernels_compute_the_values(c, dtype, target):
     for got, again, want in zip(*runs, cg.compile(outputs, [x], engine="reference")(value)):
         np.testing.assert_array_equal(got, again)
         assert_close(got, want, 20)
+
+
+@pytest.mark.parametrize("c", [3, 8])
+def test_a_simulated_gpu_computes_the_values(c):
+    x = volume(c=c, shape=(4, 5, 6))
+    y = cg.relu(cg.conv3d(x, filters(8, c, 3, 3, 3), 1, 1))
+    node = cg.conv3d(cg.max_pool3d(y, 3, 1, 1), filters(8, 8, 3, 1, 1), 1, (1, 0, 0)) + y
+    value = RNG.normal(size=x.shape).astype("float32")
+    got, want = (cg.compile([node], [x], engine=e)(value)[0] for e in (CudaEngine(device=-1), "reference"))
+    assert_close(got, want, 20)
 
 
 def test_gradients_are_those_of_the_reference():

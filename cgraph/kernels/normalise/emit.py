@@ -97,7 +97,7 @@ class Moments:
                 term = self.k.select(outside, self.k.const(0.0, term.dtype, term.lanes), term)
             put(self.state, self.sum.add(get(self.state), term, None))
 
-        each(self.k, self.streams, starts, self.count, self.lanes, (0,), (), body, (CHAIN, flush))
+        each(self.k, self.streams, starts, self.count, self.lanes, (0,), (), body, chain=(CHAIN, flush))
         return self.sum.finish(self.sum.join_lanes(get(self.total)))[0]
 
 

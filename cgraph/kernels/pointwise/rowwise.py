@@ -14,8 +14,6 @@ from cgraph.kernels.walk.emit import store_strided
 # load stream i; store to stream i; lanes that lie outside the row or in the vector before (None: none do)
 Body = Callable[[Callable[[int], Val], Callable[[int, Val], None], Val | None], None]
 
-Chain = tuple[int, Callable[[], None]]  # a number of vectors, and what to emit after so many of them and after the last
-
 
 def each(
     k: Builder,
@@ -26,47 +24,64 @@ def each(
     reads: Collection[int],
     writes: Collection[int],
     body: Body,
-    chain: Chain | None = None,
+    *,
+    chain: tuple[int, Callable[[], None]] | None = None,
 ) -> None:
     """Emit `body` for `count` columns from the addresses `starts`; it is emitted twice.
 
     The last vector is read before the first result is written, since an output may be an operand.
+
+    Parameters
+        chain: a number of vectors, and what to emit after so many of them and after the last
     """
     whole = count // lanes * lanes
-    rest = count - whole
+    rest, is_long = count - whole, count >= lanes
     with k.if_(rest > 0):
-        copy_rest(k, streams, starts, count, lanes, reads, inwards=True)
-
-    def vector(column: Val) -> None:
-        body(
-            lambda i: load_vector(k, streams[i], starts[i], column, lanes),
-            lambda i, value: store_vector(k, streams[i], starts[i], column, value),
-            None,
-        )
-
-    each_whole(k, whole, lanes, vector, chain)
+        move_last(k, streams, starts, (count, rest), lanes, reads, inwards=True)
+    step, flush = (chain[0] * lanes, chain[1]) if chain else (1 << 40, None)
+    with k.loop(0, whole, step) as first:
+        with k.loop(first, k.smaller(first + step, whole), lanes) as column:
+            body(
+                lambda i: load_vector(k, streams[i], starts[i], column, lanes),
+                lambda i, value: store_vector(k, streams[i], starts[i], column, value),
+                None,
+            )
+        if flush:
+            flush()
     with k.if_(rest > 0):
         body(
             lambda i: streams[i].buffer.load(0, lanes),
             lambda i, value: streams[i].buffer.store(value),
-            lanes_outside(k, rest, count >= lanes, lanes),
+            lanes_outside(k, rest, is_long, lanes),
         )
-        if chain is not None:
-            chain[1]()
-        copy_rest(k, streams, starts, count, lanes, writes, inwards=False)
+        if flush:
+            flush()
+        move_last(k, streams, starts, (count, rest), lanes, writes, inwards=False)
 
 
-def each_whole(k: Builder, whole: Val, lanes: int, vector: Callable[[Val], None], chain: Chain | None) -> None:
-    """Emit `vector` for the whole vectors of a row, in chains if there is one."""
-    if chain is None:
-        with k.loop(0, whole, lanes) as column:
-            vector(column)
-        return
-    step = chain[0] * lanes
-    with k.loop(0, whole, step) as first:
-        with k.loop(first, k.smaller(first + step, whole), lanes) as column:
-            vector(column)
-        chain[1]()
+def move_last(
+    k: Builder,
+    streams: list[RowStream],
+    starts: list[Val],
+    counts: tuple[Val, Val],
+    lanes: int,
+    indices: Collection[int],
+    inwards: bool,
+) -> None:
+    """Copy the last vector of a row of ``counts[0]`` columns into the buffers, or out of them; of a row shorter than a
+    vector, its ``counts[1]`` columns.
+    """
+    count, rest = counts
+    with k.if_else(count >= lanes) as (then, otherwise):
+        with then:
+            for i in indices:
+                s, at = streams[i], starts[i]
+                if inwards:
+                    s.buffer.store(load_vector(k, s, at, count - lanes, lanes))
+                else:
+                    store_vector(k, s, at, count - lanes, s.buffer.load(0, lanes))
+        with otherwise:
+            move(k, streams, starts, rest, indices, inwards)
 
 
 def lanes_outside(k: Builder, rest: Val, is_long: Val, lanes: int) -> Val:
@@ -84,29 +99,6 @@ def store_vector(k: Builder, s: RowStream, at: Val, column: Val, value: Val) -> 
         (k.pointer(at, s.dtype) + column).store(value)
     else:
         store_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, value)
-
-
-def copy_rest(
-    k: Builder,
-    streams: list[RowStream],
-    starts: list[Val],
-    count: Val,
-    lanes: int,
-    indices: Collection[int],
-    inwards: bool,
-) -> None:
-    """Copy the last vector of a row, or all columns of a short one, into the buffers, or out of them."""
-    with k.if_else(count >= lanes) as (then, otherwise):
-        with then:
-            last = count - lanes
-            for i in indices:
-                s = streams[i]
-                if inwards:
-                    s.buffer.store(load_vector(k, s, starts[i], last, lanes))
-                else:
-                    store_vector(k, s, starts[i], last, s.buffer.load(0, lanes))
-        with otherwise:
-            move(k, streams, starts, count, indices, inwards)
 
 
 def move(

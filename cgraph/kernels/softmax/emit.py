@@ -101,7 +101,7 @@ class RowSum:
             put(self.state, self.sum.add(get(self.state), term, None))
 
         written = (1,) if keep else ()
-        each(self.k, self.streams, starts, self.columns, self.lanes, (0,), written, body, (CHAIN, flush))
+        each(self.k, self.streams, starts, self.columns, self.lanes, (0,), written, body, chain=(CHAIN, flush))
         return self.sum.finish(self.sum.join_lanes(get(self.total)))[0]
 
     def map(self, starts: list[Val], source: int, f) -> None:
