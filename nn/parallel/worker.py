@@ -200,7 +200,7 @@ def prepare(job: Job) -> WorkerReady:
     worker = get_worker()
     plugin = worker.plugins.get(NAME)
     if not isinstance(plugin, TrainingWorker) or plugin.token != job.token:
-        former = frozenset() if plugin is None else plugin.former | {plugin.token}
+        former = plugin.former | {plugin.token} if isinstance(plugin, TrainingWorker) else frozenset()
         if job.token in former:
             raise MemberError(OTHER_JOB)
         sync(worker.loop, worker.plugin_add, plugin=TrainingWorker(job.token, former), name=NAME)
