@@ -13,7 +13,7 @@ from docs import reference
 from docs.groups import Group
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-NEEDS = {"onnx.": "onnx", "picture_folder": "PIL", "PictureFiles": "PIL", "map_batches": "dask"}
+NEEDS = {"onnx.": "onnx", "picture_folder": "PIL", "PictureFiles": "PIL", "map_batches": "dask", "DaskSamples": "dask"}
 # names without an example: what needs a service, files that are long to write, bases, classes that functions return
 WITHOUT = {
     "cgraph": {"ArenaError", "ExportEngine", "MemberError", "MemoryWarning", "WeightsError"},
