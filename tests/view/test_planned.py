@@ -36,7 +36,7 @@ def test_boxes_are_steps_and_then_workspaces():
     assert [box.kind for box in memory.boxes] == kinds
     for i, (box, node) in enumerate(zip(memory.boxes, [*steps, *spaces], strict=True)):
         is_space = i >= len(steps)
-        assert box.name == (f"{node.name} workspace" if is_space else node.name)
+        assert box.name == (f"{node.title} workspace" if is_space else node.title)
         assert box.spec == ("" if is_space else str(node.spec)) and box.where == node.where
         value = compiled.usage.values[i]
         assert (box.nbytes, box.first, box.last) == (value.nbytes, value.step, value.last)
@@ -49,9 +49,10 @@ def test_views_belong_to_the_node_whose_bytes_they_show():
     compiled = planned(z)
     names = {owner.name: [view.name for view in views] for owner, views in views_by_owner(compiled).items()}
     assert "transpose" in names["sin"] and "sin" not in names["sin"]
-    (box,) = [box for box in memory_of(compiled).boxes if box.name == "sin"]
-    assert box.views[0] == f"transpose float32[4,8] at {y.T.where.split(':')[0]}:{box.views[0].rpartition(':')[2]}"
-    (last,) = [box for box in memory_of(compiled).boxes if box.name == "sort"]
+    (box,) = [box for box in memory_of(compiled).boxes if box.name == "y (sin)"]
+    place = f"{y.T.where.split(':')[0]}:{box.views[0].rpartition(':')[2]}"
+    assert box.views[0] == f"turned (transpose) float32[4,8] at {place}"
+    (last,) = [box for box in memory_of(compiled).boxes if box.name.endswith("sort")]
     assert last.views == ()
 
 
