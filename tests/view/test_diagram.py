@@ -45,9 +45,10 @@ def test_an_item_has_the_facts_of_its_node():
 
 def test_an_update_edge_leads_from_the_value_to_the_var():
     count = cg.Var((), "int64", "count")
-    diagram = diagram_of_nodes([], {count: count + 1})
+    after = count + 1
+    diagram = diagram_of_nodes([], {count: after})
     ((source, target),) = diagram.updates
-    assert diagram.items[source].name == "add" and diagram.items[target].name == "count"
+    assert diagram.items[source].name == "after (add)" and diagram.items[target].name == "count"
     assert diagram_of_nodes([count]).updates == ()
 
 
