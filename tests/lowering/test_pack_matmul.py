@@ -15,6 +15,7 @@ from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.record import replace
+from tests.support.emulated import with_pairs
 from tests.support.rewrites import assert_left
 from tests.support.tolerance import assert_close, assert_near
 
@@ -137,11 +138,12 @@ def test_panels_are_stored_as_the_options_say_and_of_pairs_are_apart():
     x, w = cg.Var((8, 5), name="x"), cg.Const(np.ones((5, 3), "float32"))
     (plain,) = pack_matmul((x @ w,), host_target(), LoweringOptions(keep=keep))
     assert len(stored) == 1 and np.unique(plain.operands[1].op.array).tolist() == [7]
-    (pairs,) = pack_matmul((x @ w,), host_target(), LoweringOptions(pairs=True))
+    (pairs,) = pack_matmul((x @ w,), with_pairs(host_target()), LoweringOptions(pairs=True))
     assert isinstance(pairs.op, PairedMatmul) and pairs.operands[1].op.array.dtype == "i4"
     assert (pairs.op.k, pairs.op.n) == (5, 3)
     double = cg.Var((8, 5), "float64", "double") @ np.ones((5, 3))
-    assert isinstance(pack_matmul((double,), host_target(), LoweringOptions(pairs=True))[0].op, PackedMatmul)
+    (packed,) = pack_matmul((double,), with_pairs(host_target()), LoweringOptions(pairs=True))
+    assert isinstance(packed.op, PackedMatmul)
 
 
 def test_one_row_of_halves_reads_panels_even_where_columns_lie_in_one_piece():

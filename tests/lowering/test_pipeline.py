@@ -16,6 +16,7 @@ from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul
 from cgraph.ops.physical.matmul import PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.record import replace
+from tests.support.emulated import with_pairs
 from tests.support.tolerance import assert_close
 
 RNG = np.random.default_rng(0)
@@ -43,7 +44,7 @@ def test_without_passes_products_stay_as_they_are_written():
     assert kinds([X @ W], passes=False) == {Matmul}
     assert kinds([X @ W], passes=False, pairs=True, storage_dtype=np.dtype("float16")) == {Matmul}
     assert kinds([X @ W]) == {PackedMatmul}
-    assert kinds([X @ W], pairs=True) == {PairedMatmul}
+    assert kinds([X @ W], with_pairs(host_target()), pairs=True) == {PairedMatmul}
 
 
 def test_weights_are_stored_in_fewer_bytes_before_they_are_packed():
