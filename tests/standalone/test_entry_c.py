@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.kernels.control import BEGIN, REPEAT, SKIP
+from cgraph.kernels.control import BEGIN, BETWEEN, REPEAT, SKIP
 from cgraph.kernels.target import host_target
 from cgraph.standalone.entry_c import argument, c_entry, c_pointer, c_word, is_late, jump_lines
 from cgraph.standalone.memory import static_layout
@@ -45,7 +45,10 @@ def test_jumps_begin_repeat_and_skip():
 
     assert lines(kind=BEGIN, to=9, loop=2, rounds=5) == "round2 = 0; if (round2 >= 5) goto row9;"
     assert lines(kind=REPEAT, to=3, loop=2, rounds=5) == "if (++round2 < 5) goto row3;"
-    assert lines(kind=SKIP, to=7, byte=Address("arena", 3), value=1) == "if (*(arena + 3) != 1) goto row7;"
+    assert lines(kind=SKIP, to=7, at=Address("arena", 3), value=1) == "if (*(arena + 3) != 1) goto row7;"
+    assert lines(kind=BETWEEN, to=7, at=Address("arena", 8), value=2, high=4) == (
+        "if (*(const int64_t *)(arena + 8) <= INT64_C(2) || *(const int64_t *)(arena + 8) > INT64_C(4)) goto row7;"
+    )
 
 
 def test_the_text_has_every_call_copy_and_stop():
