@@ -61,6 +61,8 @@ def test_every_form_gives_the_bits_of_python_for_three_runs_with_state(form, mem
 
 @pytest.mark.parametrize("name", EMULATED)
 def test_an_emulated_machine_gives_the_bits_of_its_twin_and_keeps_its_state(name, tmp_path):
+    if name == "wasm32":
+        require("wasm-ld", "lld")
     outputs, inputs, updates = script()
     cg.export(outputs, inputs, tmp_path / "m", target=name, updates=updates)
     run = run_export(tmp_path / "m", runs=3)
