@@ -41,6 +41,8 @@ def test_loops_have_the_bits_of_python(form, tmp_path):
 
 @pytest.mark.parametrize("machine", ["neon", "cortex-m7", "cortex-m55", "wasm32", "riscv64"])
 def test_loops_have_the_bits_of_their_twin_on_emulated_machines(machine, tmp_path):
+    if machine == "wasm32":
+        require("wasm-ld", "lld")
     outputs, inputs = nested()
     values = [np.random.default_rng(1).random((5, 4), np.float32), np.int32(0)]
     cg.export(outputs, inputs, tmp_path / "m", target=machine, check=values)

@@ -13,7 +13,7 @@ from cgraph.errors import FormatError
 from cgraph.kernels.kernel import Kernel
 from tests.ops.cases import CASES, Case
 from tests.ops.test_cases import Drawn
-from tests.support.exported import run_export
+from tests.support.exported import require, run_export
 
 GROUP, SOME = 24, 2
 EMULATED = ("neon", "cortex-m7", "cortex-m55", "wasm32", "riscv64")
@@ -32,6 +32,8 @@ def is_native(case: Case, machine: str) -> bool:
 @pytest.mark.parametrize("machine", EMULATED)
 @pytest.mark.parametrize("number", SHOWN)
 def test_rows_of_the_table_of_ops_have_the_bits_of_the_twin(machine, number, tmp_path):
+    if machine == "wasm32":
+        require("wasm-ld", "lld")
     cases = [case for case in GROUPS[number] if is_native(case, machine)]
     assert len(cases) >= len(GROUPS[number]) // 2
     drawn = [Drawn(case) for case in cases]

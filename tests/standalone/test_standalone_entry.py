@@ -89,7 +89,7 @@ def test_jumps_go_to_their_rows():
     entry = writer()
     entry.jump(4, RowJump(BEGIN, 9, 4, 5))
     entry.jump(8, RowJump(REPEAT, 5, 4, 5))
-    entry.jump(2, RowJump(SKIP, 7, byte=Address("in:x", 3), value=1))
+    entry.jump(2, RowJump(SKIP, 7, at=Address("in:x", 3), value=1))
     branches = [x.strip() for x in entry.body if " br " in x or x.startswith("  br")]
     assert [re.sub(r"%v\d+", "%v", x) for x in branches] == [
         "br i1 %v, label %on4, label %row9", "br i1 %v, label %row5, label %on8", "br i1 %v, label %on2, label %row7",
