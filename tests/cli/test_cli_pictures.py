@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.cli import main
 from cgraph.cli.arrays import read_inputs
-from cgraph.cli.pictures import Look
+from cgraph.cli.pictures import Look, scale_pixels
 from cgraph.formats.onnx import save
 from tests.support.tolerance import assert_near
 
@@ -80,3 +80,12 @@ def test_run_takes_the_option(wide, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["outputs"][0]["top"][0]["class"] == 1
     with pytest.raises(SystemExit):
         main([*given, "--fit", "squash"])
+
+
+def test_colours_are_normalised_one_by_one_and_grey_pictures_only_scaled():
+    values = np.arange(24, dtype="f4").reshape(2, 4, 3) * 10
+    want = (values / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+    assert_near(scale_pixels(values, "imagenet"), want, "float32")
+    for channels in (1, 4):
+        grey = np.full((2, 2, channels), 51, "f4")
+        assert_near(scale_pixels(grey, "imagenet"), grey / 255, "float32")

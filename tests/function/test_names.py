@@ -75,7 +75,7 @@ def test_wrong_calls_name_the_input_and_how_to_pass_it():
         with pytest.raises(InputError, match="run takes a list of output names, or None, and a dictionary"):
             f.run(names, feed)
     with pytest.raises(GraphError, match="the name of an output is a text, not 1"):
-        cg.compile({1: cg.Var((3,)) + 1})
+        cg.compile({"y": cg.Var((3,)), 1: cg.Var((3,)) + 1})
 
 
 def test_names_survive_saving_pickling_copies_and_other_libraries(tmp_path):

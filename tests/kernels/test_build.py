@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.kernels.gemm.signature import TILE
 from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm.build import INDEX
 from cgraph.kernels.stencil.signature import FINISH
 from cgraph.kernels.target import host_target
 from cgraph.record import replace
@@ -219,6 +220,20 @@ def test_arrays_on_the_stack_are_apart_and_begin_at_cache_lines():
 
     run_emitted(write, HOST, out)
     assert out.tolist() == [8, 9, 10]
+
+
+def test_memory_on_the_stack_is_allocated_once_for_a_loop():
+    """Not in each round, in which the stack would grow."""
+    out = np.zeros(6, "i8")
+
+    def write(k, place):
+        with k.loop(0, 6) as i:
+            a = k.stack_ptr("i8", 4)
+            a.store(i, i & 3)
+            place.store(k.wrap(k.b.ptrtoint(a.v, INDEX), "i8"), i)
+
+    run_emitted(write, HOST, out)
+    assert len(set(out.tolist())) == 1 and out[0] != 0
 
 
 def test_tasks_are_those_of_the_call():

@@ -5,7 +5,9 @@ import pytest
 
 from cgraph.kernels import philox
 from cgraph.kernels.random.calls import random_calls
+from cgraph.kernels.random.emit import words
 from cgraph.kernels.target import target_named
+from tests.support.emitted import applied
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
 
@@ -30,6 +32,19 @@ def test_the_first_block_of_key_zero_is_the_published_one():
     """Random123's known answer for philox 4x32-10 with counter and key 0."""
     got = philox.words(np.zeros(2, np.uint32), np.zeros(1, np.uint64))[:, 0]
     np.testing.assert_array_equal(got, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])
+
+
+@every_target
+def test_counters_have_64_bits(target):
+    """Numbers of blocks that no array of a test reaches: words differ above and below 2**32."""
+    counter = np.array([0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**63, 2**64 - 1, 5 << 40], np.uint64)
+    key = KEY.tolist()
+
+    def write(k, c):
+        return words(k, tuple(k.const(x, "u4", 8) for x in key), c)
+
+    got = applied(write, target_named(target), counter, dtypes=("u4",) * 4)
+    np.testing.assert_array_equal(np.stack(got), philox.words(KEY, counter))
 
 
 @every_target

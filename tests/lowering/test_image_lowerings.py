@@ -32,6 +32,13 @@ def conv(x: cg.Node, filters: int = 17, size: int = 3) -> cg.Node:
     return cg.conv2d(x, const(filters, x.shape[1], size, size), 1, size // 2)
 
 
+def transposed_twice(x: cg.Node) -> cg.Node:
+    """Apply the same filters in two transposed layers of unequal strides and pads: each packs them its own way."""
+    f = cg.Const(const(17, 17, 3, 3))
+    y = cg.relu(cg.conv_transpose2d(cg.conv2d(x, const(17, 17, 1, 1)), f, (2, 1), (1, 0)))
+    return cg.relu(cg.conv_transpose2d(y, f, (1, 2), (0, 1)))
+
+
 def twice(x: cg.Node, filters: np.ndarray) -> cg.Node:
     """Convolve with the same filters twice, each time with other factors of the channels."""
     f = cg.Const(filters)
@@ -87,6 +94,7 @@ NETWORKS = {
     "joined, odd in the middle": Network(lambda x: cg.concat([x, conv(x, 5), x], 1), 16),
     "joined with the image": Network(lambda x: cg.concat([x, var(2, 3, 7, 8)], 1), 17, 4),
     "joined along rows": Network(lambda x: cg.concat([x, cg.tanh(x)], 2), 17, 5),
+    "filters that two transposed layers share": Network(transposed_twice),
     "transposed": Network(lambda x: cg.conv_transpose2d(x, const(17, 8, 3, 3), 2, 1)),
     "depthwise": Network(lambda x: cg.relu(cg.conv2d(x, const(16, 1, 3, 3), 1, 1, groups=16)), 16),
     "sums over pixels": Network(lambda x: [x, cg.sum(x, (2, 3)), cg.sum(cg.tanh(x), (0, 2, 3))]),

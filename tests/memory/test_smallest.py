@@ -98,6 +98,29 @@ def test_parts_are_made_in_place_where_the_plan_stays_as_small():
     assert found.usage.inside == [-1, -1, -1, -1, 6, 6, -1]
 
 
+def test_a_plan_that_is_larger_for_parts_in_place_is_not_taken():
+    """A bound promises nothing: the strategy may miss it."""
+    separate = way(LATE, False)
+    plan = auto(separate.usage.problem)
+    larger = Plan(plan.offsets, plan.nbytes + 1)
+    assert join_where_free((separate, plan), lambda problem: larger) == (separate, plan)
+    equal = Plan(plan.offsets, plan.nbytes)
+    assert join_where_free((separate, plan), lambda problem: equal)[1] is equal
+
+
+def test_of_a_chain_whose_first_half_costs_bytes_the_second_is_made_in_place():
+    """The first concat's bytes would lie beside the large value; those of the concat around it do not."""
+    values = [
+        value(0, 64, 3), value(1, 512, 1), value(2, 64, 3), value(3, 128, 5, 0, 2), value(4, 64, 5), value(5, 192, 6)
+    ]  # fmt: skip
+    values[5].parts = ((3, 0), (4, 128))
+    separate = way(values, False)
+    plan = auto(separate.usage.problem)
+    found, better = join_where_free((separate, plan), partial(auto, nodes=0))
+    assert chains_of(values) == [[3, 5]] and better.nbytes <= plan.nbytes == 576
+    assert found.usage.inside == [-1, -1, -1, 5, 5, -1]
+
+
 def test_nothing_is_tried_where_parts_lie_in_place_or_there_are_none():
     counted = Counted()
     for known in (way(LATE, True), way([value(0, 64, 1), value(1, 64, 1)], True)):

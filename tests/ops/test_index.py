@@ -89,6 +89,12 @@ def test_counts_beyond_the_fixed_size_are_told():
     assert count.eval() == 4
 
 
+@pytest.mark.parametrize("fill", [0, 7, -1])
+def test_indices_beyond_the_count_are_the_fill(fill):
+    indices, count = cg.nonzero(cg.Const(np.array([[3, 0], [0, 2]])), 4, fill)
+    assert indices.eval().tolist() == [[0, 1, fill, fill], [0, 1, fill, fill]] and count.eval() == 2
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_nan_sorts_last_in_either_direction(dtype):
     x = cg.Var((5,), dtype)

@@ -30,6 +30,9 @@ def test_integers_wrap_and_negative_exponents_give_zero(dtype):
     want = [pow(int(a), int(b), 2**bits) for a, b in zip(x, y)]
     got = computed(cg.power(cg.Var(x.astype(dtype)), cg.Var(y.astype(dtype))))
     assert got.astype(f"u{bits // 8}").tolist() == want and got.dtype == dtype
+    x, y = (a.ravel() for a in np.meshgrid([2, 3, 4], [2**n for n in range(bits - (dtype[0] == "i"))]))
+    got = computed(cg.power(cg.Var(x.astype(dtype)), cg.Var(y.astype(dtype))))  # one bit of the exponent at a time
+    assert got.astype(f"u{bits // 8}").tolist() == [pow(int(a), int(b), 2**bits) for a, b in zip(x, y)]
     if dtype[0] == "i":
         low = cg.Var(np.array([-1, 1, 2, -3], dtype))
         assert computed(cg.power(low, cg.Var(np.array([-1, -1, -2, 3], dtype)))).tolist() == [0, 0, 0, -27]

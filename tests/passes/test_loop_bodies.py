@@ -52,6 +52,18 @@ def test_every_body_is_rewritten_and_the_rest_of_the_graph_is_not():
     np.testing.assert_array_equal(c, b)
 
 
+@pytest.mark.parametrize("body", range(2))
+def test_one_of_several_bodies_may_change(body):
+    def rewrite(roots):
+        return tuple(-x for x in roots) if roots[0] is CHOICE.bodies[body].results[0] else roots
+
+    for taken in (True, False):
+        (b,) = items(apply(CHOICE, cg.Var(np.array(taken)), X, Y))
+        (got,) = evaluate(in_bodies((b,), rewrite))
+        want = X.value + Y.value if taken else X.value - Y.value
+        assert got.tolist() == (-want if taken == (body == 0) else want).tolist()
+
+
 def test_only_the_kinds_asked_for():
     seen = []
     got = in_bodies(graph(), negated(seen), (Conditional, WhileLoop))

@@ -119,7 +119,8 @@ def test_layers_that_cost_much_stay_float_until_answers_agree():
     assert found.report.likeness.agreement >= 0.95 and found.report.layers >= 1
     assert found.report.skipped == tuple(x.layer for x in found.report.table if x.skipped) != ()
     assert found.report.table[0].likeness.decibels == min(x.likeness.decibels for x in found.report.table)
-    assert "(stays float)" in str(found.report)
+    marked = [line.endswith("  (stays float)") for line in found.report.table_lines()[1:]]
+    assert marked == [x.skipped for x in found.report.table] and True in marked
 
 
 def test_skipped_layers_keep_their_floats():

@@ -46,6 +46,13 @@ def test_the_record_of_memory_has_the_layout_of_windows():
     assert ctypes.sizeof(MemoryStatus) == 64 and MemoryStatus.total.offset == 8
 
 
+def test_only_processors_that_the_process_may_run_on_count(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 5, 9}, raising=False)
+    assert allowed_processors() == 3
+
+
 def test_without_affinity_all_processors_count(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert allowed_processors() == (os.cpu_count() or 1)

@@ -58,5 +58,7 @@ def test_without_the_module_there_is_no_lapack(monkeypatch):
     monkeypatch.setattr(scipy_lapack, "load_module", missing)
     monkeypatch.delitem(scipy_lapack.sys.modules, MODULE, raising=False)
     assert capsules.__wrapped__() == {}
+    monkeypatch.setattr(scipy_lapack, "load_module", object)  # a module that exports no functions
+    assert capsules.__wrapped__() == {}
     monkeypatch.setattr(scipy_lapack, "capsules", dict)
     assert has_lapack.__wrapped__() is False
