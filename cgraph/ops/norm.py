@@ -154,6 +154,11 @@ class RmsNorm(Op):
         squares = np.square(x).mean(tuple(range(x.ndim - self.axes, x.ndim)), keepdims=True)
         return x / np.sqrt(squares + np.asarray(self.eps, x.dtype)) * scale
 
+    def written_out(self, x: Node, scale: Node) -> Node:
+        """Return the same by ops of elements and a mean."""
+        squares = square(x).mean(tuple(range(x.ndim - self.axes, x.ndim)), keepdims=True)
+        return x / sqrt(squares + self.eps) * scale
+
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(partial(rms_norm_calls, target, axes=self.axes, epsilon=self.eps), overwrites=(0,))
 

@@ -69,7 +69,7 @@ def test_a_file_of_two_names_is_refused_and_no_descriptor_stays_open(folder):
     for location in ("w.bin", "inner/again.bin"):
         with pytest.raises(FormatError, match=r"has several hard links\. Copy the file"):
             map_external(folder, location)
-    with pytest.raises(FormatError, match="inner/deep is not a regular file"):
+    with pytest.raises(FormatError, match="external data at 'inner/deep' is not a regular file"):
         map_external(folder, "inner/deep")
     with pytest.raises(FormatError, match="inner/deep/absent"):
         map_external(folder, "inner/deep/absent")

@@ -34,7 +34,8 @@ CLOSED = (
 )  # fmt: skip
 """Kinds that refuse an axis of dynamic length on every operand, or that have none to open; all others take one."""
 SIZED = (
-    "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Slice", "Split", "Tile", "TopK",
+    "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Resize", "Slice", "Split", "Tile",
+    "TopK",
 )  # fmt: skip
 """Kinds of which a size or a position may be known only at run time; all others ask for it, or have none."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.errors import FormatError
 from cgraph.formats.onnx.emit import Emitted, emitter, ints, node
 from cgraph.formats.onnx.emit_quantised import gemm
 from cgraph.ir.graph import Node
@@ -23,7 +24,7 @@ def matmul(x: Node) -> Emitted:
     return node("MatMul", *x.operands)
 
 
-@emitter("attention", "gelu")
+@emitter("attention", "gelu", "rms_norm")
 def newer(x: Node) -> Emitted:
     """Emit the decomposition of an op whose ONNX operator is newer than the written opset."""
     return node("Identity", x.op.written_out(*x.operands))  # type: ignore[attr-defined]
@@ -100,6 +101,24 @@ def group_norm(x: Node) -> Emitted:
     unit = node("Reshape", node("InstanceNormalization", grouped, ones, zeros, epsilon=op.eps), ints(v.shape))
     wide = ints([-1, *[1] * (v.ndim - 2)])
     return node("Add", node("Mul", unit, node("Reshape", scale, wide)), node("Reshape", shift, wide))
+
+
+@emitter("roi_align")
+def roi_align(x: Node) -> Emitted:
+    """Emit RoiAlign, which reads images of one size and averages samples of cells."""
+    op: Any = x.op
+    boxes, batch, _, *levels = x.operands
+    if len(levels) > 1 or op.grid.kind == "corners":
+        raise FormatError(
+            f"ONNX's RoiAlign reads images of one size by cells, this op {len(levels)} sizes by {op.grid.kind}. Use "
+            "roi_align with one image size and grid='cells' or 'aligned'"
+        )
+    return node(
+        "RoiAlign", levels[0], boxes, batch,
+        output_height=op.shape[0], output_width=op.shape[1], sampling_ratio=op.grid.samples,
+        spatial_scale=op.grid.scales[0], mode="avg",
+        coordinate_transformation_mode="half_pixel" if op.grid.kind == "aligned" else "output_half_pixel",
+    )  # fmt: skip
 
 
 @emitter("resize")

@@ -42,7 +42,8 @@ def open_resize(c: Context) -> Array:
         n = unwrap(lengths_of(x)[axis])
         scale = float_of(size) / float_of(n) if size is not None else factor(c, i)
         m = size if size is not None else as_length(c, cg.astype(cg.floor(float_of(n) * scale), "int64"))
-        if m == n and (size is not None or (not isinstance(scale, Node) and scale == 1)):
+        is_same = m is n if isinstance(m, Node) or isinstance(n, Node) else m == n
+        if is_same and (size is not None or (not isinstance(scale, Node) and scale == 1)):
             continue
         steps = float_of(c.limits.steps(c.room(m, [3, 2], axis)))
         at = places(c, steps, float_of(n), float_of(m), scale, coordinates)
