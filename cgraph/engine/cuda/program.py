@@ -146,6 +146,7 @@ class CudaInstance:
         """Write the addresses relative to a symbol."""
         relocation = self._relocations.get(symbol)
         if relocation is not None and self._bound.get(symbol) != address:
+            self._bound.pop(symbol, None)  # unknown until all are written
             self.args[relocation.positions] = address + relocation.offsets
             self._bound[symbol] = address
 

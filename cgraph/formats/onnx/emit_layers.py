@@ -30,6 +30,11 @@ def newer(x: Node) -> Emitted:
     return node("Identity", x.op.written_out(*x.operands))  # type: ignore[attr-defined]
 
 
+@emitter("stop_gradient")
+def stop_gradient(x: Node) -> Emitted:
+    return node("Identity", *x.operands)
+
+
 @emitter("softmax", "log_softmax")
 def softmax(x: Node) -> Emitted:
     kind = "Softmax" if x.op.name == "softmax" else "LogSoftmax"

@@ -34,7 +34,7 @@ def pack_columns_calls(
         shape: of the product, a 1 x 1 convolution
         starts: int32 for each column of each matrix, to the last panel's end: ``sum of its bytes * factor + first``
     """
-    groups = len(shape.steps) * shape.unroll // GROUP
+    groups = shape.panel_weights // (GROUP * shape.panel_channels)
     tasks = count * shape.panels
     is_across = y.column == 1 or y.row != 1
     family, params = (ACROSS, (shape.vectors, y.column == 1)) if is_across else (ALONG_K, (shape.vectors,))
