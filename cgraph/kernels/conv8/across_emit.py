@@ -41,9 +41,9 @@ class Pixel(Record):
 
 
 @final
-def rows(k: Builder, *params) -> None:
+def rows(k: Builder, result: str, fixed: str, bounded: bool, clips: bool, joins: bool, is_rows: bool) -> None:
     """Emit the results. Task: one row of one block of channels of an image."""
-    p = Pixel(*params)
+    p = Pixel(result, fixed, bounded, clips, joins, is_rows)
     a = k.args()
     with each_task(k, a.panels, a.rows) as (image, block, row):
         x = a.x + (image * a.x_image + a.panel_offsets.load(block) + row * a.x_row)
