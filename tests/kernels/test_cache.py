@@ -223,12 +223,12 @@ def test_another_setting_of_the_code_generator_gives_another_name(monkeypatch, f
 
 @pytest.mark.parametrize("field", ["triple", "layout", "version"])
 def test_another_system_or_compiler_gives_another_name(monkeypatch, field):
-    """Processor and features are part of the target."""
+    """Processor, features and what its vendor decides are part of the target."""
     before, changed = symbol_of(KERNEL, HOST), replace(host(), **{field: another(getattr(host(), field))})
     for module in (store_module, target):
         monkeypatch.setattr(module, "host", lambda: changed)
     assert symbol_of(KERNEL, HOST) != before
-    assert set(Host._fields) == {"cpu", "features", "triple", "layout", "version"}
+    assert set(Host._fields) == {"cpu", "features", "triple", "layout", "version", "vendor"}
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def packed(target, y, order="all", factor=5, first=-9):
     """The panels ``[matrices, columns, groups, 4]`` as numbers, and the start sums ``[matrices, columns]``."""
     count, k, n = y.shape
     shape = ByteShape(k, 1, 8, n, target)
-    groups = len(shape.steps) * shape.unroll // GROUP
+    groups = shape.panel_weights // (GROUP * shape.panel_channels)
     out = np.full((count, shape.panels, groups, shape.panel_channels, GROUP), 77, "i1")
     starts = np.full((count, shape.panels * shape.panel_channels), 99, "i4")
     calls = pack_columns_calls(shape, count, operand(y), Pointer(out), Pointer(starts), factor, first)

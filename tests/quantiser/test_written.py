@@ -17,6 +17,7 @@ ort = pytest.importorskip("onnxruntime")
 
 
 def run(path, value, optimised=True):
+    """Run a file by onnxruntime; without ``vpdpbusd`` its optimised sums of bytes saturate at 16 bits."""
     options = ort.SessionOptions()
     if not optimised:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -72,7 +73,7 @@ def test_a_matrix_that_several_meet_is_written_once(tmp_path):
         onnx.save(path, y, inputs)
         assert not any(node.op_type == "Expand" for node in load(path).graph.node)
         want = onnx.load(path).compile()(value)[0]
-        assert_near(run(path, value), want, "float32 products")
+        assert_near(run(path, value, host_target().dot == "mixed"), want, "float32 products")
 
 
 CASES = {
