@@ -4,14 +4,12 @@ import copy
 import gc
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.store import KernelStore
 from tests.support.interrupts import interrupt_after
 
