@@ -235,7 +235,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     n = node.shape[0] // (depth.volumes if depth else 1)
     if depth is not None and weights is not None:
         weights = stack_filters(weights, shape.c // depth.taps)
-    pairs = depth is None and b.options.pairs and weights is not None and takes_pairs(shape)
+    pairs = depth is None and b.options.pairs and not b.target.tiles and weights is not None and takes_pairs(shape)
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
     tile = winograd_rule(shape, n) if is_float else 0
     if weights is not None:

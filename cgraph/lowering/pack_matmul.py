@@ -4,12 +4,14 @@ from math import prod
 
 import numpy as np
 
-from cgraph.dtypes.convert import is_storage
+from cgraph.dtypes.convert import convert, is_storage
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.kernels.activation.calls import NONE
+from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm.portions import pack_b
 from cgraph.kernels.target import Target
+from cgraph.kernels.tile_products.calls import FEW_ROWS, TileSize, pack_tiles
 from cgraph.kernels.views.gemm_tile import GemmTile
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_int8 import pack_product
@@ -18,6 +20,7 @@ from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs
+from cgraph.ops.physical.tiled import TiledMatmul
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import stored_array
 
@@ -48,6 +51,16 @@ def pack_matmul(
             packed[key] = Const(options.keep(panels), copy=False), tile
         return packed[key]
 
+    tiled: dict[Node, Node] = {}
+
+    def tiles_of(source: Node, y: np.ndarray) -> Node:
+        if source not in tiled:
+            bits = convert(y, BFLOAT16.dtype).view(BFLOAT16.unsigned)
+            tiled[source] = Const(
+                options.keep(pack_tiles(TileSize(*y.shape, BFLOAT16.dtype.itemsize), bits)), copy=False
+            )
+        return tiled[source]
+
     def change(node: Node, new: New) -> Node | None:
         if not isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul):
             return None
@@ -56,16 +69,31 @@ def pack_matmul(
             return pack_product(node, operands, target)
         y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
-        in_pairs = options.pairs and node.dtype == np.float32
+        rounds = options.pairs and node.dtype == np.float32
+        if y is not None and rounds and target.tiles and rows >= FEW_ROWS and len(y) and node.size:
+            return tiled_product(node, operands, tiles_of(unbroadcast(operands[1]), y))
+        in_pairs = rounds and not target.tiles
+        if y is not None and rounds and not in_pairs:
+            y = convert(y, BFLOAT16.dtype)  # few rows read the panels, and compute in float32
         if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)) or not in_pairs and is_streamed(y, rows):
             return None
         panels, tile = panels_of(unbroadcast(operands[1]), y, rows, in_pairs)
-        has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
         kind = PairedMatmul if in_pairs else PackedMatmul
-        op = kind(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
+        op = kind(*y.shape, tile, *epilogue_of(node))  # type: ignore[call-arg, misc]
         return apply(op, operands[0], panels, *operands[2:])
 
     return rebuild(graph, change)
+
+
+def tiled_product(node: Node, operands: tuple[Node, ...], panels: Node) -> Node:
+    """Return the product on tile registers."""
+    k, n = node.operands[1].shape[-2:]
+    return apply(TiledMatmul(k, n, *epilogue_of(node)), operands[0], panels, *operands[2:])
+
+
+def epilogue_of(node: Node) -> tuple[bool, BoundedActivation]:
+    """Return whether something is added to a product, and the activation."""
+    return getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
 
 
 def is_streamed(y: np.ndarray, rows: int) -> bool:

@@ -9,7 +9,9 @@ from cgraph.kernels.conv8.calls import ByteShape, Result
 from cgraph.kernels.target import target_named
 from cgraph.lowering.pack_int8 import pack_product, starts
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, requantise, unpack_bytes
+from cgraph.ops.physical.tiled import TiledIntegerMatmul
 from cgraph.record import replace
+from tests.support.emulated import with_tiles
 
 RNG = np.random.default_rng(0)
 TARGET = target_named("portable")
@@ -78,3 +80,16 @@ def test_other_targets_and_floats_have_no_bounded_results():
     filters, bias, scale = np.ones((1, 1, 1, 1), "int8"), np.zeros(1, "int32"), np.array([[2**30], [-7]], "int32")
     for target, result, factors in ((TARGET, Result(fixed="once"), scale), (HALVES, Result(), np.ones(1, "f4"))):
         assert starts(ByteShape(1, 1, 3, 1, target), filters, bias, 0, factors, result)[0] == result
+
+
+@pytest.mark.parametrize("rows", [(4,), (2, 9), (3,), (0,)])
+def test_a_target_with_tiles_packs_for_them_from_four_rows_on(rows):
+    y = RNG.integers(-128, 128, (70, COLUMNS), "int8")
+    constants = [y, RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32") / 64]
+    x = cg.Var((*rows, 70), "uint8", "x")
+    node = apply(IntegerMatmul(5, Result(zero=3)), x, *map(cg.Const, constants))
+    packed = pack_product(node, node.operands, with_tiles(TARGET))
+    assert isinstance(packed.op, TiledIntegerMatmul if np.prod(rows) >= 4 else PackedIntegerMatmul)
+    images = RNG.integers(0, 256, x.shape, "uint8")
+    arrays = [c.op.array for c in packed.operands[1:]]
+    assert packed.op.meaning(images, *arrays).tolist() == node.op.meaning(images, *constants).tolist()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
@@ -12,10 +13,11 @@ from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
+from cgraph.ops.physical.tiled import TiledMatmul
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.record import replace
-from tests.support.emulated import with_pairs
+from tests.support.emulated import with_pairs, with_tiles
 from tests.support.rewrites import assert_left
 from tests.support.tolerance import assert_close, assert_near
 
@@ -161,3 +163,14 @@ def test_operands_of_a_packed_product_are_the_packed_ones():
     (joined,) = fuse_matmul((cg.tanh(X @ CONSTANT) @ CONSTANT + Z @ CONSTANT,))
     (node,) = pack_matmul((joined,), host_target())
     assert not any(isinstance(n.op, Matmul | MatmulEpilogue) for n in post_order([node]))
+
+
+def test_a_target_with_tiles_packs_for_them_from_four_rows_on_and_rounds_the_panels_of_fewer():
+    w, target, options = cg.Const(np.ones((5, 3), "float32")), with_tiles(host_target()), LoweringOptions(pairs=True)
+    products = [cg.Var((rows, 5), name=f"x{rows}") @ w for rows in (8, 4, 3)]
+    first, second, few = pack_matmul(tuple(products), target, options)
+    assert isinstance(first.op, TiledMatmul) and first.operands[1] is second.operands[1]
+    assert first.operands[1].shape == (1, 1, 2, 16, 16, 2) and (first.op.k, first.op.n) == (5, 3)
+    assert isinstance(few.op, PackedMatmul) and few.operands[1].spec.dtype == BFLOAT16.dtype
+    assert isinstance(pack_matmul(tuple(products), target)[0].op, PackedMatmul)  # nobody allowed rounding
+    assert_left(lambda outputs: pack_matmul(outputs, target, options), cg.Var((8, 5)) @ np.ones((5, 0), "float32"))

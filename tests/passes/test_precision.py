@@ -12,10 +12,12 @@ from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.conv import BlockedConv
+from cgraph.ops.physical.matmul import PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs, round_to_bfloat16, unpack_pairs
+from cgraph.ops.physical.tiled import TiledMatmul
 from cgraph.passes import rewrite_graph
 from cgraph.record import replace
-from tests.support.emulated import PairsEngine, with_pairs
+from tests.support.emulated import PairsEngine, TilesEngine, with_pairs
 from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_near
 
@@ -118,6 +120,34 @@ def test_a_network_has_one_result_however_it_is_run(target):
     physical = to_physical(rewrite_graph((y,)), with_pairs(target_named(target)), LoweringOptions(pairs=True))
     meant = evaluate(physical, {x: value})[0]
     assert_near(want, meant, "half precision by its largest")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_on_tiles_have_one_result_however_they_are_run(target):
+    rng = np.random.default_rng(5)
+    x, value = cg.Var((33, 70), name="x"), numbers(rng, (33, 70))
+    first, second, bias = numbers(rng, (70, 48)), numbers(rng, (48, 40)), numbers(rng, (40,))
+    y = cg.relu(x @ first) @ second + bias
+    function = cg.compile(y, [x], engine=TilesEngine(target, 1, poison=True), precision="bf16")
+    assert [type(op) for op in ops_of(function)] == [TiledMatmul] * 2
+    want = function(value)
+    inner = np.maximum(value.astype("f8") @ first, 0)
+    most = (np.abs(value).astype("f8") @ np.abs(first)) @ np.abs(second)
+    assert (np.abs(want - (inner @ second + bias)) <= 3 * FACTORS * most).all()
+    for threads in (2, 3):
+        engine = TilesEngine(target, threads, poison=True)
+        np.testing.assert_array_equal(cg.compile(y, [x], engine=engine, precision="bf16")(value), want)
+
+
+def test_few_rows_read_rounded_panels_and_compute_in_float32():
+    rng = np.random.default_rng(6)
+    x, y, value = cg.Var((2, 64), name="x"), numbers(rng, (64, 48)), numbers(rng, (2, 64))
+    function = cg.compile(x @ y, [x], engine=TilesEngine(), precision="bf16")
+    (op,) = ops_of(function)
+    assert isinstance(op, PackedMatmul)
+    sizes = [node.nbytes for node in function.compiled.layout.views if isinstance(node.op, ConstOp)]
+    assert sizes and sizes[0] <= 2 * 64 * 64  # panels may be wider than the matrix
+    assert_near(function(value), value @ round_to_bfloat16(y), "float32 products")
 
 
 def test_weights_take_half_the_bytes():

@@ -17,3 +17,16 @@ class PairsEngine(CpuEngine):
     @property
     def kernel_target(self) -> Target:
         return with_pairs(target_named(self.target))
+
+
+def with_tiles(target: Target) -> Target:
+    """Return a target with tile registers, which kernels emulate."""
+    return replace(target, tiles="emulated", bf16="")
+
+
+class TilesEngine(CpuEngine):
+    """The CPU engine on a target with emulated tile registers."""
+
+    @property
+    def kernel_target(self) -> Target:
+        return with_tiles(target_named(self.target))

@@ -4,7 +4,7 @@ As in `cgraph.kernels.conv.emit`, a table of offsets drives the reduction and `p
 registers. A step broadcasts four bytes of a pixel, which are four channels, instead of one float.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +99,20 @@ def reduce_steps(
 def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
     """Convert the sums of neighbouring pixels of one block to results, as the Tile `p` says, and store them."""
     lanes = k.target.lanes
+    put(k, p, a, requantise(k, p, a, sums, lambda q: residual + q * lanes, block), out, block)
+
+
+def requantise(
+    k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Callable[[int], Ptr], block: Val
+) -> list[Val]:
+    """Return the results of the sums of one vector of channels, as floats that are not yet rounded to bytes.
+
+    Parameters
+        p: has `fixed`, `result` and `joins`, as a Tile
+        residual: returns the address of the residual of each sum
+        block: number of the vector of channels
+    """
+    lanes = k.target.lanes
     if p.fixed:
         factors = a.scale.as_dtype("i4") + block * lanes
         factor, shift = factors.load(lanes=lanes), factors.load(a.shifts, lanes)
@@ -106,12 +120,10 @@ def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual
     elif p.result != "i4":
         scale = a.scale.load(block * lanes, lanes)
         sums = [k.cast(y, "f4") * scale for y in sums]
-    if p.joins:
-        sums = join_residual(k, a, sums, residual)
-    put(k, p, a, sums, out, block)
+    return join_residual(k, a, sums, residual) if p.joins else list(sums)
 
 
-def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> list[Val]:
+def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Callable[[int], Ptr]) -> list[Val]:
     """Return ``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, which is converted to a byte next.
 
     In the order and with the roundings of ONNX's operators: no fused multiply-add, a true division.
@@ -123,7 +135,7 @@ def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: P
     )
     values = [k.larger(k.smaller(round_to_integer(k, y), first_high), first_low) * first for y in ys]
     with change_if(k, a.residual != 0, values) as s:
-        others = [k.cast(k.cast(residual.load(q * lanes, lanes), "i4"), "f4") for q in range(len(values))]
+        others = [k.cast(k.cast(residual(q).load(lanes=lanes), "i4"), "f4") for q in range(len(values))]
         s.next = [y + (other - r_zero) * beside for y, other in zip(values, others)]
     return [quotient(k, y, last, inverse) for y in s.values]
 

@@ -78,7 +78,7 @@ class Target(Record):
     @property
     def multiplies_bfloat16(self) -> bool:
         """True if products of bfloat16 numbers are faster than those of float32."""
-        return self.bf16 != ""
+        return bool(self.bf16 or self.tiles)
 
     @property
     def task_elements(self) -> int:

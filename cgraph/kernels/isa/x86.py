@@ -36,6 +36,18 @@ _AS_SET = ("i4", 4, 0)  # the rounding that the processor is set to: to the near
 INSTRUCTIONS = {
     ("fence", 0): Intrinsic("llvm.x86.sse.sfence"),
     ("pause", 0): Intrinsic("llvm.x86.sse2.pause"),
+    **{
+        (f"tile {operation}", 0): Intrinsic(f"llvm.x86.{name}")
+        for operation, name in (
+            ("configure", "ldtilecfg"),
+            ("release", "tilerelease"),
+            ("zero", "tilezero"),
+            ("load", "tileloadd64"),
+            ("store", "tilestored64"),
+            ("dot u1", "tdpbusd"),
+            ("dot bf16", "tdpbf16ps"),
+        )
+    },
     ("scale f4", 16): Intrinsic(
         "llvm.x86.avx512.mask.scalef.ps.512", "f4", ("f4", "f4"), (("f4", 0, 16), ("i2", -1, 0), _AS_SET)
     ),

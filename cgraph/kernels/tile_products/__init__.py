@@ -1,0 +1,1 @@
+"""Products on tile registers (Intel AMX), of bytes and of bfloat16 numbers."""

@@ -1,0 +1,222 @@
+"""Call builders of products on tile registers: matrices of bytes or bfloat16 numbers by constant panels."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.kernels.activation.calls import BoundedActivation
+from cgraph.kernels.conv8.calls import ByteWeights, MatrixRows, Result, join_args
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.tile_products.signature import ACROSS, BYTES, COLUMNS, OF_BYTES, OF_NUMBERS, TILE_NBYTES, TILES
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
+from cgraph.record import Record
+
+ROWS = 16  # pixels of a tile, at most
+WIDTH = ACROSS * COLUMNS  # channels of a panel
+FEW_ROWS = 4  # from as many rows on, tiles are faster than the products of single rows: an estimate
+NEAR_INPUT = 512 << 10  # bytes of pixels that stay in L2 while all panels pass over them
+NEAR_PANELS = 300_000  # bytes of panels that stay in L2
+AHEAD = 2  # cache lines of the next panel prefetched in each step: more of them delay the loads of tiles
+TILE_NS, GROUP_NS = 5.3, 115.0  # measured on a Xeon: a product of 16 rows, and the rest of a group
+
+
+class TileSize(Record):
+    """A product ``[pixels, k] @ [k, n]`` of numbers of `itemsize` bytes, cut into tiles.
+
+    Fields
+        k, n: numbers in a sum, columns of the right side
+        itemsize: 1 for bytes, 2 for bfloat16 numbers
+    """
+
+    k: int
+    n: int
+    itemsize: int
+
+    @property
+    def depth(self) -> int:
+        """Numbers of a left side in one step."""
+        return BYTES // self.itemsize
+
+    @property
+    def steps(self) -> int:
+        return -(-self.k // self.depth)
+
+    @property
+    def padded(self) -> int:
+        """Numbers in a row of the left side, to the last step's end."""
+        return self.steps * self.depth
+
+    @property
+    def panels(self) -> int:
+        return -(-self.n // WIDTH)
+
+    @property
+    def panel_nbytes(self) -> int:
+        return self.steps * ACROSS * TILE_NBYTES
+
+
+def pack_tiles(size: TileSize, y: np.ndarray) -> np.ndarray:
+    """Return a right side as ``[panels, steps, 2, 16, 16, group]``; a group is four bytes or two numbers of one column.
+
+    Parameters
+        y: ``[k, n]``, int8 or the bits of bfloat16 numbers; missing rows and columns are 0
+    """
+    group = 4 // size.itemsize
+    whole = np.zeros((size.padded, size.panels * WIDTH), y.dtype)
+    whole[: size.k, : size.n] = y
+    parts = whole.reshape(size.steps, COLUMNS, group, size.panels, ACROSS, COLUMNS)
+    return np.ascontiguousarray(parts.transpose(3, 0, 4, 1, 5, 2))
+
+
+def unpack_tiles(size: TileSize, packed: np.ndarray) -> np.ndarray:
+    """Return the right side that `pack_tiles` packed."""
+    parts = packed.transpose(1, 3, 5, 0, 2, 4).reshape(size.padded, size.panels * WIDTH)
+    return np.ascontiguousarray(parts[: size.k, : size.n])
+
+
+def pack_columns(size: TileSize, x: np.ndarray) -> np.ndarray:
+    """Return numbers ``[..., n]`` with zeros up to the last panel's end."""
+    out = np.zeros((*x.shape[:-1], size.panels * WIDTH), x.dtype)
+    out[..., : size.n] = x
+    return out
+
+
+class Tiles(Record):
+    """Pixels cut into tiles of equal size, in groups of one or two.
+
+    Fields
+        pixels: of a tile
+        rows: tiles of a group
+        first: the first pixel of each tile; the last tiles begin early, so that they end with the last pixel
+        new: in each tile, the first pixel that is in no tile before it
+    """
+
+    pixels: int
+    rows: int
+    first: tuple[int, ...]
+    new: tuple[int, ...]
+
+    @property
+    def groups(self) -> int:
+        return len(self.first) // self.rows
+
+    @staticmethod
+    def of(count: int) -> "Tiles":
+        """Return the tiles of `count` pixels in a row."""
+        rows = 1 if count <= ROWS else 2
+        tiles = rows * -(-count // (ROWS * rows))
+        pixels = -(-count // tiles)
+        first = tuple(min(i * pixels, count - pixels) for i in range(tiles))
+        return Tiles(pixels, rows, first, tuple(min(i * pixels - at, pixels) for i, at in enumerate(first)))
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The pixels of each tile, int32 ``[tiles, 16]``; the last one repeats."""
+        inside = np.minimum(np.arange(ROWS), self.pixels - 1)
+        return (np.array(self.first)[:, None] + inside).astype(np.int32)
+
+    @property
+    def config(self) -> np.ndarray:
+        """The configuration of the registers: sums and left sides have a row for each pixel."""
+        config = np.zeros(BYTES, np.uint8)
+        config[0] = 1  # the palette
+        config[16 : 16 + 2 * TILES].view("<u2")[:] = BYTES
+        config[48 : 48 + TILES] = [self.pixels] * 6 + [COLUMNS] * 2
+        return config
+
+
+class LeftRows(Record):
+    """Left sides: matrices of `m` rows, padded to whole steps.
+
+    Fields
+        at: the first row
+        count, m: matrices, and rows of each
+        image, step: bytes from one matrix and from one row to the next
+    """
+
+    at: Pointer
+    count: int
+    m: int
+    image: int
+    step: int
+
+
+def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer) -> dict[str, Any]:
+    """Return the arguments of both kernels about the left and the right side."""
+    block = max(1, min(tiles.groups, NEAR_INPUT * tiles.groups // max(x.m * x.step, 1)))
+    places = np.stack([np.array(tiles.first) * x.step, tiles.new], axis=1)
+    numbers = Pointer(tiles.numbers)
+    return {
+        "config": Pointer(tiles.config), "offsets": Pointer(table(np.arange(size.steps) * BYTES)), "steps": size.steps,
+        "x": x.at, "x_image": x.image, "x_step": x.step, "w": panels, "w_image": 0, "w_panel": size.panel_nbytes,
+        "tiles": Pointer(table(places.ravel())), "numbers": numbers, "beside_numbers": numbers,
+        "groups": tiles.groups, "block": block, "blocks": -(-tiles.groups // block), "panels": size.panels,
+    }  # fmt: skip
+
+
+def tasks_of(size: TileSize, tiles: Tiles, x: LeftRows, args: dict[str, Any]) -> tuple[int, int]:
+    """Return the number of tasks, and those that a thread takes at a time."""
+    tasks = x.count * args["blocks"] * args["block"] * size.panels
+    return tasks, chunk_of(tasks, size.steps * tiles.rows * ACROSS * TILE_NS + GROUP_NS)
+
+
+def ahead_of(size: TileSize) -> int:
+    """Return the cache lines of the next panel to prefetch in each step."""
+    return AHEAD if size.panels * size.panel_nbytes > NEAR_PANELS else 0
+
+
+def byte_rows_calls(size: TileSize, out: MatrixRows, x: LeftRows, weights: ByteWeights, result: Result) -> KernelCalls:
+    """Compute ``result(x @ weights + bias)`` of bytes.
+
+    Operands
+        out: rows of a matrix whose elements lie in one piece
+        weights: panels as `pack_tiles` returns them; bias and scale as `pack_columns` does
+    """
+    if not x.count * x.m * size.n:
+        return KernelCalls()
+    tiles = Tiles.of(x.m)
+    args = shared_args(size, tiles, x, weights.at)
+    params = tiles.rows, tiles.pixels, WIDTH, ahead_of(size), result.dtype, True, result.fixed, result.join is not None
+    call = OF_BYTES.call(
+        (*params, False), *tasks_of(size, tiles, x, args), **args, **join_args(result),
+        bias=weights.bias, b_image=0, terms=None, t_image=0,
+        scale=weights.scale, shifts=size.panels * WIDTH, residual=None, r_image=0, r_plane=0, r_row=0,
+        out=out.at, o_image=out.image, o_plane=WIDTH, o_step=out.step, channels=size.n,
+    )  # fmt: skip
+    return KernelCalls((call,))
+
+
+class Addend(Record):
+    """Numbers that are added to sums: elements from one matrix and one row to the next."""
+
+    at: Pointer
+    image: int
+    step: int
+
+
+def number_rows_calls(
+    size: TileSize,
+    out: MatrixRows,
+    x: LeftRows,
+    panels: Pointer,
+    addend: Addend | None,
+    activation: BoundedActivation,
+) -> KernelCalls:
+    """Compute ``activation(x @ panels + addend)`` of bfloat16 numbers, in float32.
+
+    Operands
+        out: rows of a matrix whose elements lie in one piece; `addend` may be at the same addresses
+        panels: as `pack_tiles` returns them
+    """
+    if not x.count * x.m * size.n:
+        return KernelCalls()
+    tiles, beside = Tiles.of(x.m), addend or Addend(Pointer(None), 0, 0)
+    args = shared_args(size, tiles, x, panels)
+    call = OF_NUMBERS.call(
+        (tiles.rows, tiles.pixels, WIDTH, ahead_of(size), "f4", True), *tasks_of(size, tiles, x, args), **args,
+        beside=addend.at if addend else None,
+        beside_image=beside.image, beside_plane=WIDTH, beside_step=beside.step,
+        bias=Pointer(np.zeros(size.panels * WIDTH, np.float32)),
+        out=out.at, o_image=out.image, o_plane=WIDTH, o_step=out.step, channels=size.n, **activation.args,
+    )  # fmt: skip
+    return KernelCalls((call,))

@@ -1,0 +1,155 @@
+"""Products on tile registers: every shape and tail against NumPy's formula, all bits, in any order of tasks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cgraph.kernels.activation.calls import NONE, RELU, RELU6, leaky
+from cgraph.kernels.conv8.calls import ByteWeights, Join, MatrixRows, Result
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import target_named
+from cgraph.kernels.tile_products.calls import (
+    Addend,
+    LeftRows,
+    Tiles,
+    TileSize,
+    byte_rows_calls,
+    number_rows_calls,
+    pack_columns,
+    pack_tiles,
+    unpack_tiles,
+)
+from tests.kernels.test_conv8 import meaning, scales_of
+from tests.support.emulated import with_tiles
+from tests.support.kernels import ORDERS, TARGETS, run_calls
+from tests.support.tiles import bfloat16_bits, products
+
+SHAPES = [(1, 1, 1), (1, 64, 32), (5, 65, 33), (16, 40, 16), (17, 128, 7), (33, 200, 70), (70, 31, 64)]
+every_target = pytest.mark.parametrize("name", TARGETS)
+
+
+def check_bytes(m, k, n, name, result, count=1, order="all"):
+    rng, size = np.random.default_rng(m), TileSize(k, n, 1)
+    x = rng.integers(0, 256, (count, m, size.padded)).astype("u1")  # numbers beyond k meet zeros
+    y, bias = rng.integers(-128, 128, (k, n)).astype("i1"), rng.integers(-999, 999, n).astype("i4")
+    scale = scales_of(rng, n, k, result)
+    out = np.full((count, m, n + 3), 9, result.dtype)
+    weights = ByteWeights(*map(Pointer, (pack_tiles(size, y), pack_columns(size, bias), pack_columns(size, scale))))
+    left = LeftRows(Pointer(x), count, m, m * size.padded, size.padded)
+    calls = byte_rows_calls(size, MatrixRows(Pointer(out), m * (n + 3), n + 3), left, weights, result).calls
+    run_calls(calls, with_tiles(target_named(name)), order)
+    sums = x[..., :k].astype("i8") @ y.astype("i8") + bias
+    want = meaning(sums.transpose(0, 2, 1)[:, :, None], scale, result)[:, :, 0].transpose(0, 2, 1)
+    np.testing.assert_array_equal(out[..., :n], want)
+    assert (out[..., n:] == 9).all()
+
+
+@every_target
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bytes_of_every_tail(shape, name):
+    check_bytes(*shape, name, Result("i4"))
+
+
+RESULTS = {
+    "bytes": Result("u1", 120),
+    "bounded": Result("u1", 20, 20, 90),
+    "floats": Result("f4"),
+    "twice": Result("u1", 7, 7, 255, Join(0.031, -90, 165, 0.0473)),
+    "whole numbers": Result("u1", 20, 20, 240, fixed="twice"),
+}
+
+
+@every_target
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_results_are_those_of_convolutions(result, name):
+    check_bytes(21, 70, 45, name, result, 2)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_any_order_of_tasks(order):
+    check_bytes(50, 70, 70, "host", Result("u1", 3), 2, order)
+    check_numbers(50, 70, 70, "host", order=order, adds="in place")
+
+
+def check_numbers(m, k, n, name, activation=NONE, count=1, order="all", adds=None, spread=1.0):
+    rng, size = np.random.default_rng(m), TileSize(k, n, 2)
+    numbers = lambda *shape: (rng.standard_normal(shape) * np.exp2(rng.uniform(-spread, spread, shape))).astype("f4")  # noqa: E731
+    x, y = np.zeros((count, m, size.padded), "u2"), bfloat16_bits(numbers(k, n))
+    x[..., :k] = bfloat16_bits(numbers(count, m, k))
+    out, added = np.full((count, m, n + 3), 9, "f4"), numbers(count, m, n + 3)
+    addend = None
+    if adds == "in place":
+        out[:] = added
+        addend = Addend(Pointer(out), m * (n + 3), n + 3)
+    elif adds == "one row":
+        added[:] = added[0, 0]
+        addend = Addend(Pointer(added), 0, 0)
+    elif adds:
+        addend = Addend(Pointer(added), m * (n + 3), n + 3)
+    left = LeftRows(Pointer(x), count, m, m * size.padded * 2, size.padded * 2)
+    to = MatrixRows(Pointer(out), m * (n + 3), n + 3)
+    calls = number_rows_calls(size, to, left, Pointer(pack_tiles(size, y)), addend, activation).calls
+    run_calls(calls, with_tiles(target_named(name)), order)
+    padded = np.zeros((size.padded, n), "u2")
+    padded[:k] = y
+    want = np.stack([products(image, padded) for image in x]) + (added[..., :n] if adds else np.float32(0))
+    want = np.where(want < 0, want * np.float32(activation.slope), want)
+    want = np.maximum(np.minimum(want, np.float32(activation.high)), np.float32(activation.low))
+    np.testing.assert_array_equal(out[..., :n], want)
+    np.testing.assert_array_equal(out[..., n:], added[..., n:] if adds == "in place" else 9)
+
+
+@every_target
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numbers_of_every_tail(shape, name):
+    check_numbers(*shape, name)
+
+
+@every_target
+@pytest.mark.parametrize("adds", [None, "in place", "one row", "a matrix"])
+@pytest.mark.parametrize("activation", [NONE, RELU, RELU6, leaky(0.25)], ids=str)
+def test_addends_and_activations(activation, adds, name):
+    check_numbers(18, 40, 37, name, activation, 2, adds=adds)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 70), st.integers(1, 140), st.integers(1, 70), st.sampled_from(TARGETS), st.booleans())
+def test_any_shape(m, k, n, name, is_bytes):
+    if is_bytes:
+        check_bytes(m, k, n, name, Result("u1", 100))
+    else:
+        check_numbers(m, k, n, name, spread=20.0)
+
+
+@pytest.mark.parametrize("itemsize", [1, 2])
+@given(st.integers(1, 150), st.integers(1, 70))
+def test_right_sides_are_packed_and_unpacked(itemsize, k, n):
+    size = TileSize(k, n, itemsize)
+    y = np.arange(1, k * n + 1, dtype=("i1", "u2")[itemsize - 1]).reshape(k, n)
+    packed = pack_tiles(size, y)
+    assert packed.shape == (size.panels, size.steps, 2, 16, 16, 4 // itemsize)
+    assert packed.nbytes == size.panels * size.panel_nbytes
+    np.testing.assert_array_equal(unpack_tiles(size, packed), y)
+    assert packed.astype(bool).sum() == y.astype(bool).sum()
+    assert pack_columns(size, np.ones((2, n))).shape == (2, size.panels * 32)
+
+
+@given(st.integers(1, 2000))
+def test_tiles_cover_all_pixels_and_each_is_stored_once(count):
+    tiles = Tiles.of(count)
+    assert 1 <= tiles.pixels <= 16 and tiles.groups * tiles.rows == len(tiles.first)
+    stored = [at + q for at, new in zip(tiles.first, tiles.new) for q in range(new, tiles.pixels)]
+    assert sorted(stored) == list(range(count)) and min(tiles.first) == 0
+    assert tiles.numbers.shape == (len(tiles.first), 16) and tiles.numbers.max() == count - 1
+    rows, nbytes = tiles.config[48:56], tiles.config[16:32].view("<u2")
+    assert tiles.config[0] == 1 and (nbytes == 64).all()  # a row of the left side has four bytes for a row of the right
+    assert (rows[:6] == tiles.pixels).all() and (rows[6:] == 16).all()
+
+
+def test_nothing_is_computed_for_no_rows():
+    none = LeftRows(Pointer(None), 1, 0, 0, 64)
+    weights = ByteWeights(*[Pointer(None)] * 3)
+    assert byte_rows_calls(TileSize(3, 4, 1), MatrixRows(Pointer(None), 0, 4), none, weights, Result()).calls == ()
+    to = MatrixRows(Pointer(None), 0, 4)
+    assert number_rows_calls(TileSize(3, 4, 2), to, none, Pointer(None), None, NONE).calls == ()
