@@ -24,7 +24,11 @@ BF16 = {
     "pairs": "one instruction adds up two products of bfloat16 numbers",
     "float32": "products of bfloat16 numbers are not faster here, so precision=bf16 computes in float32",
 }
-REFUSED = "the system refuses tiles to this process, as it does where a signal stack is small; kernels run without them"
+TILES = {
+    "permitted": "Intel AMX; CpuEngine(tiles=True) multiplies bytes and bfloat16 numbers on them, else nothing does",
+    "refused": "Intel AMX, but the system refuses them to this process, as it does where a signal stack is small",
+    None: "this processor has none",
+}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -47,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     lines = {
         "cgraph": facts["cgraph"],
         "processor": f"{facts['cpu']}, kernels for {facts['target']} ({facts['float32_lanes']} float32 at a time)",
-        "bf16": _bf16_text(facts),
+        "bf16": BF16[facts["bf16"]],
+        "tiles": TILES[facts["tiles"]],
         "threads": f"{facts['threads']}: of {facts['cores']} cores this process may use {facts['affinity']}, "
         + (f"its quota is {quota:g}" if quota is not None else "without a quota"),
         "kernels": _kernels_text(facts),
@@ -104,11 +109,6 @@ def kernel_files(folder: CacheFolder | None) -> list[int]:
     if folder is None:
         return []
     return [nbytes for _, nbytes, name in folder.entries() if name.endswith((".o", ".ptx"))]
-
-
-def _bf16_text(facts: dict[str, Any]) -> str:
-    text = BF16[facts["bf16"]]
-    return f"{text}; {REFUSED}" if facts["tiles"] == "refused" else text
 
 
 def _kernels_text(facts: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """This machine as LLVM describes it, cached on disk so that a process that compiles nothing loads no LLVM.
 
-The system's permission to use tiles is not cached on disk: each process asks for it, before it loads its first kernel.
+The system's permission to use tiles is not cached on disk: a process asks for it when a target with tiles is requested.
 """
 
 import hashlib
@@ -11,7 +11,6 @@ from pathlib import Path
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.isa.architectures import cpuinfo, host_architecture, host_features, vendor
 from cgraph.kernels.isa.records import Host as Host
-from cgraph.record import replace
 from cgraph.system.tiles import request_tiles
 
 TILES = ("amx-tile", "amx-int8", "amx-bf16")
@@ -19,27 +18,6 @@ TILES = ("amx-tile", "amx-int8", "amx-bf16")
 
 @cache
 def host() -> Host:
-    """Return this machine's description: without tiles if the system refuses them."""
-    x = described_host()
-    return without_tiles(x) if tiles_state() == "refused" else x
-
-
-@cache
-def tiles_state() -> str:
-    """Return ``permitted`` or ``refused`` if the processor has tiles, else an empty string."""
-    if not described_host().has(*TILES):
-        return ""
-    return "permitted" if request_tiles() else "refused"
-
-
-def without_tiles(x: Host) -> Host:
-    """Return a description without the features of tiles."""
-    names = {f"+{name}" for name in TILES}
-    return replace(x, features=",".join(name for name in x.features.split(",") if name not in names))
-
-
-@cache
-def described_host() -> Host:
     """Return this machine's description from the cache folder, or from LLVM."""
     folder, key = cache_folder(), host_key()
     name = f"host_{key}" if folder and key else None
@@ -50,6 +28,14 @@ def described_host() -> Host:
     if folder and name:
         folder.write(name, json.dumps([getattr(answer, field) for field in Host._fields]).encode())
     return answer
+
+
+@cache
+def tiles_state() -> str:
+    """Return ``permitted`` or ``refused`` if the processor has tiles, else an empty string."""
+    if not host().has(*TILES):
+        return ""
+    return "permitted" if request_tiles() else "refused"
 
 
 def read_parts(raw: bytes) -> list[str] | None:

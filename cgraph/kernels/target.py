@@ -7,11 +7,12 @@ from functools import cache
 from itertools import takewhile
 from typing import Any
 
-from cgraph.kernels.host import host
+from cgraph.kernels.host import host, tiles_state
 from cgraph.kernels.isa.architectures import architecture_of, architecture_of_machine
 from cgraph.kernels.isa.records import CodeGeneration
 from cgraph.kernels.isa.records import Target as Target
 from cgraph.kernels.isa.systems import has_elf
+from cgraph.record import replace
 
 
 @cache
@@ -40,6 +41,25 @@ def target_named(name: str) -> Target:
     if name not in runnable:
         raise ValueError(f"target {name!r} does not run on this machine. Use one of: {', '.join(sorted(runnable))}")
     return runnable[name]
+
+
+def with_tiles(target: Target) -> Target:
+    """Return this machine's widest target with products on tile registers; ask the system for permission first.
+
+    Raises
+        ValueError: a narrower target, a processor without tiles, or a system that refuses them to this process
+    """
+    if target != host_target():
+        raise ValueError(f"the target {target.name!r} has no tile registers. Use the target 'host', or tiles=False")
+    state = tiles_state()
+    if not state:
+        raise ValueError("this processor has no tile registers (Intel AMX). Use tiles=False")
+    if state == "refused":
+        raise ValueError(
+            "the system refuses tile registers to this process, as it does where a signal stack is small. "
+            "Use tiles=False"
+        )
+    return replace(target, tiles="amx")
 
 
 def code_generation(target: Target) -> CodeGeneration:

@@ -42,24 +42,7 @@ def pack_matmul(
     if not graph.has(Matmul, MatmulEpilogue, IntegerMatmul):
         return outputs
 
-    packed: dict[tuple, tuple[Node, GemmTile]] = {}  # products that read the same constant read the same panels
-
-    def panels_of(source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
-        key = source, y.shape, rows, in_pairs
-        if key not in packed:
-            panels, tile = pack_b(target, pack_pairs(y) if in_pairs else y, rows)
-            packed[key] = Const(options.keep(panels), copy=False), tile
-        return packed[key]
-
-    tiled: dict[Node, Node] = {}
-
-    def tiles_of(source: Node, y: np.ndarray) -> Node:
-        if source not in tiled:
-            bits = convert(y, BFLOAT16.dtype).view(BFLOAT16.unsigned)
-            tiled[source] = Const(
-                options.keep(pack_tiles(TileSize(*y.shape, BFLOAT16.dtype.itemsize), bits)), copy=False
-            )
-        return tiled[source]
+    panels = Panels(target, options)
 
     def change(node: Node, new: New) -> Node | None:
         if not isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul):
@@ -67,28 +50,60 @@ def pack_matmul(
         operands = tuple([new[x] for x in node.operands])
         if isinstance(node.op, IntegerMatmul):
             return pack_product(node, operands, target)
-        y = constant_matrix(operands[1])
-        rows = prod(node.shape[:-1]) if y is not None else 0
-        rounds = options.pairs and node.dtype == np.float32
-        if y is not None and rounds and target.tiles and rows >= FEW_ROWS and len(y) and node.size:
-            return tiled_product(node, operands, tiles_of(unbroadcast(operands[1]), y))
-        in_pairs = rounds and not target.tiles
-        if y is not None and rounds and not in_pairs:
-            y = convert(y, BFLOAT16.dtype)  # few rows read the panels, and compute in float32
-        if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)) or not in_pairs and is_streamed(y, rows):
-            return None
-        panels, tile = panels_of(unbroadcast(operands[1]), y, rows, in_pairs)
-        kind = PairedMatmul if in_pairs else PackedMatmul
-        op = kind(*y.shape, tile, *epilogue_of(node))  # type: ignore[call-arg, misc]
-        return apply(op, operands[0], panels, *operands[2:])
+        return pack_floats(node, operands, panels)
 
     return rebuild(graph, change)
 
 
-def tiled_product(node: Node, operands: tuple[Node, ...], panels: Node) -> Node:
-    """Return the product on tile registers."""
-    k, n = node.operands[1].shape[-2:]
-    return apply(TiledMatmul(k, n, *epilogue_of(node)), operands[0], panels, *operands[2:])
+class Panels:
+    """Constants that were packed; products that read the same constant read the same panels. Changes: it grows."""
+
+    def __init__(self, target: Target, options: LoweringOptions) -> None:
+        self.target, self.options = target, options
+        self.packed: dict[tuple, tuple[Node, GemmTile]] = {}
+        self.tiled: dict[Node, Node] = {}
+
+    def add(self, panels: np.ndarray) -> Node:
+        """Return packed numbers as a constant."""
+        return Const(self.options.keep(panels), copy=False)
+
+    def of(self, source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
+        """Return the matrix `y`, the value of `source`, in panels for a product of `rows` rows."""
+        key = source, y.shape, rows, in_pairs
+        if key not in self.packed:
+            panels, tile = pack_b(self.target, pack_pairs(y) if in_pairs else y, rows)
+            self.packed[key] = self.add(panels), tile
+        return self.packed[key]
+
+    def of_tiles(self, source: Node, y: np.ndarray) -> Node:
+        """Return the matrix `y`, the value of `source`, rounded to bfloat16 in tiles."""
+        if source not in self.tiled:
+            bits = convert(y, BFLOAT16.dtype).view(BFLOAT16.unsigned)
+            self.tiled[source] = self.add(pack_tiles(TileSize(*y.shape, BFLOAT16.dtype.itemsize), bits))
+        return self.tiled[source]
+
+
+def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node | None:
+    """Return a product of floats by a packed constant; None if it is not packed.
+
+    With tiles, a few rows read a float32 constant as bfloat16 numbers and compute in float32.
+    """
+    y = constant_matrix(operands[1])
+    if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)):
+        return None
+    rows, source = prod(node.shape[:-1]), unbroadcast(operands[1])
+    rounds, has_tiles = panels.options.pairs and node.dtype == np.float32, bool(panels.target.tiles)
+    if rounds and has_tiles and rows >= FEW_ROWS:
+        return apply(TiledMatmul(*y.shape, *epilogue_of(node)), operands[0], panels.of_tiles(source, y), *operands[2:])
+    if rounds and has_tiles and y.dtype == np.float32:
+        y = convert(y, BFLOAT16.dtype)
+    in_pairs = rounds and not has_tiles
+    if not in_pairs and is_streamed(y, rows):
+        return None
+    constant, tile = panels.of(source, y, rows, in_pairs)
+    kind = PairedMatmul if in_pairs else PackedMatmul
+    op = kind(*y.shape, tile, *epilogue_of(node))  # type: ignore[call-arg, misc]
+    return apply(op, operands[0], constant, *operands[2:])
 
 
 def epilogue_of(node: Node) -> tuple[bool, BoundedActivation]:

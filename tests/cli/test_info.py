@@ -41,7 +41,7 @@ def test_json_holds_the_same_facts(capsys, monkeypatch, folder):
 def test_text_names_processor_threads_and_kernels(capsys):
     assert main(["info"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert lines.keys() == {"cgraph", "processor", "bf16", "threads", "kernels", "cuda", "versions"}
+    assert lines.keys() == {"cgraph", "processor", "bf16", "tiles", "threads", "kernels", "cuda", "versions"}
     assert host_target().name in lines["processor"]
     assert lines["threads"].startswith(f"{cores()}:")
     assert re.match(r"\d+ on disk, ", lines["kernels"])
@@ -51,13 +51,25 @@ def test_text_names_processor_threads_and_kernels(capsys):
     ("bf16", "words"), [("", "in float32"), ("dot", "one instruction"), ("emulated", "one instruction")]
 )
 def test_it_says_what_bf16_brings(bf16, words, monkeypatch, capsys):
-    monkeypatch.setattr(info, "host_target", lambda: replace(host_target(), bf16=bf16, tiles=""))
-    for state, is_refused in (("", False), ("permitted", False), ("refused", True)):
-        monkeypatch.setattr(info, "tiles_state", lambda state=state: state)
-        assert main(["info"]) == 0
-        (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("bf16 "))
-        assert words in line and ("refuses tiles" in line) == is_refused
-        assert gather()["tiles"] == (state or None)
+    monkeypatch.setattr(info, "host_target", lambda: replace(host_target(), bf16=bf16))
+    assert words in line_of("bf16", capsys)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("", "has none"), ("permitted", r"CpuEngine\(tiles=True\)"), ("refused", "the system refuses them")],
+)
+def test_it_says_whether_there_are_tiles(state, words, monkeypatch, capsys):
+    monkeypatch.setattr(info, "tiles_state", lambda: state)
+    assert re.search(words, line_of("tiles", capsys))
+    assert gather()["tiles"] == (state or None)
+
+
+def line_of(name: str, capsys) -> str:
+    """The line of one fact in the text."""
+    assert main(["info"]) == 0
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith(f"{name} "))
+    return line
 
 
 def test_a_gpu_is_described(monkeypatch):

@@ -2,10 +2,13 @@
 
 import pytest
 
+import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.engines import ENGINES, cuda, engine_named
 from cgraph.engine.reference import ReferenceEngine
 from cgraph.errors import GraphError
+from cgraph.kernels import target
+from cgraph.record import replace
 
 
 def test_names_give_engines_of_their_kind_and_threads():
@@ -27,6 +30,15 @@ def test_an_engine_object_stays_and_has_its_own_threads():
             engine_named(engine, threads)
     reference = ReferenceEngine()
     assert engine_named(reference, 0) is reference and engine_named(reference, 5) is reference
+
+
+def test_tiles_are_used_only_on_request(monkeypatch):
+    assert CpuEngine().kernel_target.tiles == ""
+    monkeypatch.setattr(target, "tiles_state", lambda: "permitted")
+    assert CpuEngine(tiles=True).kernel_target == replace(CpuEngine().kernel_target, tiles="amx")
+    monkeypatch.setattr(target, "tiles_state", lambda: "")
+    with pytest.raises(ValueError, match="this processor has no tile registers"):
+        cg.compile(cg.Var((2,), name="x") + 1, engine=CpuEngine(tiles=True))
 
 
 def test_unknown_engines_and_wrong_threads_are_refused():

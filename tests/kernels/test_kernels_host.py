@@ -9,10 +9,6 @@ import pytest
 from cgraph.kernels import host as host_module
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.host import Host, detect_host, host, host_key, read_parts
-from cgraph.kernels.isa.x86 import detect
-from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.store import symbol_of
-from cgraph.record import replace
 
 
 @pytest.mark.parametrize("what", ["size", "time", "version", "processor"])
@@ -55,7 +51,6 @@ def test_fields_are_read_in_their_order_and_only_if_all_are_text():
 def anew(tmp_path, monkeypatch):
     """A cache folder of its own, and a function that asks as a new process would."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(host_module, "described_host", host_module.described_host.__wrapped__)
     return host_module.host.__wrapped__
 
 
@@ -88,56 +83,38 @@ SAPPHIRE = "+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+amx-t
 
 
 @pytest.fixture
-def with_tiles(monkeypatch):
-    """A function that asks as a new process on a processor with tiles does; the system's answers are its argument."""
+def ask(monkeypatch):
+    """A function that asks as a new process on such a processor does; it returns the state and the questions."""
 
-    def ask(*answers: bool) -> tuple[Host, str, int]:
-        calls, left = [], list(answers)
-        described = Host("sapphirerapids", SAPPHIRE, "x86_64-unknown-linux-gnu", "", "", "GenuineIntel")
-        monkeypatch.setattr(host_module, "described_host", lambda: described)
-        monkeypatch.setattr(host_module, "request_tiles", lambda: calls.append(1) or left.pop(0))
+    def state_of(features: str, *answers: bool) -> tuple[str, int]:
+        described, left = Host("sapphirerapids", features, "x86_64-unknown-linux-gnu", "", ""), list(answers)
+        monkeypatch.setattr(host_module, "host", lambda: described)
+        monkeypatch.setattr(host_module, "request_tiles", lambda: left.pop(0))
         monkeypatch.setattr(host_module, "tiles_state", cache(host_module.tiles_state.__wrapped__))
-        return host_module.host.__wrapped__(), host_module.tiles_state(), len(calls)
+        return [host_module.tiles_state() for _ in range(3)][0], len(answers) - len(left)
 
-    return ask
-
-
-def test_permitted_tiles_are_a_capability_and_refused_ones_are_not(with_tiles):
-    permitted, refused = with_tiles(True), with_tiles(False)
-    assert permitted[1:] == ("permitted", 1) and refused[1:] == ("refused", 1)
-    assert detect(permitted[0]).tiles == "amx" and detect(refused[0]).tiles == ""
-    assert "amx" not in refused[0].features and refused[0].has("avx512f", "avx512bf16")
-    assert detect(refused[0]) == replace(detect(permitted[0]), tiles="", features=detect(refused[0]).features)
+    return state_of
 
 
-def test_kernels_with_and_without_tiles_have_names_of_their_own(with_tiles):
-    targets = [detect(with_tiles(answer)[0]) for answer in (True, False)]
-    kernel = Kernel("move.fills", (4,))
-    assert len({symbol_of(kernel, x) for x in (*targets, replace(targets[0], tiles="emulated"))}) == 3
+def test_a_process_asks_for_tiles_once_and_remembers_the_answer(ask):
+    assert ask(SAPPHIRE, True, False) == ("permitted", 1)
+    assert ask(SAPPHIRE, False, True) == ("refused", 1)
 
 
-def test_a_processor_without_tiles_does_not_ask(monkeypatch):
-    monkeypatch.setattr(host_module, "described_host", lambda: Host("znver3", "+avx2,+fma", "x86_64", "", ""))
-    monkeypatch.setattr(host_module, "request_tiles", lambda: pytest.fail("it has no tiles"))
-    assert host_module.tiles_state.__wrapped__() == ""
+@pytest.mark.parametrize("missing", ["+amx-tile", "+amx-int8", "+amx-bf16"])
+def test_a_processor_without_one_of_the_three_features_does_not_ask(missing, ask):
+    assert ask(SAPPHIRE.replace(missing, "-other"), True) == ("", 0)
 
 
-def test_the_permission_is_not_on_disk(anew, monkeypatch, tmp_path):
-    """Another process may be refused what this one has."""
-    if host_key() is None:
-        pytest.skip("this system does not describe its processor")
-    whole = replace(detect_host(), features=SAPPHIRE)
-    monkeypatch.setattr(host_module, "detect_host", lambda: whole)
-    for answer in (False, True):
-        monkeypatch.setattr(host_module, "request_tiles", lambda answer=answer: answer)
-        monkeypatch.setattr(host_module, "tiles_state", cache(host_module.tiles_state.__wrapped__))
-        assert ("amx" in anew().features) == answer
-    assert b"+amx-tile" in next(tmp_path.rglob("host_*")).read_bytes()
+def test_a_description_does_not_ask(anew, monkeypatch):
+    monkeypatch.setattr(host_module, "detect_host", lambda: Host("sapphirerapids", SAPPHIRE, "", "", ""))
+    monkeypatch.setattr(host_module, "request_tiles", lambda: pytest.fail("nobody requested tiles"))
+    assert anew().has(*host_module.TILES)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_has_the_answer_of_its_parent(with_tiles):
-    with_tiles(True)
+def test_a_forked_child_has_the_answer_of_its_parent(ask):
+    ask(SAPPHIRE, True)
     child = os.fork()
     if not child:
         os._exit(host_module.tiles_state() != "permitted")  # a second question would find no answer

@@ -1,10 +1,9 @@
 """Tile registers: the emulation against the formula, all bits; the instructions of machine code."""
 
-import re
-
 import numpy as np
 import pytest
 
+from cgraph.errors import NoKernelError
 from cgraph.kernels.isa.x86 import AVX512
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.compile import emit_kernel, link_and_optimise
@@ -12,6 +11,7 @@ from cgraph.kernels.target import target_machine
 from cgraph.kernels.tile_products.registers import EmulatedTiles, TileInstructions, tile_registers
 from cgraph.record import replace
 from tests.support.emitted import every_target, run_emitted
+from tests.support.machine_code import illegal_order, instructions
 from tests.support.tiles import tile_product
 
 FEATURES = "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16"
@@ -111,6 +111,12 @@ def test_rows_lie_at_any_stride_and_bytes_beyond_them_are_not_touched(target):
     np.testing.assert_array_equal(out, want)
 
 
+def assembly(kernel, target=AMX):
+    """The text of a kernel's machine code."""
+    machine = target_machine(AMX)
+    return machine.emit_assembly(link_and_optimise("f", emit_kernel(kernel, "f", target), machine))
+
+
 KERNELS = [
     Kernel("tile_products.of_numbers", (2, 16, 32, 2, "f4", True)),
     Kernel("tile_products.of_bytes", (1, 13, 32, 0, "u1", True, "", True, False)),
@@ -120,21 +126,44 @@ KERNELS = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_machine_code_has_the_instructions_and_no_call(kernel):
-    machine = target_machine(AMX)
-    text = machine.emit_assembly(link_and_optimise("f", emit_kernel(kernel, "f", AMX), machine))
-    words = set(re.findall(r"^\t(\w+)", text, re.MULTILINE))
+    words = {x.word for x in instructions(assembly(kernel))}
     dot = "tdpbf16ps" if kernel.family.endswith("numbers") else "tdpbusd"
     assert {dot, "tileloadd", "tilestored", "tilezero", "ldtilecfg", "tilerelease"} <= words
     assert not {x for x in words if x.startswith("call")}
-    assert re.search(r"tilerelease\n(?!.*(tdp|tileload|tilestore))", text, re.DOTALL)  # the last of all
 
 
-@pytest.mark.parametrize(("tiles", "is_emulated"), [("amx", False), ("emulated", True), ("", True)])
-def test_a_target_without_tiles_emulates_them(tiles, is_emulated):
-    """Saved functions among them: their targets have none."""
-    machine, target = target_machine(AMX), replace(AMX, tiles=tiles)
-    text = machine.emit_assembly(link_and_optimise("f", emit_kernel(KERNELS[0], "f", target), machine))
-    assert ("tdpbf16ps" not in text and "ldtilecfg" not in text) == is_emulated
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_each_way_through_machine_code_configures_once_then_loads_multiplies_stores_and_releases(kernel):
+    """Any other order ends the process on a processor with tiles."""
+    assert illegal_order(instructions(assembly(kernel))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tilezero %tmm0", "tilezero without a configuration"),
+        ("ldtilecfg (%rdi)\n tilezero %tmm0\n retq", "retq without tilerelease"),
+        ("ldtilecfg (%rdi)\n jne .L1\n tilerelease\n.L1:\n retq", "retq without tilerelease"),
+        ("ldtilecfg (%rdi)\n ldtilecfg (%rdi)", "ldtilecfg twice"),
+        ("ldtilecfg (%rdi)\n tilestored %tmm1, (%rax,%rcx)", "tilestored of %tmm1, which has no value"),
+        ("ldtilecfg (%rdi)\n tilezero %tmm1\n tdpbusd %tmm1, %tmm1, %tmm1", "tdpbusd of equal registers"),
+        ("ldtilecfg (%rdi)\n jmp .L2\n.L1:\n retq\n.L2:\n tilerelease\n jmp .L1", None),
+    ],
+)
+def test_the_walk_finds_each_wrong_order(text, message):
+    assert illegal_order(instructions(text)) == message
+
+
+@pytest.mark.parametrize("tiles", ["amx", "emulated"])
+def test_only_instructions_are_instructions(tiles):
+    text = assembly(KERNELS[0], replace(AMX, tiles=tiles))
+    assert ("tdpbf16ps" in text) == ("ldtilecfg" in text) == (tiles == "amx")
+
+
+def test_a_target_without_tiles_has_no_such_kernels():
+    """Nothing emulates them by default: that would be slower than any other kernel."""
+    with pytest.raises(NoKernelError, match="avx512 has no tile registers"):
+        emit_kernel(KERNELS[0], "f", replace(AMX, tiles=""))
 
 
 def test_registers_of_a_builder(monkeypatch):

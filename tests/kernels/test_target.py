@@ -8,6 +8,8 @@ from cgraph.kernels.isa.architectures import architecture, architecture_of
 from cgraph.kernels.isa.arm import NEON
 from cgraph.kernels.isa.records import CodeGeneration
 from cgraph.kernels.isa.x86 import AVX2, AVX512, PORTABLE
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.store import symbol_of
 from cgraph.kernels.target import (
     code_generation,
     host_target,
@@ -15,6 +17,7 @@ from cgraph.kernels.target import (
     runnable_targets,
     target_machine,
     target_named,
+    with_tiles,
 )
 from cgraph.record import replace
 
@@ -48,6 +51,24 @@ def test_a_machine_runs_its_own_target_and_the_narrower_ones(own, monkeypatch):
             ValueError, match=f"^target '{name}' does not run on this machine. Use one of: {', '.join(names)}$"
         ):
             target_named(name)
+
+
+def test_tiles_are_a_capability_of_the_widest_target_where_the_system_permits_them(monkeypatch):
+    monkeypatch.setattr(target_module, "host_target", lambda: AVX512)
+    monkeypatch.setattr(target_module, "tiles_state", lambda: "permitted")
+    target = with_tiles(AVX512)
+    assert target == replace(AVX512, tiles="amx") and target.multiplies_bfloat16
+    kernel = Kernel("move.fills", (4,))
+    assert len({symbol_of(kernel, x) for x in (AVX512, target, replace(AVX512, tiles="emulated"))}) == 3
+    with pytest.raises(ValueError, match="the target 'avx2' has no tile registers. Use the target 'host'"):
+        with_tiles(AVX2)
+
+
+@pytest.mark.parametrize(("state", "words"), [("", "this processor has no"), ("refused", "the system refuses")])
+def test_tiles_that_are_absent_or_refused_are_an_error(state, words, monkeypatch):
+    monkeypatch.setattr(target_module, "tiles_state", lambda: state)
+    with pytest.raises(ValueError, match=f"^{words} tile registers.*tiles=False$"):
+        with_tiles(host_target())
 
 
 def test_targets_are_listed_the_widest_first(monkeypatch):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, leaky
 from cgraph.kernels.conv8.calls import ByteWeights, Join, MatrixRows, Result
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import target_named
 from cgraph.kernels.tile_products.calls import (
     Addend,
     LeftRows,
@@ -21,12 +20,12 @@ from cgraph.kernels.tile_products.calls import (
     unpack_tiles,
 )
 from tests.kernels.test_conv8 import meaning, scales_of
-from tests.support.emulated import with_tiles
+from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 from tests.support.tiles import bfloat16_bits, products
 
 SHAPES = [(1, 1, 1), (1, 64, 32), (5, 65, 33), (16, 40, 16), (17, 128, 7), (33, 200, 70), (70, 31, 64)]
-every_target = pytest.mark.parametrize("name", TARGETS)
+every_target = pytest.mark.parametrize("name", TILES)
 
 
 def check_bytes(m, k, n, name, result, count=1, order="all"):
@@ -38,7 +37,7 @@ def check_bytes(m, k, n, name, result, count=1, order="all"):
     weights = ByteWeights(*map(Pointer, (pack_tiles(size, y), pack_columns(size, bias), pack_columns(size, scale))))
     left = LeftRows(Pointer(x), count, m, m * size.padded, size.padded)
     calls = byte_rows_calls(size, MatrixRows(Pointer(out), m * (n + 3), n + 3), left, weights, result).calls
-    run_calls(calls, with_tiles(target_named(name)), order)
+    run_calls(calls, tiles_on(name), order)
     sums = x[..., :k].astype("i8") @ y.astype("i8") + bias
     want = meaning(sums.transpose(0, 2, 1)[:, :, None], scale, result)[:, :, 0].transpose(0, 2, 1)
     np.testing.assert_array_equal(out[..., :n], want)
@@ -90,7 +89,7 @@ def check_numbers(m, k, n, name, activation=NONE, count=1, order="all", adds=Non
     left = LeftRows(Pointer(x), count, m, m * size.padded * 2, size.padded * 2)
     to = MatrixRows(Pointer(out), m * (n + 3), n + 3)
     calls = number_rows_calls(size, to, left, Pointer(pack_tiles(size, y)), addend, activation).calls
-    run_calls(calls, with_tiles(target_named(name)), order)
+    run_calls(calls, tiles_on(name), order)
     padded = np.zeros((size.padded, n), "u2")
     padded[:k] = y
     want = np.stack([products(image, padded) for image in x]) + (added[..., :n] if adds else np.float32(0))

@@ -11,7 +11,7 @@ from cgraph.lowering.pack_int8 import pack_product, starts
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, requantise, unpack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
 from cgraph.record import replace
-from tests.support.emulated import with_tiles
+from tests.support.emulated import emulate_tiles
 
 RNG = np.random.default_rng(0)
 TARGET = target_named("portable")
@@ -88,7 +88,7 @@ def test_a_target_with_tiles_packs_for_them_from_four_rows_on(rows):
     constants = [y, RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32") / 64]
     x = cg.Var((*rows, 70), "uint8", "x")
     node = apply(IntegerMatmul(5, Result(zero=3)), x, *map(cg.Const, constants))
-    packed = pack_product(node, node.operands, with_tiles(TARGET))
+    packed = pack_product(node, node.operands, emulate_tiles(TARGET))
     assert isinstance(packed.op, TiledIntegerMatmul if np.prod(rows) >= 4 else PackedIntegerMatmul)
     images = RNG.integers(0, 256, x.shape, "uint8")
     arrays = [c.op.array for c in packed.operands[1:]]

@@ -17,7 +17,7 @@ from cgraph.ops.physical.tiled import TiledMatmul
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.record import replace
-from tests.support.emulated import with_pairs, with_tiles
+from tests.support.emulated import emulate_tiles, with_pairs
 from tests.support.rewrites import assert_left
 from tests.support.tolerance import assert_close, assert_near
 
@@ -166,7 +166,7 @@ def test_operands_of_a_packed_product_are_the_packed_ones():
 
 
 def test_a_target_with_tiles_packs_for_them_from_four_rows_on_and_rounds_the_panels_of_fewer():
-    w, target, options = cg.Const(np.ones((5, 3), "float32")), with_tiles(host_target()), LoweringOptions(pairs=True)
+    w, target, options = cg.Const(np.ones((5, 3), "float32")), emulate_tiles(host_target()), LoweringOptions(pairs=True)
     products = [cg.Var((rows, 5), name=f"x{rows}") @ w for rows in (8, 4, 3)]
     first, second, few = pack_matmul(tuple(products), target, options)
     assert isinstance(first.op, TiledMatmul) and first.operands[1] is second.operands[1]

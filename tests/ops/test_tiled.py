@@ -1,4 +1,4 @@
-"""Products on tile registers as ops: exact bytes, the formula's bits, workspaces, operands and results of any strides."""
+"""Products on tile registers as ops: exact bytes, the formula's bits, workspaces, operands and results of any stride."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ from cgraph.kernels.target import target_named
 from cgraph.kernels.tile_products.calls import pack_columns, pack_tiles
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
-from tests.support.emulated import with_tiles
+from tests.support.emulated import emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.ops import filled, kernel_result
 from tests.support.tiles import bfloat16_bits, products
 from tests.support.tolerance import assert_near
 
-every_target = pytest.mark.parametrize("target", [with_tiles(target_named(name)) for name in TARGETS], ids=TARGETS)
+every_target = pytest.mark.parametrize("target", [emulate_tiles(target_named(name)) for name in TARGETS], ids=TARGETS)
 RNG = np.random.default_rng(7)
 
 

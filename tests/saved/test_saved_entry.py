@@ -13,6 +13,7 @@ from cgraph.ops.leaf import Const
 from cgraph.saved.entry import add_code, callback_labels, in_program_order, plain, target_of, view_entry
 from cgraph.saved.layout import KINDS
 from cgraph.saved.pieces import Pieces
+from tests.support.emulated import TilesEngine
 
 
 def named(pieces: Pieces) -> dict[str, np.ndarray]:
@@ -108,6 +109,13 @@ def test_rows_that_call_python_are_named_and_refused():
     assert target_of(plain_function).name == plain_function.program.target.name
     with pytest.raises(FormatError, match="Compile with engine='cpu'"):
         target_of(cg.compile(x + 1, [x], engine="reference"))
+
+
+def test_products_on_tiles_are_refused():
+    x = cg.Var((8, 5), name="x")
+    f = cg.compile(x @ np.ones((5, 3), "f4"), [x], engine=TilesEngine())
+    with pytest.raises(FormatError, match="tile registers cannot be saved"):
+        target_of(f)
 
 
 def test_constants_of_equal_bytes_lie_once_in_the_file(tmp_path):

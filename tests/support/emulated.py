@@ -1,9 +1,15 @@
 """Engines whose targets have an instruction that this machine lacks: kernels emulate it with the same bits."""
 
+import pytest
+
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.kernels.host import tiles_state
 from cgraph.kernels.isa.records import Target
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named, with_tiles
 from cgraph.record import replace
+from tests.support.kernels import TARGETS
+
+TILES = (*TARGETS, "amx")  # names for `tiles_on`
 
 
 def with_pairs(target: Target) -> Target:
@@ -19,9 +25,18 @@ class PairsEngine(CpuEngine):
         return with_pairs(target_named(self.target))
 
 
-def with_tiles(target: Target) -> Target:
+def emulate_tiles(target: Target) -> Target:
     """Return a target with tile registers, which kernels emulate."""
     return replace(target, tiles="emulated", bf16="")
+
+
+def tiles_on(name: str) -> Target:
+    """Return a target with emulated tile registers, or with this machine's own for ``amx``; skip if it has none."""
+    if name != "amx":
+        return emulate_tiles(target_named(name))
+    if tiles_state() != "permitted":
+        pytest.skip("this process has no tile registers")
+    return with_tiles(host_target())
 
 
 class TilesEngine(CpuEngine):
@@ -29,4 +44,4 @@ class TilesEngine(CpuEngine):
 
     @property
     def kernel_target(self) -> Target:
-        return with_tiles(target_named(self.target))
+        return emulate_tiles(target_named(self.target))

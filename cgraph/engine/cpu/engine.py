@@ -21,7 +21,7 @@ from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
-from cgraph.kernels.target import Target, target_named
+from cgraph.kernels.target import Target, target_named, with_tiles
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
 from cgraph.memory.calls import CallsOfSteps
@@ -44,11 +44,15 @@ class CpuEngine(Record):
             AArch64 ``neon-i8mm``, ``neon-dot`` or ``neon``
         threads: 0 uses all cores that this process may use
         poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
+        tiles: compute products of bytes, and with ``precision="bf16"`` products of floats, on this processor's tile
+            registers (Intel AMX). ValueError when compiling if it has none, or the system refuses them. What was
+            compiled so cannot be saved
     """
 
     target: str = "host"
     threads: int = 0
     poison: bool = False
+    tiles: bool = False
     name = "cpu"
     feeds_rows = True
     refuses = ()
@@ -60,7 +64,8 @@ class CpuEngine(Record):
     @property
     def kernel_target(self) -> Target:
         """The target whose kernels run."""
-        return target_named(self.target)
+        target = target_named(self.target)
+        return with_tiles(target) if self.tiles else target
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """Run all passes, then choose the layouts on which this target's kernels are fastest."""

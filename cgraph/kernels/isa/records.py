@@ -40,8 +40,8 @@ class Target(Record):
         converts_half: one instruction widens or rounds float16
         bf16: sums of two products of bfloat16 numbers. ``dot``: one instruction, as fast as one multiply-add of
             floats; ``emulated``: two multiply-adds, which tests use in its place; empty: float32 is at least as fast
-        tiles: products of whole tiles of bytes and of bfloat16 numbers. ``amx``: the instructions of Intel AMX;
-            ``emulated``: the same bits on any processor, for tests; empty: none, or the system refuses them
+        tiles: products of whole tiles of bytes and of bfloat16 numbers, which are used only on request. ``amx``: the
+            instructions of Intel AMX; ``emulated``: the same bits on any processor, slowly, for tests; empty: none
         selects_bytes: one instruction selects bytes from 128 others
         block_columns: most columns of a block whose sums lie on the stack; few where the stack is small
         has_libc: kernels may call the C library's mathematics; else they bring their own

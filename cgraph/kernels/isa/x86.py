@@ -24,7 +24,6 @@ def detect(host: Host) -> Target:
             features=f"{host.features},{AVX512.features}",
             dot="mixed" if host.has("avx512vnni") else "pairs",
             bf16="dot" if host.has("avx512bf16") and host.vendor != INTEL else "",
-            tiles="amx" if host.has("amx-tile", "amx-int8", "amx-bf16") else "",
             selects_bytes=host.has("avx512vbmi"),
         )
     if host.has("avx2", "fma"):

@@ -10,6 +10,7 @@ multiply-adds in order from 0, adds both, then adds the total to `c`. It treats 
 Sources: Intel's Software Developer's Manual, volume 2; what it leaves open about rounding was measured.
 """
 
+from cgraph.errors import NoKernelError
 from cgraph.kernels.isa.architectures import instruction_of
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder
 from cgraph.kernels.llvm.bytes import dots
@@ -145,5 +146,7 @@ def flush(k: Builder, x: Val) -> Val:
 
 
 def tile_registers(k: Builder) -> TileInstructions:
-    """Return the target's tile registers; emulated where it has none, as in saved functions."""
+    """Return the target's tile registers. NoKernelError if it has none."""
+    if not k.target.tiles:
+        raise NoKernelError(f"the target {k.target.name} has no tile registers")
     return TileInstructions(k) if k.target.tiles == "amx" else EmulatedTiles(k)
