@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import ByteShape, Result, pack_numbers
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_products.calls import FEW_ROWS, TileSize, pack_columns, pack_tiles
+from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles
 from cgraph.ops.fixed import fixed_products
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack_bytes
@@ -22,11 +22,12 @@ def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node
     op, (x, *constants) = node.op, operands
     assert isinstance(op, IntegerMatmul)
     y, bias, scale = (c.op.array for c in constants)  # type: ignore[attr-defined]
-    if target.tiles and prod(x.shape[:-1]) >= FEW_ROWS:
-        size = TileSize(*y.shape, 1)
+    k, n = y.shape
+    if target.tiles and suits_tiles(prod(x.shape[:-1]), k, 1):
+        size = TileSize(k, n, 1)
         start = bias - op.zero * y.sum(0, dtype="int32")
         packed = [pack_tiles(size, y), pack_columns(size, start), pack_columns(size, scale)]
-        return apply(TiledIntegerMatmul(*y.shape, op.zero, op.result), x, *(Const(c, copy=False) for c in packed))
+        return apply(TiledIntegerMatmul(k, n, op.zero, op.result), x, *(Const(c, copy=False) for c in packed))
     shape = ByteShape(y.shape[0], 1, prod(x.shape[:-1]), y.shape[1], target)
     filters = np.ascontiguousarray(y.T)[:, :, None, None]
     result, *numbers = starts(shape, filters, bias, op.zero, scale, op.result)

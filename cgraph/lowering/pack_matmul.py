@@ -11,7 +11,7 @@ from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm.portions import pack_b
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_products.calls import FEW_ROWS, TileSize, pack_tiles
+from cgraph.kernels.tile_products.calls import TileSize, pack_tiles, suits_tiles
 from cgraph.kernels.views.gemm_tile import GemmTile
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_int8 import pack_product
@@ -79,22 +79,25 @@ class Panels:
         """Return the matrix `y`, the value of `source`, rounded to bfloat16 in tiles."""
         if source not in self.tiled:
             bits = convert(y, BFLOAT16.dtype).view(BFLOAT16.unsigned)
-            self.tiled[source] = self.add(pack_tiles(TileSize(*y.shape, BFLOAT16.dtype.itemsize), bits))
+            k, n = y.shape
+            self.tiled[source] = self.add(pack_tiles(TileSize(k, n, bits.itemsize), bits))
         return self.tiled[source]
 
 
 def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node | None:
     """Return a product of floats by a packed constant; None if it is not packed.
 
-    With tiles, a few rows read a float32 constant as bfloat16 numbers and compute in float32.
+    With tiles, few or short rows read a float32 constant as bfloat16 numbers and compute in float32.
     """
     y = constant_matrix(operands[1])
     if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)):
         return None
-    rows, source = prod(node.shape[:-1]), unbroadcast(operands[1])
+    rows, source, (k, n) = prod(node.shape[:-1]), unbroadcast(operands[1]), y.shape
     rounds, has_tiles = panels.options.pairs and node.dtype == np.float32, bool(panels.target.tiles)
-    if rounds and has_tiles and rows >= FEW_ROWS:
-        return apply(TiledMatmul(*y.shape, *epilogue_of(node)), operands[0], panels.of_tiles(source, y), *operands[2:])
+    has_addend, activation = epilogue_of(node)
+    if rounds and has_tiles and suits_tiles(rows, k, BFLOAT16.dtype.itemsize):
+        op = TiledMatmul(k, n, has_addend, activation)
+        return apply(op, operands[0], panels.of_tiles(source, y), *operands[2:])
     if rounds and has_tiles and y.dtype == np.float32:
         y = convert(y, BFLOAT16.dtype)
     in_pairs = rounds and not has_tiles
@@ -102,8 +105,7 @@ def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node 
         return None
     constant, tile = panels.of(source, y, rows, in_pairs)
     kind = PairedMatmul if in_pairs else PackedMatmul
-    op = kind(*y.shape, tile, *epilogue_of(node))  # type: ignore[call-arg, misc]
-    return apply(op, operands[0], constant, *operands[2:])
+    return apply(kind(k, n, tile, has_addend, activation), operands[0], constant, *operands[2:])
 
 
 def epilogue_of(node: Node) -> tuple[bool, BoundedActivation]:

@@ -82,14 +82,17 @@ def test_other_targets_and_floats_have_no_bounded_results():
         assert starts(ByteShape(1, 1, 3, 1, target), filters, bias, 0, factors, result)[0] == result
 
 
-@pytest.mark.parametrize("rows", [(4,), (2, 9), (3,), (0,)])
-def test_a_target_with_tiles_packs_for_them_from_four_rows_on(rows):
-    y = RNG.integers(-128, 128, (70, COLUMNS), "int8")
+@pytest.mark.parametrize(
+    ("rows", "k", "is_tiled"),
+    [((4,), 70, True), ((2, 9), 32, True), ((3,), 70, False), ((0,), 70, False), ((9,), 31, False)],
+)
+def test_a_target_with_tiles_packs_for_them_where_they_are_faster(rows, k, is_tiled):
+    y = RNG.integers(-128, 128, (k, COLUMNS), "int8")
     constants = [y, RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32") / 64]
-    x = cg.Var((*rows, 70), "uint8", "x")
+    x = cg.Var((*rows, k), "uint8", "x")
     node = apply(IntegerMatmul(5, Result(zero=3)), x, *map(cg.Const, constants))
     packed = pack_product(node, node.operands, emulate_tiles(TARGET))
-    assert isinstance(packed.op, TiledIntegerMatmul if np.prod(rows) >= 4 else PackedIntegerMatmul)
+    assert isinstance(packed.op, TiledIntegerMatmul if is_tiled else PackedIntegerMatmul)
     images = RNG.integers(0, 256, x.shape, "uint8")
     arrays = [c.op.array for c in packed.operands[1:]]
     assert packed.op.meaning(images, *arrays).tolist() == node.op.meaning(images, *constants).tolist()

@@ -165,12 +165,14 @@ def test_operands_of_a_packed_product_are_the_packed_ones():
     assert not any(isinstance(n.op, Matmul | MatmulEpilogue) for n in post_order([node]))
 
 
-def test_a_target_with_tiles_packs_for_them_from_four_rows_on_and_rounds_the_panels_of_fewer():
-    w, target, options = cg.Const(np.ones((5, 3), "float32")), emulate_tiles(host_target()), LoweringOptions(pairs=True)
-    products = [cg.Var((rows, 5), name=f"x{rows}") @ w for rows in (8, 4, 3)]
+def test_a_target_with_tiles_packs_for_them_where_they_are_faster_and_rounds_the_panels_of_other_products():
+    options, target = LoweringOptions(pairs=True), emulate_tiles(host_target())
+    w, thin = cg.Const(np.ones((16, 3), "float32")), cg.Const(np.ones((15, 3), "float32"))
+    products = [cg.Var((rows, 16), name=f"x{rows}") @ w for rows in (8, 4, 3)]
     first, second, few = pack_matmul(tuple(products), target, options)
     assert isinstance(first.op, TiledMatmul) and first.operands[1] is second.operands[1]
-    assert first.operands[1].shape == (1, 1, 2, 16, 16, 2) and (first.op.k, first.op.n) == (5, 3)
-    assert isinstance(few.op, PackedMatmul) and few.operands[1].spec.dtype == BFLOAT16.dtype
+    assert first.operands[1].shape == (1, 1, 2, 16, 16, 2) and (first.op.k, first.op.n) == (16, 3)
+    for other in (few, *pack_matmul((cg.Var((8, 15)) @ thin,), target, options)):
+        assert isinstance(other.op, PackedMatmul) and other.operands[1].spec.dtype == BFLOAT16.dtype
     assert isinstance(pack_matmul(tuple(products), target)[0].op, PackedMatmul)  # nobody allowed rounding
     assert_left(lambda outputs: pack_matmul(outputs, target, options), cg.Var((8, 5)) @ np.ones((5, 0), "float32"))

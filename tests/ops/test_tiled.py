@@ -1,9 +1,10 @@
-"""Products on tile registers as ops: exact bytes, the formula's bits, workspaces, operands and results of any stride."""
+"""Products on tile registers as ops: exact bytes, the bits of the formula, workspaces, operands of any strides."""
 
 import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.ir.graph import apply
 from cgraph.ir.spec import Spec
 from cgraph.kernels.activation.calls import NONE, RELU
@@ -12,7 +13,7 @@ from cgraph.kernels.target import target_named
 from cgraph.kernels.tile_products.calls import pack_columns, pack_tiles
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
-from tests.support.emulated import emulate_tiles
+from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.ops import filled, kernel_result
 from tests.support.tiles import bfloat16_bits, products
@@ -73,6 +74,19 @@ def test_products_of_numbers_have_the_formulas_bits(shape, adds, target):
     op = TiledMatmul(shape[-1], 37, adds, RELU if adds else NONE)
     node = check(op, *operands(shape, 37, adds), target)
     assert op.multiply_adds(node.operands[0].spec, None) == np.prod(shape) * 37
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_functions_of_bytes_have_the_bits_of_functions_without_tiles(threads):
+    x, y = cg.Var((2, 19, 70), "uint8", "x"), RNG.integers(-128, 128, (70, 50), "int8")
+    bias, scale = RNG.integers(-900, 900, 50, "int32"), RNG.random(50, "float32") / 256
+    node = apply(IntegerMatmul(3, Result(zero=9)), x, *map(cg.Const, (y, bias, scale)))
+    value = RNG.integers(0, 256, x.shape, "uint8")
+    engine = TilesEngine(threads=threads, poison=True)
+    tiled, plain = cg.compile(node, [x], engine=engine), cg.compile(node, [x], engine=CpuEngine())
+    kinds = [{type(n.op) for n in f.compiled.layout.views} for f in (tiled, plain)]
+    assert [TiledIntegerMatmul in kind for kind in kinds] == [True, False]
+    assert tiled(value).tolist() == plain(value).tolist()
 
 
 @every_target

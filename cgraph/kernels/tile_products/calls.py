@@ -13,7 +13,7 @@ from cgraph.record import Record
 
 ROWS = 16  # pixels of a tile, at most
 WIDTH = ACROSS * COLUMNS  # channels of a panel
-FEW_ROWS = 4  # from as many rows on, tiles are faster than the products of single rows: an estimate
+FEW_ROWS, FEW_BYTES = 4, 32  # rows, and bytes of a row, from which on tiles are faster than vectors: estimates
 NEAR_INPUT = 512 << 10  # bytes of pixels that stay in L2 while all panels pass over them
 NEAR_PANELS = 300_000  # bytes of panels that stay in L2
 AHEAD = 2  # cache lines of the next panel prefetched in each step: more of them delay the loads of tiles
@@ -53,6 +53,14 @@ class TileSize(Record):
     @property
     def panel_nbytes(self) -> int:
         return self.steps * ACROSS * TILE_NBYTES
+
+
+def suits_tiles(rows: int, k: int, itemsize: int) -> bool:
+    """Return True if a product of `rows` rows of `k` numbers is faster on tiles than in vectors.
+
+    Shorter rows fill less than half of a step, and the rest of a group of tiles takes as long as for long ones.
+    """
+    return rows >= FEW_ROWS and k * itemsize >= FEW_BYTES
 
 
 def pack_tiles(size: TileSize, y: np.ndarray) -> np.ndarray:

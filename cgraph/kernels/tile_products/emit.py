@@ -8,7 +8,7 @@ group of one or two tiles of pixels times two tiles of channels. Each call of a 
 releases them, so that no two kernels have to agree on them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -94,6 +94,11 @@ def put_row(k: Builder, p: Any, vector: Any, place: Ptr, y: Val) -> None:
         place.store(y)
 
 
+def put_one(k: Builder, p: Any, vector: Any, places: list[Ptr], i: int, y: Val) -> None:
+    """Store the channels of pixel `i` of some pixels."""
+    put_row(k, p, vector, places[i], y)
+
+
 @final
 def of_numbers(k: Builder, rows: int, pixels: int, lanes: int, ahead: int, result: str, is_rows: bool) -> None:
     """Emit products of bfloat16 numbers: ``activation(beside + bias + sums)`` in float32."""
@@ -103,15 +108,13 @@ def of_numbers(k: Builder, rows: int, pixels: int, lanes: int, ahead: int, resul
             column, lanes = vector.channel, k.target.lanes
             bias = (a.bias + column).load(lanes=lanes)
             beside = k.pointer(a.beside, p.result) + (at.image * a.beside_image + block_of(p, column, a.beside_plane))
-            with each_pixel(k, p, a, at) as pixels:
-                sums = [vector.load(q, "f4") + bias for q in pixels.indices]
+            with each_pixel(k, p, a, at) as some:
+                sums = [vector.load(q, "f4") + bias for q in some.indices]
                 with change_if(k, a.beside != 0, sums) as s:
-                    places = [beside + number * a.beside_step for number in pixels.beside]
+                    places = [beside + number * a.beside_step for number in some.beside]
                     s.next = [y + numbers_at(k, p, vector, place) for y, place in zip(sums, places)]
-                outs = [vector.out + number * a.o_step for number in pixels.numbers]
-                ActivationEmitter(k, "f4", lanes).store(
-                    s.values, lambda i, y, v=vector, places=outs: put_row(k, p, v, places[i], y)
-                )
+                outs = [vector.out + number * a.o_step for number in some.numbers]
+                ActivationEmitter(k, "f4", lanes).store(s.values, partial(put_one, k, p, vector, outs))
 
 
 def numbers_at(k: Builder, p: Any, vector: Any, place: Ptr) -> Val:
@@ -201,9 +204,8 @@ def each_pixel(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> 
         tile = at.group * p.rows + row
         with k.loop((a.tiles + tile * 2).load(1), p.pixels, PIXELS_AT_ONCE) as first:
             indices = [k.smaller(first + i, p.pixels - 1) for i in range(PIXELS_AT_ONCE)]
-            number: Callable[[Ptr, Val], Val] = lambda table, q: k.cast((table + tile * COLUMNS).load(q), "i8")  # noqa: E731
-            yield SimpleNamespace(
-                indices=indices,
-                numbers=[number(a.numbers, q) for q in indices],
-                beside=[number(a.beside_numbers, q) for q in indices],
+            numbers, beside = (
+                [k.cast((table + tile * COLUMNS).load(q), "i8") for q in indices]
+                for table in (a.numbers, a.beside_numbers)
             )
+            yield SimpleNamespace(indices=indices, numbers=numbers, beside=beside)
