@@ -19,6 +19,7 @@ from cgraph.ops.leaf import Const, ConstOp, Var
 from cgraph.ops.quantise import Dequantize
 from cgraph.ops.shape import BroadcastTo, Full, Transpose, ViewOp
 from cgraph.ops.take import Take, TakeAlongAxis
+from cgraph.ops.while_loop import WhileLoop
 
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
 LINEAR = (Pointwise, ViewOp, Concat, Take, TakeAlongAxis, Full)
@@ -44,8 +45,12 @@ class Evaluator:
     lacking: dict[Node, bool] = field(default_factory=dict)
 
     def is_open(self, node: Node) -> bool:
-        """Return True if the value depends on an input or differs between runs. Each node is visited once."""
-        return depends_on(node, lambda x: isinstance(x, Var) or not x.op.pure, self.opened)
+        """Return True if the value depends on an input, differs between runs, or takes a number of rounds that no file
+        size bounds. Each node is visited once.
+        """
+        return depends_on(
+            node, lambda x: isinstance(x, Var) or not x.op.pure or isinstance(x.op, WhileLoop), self.opened
+        )
 
     def lacks(self, node: Node) -> bool:
         """Return True if the value depends on an input without a constant value. Each node is visited once."""

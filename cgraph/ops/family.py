@@ -69,7 +69,7 @@ def scalar_program(op: Pointwise, codes: tuple[str, ...]) -> Program:
 
 def common_dtype(*xs: Any) -> np.dtype:
     """Promote as NumPy: arrays and nodes by dtype, half precision as float32, Python numbers by kind."""
-    kinds = map(kind_of, map(plain, xs))
+    kinds = [kind_of(plain(x)) for x in xs]
     try:
         return np.result_type(*kinds)
     except TypeError as error:

@@ -120,27 +120,27 @@ def split_key(key: Any, count: int = 2) -> list[Node]:
 
 
 @public
-def random_bits(key: Any, shape: Any, dtype: Any = "uint32") -> Node:
+def random_bits(key: Any, shape: Any = (), dtype: Any = "uint32") -> Node:
     """Return uniform random integers over all bits of uint32 or uint64."""
     return apply(Bits(shape_of(shape), dtype_of(dtype)), as_node(key))
 
 
 @public
-def random_uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Node:
+def random_uniform(key: Any, shape: Any = (), low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Node:
     """Return uniform random floats in [low, high)."""
     unit = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(key))
     return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
 
 
 @public
-def random_normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = "float32") -> Node:
+def random_normal(key: Any, shape: Any = (), mean: float = 0.0, std: float = 1.0, dtype: Any = "float32") -> Node:
     """Return random floats of the normal distribution."""
     unit = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(key))
     return unit if (mean, std) == (0.0, 1.0) else unit * std + mean
 
 
 @public
-def random_bernoulli(key: Any, shape: Any, probability: float = 0.5) -> Node:
+def random_bernoulli(key: Any, shape: Any = (), probability: float = 0.5) -> Node:
     """Return True with a probability, which is rounded to a multiple of 2**-32."""
     return apply(Bernoulli(shape_of(shape), float(probability)), as_node(key))
 

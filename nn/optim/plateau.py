@@ -14,7 +14,7 @@ class Plateau(Rate):
     """A rate that `nn.train` multiplies by `factor` after every `patience` epochs without a better figure.
 
     The rate is a Var of the optimiser's state, so a checkpoint has it. `nn.training_step` leaves it unchanged: assign
-    ``step.state["rate"]``. `nn.data_parallel` refuses it.
+    ``step.state["rate"]``.
 
     Fields
         rate: rate of the first epoch

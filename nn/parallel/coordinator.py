@@ -161,9 +161,11 @@ class Coordinator:
         return "".join(f"; {worker}: {why}" for worker, why in self.unfit.items())
 
     # -- steps --------------------------------------------------------------------------------------------------------
-    def steps(self, first: int, most: int) -> tuple[list[list[np.ndarray]], State]:
+    def steps(self, first: int, most: int, rate: State | None = None) -> tuple[list[list[np.ndarray]], State]:
         """Run at least one step and at most `most`.
 
+        Parameters
+            rate: the part of the state that the client has changed since the last steps; None for nothing
         Returns
             outputs of each step, and the state after them
         Raises
@@ -180,7 +182,7 @@ class Coordinator:
                 if not self.send_state(workers[0]):
                     failures, why = failures + 1, f"{workers[0]} does not accept the state"
                     continue
-            reports = self.run_order(workers, first + len(results), last)
+            reports = self.run_order(workers, first + len(results), last, rate)
             furthest = max(reports, key=lambda x: x.step, default=None)
             if furthest is None:
                 failures, why = failures + 1, "no worker has reported"
@@ -209,7 +211,7 @@ class Coordinator:
         self.ready[worker] = WorkerReady(ready.door, future.result(), ready.facts)
         return True
 
-    def run_order(self, members: list[str], step: int, last: int) -> list[StepReport]:
+    def run_order(self, members: list[str], step: int, last: int, rate: State | None = None) -> list[StepReport]:
         """Let workers run from `step` to `last`; return the reports of those that answer."""
         behind = [i for i, x in enumerate(members) if self.ready[x].step != step]
         source = next(i for i in range(len(members)) if i not in behind)
@@ -219,7 +221,7 @@ class Coordinator:
         doors = [self.ready[x].door for x in members]
         futures = {}
         for i, worker in enumerate(members):
-            order = StepOrder(self.round, i, doors, deal, step, last, source, behind, reports_state=i == 0)
+            order = StepOrder(self.round, i, doors, deal, step, last, source, behind, i == 0, rate)
             futures[worker] = self.submit(worker, carry_out, self.job.token, order)
         began = time.monotonic()
         reports = self.collect(futures)

@@ -125,6 +125,7 @@ class StepOrder(Record, eq=False):
         source: worker that sends its state to those in `behind`
         behind: workers whose state is not at `step`
         reports_state: the report contains the state
+        rate: the part of the state that workers replace before the steps, by name; None for nothing
     """
 
     round: int
@@ -136,6 +137,7 @@ class StepOrder(Record, eq=False):
     source: int
     behind: Sequence[int]
     reports_state: bool
+    rate: dict[str, np.ndarray] | None = None
 
 
 class StepReport(Record, eq=False):

@@ -28,7 +28,6 @@ from nn.losses import Loss, check_classes, cross_entropy
 from nn.metrics import Metric, metrics_of
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
-from nn.optim.plateau import Plateau
 from nn.parallel.messages import FactorySource, Job, SavedSource, facts
 from nn.parallel.sharded_step import Halves, halves
 from nn.settings import StepSettings, TrainSettings
@@ -97,7 +96,6 @@ def data_parallel(
     network = model if isinstance(model, Layer) else model()
     loader = data if isinstance(data, Loader) else data()
     check_batches(loader, shards)
-    check_rate(Optimiser.of(optimiser))
     limits = Limits() if limits is None else limits
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
@@ -130,15 +128,6 @@ def check_batches(loader: Loader, shards: int) -> None:
         raise InputError(
             f"the last batch of an epoch has {loader.rest} samples instead of {loader.batch}, which cannot be cut into "
             f"{shards} shards. Make the Loader with partial=False."
-        )
-
-
-def check_rate(optimiser: Optimiser) -> None:
-    """Raise InputError for a rate that the client changes between epochs, since workers compute the rate."""
-    if isinstance(optimiser.rate, Plateau):
-        raise InputError(
-            f"{optimiser.rate} is not supported by nn.data_parallel. Pass a rate that depends on the step alone, such "
-            "as nn.optim.Cosine."
         )
 
 
@@ -188,10 +177,14 @@ class ParallelRun(TrainingRun):
 
     def step_outputs(self, number: int) -> tuple[Any, ...]:
         if not self.pending:
-            results, state = self.coordinator.steps(number - 1, self.steps_until_due())
+            results, state = self.coordinator.steps(number - 1, self.steps_until_due(), self.current_rate())
             assign_all({x: state[name] for name, x in self.functions.update.state.items()})
             self.pending.extend(results)
         return tuple(x if x.ndim else float(x) for x in self.pending.popleft())
+
+    def current_rate(self) -> dict[str, np.ndarray]:
+        """Return the rate by its name in the state, if the client changes it between epochs (`nn.optim.Plateau`)."""
+        return {name: self.step.state[name].value for name in self.settings.step.optimiser.rate.state()}
 
     def steps_until_due(self) -> int:
         """Return the number of steps until a validation, a checkpoint or the end needs the state."""

@@ -105,6 +105,7 @@ class TrainingWorker(WorkerPlugin):
                     f"{self.worker.address} is at step {self.step} instead of {order.step}. Restart the training from "
                     "its checkpoint."
                 )
+            assign_all({self.state[name]: value for name, value in (order.rate or {}).items()})
             while self.step < order.last:
                 results.append(self.run_step(mesh, order))
         except LostError as error:

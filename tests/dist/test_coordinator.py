@@ -255,6 +255,18 @@ def test_when_nobody_has_the_step_the_clients_state_is_sent_to_one(monkeypatch):
     assert (list(order.behind), order.source) == ([1, 2], 0)
 
 
+def test_every_order_has_the_rate_that_the_client_gives(monkeypatch):
+    """Also for a worker that joins, whose own state may be older than the last change of the rate."""
+    cluster = Cluster("ab")
+    crew = use(monkeypatch, cluster)
+    crew.steps(0, 1, {"rate": np.float32(0.5)})
+    cluster.members["c"] = Fake("c", 1)
+    crew.steps(1, 1)
+    crew.steps(2, 1, {"rate": np.float32(0.25)})
+    rates = [[order.rate for order in cluster.members[name].orders] for name in "abc"]
+    assert rates == [[{"rate": 0.5}, None, {"rate": 0.25}]] * 2 + [[{"rate": 0.25}]]
+
+
 def test_who_does_not_take_the_state_takes_no_part(monkeypatch):
     cluster = Cluster("ab", step=-1)
     cluster.client_step = 0

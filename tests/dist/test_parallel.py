@@ -120,6 +120,22 @@ def test_one_shard_without_dropout_is_nn_train(three):
         np.testing.assert_array_equal(found.validation_metrics[name], want.validation_metrics[name])
 
 
+@pytest.mark.parametrize("shards", [1, 4])
+def test_a_rate_that_falls_between_epochs_is_that_of_nn_train(three, shards):
+    """The client changes the rate, and every worker uses it from the next epoch on."""
+    rate, figures = nn.optim.Plateau(0.25, factor=0.5, patience=1), [3.0, 4.0, 2.0, 2.0, 1.0]
+    plain = nn.Optimiser(nn.optim.GradientDescent(), rate)
+    one, two = (nn.initialise(nn.Sequential(nn.Input((8,)), nn.Linear(8, 3)), 1) for _ in range(2))
+    left, right = iter(figures), iter(figures)
+    want = nn.train(one, loader(), optimiser=plain, progress=False, epochs=5, validation=lambda: next(left))
+    got = trained(three, two, loader(), optimiser=plain, shards=shards, epochs=5, validation=lambda: next(right))
+    np.testing.assert_array_equal(got.rate, want.rate)
+    assert sorted({*got.rate.tolist()}) == [0.0625, 0.125, 0.25]
+    assert_near(got.loss, want.loss, "float32 sums")
+    if shards == 1:
+        assert digest(one) == digest(two)
+
+
 def jittered(arrays, rng):
     return arrays[0] + rng.standard_normal(arrays[0].shape).astype(np.float32) / 8, *arrays[1:]
 

@@ -1,6 +1,7 @@
 """A worker's part in a training, with messages in a list in place of connections: what it refuses, what it leaves."""
 
 import asyncio
+import sys
 import threading
 from collections import deque
 from types import SimpleNamespace
@@ -94,10 +95,9 @@ def make(monkeypatch):
     return made
 
 
-def order_of(round=1, me=0, deal=(SHARDS,), step=0, last=2, source=0, behind=(), reports_state=True):
-    return StepOrder(
-        round, me, [("here", i) for i in range(len(deal))], deal, step, last, source, behind, reports_state
-    )
+def order_of(round=1, me=0, deal=(SHARDS,), step=0, last=2, source=0, behind=(), reports_state=True, rate=None):
+    doors = [("here", i) for i in range(len(deal))]
+    return StepOrder(round, me, doors, deal, step, last, source, behind, reports_state, rate)
 
 
 def state_of(member):
@@ -134,6 +134,16 @@ def test_an_order_in_two_parts_is_one(make):
     np.testing.assert_array_equal(
         np.array([x[0] for x in whole.results]), [x[0] for x in first.results + second.results]
     )
+
+
+def test_an_order_replaces_the_rate_before_its_first_step(make, monkeypatch):
+    plateau = nn.Optimiser(nn.optim.GradientDescent(), nn.optim.Plateau(0.5))
+    monkeypatch.setattr(sys.modules[__name__], "optimiser", lambda: plateau)
+    one, two = make(), make()
+    replaced = one.carry_out(order_of(last=2, rate={"rate": np.float32(0.125)}))
+    two.state["rate"].assign(np.float32(0.125))
+    assert replaced.digest == two.carry_out(order_of(last=2)).digest != make().carry_out(order_of(last=2)).digest
+    assert [float(x[1]) for x in replaced.results] == [0.125, 0.125]
 
 
 @pytest.mark.parametrize("step", [-1, 1, 5])
@@ -437,7 +447,8 @@ def test_the_client_has_the_state_behind_the_last_result_of_an_order():
     both = halves(model, settings(), data.shard_at(0, 0, 1), 1)
     asked = []
 
-    def steps(first, most):
+    def steps(first, most, rate):
+        assert rate == {}
         asked.append((first, most))
         state = run.current_state()
         state["step"] = np.int64(first + 2)

@@ -90,6 +90,29 @@ def test_estimators_of_scikit_learn(classes):
             raise AssertionError(name) from error
 
 
+@pytest.mark.slow
+def test_gaussian_processes_and_several_classifiers_give_scikit_learns_probabilities():
+    """onnxruntime lacks Solve; several classifiers have a sequence of probabilities."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multioutput import MultiOutputClassifier
+
+    x = RNG.standard_normal((60, 3))
+    classes = (x[:, :2] > 0).astype(int)
+    for estimator, y in (
+        (GaussianProcessClassifier(), classes[:, 0]),
+        (MultiOutputClassifier(LogisticRegression()), classes),
+    ):
+        estimator.fit(x, y)
+        model = skl2onnx.to_onnx(estimator, x[:1], options={"zipmap": False}, target_opset=17).SerializeToString()
+        label, *probabilities = by_cgraph(model, x)
+        np.testing.assert_array_equal(label.reshape(y.shape), estimator.predict(x))
+        want = estimator.predict_proba(x)
+        for got, shares in zip(probabilities, want if isinstance(want, list) else [want], strict=True):
+            assert_near(got, shares, "estimators of ONNX Runtime", 1.0)
+
+
 # -- one operator -----------------------------------------------------------------------------------------------------
 
 

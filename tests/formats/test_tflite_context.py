@@ -23,7 +23,7 @@ def context(*operands, kind="CONV_2D", options=None, quantised=None):
         data = memoryview(written(options))
         table = FileTable(data, int.from_bytes(data[:4], "little"))
     result = TensorFacts(0, "y", (1,), np.dtype("float32"), None, quantised)
-    return TfliteContext(kind, operands, table, (result,), Allowance(0))
+    return TfliteContext(kind, operands, table, (result,), Allowance(0), lambda number, inputs: list(inputs))
 
 
 def constant(*values, dtype="i4"):

@@ -8,7 +8,6 @@ import nn
 from cgraph.errors import InputError
 from nn.losses import quadratic
 from nn.optim import Plateau
-from nn.parallel.train import check_rate
 from tests.nn.test_callbacks import linear, train
 from tests.support.tolerance import assert_near
 
@@ -70,12 +69,6 @@ def test_a_weight_changes_by_the_rate_of_the_state():
         assert step(x, y)[1] == rate
         changes.append(model.weight.value - start)
     assert_near(changes[0], 4 * changes[1], "float32 sums")
-
-
-def test_a_cluster_refuses_a_rate_that_the_client_changes():
-    check_rate(nn.Optimiser())
-    with pytest.raises(InputError, match="Plateau.*not supported by nn.data_parallel"):
-        check_rate(optimiser())
 
 
 def test_its_rate_is_a_var_of_the_state_and_before_the_first_step_the_field():

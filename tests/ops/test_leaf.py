@@ -125,5 +125,5 @@ def test_numbers_at_the_ends_of_a_dtype_are_held():
 
 
 def test_a_sparse_matrix_is_refused_with_the_way_out():
-    with pytest.raises(DTypeError, match=r"of shape \(3, 3\) is sparse; pass its .toarray\(\)"):
+    with pytest.raises(DTypeError, match=r"of shape \(3, 3\) is sparse; pass its .toarray\(\)$"):
         cg.Var((3,)) @ scipy.sparse.eye_array(3).tocsr()

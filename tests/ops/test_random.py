@@ -72,3 +72,11 @@ def test_what_is_no_key_seed_or_probability_is_refused():
         cg.random_bernoulli(KEY, (2,), 1.5)
     with pytest.raises(ShapeError, match="rate"):
         cg.dropout(cg.Var((2,)), KEY, 1.0)
+
+
+@pytest.mark.parametrize("draw", [cg.random_bits, cg.random_uniform, cg.random_normal, cg.random_bernoulli])
+def test_without_a_shape_one_number_is_drawn_and_a_shape_is_no_key(draw):
+    assert draw(KEY).shape == ()
+    np.testing.assert_array_equal(draw(KEY).eval(), draw(KEY, ()).eval())
+    with pytest.raises(ShapeError, match="key is int64.1., but must be uint32.2.; create one with random_key"):
+        draw((3,))

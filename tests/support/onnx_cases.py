@@ -47,11 +47,20 @@ class Case:
             outputs = prepared.run(inputs)
             assert len(outputs) == len(expected), f"{len(outputs)} outputs, {len(expected)} expected"
             for got, want in zip(outputs, expected):
-                assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype}{got.shape}, not {want.shape}"
-                if got.dtype.kind in "OSU":
-                    np.testing.assert_array_equal(got, want)
-                else:
-                    assert_within(got, want, self.rtol, self.atol)
+                self.check_output(got, want)
+
+    def check_output(self, got: Any, want: Any) -> None:
+        """AssertionError when an output, an array or a list of arrays, is not as expected."""
+        if isinstance(want, list):
+            assert isinstance(got, list) and len(got) == len(want), f"{len(got)} items, {len(want)} expected"
+            for item, wanted in zip(got, want):
+                self.check_output(item, wanted)
+            return
+        assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype}{got.shape}, not {want.shape}"
+        if got.dtype.kind in "OSU":
+            np.testing.assert_array_equal(got, want)
+        else:
+            assert_within(got, want, self.rtol, self.atol)
 
 
 def count(folder: Path, what: str) -> int:

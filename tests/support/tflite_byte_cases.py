@@ -165,9 +165,31 @@ def swished(net, kind):
     return net.op(kind, [net.bytes_in((16, 32), float(net.rng.uniform(1, 12)))], net.made(6.0))
 
 
-@case("TANH", "EXP", dtypes=SIGNED)
+@case("TANH", "EXP", "GELU", dtypes=SIGNED)
 def curved(net, kind):
     return net.op(kind, [net.bytes_in((16, 32), 2.0)], net.made())
+
+
+@case("GELU", dtypes=SIGNED)
+def approximate(net, kind):
+    return net.op(kind, [net.bytes_in((16, 32), 2.0)], net.made(), approximate=True)
+
+
+@case("WHILE")
+def a_state_of_bytes(net, kind):
+    how, one = net.scaled(), np.int32(1)
+
+    def below(inner):
+        count, _ = inner.input((), "int32"), inner.input(IMAGE, net.dtype, **how)
+        return [inner.op("LESS", [count, inner.constant(np.int32(3))], "bool")]
+
+    def body(inner):
+        count, x = inner.input((), "int32"), inner.input(IMAGE, net.dtype, **how)
+        return [inner.op("ADD", [count, inner.constant(one)], "int32"), inner.op("ADD", [x, x], net.made(**how))]
+
+    state = [net.constant(np.int32(0)), net.input(IMAGE, net.dtype, **how)]
+    numbers = {"condition": net.subgraph(below), "body": net.subgraph(body)}
+    return net.op(kind, state, "int32", net.made(**how), **numbers)
 
 
 @case("LOGISTIC")

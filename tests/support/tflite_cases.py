@@ -418,6 +418,58 @@ def weights_of_half_precision(net, kind, rng):
     return net.op("CONV_2D", [net.input(IMAGE), net.op(kind, [half]), constant(net, rng, 5)], stride_w=1, stride_h=1)
 
 
+@case("IF")
+def one_of_two_branches(net, kind, rng):
+    """Of images, which each branch computes in its own order of axes."""
+    x = net.input(IMAGE)
+    condition = net.op("GREATER", [net.op("SUM", [x, whole(net, 0, 1, 2, 3)]), net.constant(np.float32(0))], "bool")
+
+    def then(inner):
+        inner.input(IMAGE)
+        return [convolved(inner, np.random.default_rng(3), inner.inputs[0]), inner.op("ABS", inner.inputs)]
+
+    def orelse(inner):
+        inner.input(IMAGE)
+        return [inner.op("NEG", inner.inputs), inner.inputs[0]]
+
+    operands, floats = [condition, x], ("float32", "float32")
+    return net.op("IF", operands, *floats, then=net.subgraph(then), orelse=net.subgraph(orelse))
+
+
+def below(inner, most):
+    """A condition: the first of a state of two values is below a number."""
+    inner.input((), "int32"), inner.input(IMAGE)
+    return [inner.op("LESS", [inner.inputs[0], inner.constant(np.int32(most))], "bool")]
+
+
+def halved(inner):
+    """A body: count, and halve the images of every round."""
+    inner.input((), "int32"), inner.input(IMAGE)
+    count = inner.op("ADD", [inner.inputs[0], inner.constant(np.int32(1))], "int32")
+    return [count, inner.op("MUL", [inner.inputs[1], inner.constant(np.float32(0.5))])]
+
+
+@case("WHILE")
+def rounds_that_an_input_counts(net, kind, rng):
+    condition, body = net.subgraph(lambda inner: below(inner, 4)), net.subgraph(halved)
+    state = [net.input((), "int32"), net.input(IMAGE)]
+    return net.op("WHILE", state, "int32", "float32", condition=condition, body=body)
+
+
+@case("WHILE")
+def a_loop_in_a_loop(net, kind, rng):
+    condition = net.subgraph(lambda inner: below(inner, 3))
+
+    def body(inner):
+        inner.input((), "int32"), inner.input(IMAGE)
+        within = {"condition": inner.subgraph(lambda x: below(x, 2)), "body": inner.subgraph(halved)}
+        _, x = inner.op("WHILE", [inner.constant(np.int32(0)), inner.inputs[1]], "int32", "float32", **within)
+        return [inner.op("ADD", [inner.inputs[0], inner.constant(np.int32(1))], "int32"), x]
+
+    state = [net.constant(np.int32(0)), net.input(IMAGE)]
+    return net.op("WHILE", state, "int32", "float32", condition=condition, body=net.subgraph(body))
+
+
 def model_of(name: str) -> tuple[Network, list[int], list[np.ndarray]]:
     """The network of a case, its results, and values for its inputs."""
     kind, build = CASES[name]

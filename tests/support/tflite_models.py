@@ -4,7 +4,7 @@ Facts of the schema are those of `cgraph.formats.tflite.schema`; that they are r
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,14 +83,24 @@ def ints(*numbers: int) -> np.ndarray:
 
 
 class Network:
-    """A model that is being written. Changes: tensors and operators are added; tensors are their numbers."""
+    """A model that is being written, or another graph of one. Changes: tensors and operators are added; tensors are
+    their numbers.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, outer: "Network | None" = None) -> None:
         self.tensors: list[Table] = []
-        self.buffers = [Table()]
+        self.buffers: list[Table] = [Table()] if outer is None else outer.buffers
         self.operators: list[Table] = []
-        self.codes: list[Table] = []
+        self.codes: list[Table] = [] if outer is None else outer.codes
+        self.graphs: list[Table] = [Table()] if outer is None else outer.graphs
         self.inputs: list[int] = []
+
+    def subgraph(self, build: Callable[["Network"], Sequence[int]]) -> int:
+        """Add the graph that a function writes, which returns its outputs; return its number."""
+        self.graphs.append(Table())
+        number, inner = len(self.graphs) - 1, Network(self)
+        self.graphs[number].update(inner.graph(*build(inner)))
+        return number
 
     def tensor(self, shape: Sequence[int], dtype: str, buffer: int = 0, scale: Any = None, zero: Any = 0) -> int:
         """A tensor; scales, one or one for each element of axis `zero[1]`."""
@@ -131,9 +141,12 @@ class Network:
         self.operators.append(table)
         return made[0] if len(made) == 1 else made
 
+    def graph(self, *outputs: int) -> Table:
+        return Table({0: self.tensors, 1: ints(*self.inputs), 2: ints(*outputs), 3: self.operators})
+
     def root(self, *outputs: int) -> Table:
-        graph = Table({0: self.tensors, 1: ints(*self.inputs), 2: ints(*outputs), 3: self.operators})
-        return Table({0: ("I", 3), 1: self.codes, 2: [graph], 3: "test", 4: self.buffers})
+        self.graphs[0].update(self.graph(*outputs))
+        return Table({0: ("I", 3), 1: self.codes, 2: self.graphs, 3: "test", 4: self.buffers})
 
     def bytes(self, *outputs: int) -> bytes:
         return written(self.root(*outputs))

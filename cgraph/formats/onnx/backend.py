@@ -40,7 +40,17 @@ class Prepared:
             self.model = build_model(self.source, shapes_of(values), values, {})
             self.function = self.model.compile(**self.options)
         assert self.function is not None
-        return tuple(map(of_package, self.function(*(values[x.name] for x in self.model.inputs))))
+        results = self.function.run(None, {x.name: values[x.name] for x in self.model.inputs})
+        return self._declared(dict(zip(self.model.names, map(of_package, results))))
+
+    def _declared(self, results: dict[str, Any]) -> tuple[Any, ...]:
+        """Return a result for each output of the file: an array, or for a sequence the list of its items."""
+        return tuple(results[v.name] if v.name in results else items_of(v.name, results) for v in self.outputs)
+
+    @property
+    def outputs(self) -> Sequence[Any]:
+        """Return the descriptions of the outputs in the file."""
+        return self.source.proto.graph.output
 
     def _named(self, inputs: Any) -> dict[str, Any]:
         if isinstance(inputs, dict):
@@ -61,6 +71,14 @@ class Prepared:
         return all(values[x.name].shape == x.shape for x in self.model.inputs) and all(
             np.array_equal(values[name], old) for name, old in self.model.fixed.items()
         )
+
+
+def items_of(name: str, results: dict[str, Any]) -> list[Any]:
+    """Return the items of a sequence, whose names are its own with their indices."""
+    items: list[Any] = []
+    while f"{name}.{len(items)}" in results:
+        items.append(results[f"{name}.{len(items)}"])
+    return items
 
 
 def shapes_of(values: dict[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -84,14 +84,10 @@ def graph_of(
     builder = OnnxGraphBuilder(opsets_of(proto.opset_import), functions, opened.array, evaluator, limits, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
     scope = builder.build(graph, ChainMap(inputs))
-    outputs = [declared_outputs(lookup(scope, v.name, "output"), v) for v in graph.output]
-    names = tuple(v.name for v in graph.output)
-    for name, x in zip(names, outputs):
-        if not isinstance(x, Node | Ragged):
-            raise FormatError(
-                f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs. "
-                "Remove it from the outputs"
-            )
+    declared = [(v.name, declared_outputs(lookup(scope, v.name, "output"), v)) for v in graph.output]
+    pairs = [pair for name, x in declared for pair in tensors_of(name, x)]
+    evaluator.allowance.spend("its outputs", nbytes=NAMED * (len(pairs) - len(declared)))
+    names, outputs = tuple(name for name, _ in pairs), [x for _, x in pairs]
     unused = sorted(maximum.keys() - limits.used)
     if unused:
         raise FormatError(f"maximum gives {unused[0]!r}, but no computed value has this name. Remove it")
@@ -106,6 +102,15 @@ def graph_of(
         counts=counts,
         checks={check.holds: check.text for check in limits.checks},
     )
+
+
+def tensors_of(name: str, x: Any) -> list[tuple[str, Node | Ragged]]:
+    """Return an output with its name. Each item of a sequence is an output of its own, such as ``probabilities.0``."""
+    if isinstance(x, Node | Ragged):
+        return [(name, x)]
+    if not x:
+        raise FormatError(f"output {name!r} is empty; only tensors can be outputs. Remove it from the outputs")
+    return [pair for i, item in enumerate(x) for pair in tensors_of(f"{name}.{i}", item)]
 
 
 def declared_outputs(x: Any, proto: Any) -> Any:

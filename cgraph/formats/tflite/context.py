@@ -54,6 +54,7 @@ class TfliteContext(Record, eq=False):
         options: its options table in the file, or None
         results: the file's description of its results
         allowance: the remaining cost of reading the file
+        build: builds another graph of the file, by its number, from the values of its inputs
     """
 
     kind: str
@@ -61,6 +62,7 @@ class TfliteContext(Record, eq=False):
     options: Table | None
     results: tuple[TensorFacts, ...]
     allowance: Allowance
+    build: Callable[[int, Sequence[TfliteValue]], list[TfliteValue]]
 
     def __getitem__(self, i: int) -> TfliteValue:
         """Return operand i, which must exist."""

@@ -5,6 +5,7 @@ Inputs and outputs have the file's shapes, images ``[n, h, w, c]``; between oper
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -177,7 +178,8 @@ def build_node(
     operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
-    context = TfliteContext(name, operands, options_of(table, name), tensors, source.allowance)
+    build = partial(build_subgraph, source)
+    context = TfliteContext(name, operands, options_of(table, name), tensors, source.allowance, build)
     answer = OPERATORS[name](context)
     listed = [answer] if isinstance(answer, Node | TfliteValue) else answer
     if len(listed) != len(results):
@@ -188,6 +190,31 @@ def build_node(
         if x.node.dtype != want:
             raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, but the file declares {want}")
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
+
+
+def build_subgraph(source: TfliteSource, number: int, operands: Sequence[TfliteValue]) -> list[TfliteValue]:
+    """Build another graph of the file from the values of its inputs, and return its outputs."""
+    inner = source.subgraph(number)
+    places = inner.places(inner.graph, SubgraphFields.OPERATORS)
+    check_supported(inner, places)
+    inputs, shown = (numbers_of(inner, inner.graph, x) for x in (SubgraphFields.INPUTS, SubgraphFields.OUTPUTS))
+    inner.allowance.spend("its inputs and outputs", nodes=NODES * (len(inputs) + len(shown)))
+    if len(inputs) != len(operands):
+        raise FormatError(f"graph {number} has {len(inputs)} inputs, not {len(operands)}")
+    values: Values = [None] * len(inner.tensors)
+    for i, x in zip(inputs, operands):
+        check_format(inner.tensor(i), x.quantised)
+        values[i] = x
+    run(inner, places, values)
+    return [value_of(inner, values, i) for i in shown]
+
+
+def check_format(tensor: TensorFacts, quantised: QuantisedFormat | None) -> None:
+    """Raise FormatError if a value that becomes a tensor of another graph is quantised in another way."""
+    if tensor.quantised is None and quantised is None:
+        return
+    if tensor.quantised is None or quantised is None or not tensor.quantised.equals(quantised):
+        raise FormatError(f"tensor {tensor.name!r:.60} is quantised in another way than the value that it gets")
 
 
 def check_quantised(name: str, quantised: Sequence[QuantisedFormat]) -> None:

@@ -122,6 +122,7 @@ OPTIONS = {
     "FULLY_CONNECTED": options(8, "activation:b weights_format:b keepdims:? asymmetric:?"),
     "GATHER": options(23, "axis:i batch_axes:i"),
     "GELU": options(116, "approximate:?"),
+    "IF": options(92, "then:i orelse:i"),
     "L2_NORMALIZATION": options(12, "activation:b"),
     "LEAKY_RELU": options(75, "alpha:f"),
     "MAX_POOL_2D": _POOL,
@@ -149,4 +150,5 @@ OPTIONS = {
     "SUM": _REDUCE,
     "TRANSPOSE_CONV": options(49, "padding:b stride_w:i stride_h:i activation:b"),
     "UNPACK": options(64, "count:i axis:i"),
+    "WHILE": options(93, "condition:i body:i"),
 }

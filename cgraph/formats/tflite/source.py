@@ -53,20 +53,31 @@ class TfliteSource:
     Parameters
         data: its bytes
         name: for messages
+        number: index of the graph among those of the file
+        outer: the graph that contains it, as the body of a loop; None for the first one
     """
 
-    def __init__(self, data: memoryview, name: str) -> None:
+    def __init__(self, data: memoryview, name: str, number: int = 0, outer: "TfliteSource | None" = None) -> None:
         if bytes(data[WORD : 2 * WORD]) != IDENTIFIER:
             raise FormatError(
                 f"this is not a TFLite model: bytes 4 to 8 are {bytes(data[WORD : 2 * WORD])!r}, not {IDENTIFIER!r}"
             )
         self.data, self.name = data, name
-        self.allowance = Allowance(len(data))
+        self.allowance: Allowance = Allowance(len(data)) if outer is None else outer.allowance
+        self.path: tuple[int, ...] = (*(() if outer is None else outer.path), number)
         self.model = Table(data, unpack(data, 0, "I"))
         graphs = self.model.places(ModelFields.SUBGRAPHS)
         if not len(graphs):
             raise FormatError("this is not a TFLite model: it has no graph")
-        self.graph = Table(data, int(graphs[0]))
+        if not 0 <= number < len(graphs):
+            raise FormatError(f"graph {number} is outside the {len(graphs)} graphs of the file")
+        self.graph = Table(data, int(graphs[number]))
+
+    def subgraph(self, number: int) -> "TfliteSource":
+        """Return another graph of the file. FormatError if it contains itself."""
+        if number in self.path:
+            raise FormatError(f"graph {number} contains itself, which is not supported")
+        return TfliteSource(self.data, self.name, number, self)
 
     @cached_property
     def tensor_places(self) -> np.ndarray:

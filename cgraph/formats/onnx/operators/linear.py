@@ -64,6 +64,16 @@ def einsum(c: Context) -> Node:
     return cg.einsum(c.required("equation"), *c.nodes)
 
 
+@operator("com.microsoft.Solve")
+def solution(c: Context) -> Node:
+    """Import Solve, as skl2onnx writes Gaussian processes: the solution x of ``a @ x = b``; `a` may be transposed.
+
+    Source: ``OnnxSolve`` of skl2onnx. The attribute `lower` has no effect on a general matrix.
+    """
+    a = cg.swapaxes(c[0], -2, -1) if c.attribute("transposed", 0) else c[0]
+    return cg.solve(a, c[1])
+
+
 @operator("Det")
 def determinant(c: Context) -> Node:
     return cg.det(c[0])

@@ -17,7 +17,7 @@ from cgraph.ir.graph import Node
 SAME_NAME = {
     "Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan",
     "Atanh": "arctanh", "BitwiseNot": "invert", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf",
-    "Exp": "exp", "Floor": "floor", "Identity": "positive", "IsNaN": "isnan", "Log": "log", "Mish": "mish",
+    "Exp": "exp", "Floor": "floor", "IsNaN": "isnan", "Log": "log", "Mish": "mish",
     "Neg": "negative", "Not": "logical_not", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "rint",
     "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Softplus": "softplus",
     "Softsign": "softsign", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
@@ -33,8 +33,8 @@ VARIADIC = {"Sum": "add", "Max": "maximum", "Min": "minimum"}
 
 @operator(*SAME_NAME)
 @elementwise
-def unary(c: Context) -> Any:
-    return getattr(cg, SAME_NAME[c.kind])(c[0]) if isinstance(c.value(0), Node) else c.value(0)
+def unary(c: Context) -> Node:
+    return getattr(cg, SAME_NAME[c.kind])(c[0])
 
 
 @operator(*BINARY)

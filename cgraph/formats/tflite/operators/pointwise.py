@@ -1,6 +1,8 @@
 """Importers of elementwise operators: arithmetic, comparison, activations."""
 
 from collections.abc import Callable
+from math import erf, pi, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,7 @@ BINARY: dict[str, Callable[..., Node]] = {
     "SQUARED_DIFFERENCE": lambda x, y: cg.square(x - y),
     "SUB": lambda x, y: x - y,
 }
+GELU_SLOPE = sqrt(2 / pi)
 FINE = 1 << 20  # fractions of a scale unit in which sums are computed
 WITH_ACTIVATION = ("ADD", "DIV", "MUL", "SUB")
 UNARY: dict[str, Callable[[Node], Node]] = {
@@ -163,13 +166,22 @@ def divide(x: Node, places: int) -> Node:
     return cg.where(cg.less(x, 0), -magnitude, magnitude)
 
 
-@operator("GELU")
+@operator("GELU", on_bytes=True)
 def gelu(c: TfliteContext) -> TfliteValue:
-    x = c[0].node
-    if not c.option("approximate"):
-        return TfliteValue(cg.gelu(x), first=c[0].first)
-    inner = 0.7978845608028654 * (x + 0.044715 * x * x * x)  # sqrt(2 / pi)
-    return TfliteValue(0.5 * x * (1.0 + cg.tanh(inner)), first=c[0].first)
+    is_approximate, x = c.option("approximate"), c[0].node
+    if c.is_quantised:
+        return of_floats(c, gelu_by_tanh if is_approximate else gelu_by_erf)
+    return TfliteValue(gelu_by_tanh(x) if is_approximate else cg.gelu(x), first=c[0].first)
+
+
+def gelu_by_tanh(x: Any) -> Any:
+    """Return the approximate gelu of an array or a node."""
+    return 0.5 * x * (1.0 + np.tanh(GELU_SLOPE * (x + 0.044715 * x * x * x)))
+
+
+def gelu_by_erf(x: np.ndarray) -> np.ndarray:
+    """Return the gelu of an array."""
+    return 0.5 * x * (1.0 + np.vectorize(erf)(x / sqrt(2)))
 
 
 @operator("LEAKY_RELU", on_bytes=True)

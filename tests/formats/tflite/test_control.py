@@ -1,0 +1,94 @@
+"""IF and WHILE of TFLite files: what they compute is in tests/support/tflite_cases.py; here, what is refused."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.tflite import load
+from cgraph.ops.while_loop import WhileLoop
+from tests.support.tflite_models import Network
+
+BYTES, OTHERS = {"scale": 0.5, "zero": 0}, {"scale": 0.25, "zero": 0}
+
+
+def identity(inner, count=1):
+    return [inner.input((2,)) for _ in range(count)]
+
+
+def unbounded(inner):
+    inner.input((2,))
+    return [inner.constant(np.array(True))]
+
+
+def loop(condition, body, state=None):
+    """The bytes of a file with one loop over two floats."""
+    net = Network()
+    x = net.input((2,)) if state is None else state(net)
+    y = net.op("WHILE", [x], condition=net.subgraph(condition), body=net.subgraph(body))
+    return net.bytes(y)
+
+
+def bytes_input(how):
+    def build(inner):
+        inner.input((2,), "int8", **how)
+        return inner.inputs
+
+    return build
+
+
+REFUSED = {
+    "inputs": (unbounded, lambda inner: identity(inner, 2), "graph 2 has 2 inputs, not 1"),
+    "conditions": (lambda inner: unbounded(inner) * 2, identity, "the condition has 2 outputs, not 1"),
+    "outputs": (unbounded, lambda inner: identity(inner) * 2, "body has 2 outputs, not 1"),
+    "another format": (unbounded, bytes_input(BYTES), "is quantised in another way than the value that it gets"),
+    "another shape": (
+        unbounded,
+        lambda inner: [inner.op("CONCATENATION", identity(inner) * 2, axis=0)],
+        "return the same structure, shapes and dtypes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_graphs_that_do_not_fit_the_state_are_refused(name):
+    condition, body, text = REFUSED[name]
+    with pytest.raises(FormatError, match=text):
+        load(loop(condition, body))
+
+
+def test_a_graph_that_contains_itself_is_refused():
+    """Directly, and by way of another one; a graph that stands beside itself is read twice."""
+
+    def itself(inner):
+        (x,) = identity(inner)
+        return [inner.op("WHILE", [x], condition=1, body=2)]
+
+    with pytest.raises(FormatError, match="graph 2 contains itself"):
+        load(loop(unbounded, itself))
+    net = Network()
+    x, condition, body = net.input((2,)), net.subgraph(unbounded), net.subgraph(identity)
+    twice = net.op("WHILE", [net.op("WHILE", [x], condition=condition, body=body)], condition=condition, body=body)
+    assert len(load(net.bytes(twice)).outputs) == 1
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_a_graph_that_the_file_lacks_is_refused(number):
+    net = Network()
+    y = net.op("WHILE", [net.input((2,))], condition=net.subgraph(unbounded), body=number)
+    with pytest.raises(FormatError, match=f"graph {number} is outside the 2 graphs of the file"):
+        load(net.bytes(y))
+
+
+def test_a_loop_of_constants_is_not_run_while_the_file_is_read():
+    model = load(loop(unbounded, identity, lambda net: net.constant(np.ones(2, "f4"))))
+    (y,) = model.outputs
+    assert isinstance(y.operands[0].op, WhileLoop)
+
+
+def test_branches_of_one_result_in_two_formats_are_refused():
+    net = Network()
+    x, p = net.input((2,), "int8", **BYTES), net.input((), "bool")
+    then, orelse = net.subgraph(bytes_input(BYTES)), net.subgraph(bytes_input(BYTES))
+    y = net.op("IF", [p, x], {"dtype": "int8", **OTHERS}, then=then, orelse=orelse)
+    with pytest.raises(FormatError, match="output 0 of then is quantised in another way"):
+        load(net.bytes(y))
