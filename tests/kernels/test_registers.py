@@ -15,7 +15,7 @@ from tests.support.machine_code import illegal_order, instructions
 from tests.support.tiles import tile_product
 
 FEATURES = "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16"
-AMX = replace(AVX512, features=f"{AVX512.features},{FEATURES}", dot="mixed", tiles="amx")
+AMX = replace(AVX512, cpu="sapphirerapids", features=f"{AVX512.features},{FEATURES}", dot="mixed", tiles="amx")
 
 
 def config_of(rows=16, nbytes=64):
