@@ -31,6 +31,10 @@ class StepSelection(Record):
     after: State | None
 
 
+EVERY_STEP = StepSelection(None, None)
+"""Of a Function without incremental evaluation."""
+
+
 class IncrementalPlan:
     """The answers for one Function. Changes: caches the latest answers, with the states and cones that they need.
 

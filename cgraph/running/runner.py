@@ -18,7 +18,7 @@ from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
 from cgraph.ir.labels import distinct_names
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
-from cgraph.memory.incremental import IncrementalPlan, State, StepSelection
+from cgraph.memory.incremental import EVERY_STEP, IncrementalPlan, State, StepSelection
 from cgraph.running.arguments import ordered, run_by_name
 from cgraph.running.results import Results
 from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
@@ -198,7 +198,7 @@ class Runner:
         return run_by_name(self, self.names, names, inputs)
 
     def _values(self, args: tuple, named: dict[str, Any]) -> Inputs:
-        if named or len(args) != len(self.inputs) or (args and isinstance(args[0], Mapping)):
+        if named or len(args) != len(self.inputs) or (args and is_mapping(args[0])):
             args = ordered(args, named, self.inputs)
         return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
 
@@ -280,7 +280,7 @@ class Runner:
     def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> StepSelection:
         """Return the steps that must run, given the values in the instance."""
         if self.incremental is None:
-            return StepSelection(None, None)
+            return EVERY_STEP
         if record.versions == versions and None not in versions:
             return self.incremental.steps(record.state, self._always)
         earlier = record.versions or [None] * len(versions)
@@ -358,9 +358,14 @@ def check_room(room: Any, spec: Spec) -> None:
         raise InputError(f"out has a read-only array for {spec}. Pass a copy")
 
 
+def is_mapping(x: Any) -> bool:
+    """Return True for a mapping; an array is told apart at once, since a call asks for its first argument."""
+    return type(x) is not np.ndarray and isinstance(x, Mapping)
+
+
 def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Copy a value into an array, and return the array."""
-    np.copyto(room, value)
+    room[...] = value
     return room
 
 

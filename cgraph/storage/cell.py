@@ -216,6 +216,8 @@ def fitting_array(value: Any, spec: Spec, name: str, exact: bool = False) -> np.
     Parameters
         exact: refuse float64 for float32, too
     """
+    if type(value) is np.ndarray and value.dtype == spec.dtype and value.shape == spec.shape:
+        return value  # at once: each call comes here for each input
     if not isinstance(value, np.ndarray | np.generic):
         try:
             value = of_plain(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)

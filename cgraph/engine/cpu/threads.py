@@ -228,7 +228,7 @@ class ThreadPool:
         """
         most, row = max(1, min(threads or self.size, self.size, MOST_THREADS)), 0
         stop = stop or NEVER
-        while row < rows and not is_set(stop):
+        while row < rows:
             function, args, number = words_at(table + 32 * row) if functions else (-1, 0, 0)
             if not function:
                 functions[number](args)
@@ -237,6 +237,8 @@ class ThreadPool:
             if self._cores[WAITING]:
                 time.sleep(POLITE_SECONDS)
             row = self._slice(table, row, rows, most, stop, slice_ns)
+            if row < rows and is_set(stop):
+                break
         return row
 
     def _slice(self, table: int, row: int, rows: int, most: int, stop: int, slice_ns: int) -> int:
