@@ -118,9 +118,9 @@ def assembly(kernel, target=AMX):
 
 
 KERNELS = [
-    Kernel("tile_products.of_numbers", (2, 16, 32, 2, "f4", True)),
-    Kernel("tile_products.of_bytes", (1, 13, 32, 0, "u1", True, "", True, False)),
-    Kernel("tile_products.of_bytes", (2, 14, 16, 0, "u1", False, "once", False, True)),
+    Kernel("tile_products.of_numbers", (2, 16, 2, "f4")),
+    Kernel("tile_products.of_bytes", (1, 13, 0, "u1", "", True)),
+    Kernel("tile_products.of_bytes", (2, 14, 0, "u1", "once", False)),
 ]
 
 

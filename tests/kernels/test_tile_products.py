@@ -135,15 +135,14 @@ def test_right_sides_are_packed_and_unpacked(itemsize, k, n):
 
 
 @given(st.integers(1, 2000))
-def test_tiles_cover_all_pixels_and_each_is_stored_once(count):
+def test_tiles_cover_all_rows_and_each_is_stored_once(count):
     tiles = Tiles.of(count)
-    assert 1 <= tiles.pixels <= 16 and tiles.groups * tiles.rows == len(tiles.first)
-    stored = [at + q for at, new in zip(tiles.first, tiles.new) for q in range(new, tiles.pixels)]
+    assert 1 <= tiles.height <= 16 and tiles.groups * tiles.group == len(tiles.first)
+    stored = [at + q for at, new in zip(tiles.first, tiles.new) for q in range(new, tiles.height)]
     assert sorted(stored) == list(range(count)) and min(tiles.first) == 0
-    assert tiles.numbers.shape == (len(tiles.first), 16) and tiles.numbers.max() == count - 1
     rows, nbytes = tiles.config[48:56], tiles.config[16:32].view("<u2")
     assert tiles.config[0] == 1 and (nbytes == 64).all()  # a row of the left side has four bytes for a row of the right
-    assert (rows[:6] == tiles.pixels).all() and (rows[6:] == 16).all()
+    assert (rows[:6] == tiles.height).all() and (rows[6:] == 16).all()
 
 
 def test_nothing_is_computed_for_no_rows():

@@ -5,23 +5,23 @@ from typing import Any
 import numpy as np
 
 from cgraph.kernels.activation.calls import BoundedActivation
-from cgraph.kernels.conv8.calls import ByteWeights, MatrixRows, Result, join_args
+from cgraph.kernels.conv8.calls import ByteWeights, MatrixRows, Result, join_args, residual_args
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.tile_products.signature import ACROSS, BYTES, COLUMNS, OF_BYTES, OF_NUMBERS, TILE_NBYTES, TILES
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.record import Record
 
-ROWS = 16  # pixels of a tile, at most
-WIDTH = ACROSS * COLUMNS  # channels of a panel
+ROWS = 16  # of a tile, at most
+WIDTH = ACROSS * COLUMNS  # columns of a panel
 FEW_ROWS, FEW_BYTES = 4, 32  # rows, and bytes of a row, from which on tiles are faster than vectors: estimates
-NEAR_INPUT = 512 << 10  # bytes of pixels that stay in L2 while all panels pass over them
+NEAR_INPUT = 512 << 10  # bytes of rows that stay in L2 while all panels pass over them
 NEAR_PANELS = 300_000  # bytes of panels that stay in L2
 AHEAD = 2  # cache lines of the next panel prefetched in each step: more of them delay the loads of tiles
 TILE_NS, GROUP_NS = 5.3, 115.0  # measured on a Xeon: a product of 16 rows, and the rest of a group
 
 
 class TileSize(Record):
-    """A product ``[pixels, k] @ [k, n]`` of numbers of `itemsize` bytes, cut into tiles.
+    """A product ``[rows, k] @ [k, n]`` of numbers of `itemsize` bytes, cut into tiles.
 
     Fields
         k, n: numbers in a sum, columns of the right side
@@ -90,46 +90,40 @@ def pack_columns(size: TileSize, x: np.ndarray) -> np.ndarray:
 
 
 class Tiles(Record):
-    """Pixels cut into tiles of equal size, in groups of one or two.
+    """Rows cut into tiles of equal height, in groups of one or two.
 
     Fields
-        pixels: of a tile
-        rows: tiles of a group
-        first: the first pixel of each tile; the last tiles begin early, so that they end with the last pixel
-        new: in each tile, the first pixel that is in no tile before it
+        height: rows of a tile
+        group: tiles of a group
+        first: the first row of each tile; the last tiles begin early, so that they end with the last row
+        new: in each tile, the first row that is in no tile before it
     """
 
-    pixels: int
-    rows: int
+    height: int
+    group: int
     first: tuple[int, ...]
     new: tuple[int, ...]
 
     @property
     def groups(self) -> int:
-        return len(self.first) // self.rows
+        return len(self.first) // self.group
 
     @staticmethod
     def of(count: int) -> "Tiles":
-        """Return the tiles of `count` pixels in a row."""
-        rows = 1 if count <= ROWS else 2
-        tiles = rows * -(-count // (ROWS * rows))
-        pixels = -(-count // tiles)
-        first = tuple(min(i * pixels, count - pixels) for i in range(tiles))
-        return Tiles(pixels, rows, first, tuple(min(i * pixels - at, pixels) for i, at in enumerate(first)))
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The pixels of each tile, int32 ``[tiles, 16]``; the last one repeats."""
-        inside = np.minimum(np.arange(ROWS), self.pixels - 1)
-        return (np.array(self.first)[:, None] + inside).astype(np.int32)
+        """Return the tiles of `count` rows."""
+        group = 1 if count <= ROWS else 2
+        tiles = group * -(-count // (ROWS * group))
+        height = -(-count // tiles)
+        first = tuple(min(i * height, count - height) for i in range(tiles))
+        return Tiles(height, group, first, tuple(min(i * height - at, height) for i, at in enumerate(first)))
 
     @property
     def config(self) -> np.ndarray:
-        """The configuration of the registers: sums and left sides have a row for each pixel."""
+        """The configuration of the registers: sums and left sides have as many rows as a tile."""
         config = np.zeros(BYTES, np.uint8)
         config[0] = 1  # the palette
         config[16 : 16 + 2 * TILES].view("<u2")[:] = BYTES
-        config[48 : 48 + TILES] = [self.pixels] * 6 + [COLUMNS] * 2
+        config[48 : 48 + TILES] = [self.height] * 6 + [COLUMNS] * 2
         return config
 
 
@@ -152,12 +146,11 @@ class LeftRows(Record):
 def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer) -> dict[str, Any]:
     """Return the arguments of both kernels about the left and the right side."""
     block = max(1, min(tiles.groups, NEAR_INPUT * tiles.groups // max(x.m * x.step, 1)))
-    places = np.stack([np.array(tiles.first) * x.step, tiles.new], axis=1)
-    numbers = Pointer(tiles.numbers)
+    places = np.stack([tiles.first, tiles.new], axis=1)
     return {
-        "config": Pointer(tiles.config), "offsets": Pointer(table(np.arange(size.steps) * BYTES)), "steps": size.steps,
-        "x": x.at, "x_image": x.image, "x_step": x.step, "w": panels, "w_image": 0, "w_panel": size.panel_nbytes,
-        "tiles": Pointer(table(places.ravel())), "numbers": numbers, "beside_numbers": numbers,
+        "config": Pointer(tiles.config), "steps": size.steps,
+        "x": x.at, "x_image": x.image, "x_step": x.step, "w": panels, "w_panel": size.panel_nbytes,
+        "tiles": Pointer(table(places.ravel())), "channels": size.n,
         "groups": tiles.groups, "block": block, "blocks": -(-tiles.groups // block), "panels": size.panels,
     }  # fmt: skip
 
@@ -165,7 +158,7 @@ def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer) -> d
 def tasks_of(size: TileSize, tiles: Tiles, x: LeftRows, args: dict[str, Any]) -> tuple[int, int]:
     """Return the number of tasks, and those that a thread takes at a time."""
     tasks = x.count * args["blocks"] * args["block"] * size.panels
-    return tasks, chunk_of(tasks, size.steps * tiles.rows * ACROSS * TILE_NS + GROUP_NS)
+    return tasks, chunk_of(tasks, size.steps * tiles.group * ACROSS * TILE_NS + GROUP_NS)
 
 
 def ahead_of(size: TileSize) -> int:
@@ -184,12 +177,11 @@ def byte_rows_calls(size: TileSize, out: MatrixRows, x: LeftRows, weights: ByteW
         return KernelCalls()
     tiles = Tiles.of(x.m)
     args = shared_args(size, tiles, x, weights.at)
-    params = tiles.rows, tiles.pixels, WIDTH, ahead_of(size), result.dtype, True, result.fixed, result.join is not None
+    params = tiles.group, tiles.height, ahead_of(size), result.dtype, result.fixed, result.join is not None
     call = OF_BYTES.call(
-        (*params, False), *tasks_of(size, tiles, x, args), **args, **join_args(result),
-        bias=weights.bias, b_image=0, terms=None, t_image=0,
-        scale=weights.scale, shifts=size.panels * WIDTH, residual=None, r_image=0, r_plane=0, r_row=0,
-        out=out.at, o_image=out.image, o_plane=WIDTH, o_step=out.step, channels=size.n,
+        params, *tasks_of(size, tiles, x, args), **args, **join_args(result), **residual_args(None),
+        bias=weights.bias, scale=weights.scale, shifts=size.panels * WIDTH,
+        out=out.at, o_image=out.image, o_step=out.step,
     )  # fmt: skip
     return KernelCalls((call,))
 
@@ -221,10 +213,8 @@ def number_rows_calls(
     tiles, beside = Tiles.of(x.m), addend or Addend(Pointer(None), 0, 0)
     args = shared_args(size, tiles, x, panels)
     call = OF_NUMBERS.call(
-        (tiles.rows, tiles.pixels, WIDTH, ahead_of(size), "f4", True), *tasks_of(size, tiles, x, args), **args,
-        beside=addend.at if addend else None,
-        beside_image=beside.image, beside_plane=WIDTH, beside_step=beside.step,
-        bias=Pointer(np.zeros(size.panels * WIDTH, np.float32)),
-        out=out.at, o_image=out.image, o_plane=WIDTH, o_step=out.step, channels=size.n, **activation.args,
+        (tiles.group, tiles.height, ahead_of(size), "f4"), *tasks_of(size, tiles, x, args), **args,
+        beside=addend.at if addend else None, beside_image=beside.image, beside_step=beside.step,
+        out=out.at, o_image=out.image, o_step=out.step, **activation.args,
     )  # fmt: skip
     return KernelCalls((call,))

@@ -12,30 +12,27 @@ TILE_NBYTES = 1024
 ACROSS = 2  # tiles of columns in a panel
 
 PRODUCT = {
-    "config": "u1*",
-    # offsets: bytes from a pixel to its 64 bytes of each step; x_step: bytes from one pixel of a tile to the next
-    "offsets": "i8*", "steps": "i8", "x": "u1*", "x_image": "i8", "x_step": "i8",
+    "config": "u1*", "steps": "i8",
+    # x: rows of whole steps; bytes from one matrix and from one row to the next
+    "x": "u1*", "x_image": "i8", "x_step": "i8",
     # panels of `ACROSS` tiles for each step
-    "w": "u1*", "w_image": "i8", "w_panel": "i8",
-    # of each tile: bytes from an image to its first pixel, and the first of its pixels that it stores
+    "w": "u1*", "w_panel": "i8",
+    # of each tile: its first row, and the first of its rows that it stores
     "tiles": "i8*",
-    # of each tile: the places of 16 pixels in the result, and in what is added to it
-    "numbers": "i4*", "beside_numbers": "i4*",
-    # out: elements from one image, block of channels and place to the next; channels of the result
-    "out": "result*", "o_image": "i8", "o_plane": "i8", "o_step": "i8", "channels": "i8",
+    # out: elements from one matrix and from one row to the next; columns of the result
+    "out": "result*", "o_image": "i8", "o_step": "i8", "channels": "i8",
     # groups of tiles, in blocks over which all panels pass
     "groups": "i8", "block": "i8", "blocks": "i8", "panels": "i8",
 }  # fmt: skip
-TILE = ("rows", "pixels", "lanes", "ahead", "result", "is_rows")
+TILE = ("group", "height", "ahead", "result")
 OF_BYTES = Signature(
     "tile_products.of_bytes",
-    (*TILE, "fixed", "joins", "has_terms"),
+    (*TILE, "fixed", "joins"),
     {
         **PRODUCT,
-        # bias: int32 for each column; terms: for each pixel
-        "bias": "i4*", "b_image": "i8", "terms": "address?", "t_image": "i8",
-        # scale: float32; of a fixed result int32, followed after so many elements by its shifts
-        "scale": "f4*", "shifts": "i8",
+        # bias: int32 for each column; scale: float32; of a fixed result int32, followed after so many elements by its
+        # shifts
+        "bias": "i4*", "scale": "f4*", "shifts": "i8",
         **BYTE_BOUNDS,
         **JOINED,
     },
@@ -45,9 +42,8 @@ OF_NUMBERS = Signature(
     TILE,
     {
         **PRODUCT,
-        # numbers that are added, of the result's dtype: for each place, each channel, or both
-        "beside": "address?", "beside_image": "i8", "beside_plane": "i8", "beside_step": "i8",
-        "bias": "f4*",
+        # numbers that are added: elements from one matrix and from one row to the next
+        "beside": "address?", "beside_image": "i8", "beside_step": "i8",
         **ACTIVATION,
     },
 )  # fmt: skip
