@@ -14,8 +14,13 @@ from docs.groups import Group
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {
-    **{"onnx.": "onnx", "picture_folder": "PIL", "PictureFiles": "PIL", "map_batches": "dask", "DaskSamples": "dask"},
-    **{"data_parallel": "distributed", "TensorBoard": "tensorboardX"},
+    "onnx.": "onnx",
+    "picture_folder": "PIL",
+    "PictureFiles": "PIL",
+    "map_batches": "dask",
+    "DaskSamples": "dask",
+    "data_parallel": "distributed",
+    "TensorBoard": "tensorboardX",
 }
 # names without an example: what needs a service, files that are long to write, bases, classes that functions return
 WITHOUT = {
