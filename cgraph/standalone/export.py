@@ -277,7 +277,7 @@ def manifest(program: ExportProgram, layout: MemoryLayout, facts: Facts, raw: by
         },
         "threads": facts.has_threads,
         "externals": list(facts.externals),
-        "errors": {1 + row.label: program.labels[row.label] for row in program.rows if row.can_stop},
+        "errors": program.errors,
         "sum": sha256(raw).hexdigest(),
     }
 

@@ -85,13 +85,13 @@ def functions(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Ite
     """Yield declarations of the functions and the state."""
     interface = program.interface
     name = interface.prefix
-    stops = sorted({row.label for row in program.rows if row.can_stop})
-    yield "/* Returns 0" + ("." if not stops else ", or the number of a step whose index is outside its axis:")
-    yield from (f"   {1 + label}: {comment(program.labels[label])}" for label in stops)
+    stops = program.errors
+    yield "/* Returns 0" + (f", or an error that {name}_error describes." if stops else ".")
     if facts.has_threads:
         yield "   parallel calls task for ranges that cover 0 to tasks, in any order and on any threads; NULL is none."
     yield "*/"
     yield f"int {name}_run({parameters(interface, layout, facts.has_threads)});"
+    yield from error_text(name, stops)
     if layout.is_caller:
         yield "/* Prepares MEMORY_BYTES at a multiple of 64, with the state as exported. Returns 1 if they are not. */"
         yield f"int {name}_begin(void *memory);"
@@ -109,6 +109,21 @@ def functions(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Ite
 def comment(text: str) -> str:
     """Return a text that cannot end a C comment."""
     return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
+
+
+def error_text(name: str, errors: dict[int, str]) -> Iterator[str]:
+    """Yield a C function that describes each error. It takes no bytes where nothing calls it."""
+    if not errors:
+        return
+    yield "/* Describes an error: the step whose index is outside its axis, with its line. */"
+    yield f"static inline const char *{name}_error(int error) {{\n  switch (error) {{"
+    yield from (f"    case {number}: return {c_string(text)};" for number, text in errors.items())
+    yield '    default: return error ? "an unknown error" : "no error";\n  }\n}'
+
+
+def c_string(text: str) -> str:
+    """Return a text as a C literal in ASCII, without trigraphs."""
+    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"?\\' else f"\\{b:03o}" for b in text.encode()) + '"'
 
 
 def example_values(interface: Interface) -> tuple[tuple[CValue, ...], tuple[CValue, ...]]:
@@ -137,7 +152,12 @@ def example(program: ExportProgram, layout: MemoryLayout, has_threads: bool = Fa
     for x in inputs:
         text.append(f"  for (size_t i = 0; i < {x.count}; i++) {x.name}[i] = ({x.type})(i % 7);")
     text.append(f"  int error = {name}_run({', '.join(arguments)});")
-    text.append('  if (error) { printf("step %d: an index is outside its axis\\n", error); return error; }')
+    if program.errors:
+        text.append(
+            f'  if (error) {{ printf("%s: an index is outside its axis\\n", {name}_error(error)); return error; }}'
+        )
+    else:
+        text.append("  if (error) return error;")
     for x in outputs:
         shown = min(x.count, 8)
         text.append(

@@ -149,6 +149,11 @@ class ExportProgram(Record, eq=False):
         """Bytes of all rows' arguments as words of 64 bits."""
         return WORD * sum(len(row.words) for row in self.rows)
 
+    @property
+    def errors(self) -> dict[int, str]:
+        """What a run may return: descriptions of the steps whose index may be outside its axis, by number."""
+        return {1 + label: self.labels[label] for label in sorted({row.label for row in self.rows if row.can_stop})}
+
 
 def export_program(function: Runner, interface: Interface, keeps_start: bool = False) -> ExportProgram:
     """Return the program of a function that the export engine compiled.

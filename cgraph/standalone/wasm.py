@@ -90,7 +90,7 @@ def loader(program: ExportProgram) -> str:
         "INPUTS": entries(interface.inputs),
         "OUTPUTS": entries(interface.outputs),
         "STATE": entries(interface.state),
-        "ERRORS": json.dumps({1 + row.label: program.labels[row.label] for row in program.rows if row.can_stop}),
+        "ERRORS": json.dumps(program.errors),
         "KINDS": ", ".join(sorted({ARRAYS[x.type] for x in (*interface.inputs, *interface.outputs, *interface.state)})),
         "NAME": interface.prefix,
     }

@@ -64,7 +64,7 @@ FILES = {
     "a large tensor of another field": stored(tensor(data_type=11, dims=[2000], float_data=[9] * 4000)),
     "a sparse position": stored(tensor(data_type=1, dims=[4]), sparse_initializer=[sparse([9])]),
     "sparse positions of floats": stored(tensor(data_type=1, dims=[4]), sparse_initializer=[sparse([0.5])]),
-    "a maximum": model_of([node("SequenceConstruct", ["x"], ["y"])], [X]),
+    "an empty output": model_of([node("SequenceEmpty", [], ["y"])], [X]),
 }
 
 

@@ -22,6 +22,7 @@ OPERANDS = {
         for kind in ("conv", "conv_transpose")
         for axes in (1, 2, 3)
     },
+    ("block_matmul", 2): "kernels multiply the sum of a block by its scale, not each number",
     ("scaled_dot_product_attention", 2): "kernels leave out some of the keys that a query does not see, not all",
 }
 VALUES = {

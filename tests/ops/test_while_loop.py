@@ -1,8 +1,5 @@
 """while_loop, fori and cond: values, gradients, engines, files, endless loops, and what they refuse."""
 
-import signal
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +16,7 @@ from cgraph.ops.shape import items
 from cgraph.ops.while_loop import WhileLoop
 from tests.autodiff.differences import check_first, check_second
 from tests.support.graphs import draw_values, graphs
-from tests.support.patience import PATIENCE
+from tests.support.interrupts import interrupt_after
 from tests.support.tolerance import assert_close
 
 ENGINES = ["reference", CpuEngine(threads=1, poison=True), CpuEngine(threads=2), "cuda-sim"]
@@ -254,19 +251,14 @@ def test_a_loop_that_fails_leaves_vars_alone():
     assert seen.value == 1
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads here")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_endless_loop_ends_with_an_interrupt_and_changes_nothing(engine):
     x, w = cg.Var((), "float64", "x"), cg.Var((64,), name="w").assign(np.ones(64, "f4"))
     endless = cg.while_loop(lambda s: s > 0, lambda s: s + 1, x)
     function = cg.compile(endless, x, updates={w: w * 2}, engine=engine)
     assert function(-1.0) == -1 and (w.value == 2).all()
-    main = threading.main_thread().ident
-    timer = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), interrupt_after(0.05):
         function(1.0)
-    timer.join(PATIENCE)
     assert (w.value == 2).all()
     assert function(-2.0) == -2 and (w.value == 4).all()
 

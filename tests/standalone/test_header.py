@@ -1,8 +1,12 @@
 """The C header: sizes, parameters, steps that can fail, memory of the caller; and the example's names."""
 
 import re
+import shutil
+import subprocess
 
-from cgraph.standalone.header import comment, example, header, parameters
+import pytest
+
+from cgraph.standalone.header import c_string, comment, error_text, example, header, parameters
 from cgraph.standalone.memory import caller_layout, static_layout
 from tests.support.exports import counter, facts
 
@@ -33,12 +37,35 @@ def test_what_is_unknown_or_absent_is_left_out():
     assert "STACK" not in text and "From outside: nothing." in text and "reset" not in text and "parallel" not in text
 
 
-def test_steps_that_can_fail_are_listed_by_the_number_that_a_run_returns():
+def test_steps_that_can_fail_are_described_by_the_number_that_a_run_returns():
     program = counter()
     text = header(program, static_layout(), facts())
     stops = {1 + row.label: program.labels[row.label] for row in program.rows if row.can_stop}
-    assert stops and all(f"   {number}: {label}" in text for number, label in stops.items())
-    assert "number of a step whose index is outside its axis:" in text
+    assert stops == program.errors
+    assert all(f"case {number}: return {c_string(label)};" in text for number, label in stops.items())
+    assert "/* Returns 0, or an error that m_error describes." in text
+
+
+TEXTS = ["plain", "line\nend", 'a "quoted" \\ path', "what??/", "Größe", "\x7f\t"]
+
+
+@pytest.mark.parametrize("language", ["c99", "c++17"])
+def test_a_compiler_reads_the_descriptions_as_they_are(language, tmp_path):
+    compiler = shutil.which("cc" if language == "c99" else "c++")
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    source = tmp_path / ("m.c" if language == "c99" else "m.cpp")
+    calls = [f"fwrite(m_error({i}), 1, strlen(m_error({i})) + 1, stdout);" for i in (0, *range(3, 3 + len(TEXTS)), 99)]
+    lines = ["#include <stdio.h>", "#include <string.h>", *error_text("m", dict(enumerate(TEXTS, 3)))]
+    source.write_text("\n".join([*lines, "int main(void) {", *calls, "return 0; }", ""]), encoding="ascii")
+    command = [compiler, f"-std={language}", "-Wall", "-Wextra", "-pedantic", "-Werror", source, "-o", tmp_path / "m"]
+    subprocess.run(command, check=True)
+    said = subprocess.run([tmp_path / "m"], check=True, capture_output=True).stdout.decode()
+    assert said.split("\0")[:-1] == ["no error", *TEXTS, "an unknown error"]
+
+
+def test_a_run_that_cannot_fail_has_no_descriptions():
+    assert not [*error_text("m", {})]
 
 
 def test_memory_of_the_caller_has_a_begin_and_places_of_the_state():

@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
+from cgraph.engine.cpu.engine import CpuEngine
 from tests.dist.hosts.cluster import CLIENT, SCHEDULER, WORKERS, preloads
 from tests.dist.hosts.faults import HASTY
 from tests.dist.hosts.page import commands
@@ -47,6 +49,22 @@ def test_workers_with_a_full_disk_or_a_clock_that_is_an_hour_ahead(cluster, star
     start(CLIENT, f"{HERE}.preload_full", command=mount, XDG_CACHE_HOME=str(folder), TMPDIR=str(folder))
     outcome = cluster.outcome(workers=5, limits=HASTY, factory=True)
     assert outcome["loss"] == bits(12)[0].tolist() and not outcome["warnings"]
+
+
+def test_a_worker_of_another_version_takes_no_part(cluster, start):
+    start(SCHEDULER, f"{HERE}.preload_version")
+    outcome = cluster.outcome(workers=4, limits=HASTY)
+    require_same_bits(outcome)
+    (text,) = outcome["warnings"]
+    assert "takes no part: it has cgraph 0.0.1 for" in text and cluster.hosts[SCHEDULER].address in text
+
+
+def test_code_is_for_the_processor_of_the_host_that_runs_least(cluster, start):
+    start(SCHEDULER, f"{HERE}.preload_processor")
+    outcome = cluster.outcome(workers=4, limits=HASTY)
+    losses, name = bits(12, engine=CpuEngine("portable"))
+    np.testing.assert_array_equal(np.float32(outcome["loss"]), losses)
+    assert outcome["digest"] == name and not outcome["warnings"]
 
 
 def test_strangers_learn_nothing_and_stop_nobody(cluster):
