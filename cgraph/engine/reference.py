@@ -82,6 +82,7 @@ class ReferenceInstance:
     """Values of one run. Mutable: `bind` sets the Vars' values, `run` computes the others."""
 
     waited = 0.0
+    results = ()
 
     def __init__(self, request: Request) -> None:
         self.request = request

@@ -74,6 +74,7 @@ class CudaInstance:
     """
 
     waited = 0.0
+    results = ()
 
     def __init__(self, program: CudaProgram) -> None:
         code, device = program.code, program.device
