@@ -94,6 +94,9 @@ class ReferenceInstance:
         self._targets = [*(cells[x].writable(x.spec, done) for x in self.request.updates), done]
         self._vars = {**{x: value.array for x, value in cells.items()}, **inputs}
 
+    def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
+        """Do nothing, since there are no `results`."""
+
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
         roots = self.request.roots
         self.values = {x: np.array(value) for x, value in zip(roots, evaluate(roots, self._vars))}

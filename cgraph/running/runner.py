@@ -268,8 +268,7 @@ class Runner:
                 np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
                 for x, fresh, own in zip(self.outputs, record.fresh, record.own)
             ]
-        if direct:
-            instance.write_to(direct)
+        instance.write_to(direct)
         record.state = None
         try:
             for x in self.updated:

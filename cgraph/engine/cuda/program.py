@@ -117,6 +117,9 @@ class CudaInstance:
             self._done = DeviceWord(self.program.device)  # an earlier word may be that of a value
             self._move(DONE_SYMBOL, self._done.memory.address)
 
+    def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
+        """Do nothing, since there are no `results`."""
+
     def _input(self, x: Variable) -> int:
         """Return an input's address: its own, or that of an uploaded copy. An input inside this arena is copied,
         because the run overwrites it.
