@@ -72,6 +72,20 @@ def test_outputs_that_share_bytes_stay_in_the_arena():
         np.testing.assert_array_equal(value, want)
 
 
+def test_results_of_one_step_move_each_by_itself():
+    x, y = variables()
+    both = [cg.exp(x) * y, cg.exp(x) + y]
+    f = cg.compile(both, [x, y])
+    assert direct(f) == [0, 1] and len(f.program.code.table) == 1
+    alone = [cg.compile(node, [x, y])(A, B) for node in both]
+    for threads in (1, 2, 3):
+        got = cg.compile(both, [x, y], threads=threads)(A, B)
+        np.testing.assert_array_equal(got, alone)
+    shares = cg.compile([*both, cg.reshape(both[1], (50, 60))], [x, y])
+    assert direct(shares) == [0]
+    np.testing.assert_array_equal(shares(A, B)[2], alone[1].reshape(50, 60))
+
+
 def test_views_inputs_and_constants_are_no_results():
     x, y = variables()
     f = cg.compile([x, cg.transpose(x), (x + y)[2:], cg.Const(B)], [x, y])

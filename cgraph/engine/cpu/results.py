@@ -1,15 +1,16 @@
 """Outputs that a run may compute in memory outside of the arena, so that nothing is copied.
 
 An output may move if it is alone in its bytes of the arena from the step that first writes them to the end: it, and the
-values that it overwrites. All addresses into these bytes at these steps have a base of their own.
+values that it overwrites. So may the results of `FusedResults`, each by itself. All addresses into these bytes at these
+steps have a base of their own.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from cgraph.ir.graph import Node
 from cgraph.kernels.kernel import ARENA, Pointer, View
 from cgraph.memory.layout import owner_of
+from cgraph.ops.fused import FusedResults
 from cgraph.planning.compiled import Compiled
 from cgraph.record import Record, replace
 
@@ -23,47 +24,62 @@ class ResultPlace(Record, eq=False):
     start: int
 
 
+class Room(Record, eq=False):
+    """The bytes ``first .. stop`` of an owner, counted from its own first byte, that are those of a result."""
+
+    first: int
+    stop: int
+    place: ResultPlace
+
+
 def with_result_places(compiled: Compiled) -> Compiled:
     """Return the same plan with a `ResultPlace` as the base of all addresses into bytes that one output fills."""
-    layout, usage, plan = compiled.layout, compiled.usage, compiled.plan
-    bases = result_operands(compiled)
-    places = {
-        owner: Pointer(bases[operand], usage.offset(plan, i) - plan.offsets[operand])
-        for owner, i in layout.value_of.items()
-        if bases and (operand := usage.operand_of[i]) in bases
-    }
-    if not places:
+    places, usage, plan, value_of = places_of(compiled), compiled.usage, compiled.plan, compiled.layout.value_of
+    rooms: dict[Node, list[Room]] = {}
+    for owner, i in value_of.items() if places else ():
+        for place in places.get(usage.operand_of[i], ()):
+            first = place.start - usage.offset(plan, i)
+            rooms.setdefault(owner, []).append(Room(first, first + place.output.nbytes, place))
+    if not rooms:
         return compiled
 
     def moved(view: View) -> View:
-        return replace(view, at=places[view.at.base] + view.at.offset)  # type: ignore[index]
+        base: Any = view.at.base
+        for room in rooms[base]:
+            if room.first <= view.at.offset < room.stop:
+                return replace(view, at=Pointer(room.place, view.at.offset - room.first))
+        return replace(view, at=Pointer(ARENA, usage.offset(plan, value_of[base]) + view.at.offset))
 
     views = dict(compiled.views)
-    for node, view in layout.views.items():
-        if owner_of(view) in places:
+    for node, view in compiled.layout.views.items():
+        if owner_of(view) in rooms:
             views[node] = tuple(map(moved, view)) if isinstance(view, tuple) else moved(view)
     return replace(compiled, views=views)
 
 
-def result_operands(compiled: Compiled) -> Mapping[int, ResultPlace]:
-    """Return the operands of the planning problem that one output fills, by their numbers."""
-    layout, usage, plan = compiled.layout, compiled.usage, compiled.plan
-    outputs_of: dict[int, list[Node]] = {}
+def places_of(compiled: Compiled) -> dict[int, list[ResultPlace]]:
+    """Return the places of the outputs that may move, by the operand of the planning problem."""
+    layout, usage = compiled.layout, compiled.usage
+    if usage.pieces is not None:  # values that overlap others have several operands
+        return {}
+    outputs: dict[int, list[tuple[Node, View]]] = {}
     for x in compiled.outputs:
         view: Any = compiled.views[x]
         if not isinstance(view, tuple) and view.at.base is ARENA:
             operand = usage.operand_of[layout.value_of[owner_of(layout.views[x])]]
-            outputs_of.setdefault(operand, []).append(x)
+            outputs.setdefault(operand, []).append((x, view))
+    places: dict[int, list[ResultPlace]] = {}
+    for operand, pairs in outputs.items():
+        root = usage.roots[operand]
+        is_joint = root < len(layout.steps) and isinstance(layout.steps[root].op, FusedResults)
+        for x, view in pairs:
+            whole = is_joint or usage.values[root].nbytes == x.nbytes
+            if whole and x.nbytes >= LEAST_NBYTES and view.is_contiguous and is_apart(x, view, pairs):
+                places.setdefault(operand, []).append(ResultPlace(x, view.at.offset))
+    return places
 
-    def fills(x: Node, operand: int) -> bool:
-        view: Any = compiled.views[x]
-        size = usage.values[usage.roots[operand]].nbytes
-        return view.is_contiguous and size == x.nbytes >= LEAST_NBYTES and view.at.offset == plan.offsets[operand]
 
-    if usage.pieces is not None:  # values that overlap others have several operands
-        return {}
-    return {
-        operand: ResultPlace(outputs[0], plan.offsets[operand])
-        for operand, outputs in outputs_of.items()
-        if len(outputs) == 1 and fills(outputs[0], operand)
-    }
+def is_apart(x: Node, view: View, pairs: list[tuple[Node, View]]) -> bool:
+    """Return True if no other output has bytes among those of `x`; an output that is listed twice is two."""
+    low, high = view.at.offset, view.at.offset + x.nbytes
+    return sum(other.at.offset < high and low < other.at.offset + y.nbytes for y, other in pairs) == 1
