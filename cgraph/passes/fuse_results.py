@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
@@ -18,8 +19,8 @@ def fuse_results(outputs: tuple[Node, ...], inputs: Collection[Node]) -> tuple[N
     """Compute outputs of one shape together if they read only Vars and constants, and share some of what they read.
 
     Each operand is read once, and no value between them has bytes; values are the same. Not done: where a value is read
-    by an op that is not pointwise, since the outputs would wait for one another; an output that depends on no input,
-    which later runs need not compute again.
+    by an op that is not pointwise, since the outputs would wait for one another; where a value depends on no input, since
+    later runs need not compute it again.
     """
     graph = Roots.of(outputs)
     groups = [group for group in groups_of(graph).values() if is_worthwhile(group, graph, inputs)]
@@ -57,7 +58,7 @@ def is_worthwhile(group: Group, graph: Roots, inputs: Collection[Node]) -> bool:
         return False
     shared = (x for x, count in reads.items() if count > 1 or (x in group and x in graph.ends))
     is_shared = any(unbroadcast(x).shape == results[0].shape for x in shared)
-    return is_shared and all(depends_on(n, group, inputs) for n in results)
+    return is_shared and all(depends_on(n, group, inputs) for n in group)
 
 
 def depends_on(node: Node, inside: Collection[Node], inputs: Collection[Node]) -> bool:
@@ -76,7 +77,7 @@ def depends_on(node: Node, inside: Collection[Node], inputs: Collection[Node]) -
 def fused(group: Group, results: Iterable[Node]) -> Node:
     """Return the node that computes the results of a group, which comes operands first."""
     reads = list(dict.fromkeys(x for n in group for x in n.operands if x not in group))
-    place, body = {x: i for i, x in enumerate(reads)}, []
+    place, body = {x: i for i, x in enumerate(reads)}, list[Any]()
     for n in group:
         body += body_of(n, place, len(reads) + len(body))
         place[n] = len(reads) + len(body) - 1

@@ -92,8 +92,9 @@ def test_what_is_not_fused():
     other_shapes = [cg.exp(x) * x, cg.exp(other)]
     read_elsewhere = [(z := cg.exp(x)) * x, z + x, cg.sum(cg.log(z * z) * x)]
     after_a_product = [(p := x @ cg.transpose(y) @ y) * x, p + x]
-    without_input = [cell * 2.0, cell * x]
-    for outputs in (nothing_shared, one_output, other_shapes, read_elsewhere, after_a_product, without_input):
+    without_input, once = [cell * 2.0, cell * x], cg.exp(cell)
+    inside = [once * x, once + x]
+    for outputs in (nothing_shared, one_output, other_shapes, read_elsewhere, after_a_product, without_input, inside):
         assert joint(outputs, [x, y, other]) == []
 
 
