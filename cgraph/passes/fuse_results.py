@@ -19,7 +19,7 @@ def fuse_results(outputs: tuple[Node, ...], inputs: Collection[Node]) -> tuple[N
     """Compute outputs of one shape together if they read only Vars and constants, and share some of what they read.
 
     Each operand is read once, and no value between them has bytes; values are the same. Not done: where a value is read
-    by an op that is not pointwise, since the outputs would wait for one another; where a value depends on no input, since
+    by an op that is not pointwise, since the outputs would wait for one another; where one depends on no input, since
     later runs need not compute it again.
     """
     graph = Roots.of(outputs)
