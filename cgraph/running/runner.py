@@ -6,7 +6,6 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, Self, TypeVar
 from weakref import ref
@@ -286,14 +285,9 @@ class Runner:
 
     def _arrays_of(self, outputs: Sequence[Any]) -> dict[Any, np.ndarray]:
         """Return new arrays for outputs that a run computes in place; none if it may leave out their steps."""
-        if not outputs or not self._runs_all:
+        if outputs and self.incremental is not None and not self.incremental.runs_all(self._always):
             return {}
         return {x: aligned_memory(x.spec.nbytes).view(x.spec.dtype).reshape(x.spec.shape) for x in outputs}
-
-    @cached_property
-    def _runs_all(self) -> bool:
-        """True if each run computes every value."""
-        return self.incremental is None or self.incremental.runs_all(self._always)
 
     def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> StepSelection:
         """Return the steps that must run, given the values in the instance."""
