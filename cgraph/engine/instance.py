@@ -3,7 +3,7 @@
 Identity tells Vars and outputs apart: they are nodes of a graph, or stand-ins where there is no graph.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,16 @@ class Instance(Protocol):
             inputs: the arrays of inputs
             cells: the other Vars' values, and those of all Vars with an update edge, which receive the new values
             done: an int64 word that is set to 1 when all of them have been written
+        """
+
+    @property
+    def results(self) -> Collection[Any]:
+        """The outputs that a full run may compute outside of this instance's memory."""
+
+    def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
+        """Let the next run compute some of `results` in these aligned arrays; `read` does not return them.
+
+        It must run all steps. The next call of `bind` ends it.
         """
 
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:

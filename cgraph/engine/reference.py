@@ -82,6 +82,7 @@ class ReferenceInstance:
     """Values of one run. Mutable: `bind` sets the Vars' values, `run` computes the others."""
 
     waited = 0.0
+    results = ()
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -92,6 +93,9 @@ class ReferenceInstance:
     def bind(self, inputs: Mapping[Node, np.ndarray], cells: Mapping[Var, CellValue], done: np.ndarray) -> None:
         self._targets = [*(cells[x].writable(x.spec, done) for x in self.request.updates), done]
         self._vars = {**{x: value.array for x, value in cells.items()}, **inputs}
+
+    def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
+        """Do nothing, since there are no `results`."""
 
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
         roots = self.request.roots

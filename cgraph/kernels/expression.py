@@ -223,15 +223,22 @@ class Trace:
 
     def program(self, result: Any) -> Program:
         """Return the instructions that `result` needs, in order; the last one is the result."""
-        if isinstance(result, Pair):
-            result = self.write(("pair", result.dtype, result.re.position, result.im.position))
-        needed = {result.position}
-        for i in range(result.position, -1, -1):
+        return self.joint_program(result)[0]
+
+    def joint_program(self, *results: Any) -> tuple[Program, tuple[int, ...]]:
+        """Return the instructions that several results need, in order, and the results' positions among them."""
+        positions = [self.whole(x).position for x in results]
+        needed = set(positions)
+        for i in range(max(positions), -1, -1):
             if i in needed:
                 needed.update(operands_of(self.instructions[i]))
         order = sorted(needed)
         place = {old: new for new, old in enumerate(order)}
-        return tuple(renumber(self.instructions[i], place) for i in order)
+        return tuple(renumber(self.instructions[i], place) for i in order), tuple(place[i] for i in positions)
+
+    def whole(self, x: Any) -> Any:
+        """Return a value as one number; a pair becomes a complex one."""
+        return self.write(("pair", x.dtype, x.re.position, x.im.position)) if isinstance(x, Pair) else x
 
 
 def operands_of(instruction: tuple) -> tuple[int, ...]:

@@ -63,6 +63,10 @@ class IncrementalPlan:
             steps = self.answers.keep(key, self._solve(state, changed))
         return steps
 
+    def runs_all(self, changed: frozenset) -> bool:
+        """Return True if every step depends on one of these Vars."""
+        return self.count <= MOST_STEPS and len(self._cone(changed)) == self.count
+
     def _solve(self, state: State, changed: frozenset) -> StepSelection:
         cone = self._cone(changed)
         if len(cone) == self.count:

@@ -8,7 +8,15 @@ from cgraph.dtypes.convert import code_of
 from cgraph.errors import NoGradientError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.kernels.lapack.calls import MatrixJob, eig_job, eigh_job, qr_job, svd_job
+from cgraph.kernels.lapack.calls import (
+    MatrixJob,
+    eig_job,
+    eigh_job,
+    qr_job,
+    singular_values_job,
+    svd_job,
+    tall_svd_job,
+)
 from cgraph.ops.compare import equal, where
 from cgraph.ops.complex import conj, real
 from cgraph.ops.diagonal import diagonal, tril
@@ -118,6 +126,38 @@ class Svd(ByLapack):
         to_x = matmul(u, matmul(left + right + diagonal_matrices(to_s) + phases, vh))
         to_x = to_x + matmul(outside(u, to_u) / row, vh)
         return (to_x + matmul(u, adjoint(outside(v, to_v) / row)),)
+
+
+class TallSvd(ByLapack):
+    """s and v of `Svd` for matrices with more rows than columns, without computing u.
+
+    With at least 11 rows to 6 columns LAPACK computes `Svd` from the same triangular factor, so the values are equal.
+    """
+
+    def infer(self, x: Spec) -> Bundle:
+        check_matrices(x, square=False)
+        *batch, _, n = x.shape
+        return Bundle((Spec((*batch, n), real_dtype(x.dtype)), Spec((*batch, n, n), x.dtype)))
+
+    def meaning(self, x):
+        return tuple(np.linalg.svd(x, full_matrices=False))[1:]
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return tall_svd_job(code_of(specs[0].dtype), specs[0].shape)
+
+
+class SingularValues(ByLapack):
+    """s of `Svd` alone, as NumPy computes it with ``compute_uv=False``."""
+
+    def infer(self, x: Spec) -> Spec:
+        check_matrices(x, square=False)
+        return Spec((*x.shape[:-2], min(x.shape[-2:])), real_dtype(x.dtype))
+
+    def meaning(self, x):
+        return np.linalg.svd(x, compute_uv=False)
+
+    def job(self, *specs: Spec) -> MatrixJob:
+        return singular_values_job(code_of(specs[0].dtype), specs[0].shape)
 
 
 def skew(u: Node, to_u: Node) -> Node:

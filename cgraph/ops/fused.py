@@ -9,9 +9,10 @@ import numpy as np
 from cgraph.dtypes.convert import code_of, dtype_of_code
 from cgraph.ir.graph import Op
 from cgraph.ir.row_rule import RowRule, rows_of_all
-from cgraph.ir.spec import Spec
+from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
+from cgraph.kernels.pointwise.calls import fused_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise
 from cgraph.ops.reduce import Reduction
@@ -52,6 +53,53 @@ class FusedPointwise(Pointwise):
 
     def scalar(self, m, *xs):
         return self._walk(xs, lambda op, values: op.scalar(m, *values))
+
+
+class FusedResults(Op):
+    """Several results of a list of pointwise ops of one shape: one loop, which reads each operand once.
+
+    Fields
+        count, body: as of `FusedPointwise`
+        results: the positions of the results; see `body`
+    """
+
+    takes_complex = True
+
+    count: int
+    body: Body
+    results: tuple[int, ...]
+    takes_storage = True
+
+    @property
+    def parts(self) -> list[FusedPointwise]:
+        """Each result by itself."""
+        return [FusedPointwise(self.count, self.body[: i + 1 - self.count]) for i in self.results]
+
+    @property
+    def name(self) -> str:
+        return FusedPointwise(self.count, self.body).name
+
+    def infer(self, *specs: Spec) -> Bundle:
+        return Bundle(tuple(part.infer(*specs) for part in self.parts))
+
+    def meaning(self, *xs):
+        return tuple(part.meaning(*xs) for part in self.parts)
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        codes = tuple(code_of(s.dtype) for s in specs)
+        program, positions = joint_program(self, codes)
+        return Work(lambda outs, *xs: fused_calls(target, program, positions, outs, xs), strided=True)
+
+
+@lru_cache(maxsize=4096)
+def joint_program(op: FusedResults, codes: tuple[str, ...]) -> tuple[Program, tuple[int, ...]]:
+    """Return the instructions of all results for operands of these dtypes, and the results' positions."""
+    trace, dtypes = Trace(), [dtype_of_code(code) for code in codes]
+    values: list[Any] = [trace.load(i, code) for i, code in enumerate(codes)]
+    for inner, places in op.body:
+        values.append(inner.scalar(trace, *(values[i] for i in places)))
+        dtypes.append(inner.dtype(*(dtypes[i] for i in places)))
+    return trace.joint_program(*(trace.cast(values[i], code_of(dtypes[i])) for i in op.results))
 
 
 class FusedReduction(Op):

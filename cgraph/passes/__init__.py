@@ -1,6 +1,7 @@
 """Passes on logical graphs, in the order in which they run."""
 
 from cgraph.ir.graph import Node
+from cgraph.passes.drop_factors import drop_factors
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.drop_taps import drop_taps
 from cgraph.passes.fold_constants import fold_constants
@@ -19,9 +20,9 @@ from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
-    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, drop_identities, drop_taps, fold_depth,
-    fuse_attention, fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_epilogues, fuse_matmul,
-    fuse_pointwise,
+    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, drop_identities, drop_factors, drop_taps,
+    fold_depth, fuse_attention, fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_epilogues,
+    fuse_matmul, fuse_pointwise,
 )  # fmt: skip
 
 

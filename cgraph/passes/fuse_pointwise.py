@@ -52,17 +52,18 @@ def _groups(graph: Roots) -> dict[Node, list[Node]]:
 
 
 def _fits(node: Node, head: Node, inside: list[Node], reads: Iterable[Node]) -> bool:
-    if node.shape != head.shape or _count(inside) + _weight(node) > MOST_OPS:
+    if node.shape != head.shape or _count(inside) + count_of(node) > MOST_OPS:
         return False
     return len({*reads, *node.operands} - {node}) <= MOST_OPERANDS
 
 
-def _weight(node: Node) -> int:
+def count_of(node: Node) -> int:
+    """Return the number of pointwise ops that a node stands for."""
     return len(node.op.body) if isinstance(node.op, FusedPointwise) else 1
 
 
 def _count(nodes: list[Node]) -> int:
-    return sum(map(_weight, nodes))
+    return sum(map(count_of, nodes))
 
 
 def _fuse(inside: list[Node], new: New) -> Node:
@@ -72,12 +73,12 @@ def _fuse(inside: list[Node], new: New) -> Node:
     place = {x: i for i, x in enumerate(reads)}
     body: list = []
     for n in inside:
-        body += _body_of(n, place, len(reads) + len(body))
+        body += body_of(n, place, len(reads) + len(body))
         place[n] = len(reads) + len(body) - 1
     return apply(FusedPointwise(len(reads), tuple(body)), *(new[x] for x in reads))
 
 
-def _body_of(node: Node, place: dict[Node, int], start: int) -> list:
+def body_of(node: Node, place: dict[Node, int], start: int) -> list:
     """Return the node's op, or its ops if it is already fused, with positions in the new list."""
     places = [place[x] for x in node.operands]
     if not isinstance(node.op, FusedPointwise):

@@ -10,6 +10,7 @@ from cgraph.budget.fit import fit_plan
 from cgraph.budget.planner import Planner
 from cgraph.budget.refusal import plan_refusal
 from cgraph.ir.graph import Node, apply
+from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import post_order
 from cgraph.memory.check import check_plan
 from cgraph.memory.layout import NodeFacts, is_leaf, owner_of
@@ -20,6 +21,7 @@ from cgraph.ops.loop import Body
 from cgraph.ops.physical.planned_body import PlannedBody
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
+from cgraph.passes.fuse_results import fuse_results
 from cgraph.passes.loop_bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.passes.update_in_place import update_in_place
@@ -56,7 +58,10 @@ def plan_graph(request: Request, settings: PlanSettings) -> Compiled:
         BudgetError: no plan fits in the budget
     """
     facts, split = NodeFacts(settings.target), len(request.outputs)
-    roots = plan_bodies(request.roots, partial(round_of, replace(settings, changing=(), budget=Budget())))
+    roots = request.roots
+    if settings.budget.limit is None and not request.updates and settings.target.code != "ptx":
+        roots = Roots.of(fuse_results(roots, request.inputs))
+    roots = plan_bodies(roots, partial(round_of, replace(settings, changing=(), budget=Budget())))
     roots = make_contiguous(roots, facts)
     edges = dict(zip(request.updates, (detach(x, facts.views) for x in roots[split:])))
     outputs, edges = update_in_place(roots[:split], edges, set(request.updates) - set(request.inputs), facts)

@@ -23,6 +23,7 @@ from cgraph.running.arguments import ordered, run_by_name
 from cgraph.running.results import Results
 from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
 from cgraph.storage.shared_arenas import SharedArena, SharedArenas
+from cgraph.system.alignment import aligned_memory
 from cgraph.system.fair_lock import FairLock
 from cgraph.terminal import visible
 
@@ -259,12 +260,14 @@ class Runner:
                 record.done = np.zeros(1, np.int64)
         instance.bind(inputs, values, record.done)
         shown = [None if fresh else np.array(instance.read(x)) for x, fresh in zip(self.outputs, record.fresh)]
+        steps, direct = self._steps(record, versions), dict[Any, np.ndarray]()
         if out is None:
+            direct = self._arrays_of(record.results) if copy and not self.updated and steps.run is None else {}
             out = [
-                np.empty(x.spec.shape, x.spec.dtype) if fresh and (copy or not own) else None
+                np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
                 for x, fresh, own in zip(self.outputs, record.fresh, record.own)
             ]
-        steps = self._steps(record, versions)
+        instance.write_to(direct)
         record.state = None
         try:
             for x in self.updated:
@@ -274,8 +277,17 @@ class Runner:
         finally:
             for x in self.updated:
                 values[x].renew()
-        results = (instance.read(x) if value is None else value for x, value in zip(self.outputs, shown))
+        results = (
+            direct[x] if x in direct else instance.read(x) if value is None else value
+            for x, value in zip(self.outputs, shown)
+        )
         return [value if room is None else copy_into(room, value) for room, value in zip(out, results)]
+
+    def _arrays_of(self, outputs: Sequence[Any]) -> dict[Any, np.ndarray]:
+        """Return new arrays for outputs that a run computes in place; none if it may leave out their steps."""
+        if outputs and self.incremental is not None and not self.incremental.runs_all(self._always):
+            return {}
+        return {x: aligned_memory(x.spec.nbytes).view(x.spec.dtype).reshape(x.spec.shape) for x in outputs}
 
     def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> StepSelection:
         """Return the steps that must run, given the values in the instance."""
@@ -375,6 +387,7 @@ class _InstanceRecord:
 
     Fields
         fresh, own: for each output, whether a run computes it, and whether it is in the instance's memory
+        results: outputs that a run may compute outside of that memory
         room: the memory that it shares with other programs; None if it has its own
         state: the valid values, see `IncrementalPlan`; None if unknown
         versions: versions of the cells in the run that `state` describes
@@ -385,6 +398,7 @@ class _InstanceRecord:
         self.instance, self.room = instance, room
         self.fresh = [instance.makes(x) for x in outputs]
         self.own = [instance.owns(x) for x in outputs]
+        self.results = [x for x in outputs if x in instance.results]
         self.state: State | None = None
         self.versions: list[int | None] = []
         self.done = np.zeros(1, np.int64)

@@ -5,7 +5,7 @@ import pytest
 
 from cgraph.kernels import philox
 from cgraph.kernels.random.calls import random_calls
-from cgraph.kernels.random.emit import words
+from cgraph.kernels.random.emit import to_float, words
 from cgraph.kernels.target import target_named
 from tests.support.emitted import applied
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -45,6 +45,14 @@ def test_counters_have_64_bits(target):
 
     got = applied(write, target_named(target), counter, dtypes=("u4",) * 4)
     np.testing.assert_array_equal(np.stack(got), philox.words(KEY, counter))
+
+
+@every_target
+def test_integers_of_53_bits_become_floats_exactly(target):
+    """Both halves, their limits, and values next to powers of two."""
+    x = np.array([0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**52, 2**52 + 1, 2**53 - 1], np.uint64)
+    got = applied(lambda k, v: to_float(k, v, "f8"), target_named(target), x, dtypes=("f8",))
+    assert [int(v) for v in got] == x.tolist()
 
 
 @every_target

@@ -1,7 +1,10 @@
 """Powers and lengths at the ends of the range: exact powers, C's special cases, no overflow between."""
 
+import operator
+
 import mpmath
 import numpy as np
+import pytest
 
 from tests.support.primitives import (
     INF,
@@ -42,6 +45,25 @@ def test_hypot_of_subnormal_numbers_and_of_an_infinity_beside_a_nan(dtype, targe
     points = [((3 * tiny, -4 * tiny), 5 * tiny), ((tiny, 0.0), tiny), ((-5 * tiny, 12 * tiny), 13 * tiny)]
     points += [((INF, NAN), INF), ((NAN, -INF), INF), ((NAN, 1.0), NAN), ((1.0, NAN), NAN), ((-INF, 1.0), INF)]
     assert_points("hypot", target, dtype, points)
+
+
+@every_target
+@every_float
+@pytest.mark.parametrize("order", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_an_order_of_hypot_is_that_of_its_rounded_value(order, dtype, target):
+    """Limits at the value itself and next to it, at all exponents, and special ones."""
+    x, y = pairs_at_every_exponent(dtype)
+    size = computed("hypot", target, x, y)
+    with np.errstate(over="ignore"):
+        limits = [size, np.nextafter(size, INF), np.nextafter(size, 0), size * 2, size / 2, -size, size * NAN]
+    special = np.array([0, -0.0, INF, -INF, NAN, 1, np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal], dtype)
+    one, other, limit = (a.ravel() for a in np.meshgrid(special, special, special))
+    cases = [*((x, y, r.astype(dtype)) for r in limits), (one, other, limit)]
+    for a, b, r in cases:
+        want = order(computed("hypot", target, a, b), r)
+        np.testing.assert_array_equal(computed(lambda m, a, b, r: order(m.hypot(a, b), r), target, a, b, r), want)
+        swapped = computed(lambda m, a, b, r: order(r, m.hypot(a, b)), target, a, b, r)
+        np.testing.assert_array_equal(swapped, order(r, computed("hypot", target, a, b)))
 
 
 @every_target

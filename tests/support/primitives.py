@@ -15,10 +15,10 @@ INF, NAN = np.inf, np.nan
 
 
 def computed(name, target, *xs, dtype=None):
-    """What a kernel of one primitive computes on the target of this name."""
+    """What a kernel computes on the target of this name: of a primitive by its name, or a function of a trace."""
     m = Trace()
     operands = [m.load(i, x.dtype.str[1:]) for i, x in enumerate(xs)]
-    program = m.program(getattr(m, name)(*operands))
+    program = m.program(name(m, *operands) if callable(name) else getattr(m, name)(*operands))
     out = np.zeros(xs[0].shape, dtype or ("?" if program[-1][1] == "b1" else xs[0].dtype))
     t = target_named(target)
     run_calls(pointwise_calls(t, program, view_of(out), *map(view_of, xs)), t)

@@ -30,7 +30,7 @@ class Symbol(Record):
     Fields
         kind: ``arena``, ``stop`` (the word that ends a run), ``done`` (the word that is set when all Vars are written),
             ``args`` (the arguments themselves, which loops change), ``variable``, ``target`` (receives a Var's new
-            value) or ``constant``
+            value), ``constant`` or ``result`` (an output outside of the arena)
         number: index among the code's variables, targets or constants
     """
 
@@ -120,6 +120,8 @@ class Code(Record, eq=False):
         labels, label_of: descriptions of rows, and the number of each row's label, int64 ``[calls]``
         ring: the constants that each run reads from a file; None if it reads none
         again: the rows that run more than once; None if all run once
+        results: the addresses into each output that may be computed outside of the arena, relative to its first byte;
+            `relocations` has the same positions with addresses in the arena
     """
 
     kernels: tuple[Kernel | Callback | Jump, ...]
@@ -138,6 +140,7 @@ class Code(Record, eq=False):
     label_of: np.ndarray
     ring: Ring | None = None
     again: RowLoop | None = None
+    results: Mapping[Any, Relocation] = field(default_factory=dict)
 
     @property
     def compiled_kernels(self) -> list[Kernel]:

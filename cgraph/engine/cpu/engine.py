@@ -12,6 +12,7 @@ from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
+from cgraph.engine.cpu.results import with_result_places
 from cgraph.engine.cpu.ring import ring_of
 from cgraph.engine.cpu.split import plan_streamed
 from cgraph.errors import MemoryWarning, bytes_text
@@ -104,8 +105,9 @@ class CpuEngine(Record):
         """Return the same code with all constants in memory."""
         target = self.kernel_target
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
-        updates = Part("update edges", update_calls(target, compiled))
-        return code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
+        placed = with_result_places(compiled)
+        updates = Part("update edges", update_calls(target, placed))
+        return code_of(chain(map(calls.parts, placed.steps), [[updates]]), compiled)
 
     def program(self, code: Code) -> CpuProgram:
         """Return the code with its kernels; compile those that are not cached."""

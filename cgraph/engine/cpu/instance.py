@@ -85,6 +85,7 @@ class CpuInstance:
         self._word: np.ndarray | None = None
         self._shows_vars = any(not isinstance(view.at.base, str | np.ndarray) for view in code.views.values())
         self._written = code.written
+        self.results = {} if self._is_poisoned else code.results
         self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
         self._rows: Bounded[tuple[tuple[int, ...] | None, bool], TableRows] = Bounded(most_of(len(self.table)))
         self._bound: dict[Relocation, int] = {}
@@ -111,9 +112,16 @@ class CpuInstance:
         self._vars = {x: value.array for x, value in cells.items() if self._shows_vars}  # type: ignore[misc]
         self._vars.update(inputs)
         self._copied = {}
+        for x, relocation in self.results.items():
+            self._move(relocation, self._own.start + self.code.views[x].at.offset)
         for x in inputs:
             if x in self._variables:
                 self._move(self._variables[x], self._input(x))
+
+    def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
+        """Set the memory of outputs for the next run; see `cgraph.engine.instance.Instance`."""
+        for x, array in arrays.items():
+            self._move(self.results[x], address_of(array))
 
     def _bind_cells(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, CellValue], done: np.ndarray) -> None:
         """Set the memory of the Vars that are not inputs; some may have moved since the last call."""

@@ -8,11 +8,26 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, RowLoop, Symbol
+from cgraph.engine.cpu.results import ResultPlace
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.bound import word_of
 from cgraph.kernels.control import BEGIN, BETWEEN, REPEAT, SKIP
-from cgraph.kernels.kernel import ARGS, Between, Call, End, Jump, Marker, Pointer, Repeat, Skip, Slot, View, contiguous
+from cgraph.kernels.kernel import (
+    ARENA,
+    ARGS,
+    Between,
+    Call,
+    End,
+    Jump,
+    Marker,
+    Pointer,
+    Repeat,
+    Skip,
+    Slot,
+    View,
+    contiguous,
+)
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import ConstOp, Var
@@ -94,6 +109,7 @@ class _Maker:
         self.variables: list[Var] = []
         self.targets: list[Var] = []
         self.constants: list[np.ndarray] = []
+        self.results: list[ResultPlace] = []
         self.places: dict[Symbol, Places] = {}
         self.places_of: dict[int, tuple[Any, Places]] = {}
         self.labels: dict[str, int] = {}
@@ -211,21 +227,39 @@ class _Maker:
         if isinstance(base, UpdateTarget):
             self.targets.append(base.variable)
             return Symbol("target", len(self.targets) - 1)
+        if isinstance(base, ResultPlace):
+            self.results.append(base)
+            return Symbol("result", len(self.results) - 1)
         self.constants.append(memory_of(base))
         return Symbol("constant", len(self.constants) - 1)
 
     def code(self, first_row: np.ndarray, first_write: int, compiled: Compiled) -> Code:
         """Return the code of all parts added so far."""
-        relocations = tuple(
-            Relocation(symbol, np.array(positions, np.int64), np.array(offsets, np.int64))
-            for symbol, (positions, offsets) in self.places.items()
-        )
+        results = self.take_results()
+        relocations = tuple(relocation_of(symbol, places) for symbol, places in self.places.items())
         table, args = np.array(self.table, np.int64).reshape(-1, 4), np.array(self.args, np.int64)
         memory = tuple(self.variables), tuple(self.targets), tuple(self.constants), compiled.updated
         views = {x: output_view(compiled.views[x]) for x in compiled.outputs}
         steps, labels = (first_row, first_write), (tuple(self.labels), np.array(self.label_of, np.int64))
         code = Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
-        return replace(code, again=self.again)
+        return replace(code, again=self.again, results=results)
+
+    def take_results(self) -> dict[Node, Relocation]:
+        """Return the addresses into outputs that may move, and let them be addresses into the arena as well."""
+        results = {}
+        for i, result in enumerate(self.results):
+            symbol = Symbol("result", i)
+            places = self.places.pop(symbol)
+            results[result.output] = relocation_of(symbol, places)
+            positions, offsets = self.places_from(ARENA)
+            positions.extend(places[0])
+            offsets.extend(result.start + offset for offset in places[1])
+        return results
+
+
+def relocation_of(symbol: Symbol, places: Places) -> Relocation:
+    """Return the relocation of these places."""
+    return Relocation(symbol, *(np.array(numbers, np.int64) for numbers in places))
 
 
 def placed(at: Any, places: Sequence[Pointer]) -> Pointer:

@@ -74,6 +74,7 @@ class CudaInstance:
     """
 
     waited = 0.0
+    results = ()
 
     def __init__(self, program: CudaProgram) -> None:
         code, device = program.code, program.device
@@ -115,6 +116,9 @@ class CudaInstance:
         if not all(cells[x].is_there for x in self.code.updated):
             self._done = DeviceWord(self.program.device)  # an earlier word may be that of a value
             self._move(DONE_SYMBOL, self._done.memory.address)
+
+    def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
+        """Do nothing, since there are no `results`."""
 
     def _input(self, x: Variable) -> int:
         """Return an input's address: its own, or that of an uploaded copy. An input inside this arena is copied,

@@ -7,7 +7,17 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.kernel import STOP, Call, Param, Pointer, View, scratch_pointer
-from cgraph.kernels.lapack.signature import CHOLESKY, DETERMINANT, EIG, EIGH, QR, SOLVE, SVD
+from cgraph.kernels.lapack.signature import (
+    CHOLESKY,
+    DETERMINANT,
+    EIG,
+    EIGH,
+    QR,
+    SINGULAR_VALUES,
+    SOLVE,
+    SVD,
+    TALL_SVD,
+)
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target, code_generation
 from cgraph.record import Record
@@ -149,6 +159,34 @@ def svd_job(dtype: str, shape: Shape, full: bool) -> MatrixJob:
     if number.kind == "c":  # the size that LAPACK's text states; it has no query
         rooms["reals"] = least * max(5 * least + 7, 2 * most + 2 * least + 1) * REAL.itemsize
     return MatrixJob(SVD, (dtype, full), ("u", "s", "v", "a"), shape, sizes, rooms)
+
+
+def tall_svd_job(dtype: str, shape: Shape) -> MatrixJob:
+    """Return the singular values and the right vectors of matrices with more rows than columns."""
+    (m, n), number = shape[-2:], number_of(dtype)
+    more = [None] * (1 + (number.kind == "c"))
+    (size,) = work_sizes(lapack_name(dtype, "geqrf"), m, n, None, m, None, number, -1)
+    (inner,) = work_sizes(lapack_name(dtype, "gesdd"), "S", n, n, None, n, None, None, n, None, n, number, -1, *more)
+    size = max(size, inner)
+    rooms = {"left": m * n, "factors": n, "triangle": n * n, "us": n * n, "vs": n * n, "work": size}
+    rooms = {name: x * number.itemsize for name, x in rooms.items()}
+    rooms |= {"values": n * REAL.itemsize, "integers": 8 * n * INTEGER.itemsize}
+    if number.kind == "c":
+        rooms["reals"] = n * max(5 * n + 7, 4 * n + 1) * REAL.itemsize
+    return MatrixJob(TALL_SVD, (dtype,), ("s", "v", "a"), shape, {"m": m, "n": n, "size": size}, rooms)
+
+
+def singular_values_job(dtype: str, shape: Shape) -> MatrixJob:
+    """Return the singular values alone."""
+    (m, n), number, least = shape[-2:], number_of(dtype), min(shape[-2:])
+    more = [None] * (1 + (number.kind == "c"))
+    matrix = "N", m, n, None, m, None, None, m, None, n
+    (size,) = work_sizes(lapack_name(dtype, "gesdd"), *matrix, number, -1, *more)
+    rooms = {"left": m * n * number.itemsize, "work": size * number.itemsize}
+    rooms |= {"values": least * REAL.itemsize, "integers": 8 * least * INTEGER.itemsize}
+    if number.kind == "c":
+        rooms["reals"] = 7 * least * REAL.itemsize
+    return MatrixJob(SINGULAR_VALUES, (dtype,), ("s", "a"), shape, {"m": m, "n": n, "size": size}, rooms)
 
 
 def eig_job(dtype: str, shape: Shape) -> MatrixJob:

@@ -12,6 +12,8 @@ from cgraph.kernels.lapack.calls import WIDE, lapack_name
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 
+BAND = 8  # rows that are transposed at a time
+
 
 def solve(k: Builder, dtype: str, inverts: bool) -> None:
     """Solve by elimination with row exchanges. Task: a group of matrices."""
@@ -96,27 +98,70 @@ def eigh(k: Builder, dtype: str, upper: bool) -> None:
 
 
 def svd(k: Builder, dtype: str, full: bool) -> None:
-    """Compute singular values and vectors by divide and conquer; LAPACK may not end on infinities. Task: a group of
-    matrices.
-    """
+    """Compute singular values and vectors by divide and conquer. Task: a group of matrices."""
     a, wide = k.args(), WIDE[dtype]
     least = k.smaller(a.m, a.n)
     kinds = {"left": wide, "values": "f8", "us": wide, "vs": wide, "work": wide, "reals": "f8", "integers": "i4"}
     with each_matrix(k, a, **kinds) as (i, rooms):
         left, reals = rooms.left, [rooms.reals] if wide == "c16" else []
         copy_transposed(k, left, a.a + i * a.m * a.n, a.m, a.n)
-        with k.if_else(is_finite(k, left, a.m * a.n)) as (then, otherwise):
-            with then:
-                info = lapack(
-                    k, dtype, "gesdd", "A" if full else "S", a.m, a.n, left, a.m, rooms.values, rooms.us, a.m,
-                    rooms.vs, a.rows, rooms.work, a.size, *reals, rooms.integers,
-                )  # fmt: skip
-                stop_if(k, a, info != 0, NO_SINGULAR_VALUES)
-            with otherwise:
-                a.stop.store(NO_SINGULAR_VALUES)
+        with stop_unless_finite(k, a, left):
+            info = lapack(
+                k, dtype, "gesdd", "A" if full else "S", a.m, a.n, left, a.m, rooms.values, rooms.us, a.m,
+                rooms.vs, a.rows, rooms.work, a.size, *reals, rooms.integers,
+            )  # fmt: skip
+            stop_if(k, a, info != 0, NO_SINGULAR_VALUES)
         copy_transposed(k, k.pointer(a.s, real_of(dtype)) + i * least, rooms.values, least, 1)
         copy_transposed(k, a.u + i * a.m * a.columns, rooms.us, a.columns, a.m)
         copy_transposed(k, a.v + i * a.rows * a.n, rooms.vs, a.n, a.rows)
+
+
+def tall_svd(k: Builder, dtype: str) -> None:
+    """Reflect the columns onto one another, and decompose the triangle that is left: LAPACK's way to the singular
+    values and right vectors of such matrices. Task: a group of matrices.
+    """
+    a, wide = k.args(), WIDE[dtype]
+    kinds = {"left": wide, "factors": wide, "triangle": wide, "us": wide, "values": "f8", "vs": wide, "work": wide}
+    with each_matrix(k, a, **kinds, reals="f8", integers="i4") as (i, rooms):
+        left, triangle, reals = rooms.left, rooms.triangle, [rooms.reals] if wide == "c16" else []
+        copy_transposed(k, left, a.a + i * a.m * a.n, a.m, a.n)
+        with stop_unless_finite(k, a, left):
+            lapack(k, dtype, "geqrf", a.m, a.n, left, a.m, rooms.factors, rooms.work, a.size)
+            with k.loop(0, a.n) as column, k.loop(0, a.n) as row:
+                copy_if(k, column >= row, triangle, column * a.n + row, left, column * a.m + row)
+            info = lapack(
+                k, dtype, "gesdd", "S", a.n, a.n, triangle, a.n, rooms.values, rooms.us, a.n, rooms.vs, a.n,
+                rooms.work, a.size, *reals, rooms.integers,
+            )  # fmt: skip
+            stop_if(k, a, info != 0, NO_SINGULAR_VALUES)
+        copy_transposed(k, k.pointer(a.s, real_of(dtype)) + i * a.n, rooms.values, a.n, 1)
+        copy_transposed(k, a.v + i * a.n * a.n, rooms.vs, a.n, a.n)
+
+
+def singular_values(k: Builder, dtype: str) -> None:
+    """Compute singular values without vectors. Task: a group of matrices."""
+    a, wide = k.args(), WIDE[dtype]
+    least = k.smaller(a.m, a.n)
+    with each_matrix(k, a, left=wide, values="f8", work=wide, reals="f8", integers="i4") as (i, rooms):
+        left, reals = rooms.left, [rooms.reals] if wide == "c16" else []
+        copy_transposed(k, left, a.a + i * a.m * a.n, a.m, a.n)
+        with stop_unless_finite(k, a, left):
+            info = lapack(
+                k, dtype, "gesdd", "N", a.m, a.n, left, a.m, rooms.values, left, a.m, left, a.n,
+                rooms.work, a.size, *reals, rooms.integers,
+            )  # fmt: skip
+            stop_if(k, a, info != 0, NO_SINGULAR_VALUES)
+        copy_transposed(k, k.pointer(a.s, real_of(dtype)) + i * least, rooms.values, least, 1)
+
+
+@contextmanager
+def stop_unless_finite(k: Builder, a: SimpleNamespace, left: Ptr) -> Iterator[None]:
+    """Emit what follows for finite matrices; others, on which LAPACK may not end, stop the run."""
+    with k.if_else(is_finite(k, left, a.m * a.n)) as (then, otherwise):
+        with then:
+            yield
+        with otherwise:
+            a.stop.store(NO_SINGULAR_VALUES)
 
 
 def eig(k: Builder, dtype: str) -> None:
@@ -193,8 +238,15 @@ def stop_if(k: Builder, a: SimpleNamespace, condition: Val, word: int) -> None:
 
 
 def copy_transposed(k: Builder, out: Ptr, x: Ptr, rows: Val, columns: Val | int) -> None:
-    """Copy a matrix ``[rows, columns]`` into one ``[columns, rows]`` of another dtype."""
-    with k.loop(0, rows) as row, k.loop(0, columns) as column:
+    """Copy a matrix ``[rows, columns]`` into one ``[columns, rows]`` of another dtype, some rows at a time, so that
+    what is written next to one another shares a cache line.
+    """
+    whole = k.val(rows, "i8") // BAND * BAND
+    with k.loop(0, whole, BAND) as top, k.loop(0, columns) as column:
+        numbers = [parts(k, x, (top + i) * columns + column) for i in range(BAND)]
+        for i, number in enumerate(numbers):
+            store_number(k, out, column * rows + top + i, *number)
+    with k.loop(whole, rows) as row, k.loop(0, columns) as column:
         store_number(k, out, column * rows + row, *parts(k, x, row * columns + column))
 
 

@@ -49,6 +49,20 @@ SVD = Signature(
     | {"left": "address", "us": "address", "values": "address", "vs": "address", "work": "address", "size": "i8"}
     | {"reals": "address?", "integers": "address"} | TASKS | STOPS,
 )  # fmt: skip
+# without u: of matrices of more rows than columns, by their triangular factor in the room `triangle`
+TALL_SVD = Signature(
+    "lapack.tall_svd",
+    ("dtype",),
+    {"s": "address", "v": "dtype*", "a": "dtype*", "m": "i8", "n": "i8"}
+    | {"left": "address", "factors": "address", "triangle": "address", "us": "address", "values": "address"}
+    | {"vs": "address", "work": "address", "size": "i8", "reals": "address?", "integers": "address"} | TASKS | STOPS,
+)  # fmt: skip
+SINGULAR_VALUES = Signature(
+    "lapack.singular_values",
+    ("dtype",),
+    {"s": "address", "a": "dtype*", "m": "i8", "n": "i8", "left": "address", "values": "address"}
+    | {"work": "address", "size": "i8", "reals": "address?", "integers": "address"} | TASKS | STOPS,
+)  # fmt: skip
 EIG = Signature(
     "lapack.eig",
     ("dtype",),

@@ -19,10 +19,11 @@ from cgraph.kernels.llvm.vgamma import gamma, lgamma
 from cgraph.kernels.llvm.vhyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from cgraph.kernels.llvm.vinteger import absolute, divide, power, remainder, shift_left, shift_right
 from cgraph.kernels.llvm.vlog import log, log1p, log2, log10
-from cgraph.kernels.llvm.vpow import hypot, pow_
+from cgraph.kernels.llvm.vpow import compare_hypot, hypot, pow_
 from cgraph.kernels.llvm.vtrig import cos, sin, tan
 
 Emit = Callable[..., Val]
+ORDERS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def evaluate(k: Builder, program: Program, load: Callable[[int], Val], lanes: int) -> list[Val]:
@@ -33,6 +34,9 @@ def evaluate(k: Builder, program: Program, load: Callable[[int], Val], lanes: in
             values.append(load(operands[0]))
         elif name == "const":
             values.append(k.const(constant_of((name, dtype, *operands)), dtype, lanes))
+        elif name in ORDERS and program[operands[0]][0] == "hypot":  # if nothing else reads the size, LLVM drops it
+            x, y = program[operands[0]][2:]
+            values.append(compare_hypot(k, ORDERS[name], values[x], values[y], values[operands[1]]))
         else:
             values.append(primitive(k, name, dtype, *(values[i] for i in operands)))
     return values
@@ -107,10 +111,7 @@ FLOAT: dict[str, Emit] = {
     "not": lambda k, x: ~x,
     "rem": lambda k, x, y: x % y,
     "fmod": lambda k, x, y: x % y,
-    "lt": comparison("<"),
-    "le": comparison("<="),
-    "gt": comparison(">"),
-    "ge": comparison(">="),
+    **{name: comparison(sign) for name, sign in ORDERS.items()},
     "eq": comparison("=="),
     "ne": comparison("!="),
     "is_nan": lambda k, x: k.is_nan(x),

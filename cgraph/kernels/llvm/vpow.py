@@ -111,6 +111,10 @@ def times(k: Builder, high: Val, low: Val, y: Val) -> tuple[Val, Val]:
     return k.select(far, clamp(k, rough, -800.0, 800.0), p), k.fma(low, y, error)
 
 
+# the relative difference from which on two squares decide, and the limit on the sizes that they are of
+HYPOT_MARGIN = {"f4": (2.0**-16, 2.0**40), "f8": (2.0**-40, 2.0**400)}
+
+
 def hypot(k: Builder, x: Val, y: Val) -> Val:
     """Square root of ``x*x + y*y`` without overflow; infinite when either side is, even beside a NaN.
 
@@ -122,6 +126,19 @@ def hypot(k: Builder, x: Val, y: Val) -> Val:
     most, rare = (2.0**100, short_hypot) if x.dtype == "f4" else (2.0**200, scaled_hypot)
     usual = (total < most) & ((total > 1 / most) | (large == 0.0))
     return rarely(k, ~usual, root, lambda: rare(k, large, small))
+
+
+def compare_hypot(k: Builder, sign: str, x: Val, y: Val, r: Val) -> Val:
+    """Return ``hypot(x, y) > r``, or with another sign of order, without a root.
+
+    Squares decide where they differ by more than all roundings; elsewhere, and for sizes whose square may leave the
+    range of exponents, a rare branch computes `hypot`. So the result is the same for all numbers.
+    """
+    margin, most = HYPOT_MARGIN[x.dtype]
+    total, square = k.fma(x, x, y * y), r * r
+    above, below = total > k.fma(square, margin, square), total < k.fma(square, -margin, square)
+    decided = (above | below) & (r > 1 / most) & (r < most)
+    return rarely(k, ~decided, above if sign[0] == ">" else below, lambda: k.compare(sign, hypot(k, x, y), r))
 
 
 def corrected_root(k: Builder, large: Val, small: Val) -> tuple[Val, Val]:

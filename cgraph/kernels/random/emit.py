@@ -14,6 +14,11 @@ from cgraph.kernels.llvm.vlog import log
 from cgraph.kernels.llvm.vtrig import cos, sin
 from cgraph.kernels.philox import LANES, MULTIPLIERS, ROUNDS, STEPS
 
+LOW = 0xFFFFFFFF
+# the bits of 2**52, whose fraction counts ones; those of 2**84, whose fraction counts 2**32s, and 2**84 + 2**52
+LOW_PART = 0x433 << 52
+HIGH_PART = (0x453 << 52, 2.0**84 + 2.0**52)
+
 
 def fill(k: Builder, kind: str, dtype: str) -> None:
     """`kind`: ``bits``, ``uniform``, ``normal`` or ``bernoulli`` (out ``b1``). Task: some groups."""
@@ -37,22 +42,18 @@ def fill(k: Builder, kind: str, dtype: str) -> None:
 
 
 def words(k: Builder, key: tuple[Val, Val], counter: Val) -> list[Val]:
-    """Return the four words of blocks by their numbers."""
-    zero = k.const(0, "u4", counter.lanes)
-    c0, c1, c2, c3 = k.cast(counter, "u4"), k.cast(counter >> 32, "u4"), zero, zero
-    k0, k1 = key[0], key[1]
+    """Return the four words of blocks by their numbers.
+
+    A word is the low half of a 64-bit lane, so that no lane moves between rounds: only the low halves are multiplied.
+    """
+    zero = k.const(0, "u8", counter.lanes)
+    c0, c1, c2, c3 = counter, counter >> 32, zero, zero
+    k0, k1 = (k.cast(x, "u8") for x in key)
     for _ in range(ROUNDS):
-        high, low = product(k, c0, MULTIPLIERS[0])
-        other_high, other_low = product(k, c2, MULTIPLIERS[1])
-        c0, c1, c2, c3 = other_high ^ c1 ^ k0, other_low, high ^ c3 ^ k1, low
+        x, y = (c0 & LOW) * MULTIPLIERS[0], (c2 & LOW) * MULTIPLIERS[1]
+        c0, c1, c2, c3 = (y >> 32) ^ (c1 ^ k0), y, (x >> 32) ^ (c3 ^ k1), x
         k0, k1 = k0 + STEPS[0], k1 + STEPS[1]
-    return [c0, c1, c2, c3]
-
-
-def product(k: Builder, x: Val, factor: int) -> tuple[Val, Val]:
-    """Return the high and low word of a product of two words."""
-    both = k.cast(x, "u8") * factor
-    return k.cast(both >> 32, "u4"), k.cast(both, "u4")
+    return [k.cast(x, "u4") for x in (c0, c1, c2, c3)]
 
 
 def pairs(k: Builder, block: list[Val]) -> list[Val]:
@@ -67,13 +68,19 @@ def raw(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]
 
 def uniform(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
     if dtype == "f4":
-        return [signed_to_float(k, x >> 8, "f4") * 2.0**-24 for x in block]
-    return [signed_to_float(k, x >> 11, "f8") * 2.0**-53 for x in pairs(k, block)]
+        return [to_float(k, x >> 8, "f4") * 2.0**-24 for x in block]
+    return [to_float(k, x >> 11, "f8") * 2.0**-53 for x in pairs(k, block)]
 
 
-def signed_to_float(k: Builder, x: Val, dtype: str) -> Val:
-    """Convert an unsigned integer without its top bit to a float; signed conversions are often single instructions."""
-    return k.cast(k.bits(x, f"i{x.dtype[1:]}"), dtype)
+def to_float(k: Builder, x: Val, dtype: str) -> Val:
+    """Convert unsigned integers with at most as many bits as a float's fraction has, exactly.
+
+    Of 64 bits, each half becomes the low bits of a float: few processors convert vectors of such integers.
+    """
+    if dtype == "f4":
+        return k.cast(k.bits(x, "i4"), "f4")
+    high = k.bits((x >> 32) | HIGH_PART[0], "f8") - HIGH_PART[1]
+    return high + k.bits((x & LOW) | LOW_PART, "f8")
 
 
 def normal(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
@@ -83,7 +90,7 @@ def normal(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[V
         floats = [k.cast(x, "f4") for x in block]
         drawn = [((floats[i] + 0.5) * 2.0**-32, floats[i + 1] * (2.0**-32 * 2 * pi)) for i in (0, 2)]
     else:
-        x, y = (signed_to_float(k, v >> 11, "f8") for v in pairs(k, block))
+        x, y = (to_float(k, v >> 11, "f8") for v in pairs(k, block))
         drawn = [((x + 0.5) * 2.0**-53, y * (2.0**-53 * 2 * pi))]
     for u, angle in drawn:
         radius = k.intrinsic("sqrt", -2.0 * log(k, u))

@@ -1,0 +1,182 @@
+"""Outputs that a run computes where the caller's array is: which they are, and that nothing else changes."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu import results
+from cgraph.engine.cpu.engine import CpuEngine
+from tests.support.tolerance import assert_near
+
+SHAPE = (60, 50)
+RNG = np.random.default_rng(0)
+A, B = RNG.normal(size=SHAPE), RNG.normal(size=SHAPE)
+
+
+@pytest.fixture(autouse=True)
+def outputs_of_any_size(monkeypatch):
+    monkeypatch.setattr(results, "LEAST_NBYTES", 1)
+
+
+def variables():
+    return cg.Var(SHAPE, "float64", "x"), cg.Var(SHAPE, "float64", "y")
+
+
+def direct(f):
+    """The numbers of the outputs that a run may compute outside of the arena."""
+    instance = f.program.instance()
+    return [i for i, x in enumerate(f.program.code.views) if x in instance.results]
+
+
+def spoil(f):
+    """Fill the arenas of a Function that is at rest."""
+    for record in f._idle:
+        record.instance.arena[...] = 0xFF
+
+
+def test_an_output_with_bytes_of_its_own_is_never_in_the_arena():
+    x, y = variables()
+    f = cg.compile([cg.exp(x) * y, cg.cumsum(x, 0)], [x, y])
+    assert direct(f) == [0, 1]
+    f(A, B)
+    spoil(f)
+    first = f(A, B)
+    np.testing.assert_array_equal(first[1], np.cumsum(A, 0))
+    for record in f._idle:
+        assert (record.instance.arena == 0xFF).all()  # there are no other values
+    copies = [np.array(value) for value in first]
+    f(B, A)
+    for value, copy in zip(first, copies, strict=True):
+        np.testing.assert_array_equal(value, copy)
+        assert value.flags.writeable
+
+
+def test_an_output_that_overwrites_others_takes_them_along():
+    x, y = variables()
+    z = cg.sort(cg.cumsum(x + y, 0), 1)
+    f = cg.compile(cg.cumsum(z, 1) * 2.0, [x, y])
+    assert direct(f) == [0]
+    want = np.cumsum(np.sort(np.cumsum(A + B, 0), 1), 1) * 2
+    for threads in (1, 2, 3):
+        np.testing.assert_array_equal(cg.compile(cg.cumsum(z, 1) * 2.0, [x, y], threads=threads)(A, B), f(A, B))
+    assert_near(f(A, B), want, "float64 formulas near zero")
+
+
+def test_outputs_that_share_bytes_stay_in_the_arena():
+    x, y = variables()
+    z = cg.exp(x) + y
+    f = cg.compile([z, cg.reshape(z, (50, 60)), z[1:], z], [x, y])
+    assert direct(f) == []
+    whole, reshaped, rows, again = f(A, B)
+    for value, want in ((reshaped, whole.reshape(50, 60)), (rows, whole[1:]), (again, whole)):
+        np.testing.assert_array_equal(value, want)
+
+
+def test_results_of_one_step_move_each_by_itself():
+    x, y = variables()
+    both = [cg.exp(x) * y, cg.exp(x) + y]
+    f = cg.compile(both, [x, y])
+    assert direct(f) == [0, 1] and len(f.program.code.table) == 1
+    alone = [cg.compile(node, [x, y])(A, B) for node in both]
+    for threads in (1, 2, 3):
+        got = cg.compile(both, [x, y], threads=threads)(A, B)
+        np.testing.assert_array_equal(got, alone)
+    shares = cg.compile([*both, cg.reshape(both[1], (50, 60))], [x, y])
+    assert direct(shares) == [0]
+    np.testing.assert_array_equal(shares(A, B)[2], alone[1].reshape(50, 60))
+
+
+def test_views_inputs_and_constants_are_no_results():
+    x, y = variables()
+    f = cg.compile([x, cg.transpose(x), (x + y)[2:], cg.Const(B)], [x, y])
+    assert direct(f) == []
+    np.testing.assert_array_equal(f(A, B)[2], (A + B)[2:])
+
+
+def test_a_result_of_parts_is_computed_in_place_with_its_parts():
+    x, y = variables()
+    f = cg.compile(cg.concat([cg.exp(x), cg.cumsum(y, 0), x * y], 0), [x, y])
+    assert direct(f) == [0]
+    got = f(A, B)
+    np.testing.assert_array_equal(got[60:120], np.cumsum(B, 0))
+    np.testing.assert_array_equal(got[120:], A * B)
+
+
+def test_a_loop_writes_its_rows_where_the_caller_reads_them():
+    x = cg.Var((500, 7), "float64", "x")
+    last, rows = cg.scan(lambda s, row: (0.5 * s + row, s), np.zeros(7), x)
+    f = cg.compile([last, rows], [x])
+    value, want = RNG.normal(size=(500, 7)), [np.zeros(7)]
+    for row in value:
+        want.append(0.5 * want[-1] + row)
+    for _ in range(2):
+        got = f(value)
+        assert_near(got[1], np.array(want[:-1]), "float64 formulas")
+        assert_near(got[0], want[-1], "float64 formulas")
+
+
+def test_views_and_own_arrays_follow_runs_with_new_arrays():
+    x, y = variables()
+    f = cg.compile(cg.cumsum(x * y, 0), [x, y])
+    want, room = np.cumsum(A * B, 0), np.empty(SHAPE)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(A, B), want)
+        view = f(A, B, copy=False)
+        np.testing.assert_array_equal(view, want)
+        np.testing.assert_array_equal(f(B, B), np.cumsum(B * B, 0))
+        np.testing.assert_array_equal(view, want)  # the run in between wrote nothing in the arena
+        assert f(A, B, out=[room]) is room
+        np.testing.assert_array_equal(room, want)
+
+
+def test_a_run_after_a_failure_reads_no_memory_of_the_failed_one():
+    x, index = cg.Var(SHAPE, "float64", "x"), cg.Var((3,), "int64", "index")
+    f = cg.compile([cg.exp(x), cg.take(x, index, 0)], [x, index])
+    first, _ = f(A, np.array([0, 1, 2]))
+    with pytest.raises(cg.errors.PositionError):
+        f(A, np.array([0, 1, 99]))
+    again, rows = f(A, np.array([3, 4, 5]))
+    np.testing.assert_array_equal(again, first)
+    np.testing.assert_array_equal(rows, A[3:6])
+
+
+def test_values_that_stay_for_later_runs_stay_in_the_arena():
+    """A step that reads only a cell runs once; its output is not computed again for a new array."""
+    x, cell = cg.Var(SHAPE, "float64", "x"), cg.Var(SHAPE, "float64", "cell").assign(B)
+    f = cg.compile([cg.cumsum(cell, 0), x + cell], [x])
+    for value in (A, B, A):
+        total, plus = f(value)
+        np.testing.assert_array_equal(total, np.cumsum(B, 0))
+        np.testing.assert_array_equal(plus, value + B)
+    cell.assign(A)
+    np.testing.assert_array_equal(f(A)[0], np.cumsum(A, 0))
+
+
+def test_a_function_with_an_update_edge_copies_its_results():
+    x, cell = cg.Var(SHAPE, "float64", "x"), cg.Var(SHAPE, "float64", "cell").assign(B)
+    new = cell + x
+    f = cg.compile(new, [x], {cell: new})
+    for i in range(1, 4):
+        assert_near(f(A), B + i * A, "float64 formulas near zero")
+        np.testing.assert_array_equal(cell.value, f.state["cell"].value)
+
+
+def test_poison_and_small_outputs_go_through_the_arena(monkeypatch):
+    x, y = variables()
+    f = cg.compile(x + y, [x, y], engine=CpuEngine(poison=True))
+    assert direct(f) == []
+    np.testing.assert_array_equal(f(A, B), A + B)
+    monkeypatch.setattr(results, "LEAST_NBYTES", A.nbytes + 1)
+    assert direct(cg.compile(x - y, [x, y])) == []
+
+
+def test_addresses_of_results_are_in_the_arena_unless_they_move():
+    x, y = variables()
+    code = cg.compile(cg.cumsum(x * y, 0), [x, y]).program.code
+    ((output, result),) = code.results.items()
+    (arena,) = (r for r in code.relocations if str(r.symbol) == "arena")
+    offset_at = dict(zip(arena.positions.tolist(), arena.offsets.tolist()))
+    start = code.views[output].at.offset
+    assert len(result.positions) and not [r for r in code.relocations if r.symbol.kind == "result"]
+    for position, offset in zip(result.positions.tolist(), result.offsets.tolist()):
+        assert offset_at[position] == start + offset
