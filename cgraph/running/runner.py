@@ -260,14 +260,17 @@ class Runner:
                 record.done = np.zeros(1, np.int64)
         instance.bind(inputs, values, record.done)
         shown = [None if fresh else np.array(instance.read(x)) for x, fresh in zip(self.outputs, record.fresh)]
-        steps, direct = self._steps(record, versions), dict[Any, np.ndarray]()
+        steps = self._steps(record, versions)
+        direct: dict[Any, np.ndarray] = {}
         if out is None:
-            direct = self._arrays_of(record.results) if copy and not self.updated and steps.run is None else {}
+            if record.results and copy and not self.updated and steps.run is None:
+                direct = self._arrays_of(record.results)
             out = [
                 np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
                 for x, fresh, own in zip(self.outputs, record.fresh, record.own)
             ]
-        instance.write_to(direct)
+        if direct:
+            instance.write_to(direct)
         record.state = None
         try:
             for x in self.updated:
@@ -285,7 +288,7 @@ class Runner:
 
     def _arrays_of(self, outputs: Sequence[Any]) -> dict[Any, np.ndarray]:
         """Return new arrays for outputs that a run computes in place; none if it may leave out their steps."""
-        if outputs and self.incremental is not None and not self.incremental.runs_all(self._always):
+        if self.incremental is not None and not self.incremental.runs_all(self._always):
             return {}
         return {x: aligned_memory(x.spec.nbytes).view(x.spec.dtype).reshape(x.spec.shape) for x in outputs}
 
