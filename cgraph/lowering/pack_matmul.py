@@ -4,14 +4,13 @@ from math import prod
 
 import numpy as np
 
-from cgraph.dtypes.convert import convert, is_storage
-from cgraph.dtypes.storage import BFLOAT16
+from cgraph.dtypes.convert import is_storage
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm.portions import pack_b
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_products.calls import TileSize, pack_tiles, suits_tiles
+from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.gemm_tile import GemmTile
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_int8 import pack_product
@@ -20,7 +19,7 @@ from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs
-from cgraph.ops.physical.tiled import TiledMatmul
+from cgraph.ops.physical.tiled import NUMBER_NBYTES, TiledMatmul, pack_numbers, round_numbers
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import stored_array
 
@@ -78,9 +77,7 @@ class Panels:
     def of_tiles(self, source: Node, y: np.ndarray) -> Node:
         """Return the matrix `y`, the value of `source`, rounded to bfloat16 in tiles."""
         if source not in self.tiled:
-            bits = convert(y, BFLOAT16.dtype).view(BFLOAT16.unsigned)
-            k, n = y.shape
-            self.tiled[source] = self.add(pack_tiles(TileSize(k, n, bits.itemsize), bits))
+            self.tiled[source] = self.add(pack_numbers(y))
         return self.tiled[source]
 
 
@@ -95,11 +92,11 @@ def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node 
     rows, source, (k, n) = prod(node.shape[:-1]), unbroadcast(operands[1]), y.shape
     rounds, has_tiles = panels.options.pairs and node.dtype == np.float32, bool(panels.target.tiles)
     has_addend, activation = epilogue_of(node)
-    if rounds and has_tiles and suits_tiles(rows, k, BFLOAT16.dtype.itemsize):
+    if rounds and has_tiles and suits_tiles(rows, k, NUMBER_NBYTES):
         op = TiledMatmul(k, n, has_addend, activation)
         return apply(op, operands[0], panels.of_tiles(source, y), *operands[2:])
     if rounds and has_tiles and y.dtype == np.float32:
-        y = convert(y, BFLOAT16.dtype)
+        y = round_numbers(y)
     in_pairs = rounds and not has_tiles
     if not in_pairs and is_streamed(y, rows):
         return None

@@ -147,7 +147,7 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
     from cgraph.cli import info
 
     facts = {
-        "cgraph": "1.2", "cpu": "a cpu", "target": "avx9", "float32_lanes": 48, "bf16": "pairs", "tiles": "none",
+        "cgraph": "1.2", "cpu": "a cpu", "target": "avx9", "float32_lanes": 48, "bf16": "pairs", "tiles": None,
         "cores": 31, "affinity": 17, "quota": 2.5,
         "threads": 5, "cache": "folder", "cache_kernels": 41, "cache_nbytes": 3072, "cuda": ["one", "two"],
         "no_cuda": None, "python": "3.x", "numpy": "2.y", "llvmlite": "0.z",
@@ -158,6 +158,7 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
         "1.2",
         "a cpu, kernels for avx9 (48 float32 at a time)",
         "one instruction adds up two products of bfloat16 numbers",
+        "this processor has none",
         "5: of 31 cores this process may use 17, its quota is 2.5",
         "41 on disk, 3 KiB, in folder",
         "one; two",

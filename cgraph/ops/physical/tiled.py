@@ -21,12 +21,27 @@ from cgraph.kernels.tile_products.calls import (
     TileSize,
     byte_rows_calls,
     number_rows_calls,
+    pack_tiles,
     unpack_tiles,
 )
 from cgraph.kernels.views.matrices import Matrices, each_matrices
 from cgraph.ops.physical.integer import requantise
 from cgraph.ops.physical.matmul import activate
 from cgraph.system.alignment import aligned
+
+NUMBER_NBYTES = BFLOAT16.dtype.itemsize
+"""Bytes of a number on tile registers."""
+
+
+def round_numbers(y: np.ndarray) -> np.ndarray:
+    """Return floats as tiles read them, rounded to bfloat16."""
+    return convert(y, BFLOAT16.dtype)
+
+
+def pack_numbers(y: np.ndarray) -> np.ndarray:
+    """Return a matrix of floats ``[k, n]``, rounded to bfloat16, in tiles."""
+    bits = round_numbers(y).view(BFLOAT16.unsigned)
+    return pack_tiles(TileSize(*y.shape, bits.itemsize), bits)
 
 
 class TiledIntegerMatmul(Op):
@@ -118,11 +133,11 @@ class TiledMatmul(Op):
 
     def meaning(self, x, panels, *addend):
         y = convert(unpack_tiles(self.size, panels).view(BFLOAT16.dtype), FLOAT32)
-        product = np.matmul(convert(convert(x, BFLOAT16.dtype), FLOAT32), y)
+        product = np.matmul(convert(round_numbers(x), FLOAT32), y)
         return activate(sum(addend, product), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
-        rounded = prod(x.shape[:-1]) * self.size.padded * BFLOAT16.dtype.itemsize
+        rounded = prod(x.shape[:-1]) * self.size.padded * NUMBER_NBYTES
         copied = prod(x.shape[:-1]) * self.n * x.dtype.itemsize
 
         def nbytes(out: View, x: View, panels: View, *addend: View) -> list[int]:
