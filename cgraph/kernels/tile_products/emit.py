@@ -82,9 +82,9 @@ def put(k: Builder, a: SimpleNamespace, some: Any, vector: Any, i: int, y: Val) 
 
 
 @final
-def of_numbers(k: Builder, *params) -> None:
+def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str) -> None:
     """Emit products of bfloat16 numbers: ``activation(beside + sums)`` in float32."""
-    p, a = Tile(*params), k.args()
+    p, a = Tile(group, height, ahead, result), k.args()
     with each_group(k, p, a, "bf16") as at:
         for vector in vectors(k, a, at):
             beside = k.pointer(a.beside, p.result) + (at.image * a.beside_image + vector.column)

@@ -41,7 +41,8 @@ def round_numbers(y: np.ndarray) -> np.ndarray:
 def pack_numbers(y: np.ndarray) -> np.ndarray:
     """Return a matrix of floats ``[k, n]``, rounded to bfloat16, in tiles."""
     bits = round_numbers(y).view(BFLOAT16.unsigned)
-    return pack_tiles(TileSize(*y.shape, bits.itemsize), bits)
+    k, n = y.shape
+    return pack_tiles(TileSize(k, n, bits.itemsize), bits)
 
 
 class TiledIntegerMatmul(Op):
