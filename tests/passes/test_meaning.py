@@ -39,6 +39,7 @@ from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.physical.structured import PlannedOp
 from cgraph.ops.physical.table import ByteTable
+from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
 from tests.support.graphs import draw_values, graphs
@@ -58,6 +59,7 @@ BYTES = {
 }  # integers/test_compute_integers.py
 BYTES |= {ByteMatmul, ByteTable}  # integers/test_byte_matmul.py, test_byte_tables.py
 HALVES = {PairedMatmul}  # test_precision.py
+TILED = {TiledIntegerMatmul, TiledMatmul}  # ops/test_tiled.py
 PLANNED = {
     InPlace,
     PlannedConditional,
@@ -244,6 +246,7 @@ def test_every_physical_op(target):
         *PORTS,
         *BYTES,
         *HALVES,
+        *TILED,
     }  # the first two are lowered
     assert all(op.meaning is not Op.meaning for op in physical)
 
