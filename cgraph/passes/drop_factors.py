@@ -31,7 +31,7 @@ def drop_factors(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def op_without_vectors(node: Node, graph: Roots) -> Op | None:
-    """Return the op that computes what is read of a decomposition; None if that is all, or saves nothing."""
+    """Return an op that computes only the results that are read; None if the decomposition is already the cheapest."""
     indices = {user.op.index for user in graph.users[node] if isinstance(user.op, Item)}
     if node in graph.ends or 0 in indices:
         return None

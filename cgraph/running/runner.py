@@ -374,7 +374,7 @@ def check_room(room: Any, spec: Spec) -> None:
 
 
 def is_mapping(x: Any) -> bool:
-    """Return True for a mapping; an array is told apart at once, since a call asks for its first argument."""
+    """Return True for a mapping. The cheap check for an array comes first, since every call makes it."""
     return type(x) is not np.ndarray and isinstance(x, Mapping)
 
 

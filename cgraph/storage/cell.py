@@ -217,7 +217,7 @@ def fitting_array(value: Any, spec: Spec, name: str, exact: bool = False) -> np.
         exact: refuse float64 for float32, too
     """
     if type(value) is np.ndarray and value.dtype == spec.dtype and value.shape == spec.shape:
-        return value  # at once: each call comes here for each input
+        return value  # the usual case comes first, since every call checks every input
     if not isinstance(value, np.ndarray | np.generic):
         try:
             value = of_plain(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)

@@ -108,7 +108,7 @@ def test_a_processor_without_one_of_the_three_features_does_not_ask(missing, ask
 
 def test_a_description_does_not_ask(anew, monkeypatch):
     monkeypatch.setattr(host_module, "detect_host", lambda: Host("sapphirerapids", SAPPHIRE, "", "", ""))
-    monkeypatch.setattr(host_module, "request_tiles", lambda: pytest.fail("nobody requested tiles"))
+    monkeypatch.setattr(host_module, "request_tiles", lambda: pytest.fail("no engine requested tiles"))
     assert anew().has(*host_module.TILES)
 
 

@@ -174,5 +174,5 @@ def test_a_target_with_tiles_packs_for_them_where_they_are_faster_and_rounds_the
     assert first.operands[1].shape == (1, 1, 2, 16, 16, 2) and (first.op.k, first.op.n) == (16, 3)
     for other in (few, *pack_matmul((cg.Var((8, 15)) @ thin,), target, options)):
         assert isinstance(other.op, PackedMatmul) and other.operands[1].spec.dtype == BFLOAT16.dtype
-    assert isinstance(pack_matmul(tuple(products), target)[0].op, PackedMatmul)  # nobody allowed rounding
+    assert isinstance(pack_matmul(tuple(products), target)[0].op, PackedMatmul)  # rounding was not allowed
     assert_left(lambda outputs: pack_matmul(outputs, target, options), cg.Var((8, 5)) @ np.ones((5, 0), "float32"))

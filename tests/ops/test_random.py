@@ -75,7 +75,7 @@ def test_what_is_no_key_seed_or_probability_is_refused():
 
 
 @pytest.mark.parametrize("draw", [cg.random_bits, cg.random_uniform, cg.random_normal, cg.random_bernoulli])
-def test_without_a_shape_one_number_is_drawn_and_a_shape_is_no_key(draw):
+def test_without_a_shape_one_number_is_drawn_and_a_shape_in_place_of_the_key_is_refused(draw):
     assert draw(KEY).shape == ()
     np.testing.assert_array_equal(draw(KEY).eval(), draw(KEY, ()).eval())
     with pytest.raises(ShapeError, match="key is int64.1., but must be uint32.2.; create one with random_key"):

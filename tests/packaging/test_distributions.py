@@ -1,7 +1,6 @@
 """What is published: a wheel with both packages and nothing else, an sdist that gives the same wheel."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -102,11 +101,10 @@ def test_a_wheel_holds_both_packages_their_data_the_licence_and_nothing_else(whe
 
 
 def test_pages_say_how_large_an_installed_wheel_is(wheel):
-    """Whoever makes it grow writes down by how much; both pages say the same, to a tenth of a megabyte."""
-    size = sum(x.file_size for x in zipfile.ZipFile(wheel).infolist()) / 1e6
-    (stated,) = re.findall(r"([\d.]+) MB from `pip`", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert f"{stated} MB there" in (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
-    assert abs(size - float(stated)) < 0.1, f"an installed wheel takes {size:.2f} MB"
+    """A part that makes it grow changes the figure on both pages."""
+    size = f"{sum(x.file_size for x in zipfile.ZipFile(wheel).infolist()) / 1e6:.1f} MB"
+    assert f"{size} there" in (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    assert f"{size} from `pip`" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_wheel_says_its_version_and_licence(wheel):

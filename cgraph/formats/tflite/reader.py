@@ -20,7 +20,7 @@ from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, TfliteContext
 from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts, TfliteSource
-from cgraph.formats.tflite.value import SIGN, QuantisedFormat, TfliteValue
+from cgraph.formats.tflite.value import SIGN, QuantisedFormat, TfliteValue, have_one_format
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -211,9 +211,7 @@ def build_subgraph(source: TfliteSource, number: int, operands: Sequence[TfliteV
 
 def check_format(tensor: TensorFacts, quantised: QuantisedFormat | None) -> None:
     """Raise FormatError if a value that becomes a tensor of another graph is quantised in another way."""
-    if tensor.quantised is None and quantised is None:
-        return
-    if tensor.quantised is None or quantised is None or not tensor.quantised.equals(quantised):
+    if not have_one_format(tensor.quantised, quantised):
         raise FormatError(f"tensor {tensor.name!r:.60} is quantised in another way than the value that it gets")
 
 

@@ -58,6 +58,11 @@ class QuantisedFormat(Record, eq=False):
         return self.scale == other.scale and self.zero == other.zero
 
 
+def have_one_format(x: QuantisedFormat | None, y: QuantisedFormat | None) -> bool:
+    """Return True if two values are both plain, or quantised in the same way."""
+    return x is y if x is None or y is None else x.equals(y)
+
+
 class TfliteValue(Record, eq=False):
     """A tensor.
 

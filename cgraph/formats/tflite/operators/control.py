@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
-from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
+from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue, have_one_format
 from cgraph.ir.graph import Node
 
 Formats = Sequence[QuantisedFormat | None]
@@ -58,5 +58,5 @@ def check_formats(name: str, outputs: Sequence[TfliteValue], formats: Formats) -
     if len(outputs) != len(formats):
         raise FormatError(f"{name} has {len(outputs)} outputs, not {len(formats)}")
     for i, (x, other) in enumerate(zip(outputs, formats)):
-        if (x.quantised is None) != (other is None) or (other is not None and not other.equals(x.bytes)):
+        if not have_one_format(x.quantised, other):
             raise FormatError(f"output {i} of {name} is quantised in another way than the value that it becomes")
