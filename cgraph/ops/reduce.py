@@ -20,6 +20,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.timing import task_elements
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import equal, isnan, where
 from cgraph.ops.complex import imag, real
@@ -67,8 +68,10 @@ class Reduction(Op):
 
     def work_of(self, target: Target, program: Program, shape: tuple[int, ...]) -> Work:
         """Return the reduction of the results of `program` over elements of the operands, all of one shape."""
-        nbytes = reduce_nbytes(self.kind, program[-1][1], shape, self.axes)
-        return Work(partial(reduce_calls, target, self.kind, program, axes=self.axes), nbytes, strided=True)
+        part = task_elements(program)
+        nbytes = reduce_nbytes(self.kind, program[-1][1], shape, self.axes, part)
+        calls = partial(reduce_calls, target, self.kind, program, axes=self.axes, part=part)
+        return Work(calls, nbytes, strided=True)
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:

@@ -14,10 +14,13 @@ def step(X, centers):
     return new, np.abs(new - centers).max()
 
 
-def run(step, n=5000, d=8, k=10, tol=1e-6, most=100):
+def start(n=5000, d=8, k=10):
     rng = np.random.default_rng(6)
     X = np.concatenate([rng.normal(c, 1.0, (n // k, d)) for c in rng.uniform(-10, 10, (k, d))])
-    centers = X[rng.permutation(n)[:k]]
+    return X, X[rng.permutation(n)[:k]]
+
+
+def run(step, X, centers, tol=1e-6, most=100):
     rounds, moved = 0, np.inf
     while moved >= tol and rounds < most:
         centers, moved = step(X, centers)
@@ -26,7 +29,7 @@ def run(step, n=5000, d=8, k=10, tol=1e-6, most=100):
 
 
 if __name__ == "__main__":
-    want, got = run(step), run(cg.jit(step))
+    want, got = run(step, *start()), run(cg.jit(step), *start())
     np.testing.assert_allclose(got[0], want[0], rtol=1e-10)
     assert got[1] == want[1]
     print(f"{len(got[0])} centers after {got[1]} rounds, as NumPy's")

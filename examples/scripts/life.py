@@ -14,14 +14,17 @@ def step(Z):
     return Z
 
 
-def run(step, n=256, steps=100):
-    Z = np.random.default_rng(0).integers(0, 2, (n, n), dtype=np.uint8)
+def start(n=256):
+    return np.random.default_rng(0).integers(0, 2, (n, n), dtype=np.uint8)
+
+
+def run(step, Z, steps=100):
     for _ in range(steps):
         Z = step(Z)
     return Z
 
 
 if __name__ == "__main__":
-    want, got = run(step), run(cg.jit(step))
+    want, got = run(step, start()), run(cg.jit(step), start())
     np.testing.assert_array_equal(got, want)
     print(f"{got.sum()} cells live, as NumPy's")

@@ -25,11 +25,15 @@ def automatic(params, X, y, lr=0.5):
     return {name: params[name] - lr * slope[name] for name in params}, value
 
 
-def run(step, n=5000, d=20, steps=100, tol=1e-4):
+def start(n=5000, d=20):
     rng = np.random.default_rng(8)
     X = rng.standard_normal((n, d))
     y = (sigmoid(X @ rng.standard_normal(d)) > rng.random(n)).astype(float)
-    params, losses = {"w": np.zeros(d), "b": np.float64(0)}, []
+    return X, y
+
+
+def run(step, X, y, steps=100, tol=1e-4):
+    params, losses = {"w": np.zeros(X.shape[1]), "b": np.float64(0)}, []
     for _ in range(steps):
         params, loss = step(params, X, y)
         losses.append(loss)
@@ -39,9 +43,9 @@ def run(step, n=5000, d=20, steps=100, tol=1e-4):
 
 
 if __name__ == "__main__":
-    want = run(step)
+    want = run(step, *start())
     for compiled in (cg.jit(step), cg.jit(automatic)):
-        got = run(compiled)
+        got = run(compiled, *start())
         np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
         np.testing.assert_allclose(got[2], want[2], rtol=1e-9)
     print(f"loss {got[2][-1]:.6f} after {len(got[2])} steps, as NumPy's")

@@ -14,11 +14,14 @@ def step(z, divtime, C, i, maxit, r=2.0):
     return z, divtime
 
 
-def run(step, h=200, w=300, maxit=50):
+def start(h=200, w=300):
     x = np.linspace(-2.5, 1.5, w)
     y = np.linspace(-1.5, 1.5, h)
     A, B = np.meshgrid(x, y)
-    C = A + B * 1j
+    return A + B * 1j
+
+
+def run(step, C, maxit=50):
     z = np.zeros_like(C)
     divtime = maxit + np.zeros(z.shape, dtype=int)
     for i in range(maxit):
@@ -27,6 +30,6 @@ def run(step, h=200, w=300, maxit=50):
 
 
 if __name__ == "__main__":
-    want, got = run(step), run(cg.jit(step))
+    want, got = run(step, start()), run(cg.jit(step), start())
     assert (got != want).mean() < 1e-3  # points at the edge, where the last bit decides
     print(f"mean number of rounds {got.mean():.4f}; NumPy {want.mean():.4f}")

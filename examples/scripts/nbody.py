@@ -23,11 +23,14 @@ def step(pos, vel, acc, mass, dt=0.01, G=1.0, soft=0.1):
     return pos, vel, acc
 
 
-def run(step, acceleration, N=200, steps=50):
+def start(N=200):
     rng = np.random.default_rng(17)
     mass = 20.0 * np.ones((N, 1)) / N
     pos, vel = rng.standard_normal((2, N, 3))
-    vel -= np.mean(mass * vel, 0) / np.mean(mass)
+    return pos, vel - np.mean(mass * vel, 0) / np.mean(mass), mass
+
+
+def run(step, acceleration, pos, vel, mass, steps=50):
     acc = acceleration(pos, mass, 1.0, 0.1)
     history = [pos.copy()]
     for _ in range(steps):
@@ -37,6 +40,6 @@ def run(step, acceleration, N=200, steps=50):
 
 
 if __name__ == "__main__":
-    want, got = run(step, acceleration), run(cg.jit(step), cg.jit(acceleration))
+    want, got = run(step, acceleration, *start()), run(cg.jit(step), cg.jit(acceleration), *start())
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
     print(f"{got.shape[1]} bodies after {len(got) - 1} steps: spread {got[-1].std():.6f}, as NumPy's")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.activation.calls import NONE, RELU6, BoundedActivation
-from cgraph.kernels.gemm.matmul_calls import DOT_ROWS, ROW_UNROLL, matmul_calls
+from cgraph.kernels.gemm.gemv_calls import DOT_ROWS, ROW_UNROLL
+from cgraph.kernels.gemm.matmul_calls import matmul_calls
 from cgraph.kernels.target import target_named
 from tests.support.images import activated
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of

@@ -17,7 +17,7 @@ from cgraph.kernels.llvm.flow import (
     masked_load,
     masked_store,
     put_where,
-    total,
+    totals,
 )
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -58,7 +58,7 @@ def dot_sums(k: Builder, count: Val, starts: list[Ptr], b: Ptr) -> list[Val]:
         mask = first_lanes(k, count - rest.i, lanes)
         last = masked_load(k, b + rest.i, mask)
         rest.next = [k.fma(masked_load(k, start + rest.i, mask), last, y) for start, y in zip(starts, rest.values)]
-    return [total(k, y) for y in rest.values]
+    return totals(k, rest.values)
 
 
 @final

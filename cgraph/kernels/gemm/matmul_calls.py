@@ -10,28 +10,25 @@ from itertools import product
 
 from cgraph.dtypes.storage import BY_CODE
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
-from cgraph.kernels.gemm import gemv_signature, signature
 from cgraph.kernels.gemm import gpu_calls as gpu_gemm
+from cgraph.kernels.gemm import signature
+from cgraph.kernels.gemm.gemv_calls import BYTE_NS, bias_args, is_vector, vector_calls, vector_nbytes
 from cgraph.kernels.gemm.gpu_calls import product_nbytes
 from cgraph.kernels.gemm.pack_signature import ALONG_K, ALONG_LINES, ANY_STRIDE
 from cgraph.kernels.gemm.portions import PackedB, Portions
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.gemm_tile import GemmTile, evenly, is_near, spans
+from cgraph.kernels.views.gemm_tile import GemmTile, is_near, spans
 from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices, orient
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.record import replace
 
-DOT_ROWS = 4
 NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
 LINE = 64  # bytes that are asked for at once
 AHEAD = 6 << 10  # bytes from what a single panel of rows reads to what it prefetches
 AHEAD_STORED = 8 << 10  # the same for storage dtypes
-BYTE_NS = 0.025  # about the time of reading a byte from memory, which is what few rows wait for
-ROW_UNROLL = 8  # rows of b read at a time
-ROW_WIDTH = 512  # columns of a task, twice that when there are many
 
 
 def matmul_calls(
@@ -68,10 +65,8 @@ def matmul_calls(
             calls += tiled_calls(x, packed_portions(x, packed), activation, workspace, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
-        elif is_dot(x) and not adds:
-            calls.append(dot_call(x, activation, target))
-        elif is_row(x) and not adds:
-            calls.append(row_call(x, activation, target))
+        elif is_vector(x) and not adds:
+            calls += vector_calls(x, activation, workspace, target)
         else:
             calls += tiled_calls(x, Portions.of(x, target, adds), activation, workspace, target, adds)
     return calls
@@ -86,8 +81,9 @@ def matmul_nbytes(
             return Portions.of_packed(x, b).nbytes
         if target.has_blocks and is_tiled(x, None):
             return product_nbytes(x)
-        in_place = is_simple(x) or (not adds and (is_dot(x) or is_row(x)))
-        return 0 if in_place else Portions.of(x, target, adds).nbytes
+        if is_simple(x):
+            return 0
+        return vector_nbytes(x) if is_vector(x) and not adds else Portions.of(x, target, adds).nbytes
     return 0
 
 
@@ -132,14 +128,6 @@ def is_simple(x: Matrices) -> bool:
 def is_tiled(x: Matrices, packed: PackedB | None) -> bool:
     """Return True if blocks of threads can multiply it: 4- or 8-byte numbers with a nonempty sum, any strides."""
     return x.dtype in ("f4", "f8", "i4", "i8", "u4", "u8") and x.k > 0 and packed is None
-
-
-def is_dot(x: Matrices) -> bool:
-    return x.n == 1 and x.a.column == 1 and x.b.row == 1
-
-
-def is_row(x: Matrices) -> bool:
-    return x.m == 1 and x.b.column == 1
 
 
 def tiled_calls(
@@ -217,14 +205,6 @@ def lines_of(elements: int, b: Operand) -> int:
     return 1 << (lines - 1).bit_length() if lines else 0
 
 
-def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:
-    return {
-        "bias": bias.at if bias else None,
-        "bias_batch": bias.batch if bias else 0,
-        "bias_row": bias.row if bias else 0,
-    }
-
-
 def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: int) -> tuple[Operand, Call]:
     """Return panels of `width` rows of `x` at `to`, and the call that writes them; equal matrices are packed once."""
     panels = -(-lines // width)
@@ -240,31 +220,6 @@ def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: 
 
 def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
     return Operand(at, batch, 0, 0, x.dtype)
-
-
-def dot_call(x: Matrices, activation: BoundedActivation, target: Target) -> Call:
-    panels = -(-x.m // DOT_ROWS)
-    tasks = x.count * panels
-    nanoseconds = DOT_ROWS * x.k * x.a.itemsize * BYTE_NS
-    return gemv_signature.DOT.call(
-        (x.dtype, DOT_ROWS), tasks, chunk_of(tasks, nanoseconds),
-        m=x.m, k=x.k, a=x.a.at, a_batch=x.a.batch, a_row=x.a.row, b=x.b.at, b_batch=x.b.batch,
-        **bias_args(x.bias), out=x.out.at, o_batch=x.out.batch, o_row=x.out.row, row_panels=panels,
-        **activation.args,
-    )  # fmt: skip
-
-
-def row_call(x: Matrices, activation: BoundedActivation, target: Target) -> Call:
-    width = evenly(x.n, ROW_WIDTH if x.n < 8 * ROW_WIDTH else 2 * ROW_WIDTH, target.lanes_of(x.dtype))
-    panels = -(-x.n // width)
-    tasks = x.count * panels
-    nanoseconds = width * x.k * x.b.itemsize * BYTE_NS
-    return gemv_signature.ROW.call(
-        (x.dtype, ROW_UNROLL), tasks, chunk_of(tasks, nanoseconds),
-        n=x.n, k=x.k, a=x.a.at, a_batch=x.a.batch, a_step=x.a.column, b=x.b.at, b_batch=x.b.batch, b_step=x.b.row,
-        bias=x.bias.at if x.bias else None, bias_batch=x.bias.batch if x.bias else 0,
-        out=x.out.at, o_batch=x.out.batch, width=width, panels=panels, **activation.args,
-    )  # fmt: skip
 
 
 def simple_call(x: Matrices, activation: BoundedActivation, adds: bool) -> Call:

@@ -7,6 +7,7 @@ from cgraph.kernels.pointwise.signature import POINTWISE
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, cut, pointwise_walk, streams
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.views.timing import task_elements
 
 # programs of at most this many instructions keep two registers' worth of elements under way at once
 LONG = 64
@@ -45,7 +46,7 @@ def fused_calls(
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
     registers = 1 if "g" in access or len(program) > LONG else 2
     past_cache = not set("gp") & set(access) and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
-    parts = cut(walk.rows, walk.columns, target.task_elements)
+    parts = cut(walk.rows, walk.columns, min(target.task_elements, task_elements(program)))
     call = POINTWISE.call(
         (program, results, ins, written, registers, past_cache), parts.tasks,
         rows=walk.rows, columns=walk.columns, block=parts.block, blocks=parts.blocks, rows_each=parts.rows_each,

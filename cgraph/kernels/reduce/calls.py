@@ -47,6 +47,7 @@ def reduce_calls(
     axes: tuple[int, ...],
     workspace: View | None = None,
     whole: bool = False,
+    part: int = TASK_ELEMENTS,
 ) -> list[Call]:
     """Reduce ``program(xs)`` over axes. The dtype of the program's result accumulates, that of `out` stores.
 
@@ -55,9 +56,10 @@ def reduce_calls(
     over the reduced axes, the first one among equals, a NaN before all.
 
     Operands
-        workspace: at least `reduce_nbytes` bytes
+        workspace: at least `reduce_nbytes` bytes, for the same `part`
     Parameters
         whole: never in parts: the order of each reduction does not depend on how many there are
+        part: elements of a part
     Raises
         ValueError: an unknown kind, a shape of `out` that does not fit, a workspace that is missing or too small
     """
@@ -69,16 +71,16 @@ def reduce_calls(
     expected = tuple(n for axis, n in enumerate(shape) if axis not in axes)
     if out.shape != expected:
         raise ValueError(f"{kind} of {shape} over {axes} has shape {expected}, the output has {out.shape}")
-    work = ReductionJob(kind, program, (len(program) - 1,), views, axes, target)
+    work = ReductionJob(kind, program, (len(program) - 1,), views, axes, target, part)
     if whole and out.size:
         return [split_call(work, (out,), 1)[0]]
     return work_calls(work, out, workspace)
 
 
-def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[int]) -> int:
+def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[int], part: int = TASK_ELEMENTS) -> int:
     """Return the bytes of workspace for values of `dtype` and `shape` reduced over `axes`, in any layout."""
     outputs = prod(n for axis, n in enumerate(shape) if axis not in axes)
-    parts = most_parts(prod(shape), outputs)
+    parts = most_parts(prod(shape), outputs, part)
     places = parts * outputs * 8 if kind.startswith("arg") else 0
     return 0 if parts == 1 else values_nbytes(parts, outputs, dtype) + places
 
@@ -88,11 +90,11 @@ def values_nbytes(parts: int, outputs: int, dtype: str) -> int:
     return round_up(parts * outputs * int(dtype[1:]), 8)
 
 
-def most_parts(size: int, outputs: int) -> int:
-    """Return the largest number of parts of a reduction of `size` elements to `outputs`."""
-    if outputs == 0 or size < 2 * TASK_ELEMENTS:
+def most_parts(size: int, outputs: int, part: int) -> int:
+    """Return the largest number of parts of `part` elements of a reduction of `size` elements to `outputs`."""
+    if outputs == 0 or size < 2 * part:
         return 1
-    return max(1, min(size // TASK_ELEMENTS, MOST_PARTIALS // outputs))
+    return max(1, min(size // part, MOST_PARTIALS // outputs))
 
 
 class ReductionJob(Record):
@@ -104,6 +106,7 @@ class ReductionJob(Record):
     xs: tuple[View, ...]
     axes: tuple[int, ...]
     target: Target
+    part: int
 
     @property
     def dtype(self) -> str:
@@ -124,7 +127,7 @@ def work_calls(work: ReductionJob, out: View, workspace: View | None) -> list[Ca
     outputs = out.size
     if outputs == 0:
         return []
-    most = most_parts(prod(work.xs[0].shape), outputs)
+    most = most_parts(prod(work.xs[0].shape), outputs, work.part)
     if most > 1:
         places = Pointer("workspace") if workspace is None else workspace.at
         values = contiguous(places, out.shape, work.dtype)
@@ -133,7 +136,7 @@ def work_calls(work: ReductionJob, out: View, workspace: View | None) -> list[Ca
             partials = (values, contiguous(places + values_nbytes(most, outputs, work.dtype), out.shape, "i8"))
         call, parts = split_call(work, partials, most)
         if parts > 1:
-            scratch_pointer(workspace, reduce_nbytes(work.kind, work.dtype, work.xs[0].shape, work.axes))
+            scratch_pointer(workspace, reduce_nbytes(work.kind, work.dtype, work.xs[0].shape, work.axes, work.part))
             return [call, *joining_calls(work, partials, parts, out)]
     return [split_call(work, (out,), 1)[0]]
 

@@ -1,0 +1,1 @@
+"""The twelve scripts of examples/scripts in NumPy, cgraph, JAX and Numba."""
