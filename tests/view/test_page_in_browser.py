@@ -174,10 +174,7 @@ def test_both_pictures_are_drawn(show):
 
 
 def test_four_thousand_nodes_can_be_searched_and_selected(show):
-    node = cg.Var((64,), name="x")
-    for i in range(4000):
-        node = np.sin(node) if i % 2 else np.cos(node)
-    browser = show(planned(node))
+    browser = show(chain(4000))
     browser.find_element("id", "search").send_keys("sin\n")
     assert text(browser, "matches") == "1 of 2000"
     assert text(browser, "selected").startswith("node (sin) float32[64]")
@@ -243,9 +240,18 @@ def test_nodes_of_a_layer_are_one_group_whose_name_the_search_finds(show):
     ]
 
 
-@pytest.mark.parametrize("width", [1440, 400])
-def test_the_page_is_as_wide_as_the_window(show, width):
-    browser = show(network())
+def chain(steps):
+    node = cg.Var((64,), name="x")
+    for i in range(steps):
+        node = np.sin(node) if i % 2 else np.cos(node)
+    return planned(node)
+
+
+@pytest.mark.parametrize("graph", [network, lambda: chain(4000)], ids=["small", "large"])
+@pytest.mark.parametrize("width", [1440, 400, 320])
+@pytest.mark.parametrize("title", ["sin+multiply+add", 9 * "a long name "])
+def test_the_page_is_as_wide_as_the_window(show, title, graph, width):
+    browser = show(graph(), title)
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     wait_for_frame(browser)
