@@ -10,6 +10,8 @@ from cgraph.numpy.random import RandomStream
 
 LEAF = "*"
 """The structure of a leaf."""
+PLAIN = frozenset((np.ndarray, bool, int, float, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")))
+"""Types of most leaves, which are looked up first."""
 
 
 class Branch(NamedTuple):
@@ -61,7 +63,7 @@ def typed(value: Any) -> Any:
 def flatten(tree: Any, leaves: list[Any]) -> Any:
     """Append the leaves of a tree to `leaves`, and return its structure. None is a tree without leaves."""
     kind = type(tree)
-    if kind is np.ndarray or kind is float:
+    if kind in PLAIN:
         leaves.append(tree)
         return LEAF
     if kind is tuple or kind is list:

@@ -21,14 +21,15 @@ def identity(dtype):
     return m.program(m.load(0, dtype))
 
 
-def reduced(kind, x, axes, target="host", order="all", keepdims=False, program=None):
+def reduced(kind, x, axes, target="host", order="all", keepdims=False, program=None, **more):
     """The kernel's result; the workspace is as large as promised, and full of NaN."""
     dtype = x.dtype.str[1:]
     kept = tuple(1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes)
     out = np.full(kept, -7, "i8" if kind.startswith("arg") else x.dtype)
-    room = view_of(np.full(reduce_nbytes(kind, dtype, x.shape, axes), 255, "u1"))
+    room = view_of(np.full(reduce_nbytes(kind, dtype, x.shape, axes, **more), 255, "u1"))
     given = view_of(out), view_of(x)
-    calls = reduce_calls(target_named(target), kind, program or identity(dtype), *given, axes=axes, workspace=room)
+    program = program or identity(dtype)
+    calls = reduce_calls(target_named(target), kind, program, *given, axes=axes, workspace=room, **more)
     run_calls(calls, target_named(target), order)
     return out
 
@@ -76,6 +77,19 @@ def test_large_reductions_in_parts_have_the_same_bits_in_any_order(target, order
     assert_near(got, x.sum(axes, dtype="f8"), "float32 sums of many thousand")
     for kind in ("max", "argmax", "argmin"):
         np.testing.assert_array_equal(reduced(kind, x, axes, target, order), expected(kind, x, axes))
+
+
+@every_target
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", [64, 500, 5000])
+def test_smaller_parts_reduce_the_same_values(part, kind, target):
+    low, high = {"prod": (1, 2), "any": (0, 2), "all": (0, 2)}.get(kind, (-9, 9))
+    dtype = "b1" if kind in ("any", "all") else "f4"
+    x = np.random.default_rng(part).integers(low, high, (3, 40, 70)).astype(dtype)
+    for axes in ((0, 1, 2), (1, 2), (0, 1)):
+        got = [reduced(kind, x, axes, target, order, part=part) for order in ORDERS]
+        for y in got:
+            np.testing.assert_array_equal(y, expected(kind, x, axes))
 
 
 @every_target

@@ -4,11 +4,11 @@ A long sum is computed in parts, which several threads share. Their number follo
 depend neither on the number of threads nor on how the other side is divided.
 """
 
+import numpy as np
+
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
-from cgraph.kernels.expression import Trace
 from cgraph.kernels.gemm import gemv_signature
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
-from cgraph.kernels.reduce.calls import reduce_calls
+from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import evenly
 from cgraph.kernels.views.kernel_calls import chunk_of
@@ -35,44 +35,59 @@ def is_vector(x: Matrices) -> bool:
 def vector_calls(x: Matrices, activation: BoundedActivation, workspace: View | None, target: Target) -> list[Call]:
     """Return one call, or those of the parts of a long sum and of the sum of their results."""
     product_call = dot_call if is_dot(x) else row_call
-    if parts_of(x) == 1 or activation != NONE:
+    if parts_of(x.k) == 1:
         return [product_call(x, activation, target)]
-    partials = contiguous(scratch_pointer(workspace, vector_nbytes(x)), (count_of(x), x.m * x.n), x.dtype)
-    calls = [product_call(part, NONE, target) for part in parts(x, partials)]
-    step = x.out.itemsize * (x.out.row if x.n == 1 else x.out.column)
-    m = Trace()
-    program = m.program(m.load(0, x.dtype))
-    out = View(x.out.at, (x.m * x.n,), (step,), x.dtype)
-    return calls + reduce_calls(target, "sum", program, out, partials, axes=(0,), whole=True)
-
-
-def parts_of(x: Matrices) -> int:
-    """Return the number of equal parts of a product's sums; 1 for short ones, several products, or with a bias."""
-    return min(MOST_PARTS, x.k // PART) if x.k >= LONG and x.count == 1 and not x.bias else 1
-
-
-def count_of(x: Matrices) -> int:
-    """Return the number of partial results: one more if the equal parts leave terms."""
-    return parts_of(x) + (x.k % parts_of(x) > 0)
+    *parts, joined = long_sum(x, scratch_pointer(workspace, vector_nbytes(x)))
+    return [*(product_call(part, NONE, target) for part in parts), product_call(joined, activation, target)]
 
 
 def vector_nbytes(x: Matrices) -> int:
-    """Return the bytes of the partial results."""
-    return count_of(x) * x.m * x.n * x.out.itemsize if parts_of(x) > 1 else 0
+    """Return the bytes of the results of all parts."""
+    return 0 if parts_of(x.k) == 1 else x.count * x.m * x.n * results_of(x.k) * x.out.itemsize
 
 
-def parts(x: Matrices, partials: View) -> list[Matrices]:
-    """Return the products whose results are `partials`: the equal parts as one batch, and the terms that are left."""
-    count, size = parts_of(x), x.m * x.n
-    each = x.k // count
-    a, b = (replace(y, batch=each * step) for y, step in ((x.a, x.a.column), (x.b, x.b.row)))
-    out = Operand(partials.at, size, 1 if x.n == 1 else size, 1, x.dtype)
-    equal = replace(x, count=count, k=each, a=a, b=b, out=out)
-    if count == count_of(x):
-        return [equal]
-    used = each * count
-    rest = replace(x, k=x.k - used, a=x.a.moved(0, 0, used), b=x.b.moved(0, used, 0), out=out.moved(count))
-    return [equal, rest]
+def parts_of(k: int) -> int:
+    """Return the number of equal parts of a sum of `k` products."""
+    return min(MOST_PARTS, k // PART) if k >= LONG else 1
+
+
+def results_of(k: int) -> int:
+    """Return the number of results that are added: one more than equal parts if these leave terms."""
+    return parts_of(k) + (k % parts_of(k) > 0)
+
+
+def long_sum(x: Matrices, at: Pointer) -> list[Matrices]:
+    """Return the products of the parts, with results at `at`, and the product of these with ones.
+
+    The results of a column lie beside one another, those of a row below one another, as the same kernel reads them.
+    """
+    parts, results, size = parts_of(x.k), results_of(x.k), x.m * x.n
+    part, row = (1, results) if is_dot(x) else (size, size)  # elements to the next part, and to the next row
+    sums = Operand(at, size * results, row, 1, x.dtype)
+    each, used = x.k // parts, x.k - x.k % parts
+    equal = replace(x, k=each, out=sums, bias=None)
+    if x.count > parts:
+        products = [moved(equal, i * each, i * part) for i in range(parts)]
+    else:
+        products = [as_batch(equal, i, parts, part) for i in range(x.count)]
+    if used < x.k:
+        products.append(moved(replace(equal, k=x.k - used), used, parts * part))
+    ones = Operand(Pointer(np.ones(results, x.dtype)), 0, 1, 1, x.dtype)
+    a, b = (sums, ones) if is_dot(x) else (ones, sums)
+    return [*products, replace(x, k=results, a=a, b=b)]
+
+
+def as_batch(x: Matrices, i: int, parts: int, part: int) -> Matrices:
+    """Return the parts of product `i`, each of `x.k` terms, with results `part` elements apart."""
+    steps = (x.k * x.a.column, x.k * x.b.row, part)
+    a, b, out = (replace(y.moved(i), batch=step) for y, step in zip((x.a, x.b, x.out), steps))
+    return replace(x, count=parts, a=a, b=b, out=out)
+
+
+def moved(x: Matrices, k: int, elements: int) -> Matrices:
+    """Return the products of the terms from `k` on, whose results begin some elements later."""
+    out = replace(x.out, at=x.out.at + elements * x.out.itemsize)
+    return replace(x, a=x.a.moved(0, 0, k), b=x.b.moved(0, k), out=out)
 
 
 def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:

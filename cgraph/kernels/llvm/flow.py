@@ -189,7 +189,7 @@ def total(k: Builder, x: Val) -> Val:
 
 
 def totals(k: Builder, xs: list[Val]) -> list[Val]:
-    """Return `total` of each vector, of a power of two many. Shared instructions halve them, in the order of `total`."""
+    """Return `total` of each vector, of a power of two many. They share instructions that halve them in that order."""
     each = xs[0].lanes  # lanes of a vector that are not added yet
     while each > 1:
         pairs = list(zip(xs[::2], xs[1::2])) or [(xs[0], xs[0])]
