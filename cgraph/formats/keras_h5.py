@@ -45,6 +45,16 @@ class KerasFile(Record):
         weights: arrays by layer and name: ``weights["conv2d"]["kernel"]``
         nbytes: size of the file
         numbered: if arrays are named as in an archive: ``weights["layers/conv2d"]["0"]``
+
+    Example
+        >>> import h5py
+        >>> with h5py.File("named.h5", "w") as file:
+        ...     file["dense/dense/kernel:0"] = np.ones((3, 2), np.float32)
+        ...     file.attrs["layer_names"] = [b"dense"]
+        ...     file["dense"].attrs["weight_names"] = [b"dense/kernel:0"]
+        >>> keras = cg.formats.keras_h5.read_keras("named.h5")
+        >>> keras.config, list(keras.weights["dense"])
+        ({}, ['kernel'])
     """
 
     config: dict[str, Any]
@@ -101,6 +111,15 @@ def read_keras(path: str | Path) -> KerasFile:
     Raises
         FormatError: it is not an HDF5 file, links to another file, or declares more bytes than its size allows
         UnavailableError: h5py is not installed
+
+    Example
+        >>> import h5py
+        >>> with h5py.File("weights.h5", "w") as file:
+        ...     file["dense/dense/kernel:0"] = np.ones((3, 2), np.float32)
+        ...     file.attrs["layer_names"] = [b"dense"]
+        ...     file["dense"].attrs["weight_names"] = [b"dense/kernel:0"]
+        >>> cg.formats.keras_h5.read_keras("weights.h5").weights["dense"]["kernel"].shape
+        (3, 2)
     """
     try:
         return read_contents(path).file(map_file(path))

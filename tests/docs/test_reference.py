@@ -15,6 +15,7 @@ from docs.groups import Group
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {
     "onnx.": "onnx",
+    "keras_h5.": "h5py",
     "picture_folder": "PIL",
     "PictureFiles": "PIL",
     "map_batches": "dask",
@@ -25,8 +26,7 @@ NEEDS = {
 # names without an example: what needs a service, files that are long to write, bases, classes that functions return
 WITHOUT = {
     "cgraph.formats": {
-        *("tflite.load", "keras_h5.KerasFile", "keras_h5.read_keras", "darknet.load_detector"),
-        *("torch_file.read_torch", "deep_compression.read_deep_compression"),
+        *("tflite.load", "torch_file.read_torch", "deep_compression.read_deep_compression"),
     },
     "nn": {"shifted"},
 }

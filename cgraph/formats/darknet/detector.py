@@ -40,6 +40,30 @@ def load_detector(
         ``counts [batch]``. Rows after the count are 0
     Raises
         FormatError: as for `load`, and if no layer detects boxes
+
+    Example
+        >>> from pathlib import Path
+        >>> layers = '''[net]
+        ... width=32
+        ... height=32
+        ... channels=3
+        ... [convolutional]
+        ... filters=21
+        ... size=1
+        ... stride=32
+        ... activation=linear
+        ... [yolo]
+        ... mask=0,1,2
+        ... anchors=8,8, 16,16, 24,24
+        ... classes=2
+        ... num=3
+        ... '''
+        >>> _ = Path("tiny.cfg").write_text(layers)
+        >>> detect = cg.formats.darknet.load_detector("tiny.cfg", seed=0, size=5).compile()
+        >>> detect.names
+        ('boxes', 'scores', 'classes', 'counts')
+        >>> detect(np.zeros((1, 3, 32, 32), np.float32))["boxes"].shape
+        (1, 5, 4)
     """
     model, net = read(config, source(weights, seed, drawn), batch)
     if not net.boxes:
