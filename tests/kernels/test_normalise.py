@@ -111,3 +111,42 @@ def test_rms_norm(target, dtype, order, shape, axes):
     run_calls(calls, target_named(target), order)
     squares = np.square(x.astype("f8")).mean(tuple(range(-axes, 0)), keepdims=True)
     close(out, x / np.sqrt(squares + 1e-5) * scale)
+
+
+@every_target
+@every_dtype
+@pytest.mark.parametrize("scales", ["element", "none", "root"])
+@pytest.mark.parametrize("length", [4, 7, 8, 9, 17, 48, 128, 129, 197, 256])
+def test_short_rows_of_every_length_agree_with_the_formula(target, dtype, scales, length):
+    """Seven rows are a block and single rows; `out` is `x`."""
+    rng = np.random.default_rng(4)
+    x = (rng.standard_normal((7, length)) + 3).astype(dtype)
+    scale, shift = rng.standard_normal((2, length)).astype(dtype)
+    want = normalised(x, 1)
+    if scales == "root":
+        want = x / np.sqrt((x.astype("f8") ** 2).mean(1, keepdims=True) + 1e-5)
+    want = want if scales == "none" else want * scale + (shift if scales == "element" else 0)
+    run_short(target, scales, x, scale, shift)
+    close(x, want)
+
+
+@every_target
+@pytest.mark.parametrize("scales", ["element", "root"])
+@pytest.mark.parametrize("length", [17, 129, 200])
+def test_a_short_row_has_the_same_bits_alone_and_in_a_block(target, scales, length):
+    rng = np.random.default_rng(5)
+    x, (scale, shift) = rng.standard_normal((9, length)).astype("f4"), rng.standard_normal((2, length)).astype("f4")
+    rows = [x[i : i + 1].copy() for i in range(9)]
+    for part in (x, *rows):
+        run_short(target, scales, part, scale, shift)
+    np.testing.assert_array_equal(np.concatenate(rows), x)
+
+
+def run_short(target, scales, x, scale, shift):
+    """Normalise `x` in place."""
+    own, (view, *factors) = target_named(target), map(view_of, (x, scale, shift))
+    if scales == "root":
+        calls = rms_norm_calls(own, view, view, factors[0], 1, 1e-5)
+    else:
+        calls = layer_norm_calls(own, view, view, *(factors if scales == "element" else (None, None)), 1, 1e-5)
+    run_calls(calls, own, "single")

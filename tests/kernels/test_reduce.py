@@ -134,6 +134,36 @@ def test_a_vector_is_not_longer_than_a_row_and_divides_a_short_one(columns, regi
 
 
 @every_target
+@pytest.mark.parametrize("kind", ["sum", "prod", "min", "max"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+@pytest.mark.parametrize("columns", [2, 4, 7, 8, 9, 17, 32, 48, 129, 197, 256])
+def test_short_rows_of_every_length_count_each_element_once(target, kind, dtype, columns):
+    """As above, the values are exact; 11 rows are blocks and single rows."""
+    low, high = (1, 2) if kind == "prod" else (-9, 9)
+    x = np.random.default_rng(columns).integers(low, high, (11, columns)).astype(dtype)
+    if kind == "prod":
+        x[np.arange(11), np.arange(11) % columns] = np.arange(2, 13)
+    np.testing.assert_array_equal(reduced(kind, x, (1,), target, "single"), expected(kind, x, (1,)))
+
+
+@every_target
+@pytest.mark.parametrize("columns", [17, 129, 200])
+def test_a_short_row_has_the_same_bits_alone_and_in_a_block(target, columns):
+    x = np.random.default_rng(5).standard_normal((9, columns)).astype("f4")
+    alone = [reduced("sum", x[i : i + 1], (1,), target)[0] for i in range(9)]
+    np.testing.assert_array_equal(reduced("sum", x, (1,), target), alone)
+
+
+@every_target
+@pytest.mark.parametrize("columns", [16, 49])
+def test_a_nan_wins_at_every_place_of_a_short_row(target, columns):
+    x = np.zeros((columns, columns), "f4")
+    x[np.arange(columns), np.arange(columns)] = np.nan
+    for kind in ("sum", "min", "max"):
+        assert np.isnan(reduced(kind, x, (1,), target)).all()
+
+
+@every_target
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_nan_wins_and_the_first_of_equals_is_found(target, axis):
     x = np.zeros((70, 70), "f4")

@@ -42,6 +42,54 @@ def test_every_axis_agrees_with_the_formula(target, kind, dtype, shape, axis):
 
 
 @every_target
+@every_kind
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("length", [4, 7, 8, 9, 15, 16, 31, 33, 48, 49, 100, 128, 129, 197, 256, 257, 300, 600])
+def test_rows_of_every_length_agree_with_the_formula(target, kind, dtype, length):
+    x = np.random.default_rng(3).standard_normal((7, length)).astype(dtype) * 20
+    out = np.full(7 if kind == "logsumexp" else x.shape, np.nan, dtype)
+    calls = softmax_calls(target_named(target), kind, view_of(out), view_of(x), 1)
+    run_calls(calls, target_named(target), "single")
+    assert_near(out, formula(kind, x, 1), "softmax", np.abs(x).max())
+
+
+@every_target
+@every_kind
+@pytest.mark.parametrize("length", [9, 49, 200, 300])
+def test_a_row_has_the_same_bits_alone_and_in_a_block(target, kind, length):
+    x = np.random.default_rng(4).standard_normal((9, length)).astype("f4") * 20
+    want = run(target, kind, x)
+    alone = np.concatenate([run(target, kind, x[i : i + 1]) for i in range(9)])
+    assert alone.tobytes() == want.tobytes()
+
+
+@every_target
+@pytest.mark.parametrize("length", [5, 48, 197, 300])
+def test_extreme_rows(target, length):
+    x = np.zeros((6, length), "f4")
+    x[0, 1:] = -100.0  # shares below the smallest normal number
+    x[1, 1:] = -104.0  # zero after rounding
+    x[2, ::2] = -np.inf
+    x[3, length - 1] = np.nan
+    x[4] = -np.inf
+    x[5] = -3e38
+    x[5, 2] = 3e38
+    got = run(target, "softmax", x)
+    assert got[0, 0] == 1 and (got[0, 1:] == np.float32(np.exp(-100.0))).all()
+    assert not got[1, 1:].any() and not got[2, ::2].any()
+    assert_near(got[2, 1::2], 1 / (length // 2), "float32 formulas")
+    assert np.isnan(got[3:5]).all()
+    assert got[5, 2] == 1 and got[5].sum() == 1
+
+
+def run(target, kind, x):
+    """Return the result along the last axis."""
+    out = np.full(x.shape[:1] if kind == "logsumexp" else x.shape, np.nan, x.dtype)
+    run_calls(softmax_calls(target_named(target), kind, view_of(out), view_of(x), 1), target_named(target))
+    return out
+
+
+@every_target
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("kind", ["softmax", "log_softmax"])
 def test_out_may_be_x(target, axis, kind):

@@ -14,6 +14,8 @@ LN2 = {"f4": (0.693359375, -2.12194440e-4), "f8": (6.93145751953125e-1, 1.428606
 # beyond these, exp is infinite, or zero after rounding; the lower one keeps n in range
 LIMITS = {"f4": (-104.0, 89.0), "f8": (-746.0, 710.0)}
 LIMITS2 = {"f4": (-151.0, 128.0), "f8": (-1080.0, 1024.0)}
+# exponent of two by which `large_exp` multiplies
+UPSCALE = {"f4": 64, "f8": 512}
 # (e**r - 1 - r) / r**2 on |r| <= 0.3473
 TAIL = {
     "f4": (0.49999993373, 0.16666519528, 0.041668401072, 0.0083688506842, 0.0013814319976),
@@ -36,6 +38,21 @@ def exp(k: Builder, x: Val) -> Val:
     """Return e**x, within 1.1 ulp."""
     n, small = reduce(k, x)
     return scale(k, small + 1.0, n)
+
+
+def large_exp(k: Builder, x: Val) -> Val:
+    """Return ``e**x * 2**UPSCALE`` for ``x <= 0``, within 1.1 ulp, never denormal: a quotient of two needs no scaling.
+
+    Where e**x is zero after rounding, so is the result divided by ``2**UPSCALE``.
+    """
+    kind, lowest = format_of(x), LIMITS[x.dtype][0]
+    x = k.larger(k.val(lowest, x.dtype, x.lanes), x)
+    rounder = kind.rounder + UPSCALE[x.dtype]
+    shifted = k.fma(x, LOG2_E, rounder)
+    high, low = LN2[x.dtype]
+    whole = shifted - rounder
+    mantissa = tail(k, k.fma(whole, -low, k.fma(whole, -high, x))) + 1.0
+    return k.bits(k.bits(mantissa, kind.bits) + (k.bits(shifted, kind.bits) << kind.mantissa), x.dtype)
 
 
 def exp2(k: Builder, x: Val) -> Val:

@@ -4,9 +4,10 @@ from math import prod
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.normalise import gpu_calls as gpu_normalise
+from cgraph.kernels.normalise.block_signature import ROWS as BLOCKS
 from cgraph.kernels.normalise.signature import CHANNELS, ROWS
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.layout import TASK_ELEMENTS
+from cgraph.kernels.views.layout import CHAIN, TASK_ELEMENTS, block_lanes
 from cgraph.kernels.views.thread_blocks import in_blocks
 
 
@@ -83,6 +84,9 @@ def rows_calls(
     if blocks is not None:
         return blocks
     each = max(1, TASK_ELEMENTS // (2 * row))
+    lanes = block_lanes(target, x.dtype, row)
+    if lanes and row <= CHAIN * lanes and scales != "segment":
+        return [block_call(out, x, (scale or x, shift or x), (scales, lanes), (rows, each, row), epsilon)]
     step = row * x.itemsize
     call = ROWS.call(
         (x.dtype, scales), -(-rows // each),
@@ -92,6 +96,23 @@ def rows_calls(
         epsilon=float(epsilon),
     )  # fmt: skip
     return [call]
+
+
+def block_call(
+    out: View,
+    x: View,
+    factors: tuple[View, View],
+    params: tuple[str, int],
+    shape: tuple[int, int, int],
+    epsilon: float,
+) -> Call:
+    """Return a call over blocks of short rows, of ``shape = (rows, rows of a task, columns)``."""
+    (rows, each, columns), (scale, shift) = shape, factors
+    return BLOCKS.call(
+        (x.dtype, *params), -(-rows // each),
+        rows=rows, each=each, columns=columns, epsilon=float(epsilon),
+        x=x.at, out=out.at, scale=scale.at, shift=shift.at,
+    )  # fmt: skip
 
 
 def check(out: View, x: View, scale: View | None, shift: View | None, parameters: int) -> None:

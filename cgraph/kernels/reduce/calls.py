@@ -12,9 +12,11 @@ import numpy as np
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
 from cgraph.kernels.reduce import gpu_calls as gpu_reduce
+from cgraph.kernels.reduce.block_signature import ALONG as BLOCKS
 from cgraph.kernels.reduce.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import (
+    BLOCK_ROWS,
     CHAIN,
     TASK_ELEMENTS,
     access_of,
@@ -195,6 +197,8 @@ def along_call(
     work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int
 ) -> tuple[Call, int]:
     columns, rows, outputs = reduced[0].shape[-1], prod(reduced[0].shape[:-1]), over_kept[0].size
+    if rows == 1 and is_short(work, reduced):
+        return block_call(work, over_kept, reduced), 1
     if most == 1 or outputs >= MANY_OUTPUTS:
         block, rows_each = columns, rows
     elif rows >= most:
@@ -220,6 +224,27 @@ def along_call(
         kept_axes=outer_table(over_kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
+
+
+def is_short(work: ReductionJob, reduced: tuple[View, ...]) -> bool:
+    """Return True for rows of some vectors, whose total takes as long as their elements."""
+    is_plain = len(work.program) <= SHORT and not work.finds_index and work.dtype[0] in "fiu"
+    fits = work.lanes >= BLOCK_ROWS and work.lanes <= reduced[0].size <= 2 * CHAIN * work.lanes
+    return is_plain and fits and "g" not in map(access_of, reduced)
+
+
+def block_call(work: ReductionJob, over_kept: tuple[View, ...], reduced: tuple[View, ...]) -> Call:
+    """Return a call that reduces some short rows together."""
+    columns, outputs, rank = reduced[0].size, over_kept[0].size, len(over_kept[0].shape)
+    each, outs = max(1, work.target.task_elements // columns), over_kept[len(reduced) :]
+    registers = 1 if columns <= CHAIN * work.lanes else 2
+    access = "".join(map(access_of, reduced))
+    return BLOCKS.call(
+        (work.kind, work.program, access, tuple(v.dtype for v in outs), registers), -(-outputs // each),
+        outputs=outputs, each=each, columns=columns, rank=rank,
+        streams=streams(reduced) + [word for v in outs for word in (v.at, 0)],
+        axes=outer_table(over_kept, rank),
+    )  # fmt: skip
 
 
 def registers_for(columns: int, most: int, lanes: int) -> int:

@@ -4,9 +4,18 @@ from math import prod
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.softmax import gpu_calls as gpu_softmax
+from cgraph.kernels.softmax.block_signature import ROWS as BLOCKS
 from cgraph.kernels.softmax.signature import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.layout import access_of, block_columns, merge_axes, outer_table, permute_axes
+from cgraph.kernels.views.layout import (
+    CHAIN,
+    access_of,
+    block_columns,
+    block_lanes,
+    merge_axes,
+    outer_table,
+    permute_axes,
+)
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.record import replace
 
@@ -39,7 +48,20 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
     lanes = target.lanes_of(x.dtype)
     if abs(x.strides[axis]) != x.itemsize and over_kept[0].shape[-1] >= lanes:
         return [columns_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
+    lanes = block_lanes(target, x.dtype, x.shape[axis])
+    if lanes and x.strides[axis] == x.itemsize and out.strides[axis] in (0, x.itemsize):
+        return [block_call(target, kind, over_kept, lanes, x.shape[axis])]
     return [rows_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
+
+
+def block_call(target: Target, kind: str, over_kept: tuple[View, ...], lanes: int, length: int) -> Call:
+    """Return a call with vectors along contiguous rows, for some rows together."""
+    x, out = over_kept
+    rank, each = len(x.shape), max(1, target.task_elements // (2 * length))
+    return BLOCKS.call(
+        (kind, x.dtype, lanes, length <= CHAIN * lanes), -(-x.size // each),
+        rows=x.size, each=each, columns=length, rank=rank, x=x.at, out=out.at, axes=outer_table(over_kept, rank),
+    )  # fmt: skip
 
 
 def with_axis(out: View, x: View, axis: int) -> View:

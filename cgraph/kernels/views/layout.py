@@ -10,6 +10,8 @@ from cgraph.record import Record, replace
 TASK_ELEMENTS = 32768
 # additions of floats in a row: a longer sum keeps its rounding errors
 CHAIN = 16
+# contiguous rows that are computed together
+BLOCK_ROWS = 4
 
 
 def broadcast(x: View, shape: tuple[int, ...]) -> View:
@@ -147,6 +149,16 @@ def repeat_vectors(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
         for v, again in zip(views, stays)
     ]
     return Walk(merge_axes(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again))
+
+
+def block_lanes(target: Target, dtype: str, length: int) -> int:
+    """Return the lanes of a vector for blocks of rows of `length` elements, one register or two; 0 for short rows."""
+    lanes = target.lanes_of(dtype)
+    if length > CHAIN * lanes:
+        lanes *= 2
+    while lanes > max(length, 1):
+        lanes //= 2
+    return lanes if lanes >= BLOCK_ROWS else 0
 
 
 def access_of(view: View) -> str:
