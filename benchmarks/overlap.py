@@ -1,7 +1,8 @@
 """Steps and sums over hosts with links of a rate: sums beside the backward pass, and the model of a sum. As root.
 
-python -m benchmarks.overlap steps [SHARDS]    seconds of a step of two members: sums after the backward pass, or during it
-python -m benchmarks.overlap model [MEMBERS ...]    seconds of a sum, beside those of the model in docs/development/dist.md
+python -m benchmarks.overlap steps [SHARDS]     a step of two members: sums after the backward pass, or during it
+python -m benchmarks.overlap replay [SHARDS]    the same, where each member has a core of its own; see `overlap_member`
+python -m benchmarks.overlap model [MEMBERS ...]    a sum, beside the model of docs/development/dist.md
 
 Hosts and links are those of `benchmarks.sums`; Linux.
 """
@@ -14,6 +15,7 @@ from statistics import median
 
 from benchmarks.sums import run_members, wires
 
+SLOW = 5e9  # bits of an array for each Gb/s of the link, beyond which it is summed a few times only
 RATES = 0.01, 0.1, 1, 10  # Gb/s
 NETWORKS = {"ResNet-20": 1.09e6, "LeNet": 25.74e6}  # bytes of the gradients
 HERE = Path(__file__).with_name("overlap_member.py")
@@ -23,16 +25,16 @@ MESSAGE = 12e-6  # of another member's frame in a sum by segments
 EFFICIENCY = 0.92  # of a link, after the heads of Ethernet, IP and TCP
 
 
-def steps(shards: int) -> None:
-    """Print seconds of a step of two members."""
-    print("| network | link | pieces | after | during | during / after | processor: after | during | same bits |")
+def steps(kind: str, shards: int) -> None:
+    """Print milliseconds of a step of two members."""
+    print(
+        "| network | link | pieces complete after | sums after | during | ratio | processor: after | during | same bits |"
+    )
     for network, nbytes in NETWORKS.items():
         for rate in RATES:
-            count = 1 if nbytes * 8 / rate > 5e9 else 5
+            counts = (1, 2) if nbytes * 8 / rate > SLOW else (5, 5)
             with wires(2, rate) as hosts:
-                reports = run_members(
-                    hosts, lambda i: [sys.executable, HERE, i, 2, f"10.78.0.{i + 1}", network, shards, count, 5]
-                )
+                reports = run_members(hosts, [sys.executable, HERE], [network, kind, shards, *counts])
             print(row(network, rate, reports), flush=True)
 
 
@@ -42,7 +44,7 @@ def row(network: str, rate: float, reports: list[dict]) -> str:
     cpu = " | ".join(f"{1e3 * max(x[way]['cpu'] for x in reports):.0f}" for way in ways)
     same = len({x[way]["digest"] for x in reports for way in ways}) == 1
     times = f"{1e3 * walls['after']:.0f} | {1e3 * walls['during']:.0f} | {walls['during'] / walls['after']:.2f}"
-    pieces = reports[0]["during"]["pieces"]
+    pieces = ", ".join(f"{1e3 * x:.0f}" for x in reports[0]["during"]["pieces"])
     return f"| {network} | {link(rate)} | {pieces} | {times} | {cpu} | {'yes' if same else 'NO'} |"
 
 
@@ -52,8 +54,8 @@ def model(members: list[int]) -> None:
     for count in members:
         for rate in RATES:
             with wires(count, rate) as hosts:
-                sizes = [f"{round(n / 4)}x{1 if n * 8 / rate > 5e9 else 9}" for n in NETWORKS.values()]
-                reports = run_members(hosts, lambda i: [sys.executable, SUMS, i, count, f"10.78.0.{i + 1}", *sizes])
+                sizes = [f"{round(n / 4)}x{1 if n * 8 / rate > SLOW else 9}" for n in NETWORKS.values()]
+                reports = run_members(hosts, [sys.executable, SUMS], sizes)
             for network, *times in zip(NETWORKS, *reports):
                 seconds = median(map(max, zip(*times)))
                 expected = seconds_of(count, NETWORKS[network], rate)
@@ -76,7 +78,7 @@ def link(rate: float) -> str:
 if __name__ == "__main__":
     kind, *numbers = sys.argv[1:] or ["steps"]
     print(f"load {os.getloadavg()[0]:.1f}")
-    if kind == "steps":
-        steps(int(numbers[0]) if numbers else 2)
-    else:
+    if kind == "model":
         model([*map(int, numbers)] or [2, 3, 4, 8])
+    else:
+        steps("compute" if kind == "steps" else kind, int(numbers[0]) if numbers else 2)

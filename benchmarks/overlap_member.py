@@ -1,13 +1,18 @@
 """One process of `benchmarks.overlap`: training steps with sums after the backward pass, and with sums during it.
 
 It writes a line when it is ready, reads the addresses of all members, and writes a line of JSON: for both ways wall
-seconds of each step, processor seconds of one, and a digest of the weights. Arguments: number of this member, number of
-members, its host, network, shards, steps, repeats.
+seconds of each step, processor seconds of one, seconds after which each piece is complete, and a digest of the weights.
+Arguments: number of this member, number of members, its host, network, ``compute`` or ``replay``, shards, steps,
+repeats.
+
+With ``replay`` a shard's pieces come after the processor time that they need, while the thread sleeps: as if each member
+had a core of its own, also where the machine has fewer or is busy.
 """
 
 import json
 import sys
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +29,7 @@ from nn.parallel.worker import TrainingWorker, digest
 from nn.settings import StepSettings
 
 NETWORKS = {"ResNet-20": (nn.models.resnet20, (3, 32, 32)), "LeNet": (nn.models.lenet, (1, 28, 28))}
-BATCH = 64
+BATCH, RUNS = 64, 12
 WAYS = {"after": 1, "during": sharded_step.PIECES}  # pieces
 
 
@@ -44,15 +49,45 @@ def member(host: str, network: str, shards: int, pieces: int) -> TrainingWorker:
     return worker
 
 
-def main(me: int, members: int, host: str, network: str, shards: int, steps: int, repeats: int) -> None:
+class Replay:
+    """A Function whose outputs come after as long as the Function computes them. Immutable.
+
+    Fields
+        times: the least processor seconds after which each output was complete, in several runs
+    """
+
+    def __init__(self, function: Any, arrays: list[np.ndarray]) -> None:
+        self.inputs, self.outputs = function.inputs, function.outputs
+        self.results = list(function(*arrays))
+        self.times = [float("inf")] * len(self.outputs)
+        for _ in range(RUNS):
+            began = time.thread_time()
+
+            def complete(i: int, _: np.ndarray, began: float = began) -> None:
+                self.times[i] = min(self.times[i], time.thread_time() - began)
+
+            function.run_each(arrays, complete)
+
+    def run_each(self, arrays: list[np.ndarray], complete: Callable[[int, np.ndarray], None]) -> None:
+        began = time.perf_counter()
+        for i in sorted(range(len(self.times)), key=self.times.__getitem__):
+            time.sleep(max(0.0, began + self.times[i] - time.perf_counter()))
+            complete(i, self.results[i].copy())
+
+
+def main(me: int, members: int, host: str, network: str, kind: str, shards: int, steps: int, repeats: int) -> None:
     workers = {way: member(host, network, shards, pieces) for way, pieces in WAYS.items()}
+    times = {way: Replay(worker.gradient, worker.arrays(me)) for way, worker in workers.items()}
+    if kind == "replay":
+        for way, worker in workers.items():
+            worker.gradient = times[way]
     addresses = json.loads(say(json.dumps([worker.door.address for worker in workers.values()])))
     orders, meshes, figures = {}, {}, {}
     for i, (way, worker) in enumerate(workers.items()):
         doors, deal = [tuple(x[i]) for x in addresses], (shards // members,) * members
         orders[way] = StepOrder(1, me, doors, deal, 0, 0, 0, (), False)
         meshes[way] = worker.connect(orders[way])
-        figures[way] = {"walls": [], "cpu": [], "pieces": len(worker.gradient.outputs)}
+        figures[way] = {"walls": [], "cpu": [], "pieces": times[way].times}
     for _ in range(repeats + 1):
         for way, worker in workers.items():
             run(worker, meshes[way], orders[way], steps, figures[way])
@@ -75,5 +110,5 @@ def run(worker: TrainingWorker, mesh: Any, order: StepOrder, steps: int, figures
 
 
 if __name__ == "__main__":
-    _, me, members, host, network, shards, steps, repeats = sys.argv
-    main(int(me), int(members), host, network, int(shards), int(steps), int(repeats))
+    _, me, members, host, network, kind, shards, steps, repeats = sys.argv
+    main(int(me), int(members), host, network, kind, int(shards), int(steps), int(repeats))

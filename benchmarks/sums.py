@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,16 +58,19 @@ def run(thread: ThreadPoolExecutor, *commands: str) -> None:
 
 def together(library: str, hosts: list[ThreadPoolExecutor]) -> list[dict]:
     """Return what each member measures."""
-    return run_members(hosts, lambda i: [LIBRARIES[library], HERE, library, i, len(hosts), f"10.78.0.{i + 1}", *SIZES])
+    return run_members(hosts, [LIBRARIES[library], HERE, library], SIZES)
 
 
-def run_members(hosts: list[ThreadPoolExecutor], command_of: Callable[[int], list]) -> list[dict]:
-    """Run a process on each host, exchange their addresses, and return what each writes at the end."""
+def run_members(hosts: list[ThreadPoolExecutor], program: Sequence, arguments: Sequence) -> list:
+    """Run a program on each host, exchange the members' addresses, and return what each writes at the end.
+
+    Its arguments are the number of the member, the number of members, its address, and `arguments`.
+    """
     processes = []
     for i, thread in enumerate(hosts):
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
-        command = [*map(str, command_of(i))]
+        command = [*map(str, [*program, i, len(hosts), f"10.78.0.{i + 1}", *arguments])]
         processes.append(thread.submit(subprocess.Popen, command, env=environment, **options).result())
     addresses = [json.loads(x.stdout.readline()) for x in processes]
     for line in (json.dumps(addresses), "done"):

@@ -221,11 +221,12 @@ class CpuInstance:
 
     def _run_first(self, rows: TableRows) -> None:
         """Run the rows of the first part."""
-        first = 0
-        for x, row in self._completed_by(rows) if self._complete is not None else ():
-            self._run_some(rows, first, row)
-            self._complete(x)
-            first = row
+        first, complete = 0, self._complete
+        if complete is not None:
+            for x, row in self._completed_by(rows):
+                self._run_some(rows, first, row)
+                complete(x)
+                first = row
         self._run_some(rows, first, rows.count)
 
     def _completed_by(self, rows: TableRows) -> Iterator[tuple[Any, int]]:
