@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,18 +20,20 @@ from tests.dist.hosts.links import enter_namespace
 
 SIZES = 1, 10, 100
 RATES = 1, 10  # Gb/s
+BURST = 4e-4  # seconds in which a link may be faster
 REPEATS = 1
 HERE = Path(__file__).with_name("sum_members.py")
 LIBRARIES = {"own": sys.executable, "dask": sys.executable, "gloo": os.environ.get("TORCH_PYTHON", sys.executable)}
 
 
-def shaped(rate: int, device: str) -> str:
-    return f"tc qdisc add dev {device} root tbf rate {rate}gbit burst 512kb latency 50ms"
+def shaped(rate: float, device: str) -> str:
+    burst = max(16_000, round(rate * 1e9 / 8 * BURST))
+    return f"tc qdisc add dev {device} root tbf rate {round(rate * 1e9)}bit burst {burst} latency 200ms"
 
 
 @contextmanager
-def wires(members: int, rate: int) -> Iterator[list[ThreadPoolExecutor]]:
-    """Threads, each in a network namespace of its own with an interface of a limited rate."""
+def wires(members: int, rate: float) -> Iterator[list[ThreadPoolExecutor]]:
+    """Threads, each in a network namespace of its own with an interface of a limited rate, in Gb/s."""
     with ExitStack() as stack:
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(members + 1)]
         ids = [thread.submit(enter_namespace).result() for thread in threads]
@@ -56,12 +58,20 @@ def run(thread: ThreadPoolExecutor, *commands: str) -> None:
 
 def together(library: str, hosts: list[ThreadPoolExecutor]) -> list[dict]:
     """Return what each member measures."""
+    return run_members(hosts, [LIBRARIES[library], HERE, library], SIZES)
+
+
+def run_members(hosts: list[ThreadPoolExecutor], program: Sequence, arguments: Sequence) -> list:
+    """Run a program on each host, exchange the members' addresses, and return what each writes at the end.
+
+    Its arguments are the number of the member, the number of members, its address, and `arguments`.
+    """
     processes = []
     for i, thread in enumerate(hosts):
-        command = [LIBRARIES[library], HERE, library, i, len(hosts), f"10.78.0.{i + 1}", *SIZES]
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
-        processes.append(thread.submit(subprocess.Popen, [*map(str, command)], env=environment, **options).result())
+        command = [*map(str, [*program, i, len(hosts), f"10.78.0.{i + 1}", *arguments])]
+        processes.append(thread.submit(subprocess.Popen, command, env=environment, **options).result())
     addresses = [json.loads(x.stdout.readline()) for x in processes]
     for line in (json.dumps(addresses), "done"):
         if line == "done":

@@ -58,8 +58,12 @@ class Instance(Protocol):
         It must run all steps. The next call of `bind` ends it.
         """
 
-    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+    def run(
+        self, steps: tuple[int, ...] | None = None, write: bool = True, complete: Callable[[Any], None] | None = None
+    ) -> None:
         """Run all steps, or some of them in order; then execute the remaining update edges unless `write` is False.
+
+        `complete` is called with outputs that are complete while later steps have not run yet: some outputs, or none.
 
         If an exception is raised before the first Var is written, no Var has been written. From the first write on, no
         Python code runs until all are written.

@@ -1,7 +1,7 @@
 """The reference engine: every op runs its NumPy reference implementation (`meaning`), without a memory plan."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import setitem
 from typing import Any, cast
@@ -97,7 +97,9 @@ class ReferenceInstance:
     def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
         """Do nothing, since there are no `results`."""
 
-    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+    def run(
+        self, steps: tuple[int, ...] | None = None, write: bool = True, complete: Callable[[Any], None] | None = None
+    ) -> None:
         roots = self.request.roots
         self.values = {x: np.array(value) for x, value in zip(roots, evaluate(roots, self._vars))}
         updates: list[Any] = [*(self.values[x] for x in self.request.updates.values()), 1]

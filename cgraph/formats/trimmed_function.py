@@ -38,6 +38,10 @@ class TrimmedFunction(Function):
         if out is not None:
             raise InputError("out= is not supported for results of dynamic length. Call the function without out=")
 
+    def run_each(self, *_: Any) -> None:
+        """Refuse: the lengths are unknown before the run is over."""
+        raise InputError("run_each is not supported for results of dynamic length. Call the function")
+
     def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
         """Run the function. InputError if a condition does not hold."""
         results = super()._run(inputs, out, copy)

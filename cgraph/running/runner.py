@@ -198,6 +198,34 @@ class Runner:
         """
         return run_by_name(self, self.names, names, inputs)
 
+    def run_each(self, arrays: Sequence[np.ndarray], complete: Callable[[int, np.ndarray], None]) -> None:
+        """Run the program, and call `complete` with the number and the value of each output, a new array.
+
+        Where the engine supports it, a value is passed as soon as it is complete, before later steps run.
+
+        Parameters
+            arrays: one for each input, in order
+        Raises
+            InputError, UnassignedError: as a call raises
+            any exception of `complete`, which ends the run
+        """
+        values, early = self._values(tuple(arrays), {}), set()
+
+        def passed(i: int, value: np.ndarray) -> None:
+            early.add(i)
+            complete(i, value)
+
+        def run() -> list[np.ndarray]:
+            record = self._take()
+            try:
+                return self._run_on(record, values, None, True, passed)
+            finally:
+                self._give(record)
+
+        for i, value in enumerate(self.between_runs(run) if self.updated else run()):
+            if i not in early:
+                complete(i, value)
+
     def _values(self, args: tuple, named: dict[str, Any]) -> Inputs:
         if named or len(args) != len(self.inputs) or (args and is_mapping(args[0])):
             args = ordered(args, named, self.inputs)
@@ -243,10 +271,15 @@ class Runner:
         return results[0] if self.single else Results(results, self.names)
 
     def _run_on(
-        self, record: "_InstanceRecord", inputs: Inputs, out: Sequence[np.ndarray | None] | None, copy: bool
+        self,
+        record: "_InstanceRecord",
+        inputs: Inputs,
+        out: Sequence[np.ndarray | None] | None,
+        copy: bool,
+        complete: Callable[[int, np.ndarray], None] | None = None,
     ) -> list[np.ndarray]:
         """Run: first everything that may fail, then the program, which writes all update edges or none, then the
-        results.
+        results. New arrays may be passed to `complete` earlier.
 
         A result computed from a Var may be stored under the Var's version. So there is no version while a run may be
         writing, and the values in the instance are known only when the run is over.
@@ -269,13 +302,14 @@ class Runner:
                 np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
                 for x, fresh, own in zip(self.outputs, record.fresh, record.own)
             ]
+        early = None if complete is None else _EarlyResults(self.outputs, instance, direct, out, complete)
         if direct:
             instance.write_to(direct)
         record.state = None
         try:
             for x in self.updated:
                 values[x].version = None
-            instance.run(steps.run)
+            instance.run(steps.run, complete=early)
             record.versions, record.state = versions, steps.after
         finally:
             for x in self.updated:
@@ -382,6 +416,33 @@ def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Copy a value into an array, and return the array."""
     room[...] = value
     return room
+
+
+class _EarlyResults:
+    """Passes on outputs during a run. Mutable: values that it copies move from `out` to `direct`.
+
+    Fields
+        direct: outputs that the run computes where they are returned
+        out: the room of each other output
+        complete: receives the number of an output and its value
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Any],
+        instance: Instance,
+        direct: dict[Any, np.ndarray],
+        out: Any,
+        complete: Callable[[int, np.ndarray], None],
+    ) -> None:
+        self.number_of = {x: i for i, x in enumerate(outputs)}
+        self.instance, self.direct, self.out, self.complete = instance, direct, out, complete
+
+    def __call__(self, x: Any) -> None:
+        i = self.number_of[x]
+        if x not in self.direct:
+            self.direct[x], self.out[i] = copy_into(self.out[i], self.instance.read(x)), None
+        self.complete(i, self.direct[x])
 
 
 class _InstanceRecord:

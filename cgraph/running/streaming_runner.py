@@ -1,6 +1,6 @@
 """A Runner whose images are streamed by rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,14 @@ class ByRows(Runner):
                 check_room(room, spec)
         return rooms
 
-    def _run_on(self, record: Any, inputs: dict[Variable, Any], out: Sequence[Any] | None, copy: bool) -> list[Any]:
+    def _run_on(
+        self,
+        record: Any,
+        inputs: dict[Variable, Any],
+        out: Sequence[Any] | None,
+        copy: bool,
+        complete: Callable[[int, np.ndarray], None] | None = None,
+    ) -> list[Any]:
         to = {i: new_array(x.spec) if out is None else out[i] for i, x in self.pictures.items()}
         ports: dict[Any, Any] = {self.pictures[i]: RowSink(room) for i, room in to.items()}
         rest: list[Any] | None = (

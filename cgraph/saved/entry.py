@@ -73,6 +73,7 @@ def compiled_entry(
         "sizes": [code.nbytes, int(code.first_write)],
         "variables": [number_of[x] for x in code.variables],
         "targets": [number_of[x] for x in code.targets],
+        "complete": [code.complete[x] for x in function.outputs],
         "views": [view_entry(code.views[x], number_of, start_of) for x in function.outputs],
         "arrays": arrays.index,
     }

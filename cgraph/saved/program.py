@@ -41,7 +41,11 @@ def code_of(parts: Parts) -> Code:
     constants = (parts.constants, *weights)  # the first is the file of all constants that stay in memory
     memory = variables, targets, constants, manifest.updated
     steps = first_row, first_write, tuple(labels), label_of
+    complete = integers(get(entry, "complete", list), len(manifest.outputs))
+    if not np.isin(complete, first_row).all():
+        raise malformed("outputs")
     code = Code(kernels, table, args, relocations, *memory, views, nbytes, *steps)
+    code = replace(code, complete=dict(zip(manifest.outputs, complete)))
     check_jumps(code)
     return with_ring(code, parts)
 

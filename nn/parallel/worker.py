@@ -18,10 +18,11 @@ from cgraph import MemberError, Runner
 from cgraph.dist.mesh import Mesh, raw
 from cgraph.dist.sockets import Door, LostError, Secrets, door_host
 from cgraph.dist.sums import peers_of, sum_over_members
-from cgraph.dist.tree import add_neighbours
+from cgraph.dist.tree import Part, add_neighbours
 from cgraph.storage.cell import assign_all
 from nn.loader import Loader
 from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady, facts
+from nn.parallel.running_shard import RunningShard
 from nn.parallel.sharded_step import KEY, key_of
 
 NAME = "cgraph-data-parallel"
@@ -122,12 +123,24 @@ class TrainingWorker(WorkerPlugin):
         return StepReport(self.step, results, seconds, lost, missing, same, arrays)
 
     def run_step(self, mesh: Mesh, order: StepOrder) -> list[np.ndarray]:
-        """Run one step: gradients of the own shards, the sum over all shards, the update."""
+        """Run one step: gradients of the own shards, the sums over all shards, the update.
+
+        The last shard's pieces are summed while later ones are computed.
+        """
         first, began = sum(order.deal[: order.me]), time.perf_counter()
-        mine = range(first, first + order.deal[order.me])
-        parts = add_neighbours(((i, 1), self.gradient(*self.arrays(i))) for i in mine)
+        *others, last = range(first, first + order.deal[order.me])
+        sums: list[list[tuple[Part, np.ndarray]]] = [[] for _ in self.gradient.outputs]
+        for i in others:
+            sums = [add_neighbours([*parts, ((i, 1), x)]) for parts, x in zip(sums, self.gradient(*self.arrays(i)))]
+        arrays = self.arrays(last)
         self.busy += time.perf_counter() - began
-        return self.update(sum_over_members(mesh, self.step, order.deal, parts))
+        totals = []
+        with RunningShard(self.gradient, arrays, in_thread=len(order.deal) > 1) as pieces:
+            for parts, x in zip(sums, pieces):
+                parts = add_neighbours([*parts, ((last, 1), x)])
+                totals.append(sum_over_members(mesh, self.step, order.deal, parts))
+        self.busy += pieces.seconds
+        return self.update(*totals)
 
     def arrays(self, shard: int) -> list[np.ndarray]:
         """Return the inputs of the gradient of a shard."""

@@ -75,9 +75,9 @@ def alone(
             arrays = list(data.shard_at(step, shard, shards))
             if both.gradient.inputs[-1].name == KEY:
                 arrays.append(key_of(seed, step, shard))
-            parts.append(((shard, 1), both.gradient(*arrays)))
-        ((_, total),) = add_neighbours(parts)
-        losses.append(float(both.update(total)[0]))
+            parts.append([((shard, 1), x) for x in both.gradient(*arrays)])
+        totals = [total for piece in zip(*parts) for _, total in add_neighbours(piece)]
+        losses.append(float(both.update(*totals)[0]))
     return losses
 
 

@@ -14,6 +14,7 @@ import cgraph as cg
 from cgraph.dist import folders
 from cgraph.errors import FormatError, GraphError, InputError, UnavailableError
 from tests.support.patience import PATIENCE
+from tests.support.stores import STORES
 
 BATCH = 4
 rng = np.random.default_rng(0)
@@ -50,6 +51,11 @@ def want(both):
 
 
 CUTS = [(23,), (4, 4, 4, 4, 4, 3), (1,) * 23, (9, 0, 14), (22, 1)]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_blocks_come_from_files(one, want, store, tmp_path):
+    np.testing.assert_array_equal(cg.dist.map_batches(one, STORES[store](X, tmp_path / "x", 5)).compute(), want[0])
 
 
 @pytest.mark.parametrize("rows", CUTS, ids=str)

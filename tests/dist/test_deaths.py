@@ -115,7 +115,7 @@ def test_the_last_member_is_waited_for_within_a_bound(client):
         client.retire_workers([worker])
     client.run(at, "before_the_sum", 2, workers=workers_of(client))
     client.cluster.scale(0)
-    with pytest.raises(MemberError, match="no worker has been ready for 2"):
+    with pytest.raises(MemberError, match="no worker has been ready to train for 2"):
         trained(client, network(), limits=Limits(round=0.3, gather=2.0))
 
 

@@ -10,22 +10,23 @@ import pytest
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
-import dask.array as da
 from distributed import Security, get_worker
 
 import cgraph as cg
 import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import DTypeError, FormatError, InputError, MemberError, PositionError
-from nn.parallel import targets
+from nn.parallel import sharded_step, targets
 from nn.parallel.sharded_step import halves
 from nn.parallel.worker import NAME
 from nn.settings import StepSettings
 from tests.dist.clusters import alone, cluster, digest, loader, network, optimiser, trained
 from tests.support.patience import PATIENCE
+from tests.support.stores import STORES
 from tests.support.tolerance import assert_near
 
 STEPS = 12
+STEP = StepSettings(nn.losses.cross_entropy, optimiser())
 
 
 @pytest.fixture(scope="module")
@@ -184,13 +185,22 @@ def test_a_factory_is_called_by_each_worker(three, known):
     np.testing.assert_array_equal(history.loss, np.float32(known[0]))
 
 
-def test_workers_read_samples_from_their_own_disk(three, known, tmp_path):
-    sources = []
-    for i, array in enumerate(loader().arrays):
-        da.to_npy_stack(str(tmp_path / str(i)), da.from_array(array, chunks=(10, *array.shape[1:])))
-        sources.append(nn.DaskSamples(da.from_npy_stack(str(tmp_path / str(i)))))
+@pytest.mark.parametrize("store", STORES)
+def test_workers_read_samples_from_their_own_disk(three, known, tmp_path, store):
+    """The order of each epoch is that of all samples, by the loader's seed, whoever reads which."""
+    arrays = enumerate(loader().arrays)
+    sources = [nn.DaskSamples(STORES[store](array, tmp_path / str(i), 10)) for i, array in arrays]
     history = trained(three, network(), nn.Loader(sources, 32), epochs=3)
     np.testing.assert_array_equal(history.loss, np.float32(known[0]))
+
+
+def test_pieces_change_no_bit(three, known, monkeypatch):
+    monkeypatch.setattr(sharded_step, "LEAST_ELEMENTS", 1)
+    model = network()
+    assert len(halves(model, STEP, loader().shard_at(0, 0, 8), 8).gradient.outputs) == 4
+    history = trained(three, model, epochs=3)
+    np.testing.assert_array_equal(history.loss, np.float32(known[0]))
+    assert digest(model) == known[1]
 
 
 @pytest.mark.slow

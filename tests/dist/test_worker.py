@@ -16,6 +16,7 @@ import nn
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import LostError
 from cgraph.errors import MemberError
+from nn.parallel import running_shard, sharded_step
 from nn.parallel import worker as member_module
 from nn.parallel.messages import Job, StepOrder
 from nn.parallel.sharded_step import KEY, halves, key_of
@@ -352,10 +353,46 @@ def test_the_shards_of_each_member_follow_those_of_the_members_before_it(make, m
     assert [[part for part, _ in parts] for parts in seen] == [[(0, 1)], [(1, 1), (2, 1)], [(3, 1)]]
 
 
+def test_pieces_are_those_of_the_forward_pass_then_gradients_from_the_last_to_the_first(monkeypatch):
+    data = loader()
+    one = halves(network(), settings(), data.shard_at(0, 0, 4), 4)
+    monkeypatch.setattr(sharded_step, "LEAST_ELEMENTS", 1)
+    many = halves(network(), settings(), data.shard_at(0, 0, 4), 4)
+    assert len(one.gradient.outputs) == 1 and [x.spec.size for x in many.gradient.outputs] == [33, 51, 32, 128]
+    arrays = [*data.shard_at(0, 0, 4), key_of(0, 0, 0)]
+    np.testing.assert_array_equal(np.concatenate(many.gradient(*arrays)), one.gradient(*arrays)[0])
+
+
+def test_workers_sum_pieces_in_their_order_with_the_bits_of_one_piece(make, monkeypatch):
+    whole = state_after(make(), monkeypatch)
+    monkeypatch.setattr(sharded_step, "LEAST_ELEMENTS", 1)
+    member = make()
+    for name, value in state_after(member, monkeypatch).items():
+        np.testing.assert_array_equal(value, whole[name])
+    assert len(member.gradient.outputs) > 1
+
+
+def state_after(member, monkeypatch):
+    """The state after two steps of a member of two, with the gradients of its own shards in place of all."""
+    sums = []
+
+    def keep(mesh, step, deal, parts):
+        sums.append(len(parts[0][1]))
+        return parts[0][1]
+
+    monkeypatch.setattr(member_module, "sum_over_members", keep)
+    for _ in range(2):
+        member.busy = 0.0
+        member.run_step(None, order_of(deal=(2, 2)))
+    assert sums == [x.spec.size for x in member.gradient.outputs] * 2
+    return state_of(member)
+
+
 def test_seconds_are_those_of_one_shard(make, monkeypatch):
     clock = iter(range(1000))
-    monkeypatch.setattr(member_module, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
-    assert make().carry_out(order_of(last=3)).seconds == 1 / SHARDS  # a second for each step of so many shards
+    for module in (member_module, running_shard):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    assert make().carry_out(order_of(last=3)).seconds == 2 / SHARDS  # a second for the last shard, one for the others
     assert make().carry_out(order_of(last=0)).seconds == 0
 
 
@@ -386,9 +423,11 @@ def parted(scores, wanted):
     return {"entropy": nn.losses.cross_entropy(scores, wanted), "size": cg.mean(cg.square(scores))}
 
 
+@pytest.mark.parametrize("least", [1, 12, 1 << 16])
 @pytest.mark.parametrize("shards", [1, 2, 4, 8])
-def test_what_is_added_up_over_shards_is_a_mean_or_a_sum_as_it_should_be(shards):
+def test_what_is_added_up_over_shards_is_a_mean_or_a_sum_as_it_should_be(shards, least, monkeypatch):
     """Loss, its parts, gradients and running statistics are means over the shards, metrics are sums."""
+    monkeypatch.setattr(sharded_step, "LEAST_ELEMENTS", least)
     model, data = plain((nn.BatchNorm(6), nn.Activation("tanh"))), loader()
     change = nn.Optimiser(nn.optim.GradientDescent(), nn.optim.Const(1.0))
     metrics = (nn.metrics.accuracy(), nn.metrics.confusion(3))
@@ -402,8 +441,8 @@ def test_what_is_added_up_over_shards_is_a_mean_or_a_sum_as_it_should_be(shards)
         step = nn.training_step(other, parted, change, data.shard_at(0, shard, shards), **options)
         loss, _, *parts = step(*data.shard_at(0, shard, shards))
         each.append((loss, parts, {path: x.value for path, x in other.variables().items()}))
-    total = sum(both.gradient(*data.shard_at(0, shard, shards)) for shard in range(shards))
-    loss, rate, entropy, size, accuracy, confusion = both.update(total)
+    pieces = zip(*(both.gradient(*data.shard_at(0, shard, shards)) for shard in range(shards)))
+    loss, rate, entropy, size, accuracy, confusion = both.update(*map(sum, pieces))
     assert both.parts == ("entropy", "size") and rate == 1
     assert_near(loss, np.mean([x[0] for x in each]), "float32 sums")
     assert_near([entropy, size], np.mean([x[1][:2] for x in each], axis=0), "float32 sums")

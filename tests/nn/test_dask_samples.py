@@ -13,20 +13,16 @@ import dask.array as da
 import nn
 from cgraph import InputError
 from nn.losses import quadratic
+from tests.support.stores import STORES, numpy_stack
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(50, 3)).astype("f4"), RNG.normal(size=(50, 2)).astype("f4")
 
 
-def stack(array, path, rows=7):
-    """A dask array over memory-mapped files of a folder, with ragged ends."""
-    da.to_npy_stack(str(path), da.from_array(array, chunks=(rows, *array.shape[1:])))
-    return da.from_npy_stack(str(path))
-
-
 @pytest.mark.parametrize("numbers", [[3], [49, 0, 7, 6], [5, 5, 5], [], range(50), [20, 3, 20, 41, 3]], ids=str)
-def test_rows_are_those_of_the_array_in_the_order_of_the_numbers(tmp_path, numbers):
-    samples = nn.DaskSamples(stack(X, tmp_path / "x"))
+@pytest.mark.parametrize("store", STORES)
+def test_rows_are_those_of_the_array_in_the_order_of_the_numbers(tmp_path, numbers, store):
+    samples = nn.DaskSamples(STORES[store](X, tmp_path / "x"))
     rows = samples.read(np.array(numbers, int))
     assert len(samples) == 50 and rows.dtype == X.dtype
     np.testing.assert_array_equal(rows, X[np.array(numbers, int)])
@@ -45,21 +41,22 @@ def test_a_batch_reads_only_the_blocks_of_its_rows_and_each_once():
     assert sorted(blocks) == [1, 4]
 
 
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("order", ["shuffled", "given", "sampled"])
-def test_training_has_the_bits_of_arrays_in_memory(tmp_path, order):
+def test_training_has_the_bits_of_arrays_in_memory(tmp_path, order, store):
     def train(x, y):
         model = nn.initialise(nn.Linear(3, 2), 1)
         data = nn.Loader((x, y), 8, order, seed=4, prefetch=1)
         history = nn.train(model, data, quadratic, epochs=2.5, engine="reference", progress=False)
         return [history.loss.tolist(), model.weight.value.tolist()]
 
-    sources = (nn.DaskSamples(stack(array, tmp_path / name)) for name, array in (("x", X), ("y", Y)))
+    sources = (nn.DaskSamples(STORES[store](array, tmp_path / name)) for name, array in (("x", X), ("y", Y)))
     assert train(*sources) == train(X, Y)
 
 
 def test_what_is_sent_is_the_graph_and_not_the_data(tmp_path):
     large = np.zeros((1000, 1000), "f4")
-    samples = nn.DaskSamples(stack(large, tmp_path / "large", 100))
+    samples = nn.DaskSamples(numpy_stack(large, tmp_path / "large", 100))
     raw = pickle.dumps(samples)
     assert len(raw) < large.nbytes / 100
     np.testing.assert_array_equal(pickle.loads(raw).read(np.array([999])), large[:1])

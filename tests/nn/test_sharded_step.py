@@ -1,4 +1,4 @@
-"""A step in two Functions: the flat array between them, its order, random keys of shards, and what is refused."""
+"""A step in two Functions: the pieces between them, their order, random keys of shards, and what is refused."""
 
 from itertools import permutations
 
@@ -9,7 +9,8 @@ import cgraph as cg
 import nn
 from cgraph.errors import DTypeError, InputError
 from nn.losses import quadratic
-from nn.parallel.sharded_step import KEY, halves, key_of, split_flat
+from nn.parallel import sharded_step
+from nn.parallel.sharded_step import KEY, halves, in_pieces, key_of, split_flat
 from nn.settings import StepSettings
 from tests.support.tolerance import assert_near
 
@@ -32,32 +33,33 @@ def parted(y, t):
     return {"error": cg.mean(cg.square(y - t)), "size": cg.sum(y)}
 
 
-def test_the_flat_array_is_gradients_loss_parts_and_metrics():
+def test_the_pieces_are_loss_parts_metrics_and_gradients_from_the_last_to_the_first():
     """All but the metrics are divided by the number of shards."""
     both = halves(linear(), settings(parted, metrics=[nn.metrics.accuracy()]), (X, Y), 4)
-    flat = both.gradient(X, Y)
+    (flat,) = both.gradient(X, Y)
     gradient_of_weight, gradient_of_bias = [7 + 4, 7 + 1], 5 + 2
-    np.testing.assert_array_equal(flat[:6] * 4, [*gradient_of_weight, gradient_of_bias, 14.5, 8.5, 6])
-    np.testing.assert_array_equal(flat[6:], [2, 2])
+    np.testing.assert_array_equal(flat[:3] * 4, [14.5, 8.5, 6])
+    np.testing.assert_array_equal(flat[3:5], [2, 2])
+    np.testing.assert_array_equal(flat[5:] * 4, [gradient_of_bias, *gradient_of_weight])
     assert both.parts == ("error", "size") and flat.dtype == np.float32
 
 
 def test_the_update_takes_the_sum_apart_in_the_same_order():
     model = linear()
     both = halves(model, settings(parted, metrics=[nn.metrics.accuracy()]), (X, Y), 1)
-    loss, rate, error, size, accuracy = both.update(np.array([4, 8, 12, 1, 2, 3, 5, 6], "f4"))
+    loss, rate, error, size, accuracy = both.update(np.array([1, 2, 3, 5, 6, 12, 4, 8], "f4"))
     np.testing.assert_array_equal(model.weight.value, [[1 - 0.25 * 4], [2 - 0.25 * 8]])
     np.testing.assert_array_equal(model.bias.value, [-0.25 * 12])
     assert (loss, rate, error, size, accuracy.tolist()) == (1, 0.25, 2, 3, [5, 6])
     assert accuracy.dtype == np.float64 and int(both.state["step"].value) == 1
 
 
-def test_running_statistics_are_means_over_shards_and_stand_behind_the_gradients():
+def test_running_statistics_are_means_over_shards_and_stand_before_the_gradients():
     norm = nn.initialise(nn.BatchNorm(2, decay=0.75), 0)
     both = halves(norm, settings(), (X, X), 2)
-    flat = both.gradient(X, X)
+    (flat,) = both.gradient(X, X)
     statistics = np.concatenate([0.25 * X.mean(0), 0.75 + 0.25 * X.var(0, ddof=1)])
-    assert_near(flat[4:8], statistics / 2, "float32 formulas")
+    assert_near(flat[1:5], statistics / 2, "float32 formulas")
     both.update(flat + flat)
     assert_near(np.concatenate([norm.mean.value, norm.variance.value]), statistics, "float32 formulas")
 
@@ -67,9 +69,24 @@ def test_only_a_model_that_draws_takes_a_key():
     drawing = halves(nn.Sequential(nn.Dropout(0.5), linear()), settings(), (X, Y), 1)
     assert [x.name for x in plain.gradient.inputs] == ["batch0", "batch1"]
     assert [x.name for x in drawing.gradient.inputs] == ["batch0", "batch1", KEY]
-    one, other = (drawing.gradient(X, Y, key_of(0, 0, shard)) for shard in (0, 1))
+    (one,), (other,) = (drawing.gradient(X, Y, key_of(0, 0, shard)) for shard in (0, 1))
     assert (one != other).any()
     assert KEY not in drawing.state
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least", "pieces"),
+    [
+        ([5, 1, 1, 9, 2], 1, [[5], [1, 1, 9], [2]]),  # an eighth of 18 is 2.25
+        ([5, 1, 1, 9, 2], 6, [[5, 1], [1, 9], [2]]),
+        ([5, 1], 7, [[5, 1]]),
+        ([0, 0], 1, [[0, 0]]),
+        ([1] * 20, 1, [[1, 1, 1]] * 6 + [[1, 1]]),
+    ],
+)
+def test_a_piece_ends_with_the_value_that_makes_it_large_enough(monkeypatch, sizes, least, pieces):
+    monkeypatch.setattr(sharded_step, "LEAST_ELEMENTS", least)
+    assert [[x.size for x in piece] for piece in in_pieces([cg.Var((n,)) for n in sizes])] == pieces
 
 
 def test_a_flat_array_is_cut_into_shapes():

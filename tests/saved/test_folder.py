@@ -163,6 +163,16 @@ def test_a_name_that_stands_twice_in_an_object_is_refused(copy):
     refused(copy, "two entries of one name")
 
 
+@pytest.mark.parametrize("rows", [[], [0], [0, 1 << 40], [0, -1], [0, "0"], None])
+def test_rows_after_which_outputs_are_complete_are_ends_of_steps(copy, rows):
+    def change(entries):
+        (entry,) = entries["targets"].values()
+        entry["complete"] = rows
+
+    rewritten(copy, change)
+    refused(copy, "Save the function again")
+
+
 @pytest.mark.parametrize("name", ["inputs", "cells", "updated"])
 def test_a_variable_that_is_named_twice_is_refused(copy, name):
     rewritten(copy, lambda entries: entries[name].__setitem__(slice(None), [0, 0]))

@@ -122,6 +122,7 @@ class Code(Record, eq=False):
         again: the rows that run more than once; None if all run once
         results: the addresses into each output that may be computed outside of the arena, relative to its first byte;
             `relocations` has the same positions with addresses in the arena
+        complete: for each output, the number of rows after which its value is complete; whole steps
     """
 
     kernels: tuple[Kernel | Callback | Jump, ...]
@@ -141,6 +142,7 @@ class Code(Record, eq=False):
     ring: Ring | None = None
     again: RowLoop | None = None
     results: Mapping[Any, Relocation] = field(default_factory=dict)
+    complete: Mapping[Any, int] = field(default_factory=dict)
 
     @property
     def compiled_kernels(self) -> list[Kernel]:

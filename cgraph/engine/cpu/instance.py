@@ -4,7 +4,7 @@ The table of an instance is int64 ``[calls, 4]``. A row is the kernel's address,
 number of tasks, and its chunk. Binding memory costs one vector addition for each relocation.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -83,6 +83,7 @@ class CpuInstance:
         self._targets: dict[Any, np.ndarray] = {}
         self._stamps: list[int | None] = []
         self._word: np.ndarray | None = None
+        self._complete: Callable[[Any], None] | None = None
         self._shows_vars = any(not isinstance(view.at.base, str | np.ndarray) for view in code.views.values())
         self._written = code.written
         self.results = {} if self._is_poisoned else code.results
@@ -177,7 +178,9 @@ class CpuInstance:
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
     # -- runs -------------------------------------------------------------------------------------------------------
-    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+    def run(
+        self, steps: tuple[int, ...] | None = None, write: bool = True, complete: Callable[[Any], None] | None = None
+    ) -> None:
         """Run steps and update edges; see `cgraph.engine.instance.Instance`.
 
         Raises
@@ -187,7 +190,11 @@ class CpuInstance:
         """
         if self._is_poisoned:
             steps = None
-        self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
+        self._complete = complete
+        try:
+            self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
+        finally:
+            self._complete = None
 
     def recorded(self) -> tuple[Share, ...]:
         """Run all steps and return each thread's times; see `cgraph.engine.instance.Instance`.
@@ -214,7 +221,20 @@ class CpuInstance:
 
     def _run_first(self, rows: TableRows) -> None:
         """Run the rows of the first part."""
-        self._run_some(rows, 0, rows.count)
+        first, complete = 0, self._complete
+        if complete is not None:
+            for x, row in self._completed_by(rows):
+                self._run_some(rows, first, row)
+                complete(x)
+                first = row
+        self._run_some(rows, first, rows.count)
+
+    def _completed_by(self, rows: TableRows) -> Iterator[tuple[Any, int]]:
+        """Yield the outputs that are complete before the last of these rows, and the number of rows until then."""
+        for x, row in sorted(self.code.complete.items(), key=lambda pair: pair[1]):
+            row = row if rows.numbers is None else int(np.searchsorted(rows.numbers[: rows.count], row))
+            if row < rows.count and self.makes(x):
+                yield x, row
 
     def _run_some(self, rows: TableRows, first: int, last: int) -> None:
         """Run rows ``first .. last``, the last one excluded."""

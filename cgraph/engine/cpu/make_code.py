@@ -242,7 +242,7 @@ class _Maker:
         views = {x: output_view(compiled.views[x]) for x in compiled.outputs}
         steps, labels = (first_row, first_write), (tuple(self.labels), np.array(self.label_of, np.int64))
         code = Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
-        return replace(code, again=self.again, results=results)
+        return replace(code, again=self.again, results=results, complete=rows_of_outputs(compiled, first_row))
 
     def take_results(self) -> dict[Node, Relocation]:
         """Return the addresses into outputs that may move, and let them be addresses into the arena as well."""
@@ -255,6 +255,18 @@ class _Maker:
             positions.extend(places[0])
             offsets.extend(result.start + offset for offset in places[1])
         return results
+
+
+def rows_of_outputs(compiled: Compiled, first_row: np.ndarray) -> dict[Node, int]:
+    """Return the number of rows after which each output is complete: those up to the end of its step."""
+    step_of = {node: t for t, node in enumerate(compiled.layout.steps)}
+    rows = {}
+    for x in compiled.outputs:
+        node = x
+        while node not in step_of and node.operands:  # a view of its operand
+            node = node.operands[0]
+        rows[x] = int(first_row[step_of[node] + 1]) if node in step_of else 0
+    return rows
 
 
 def relocation_of(symbol: Symbol, places: Places) -> Relocation:

@@ -1,6 +1,6 @@
 """Instances whose large constants are read from a file during a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,10 @@ class StreamedInstance(CpuInstance):
         """Run the first part; if the file has changed meanwhile, raise before any Var is written."""
         super()._run_first(rows)
         self.reader.check_file()
+
+    def _completed_by(self, rows: TableRows) -> Iterator[tuple[Any, int]]:
+        """Yield nothing: control rows are among the rows, and the file is checked at the end."""
+        return iter(())
 
     def _stopped(self, ran: int, rows: TableRows) -> Exception:
         if self.stop[0] == READ_FAILED:

@@ -4,7 +4,7 @@ A launch table is int64 ``[rows, 5]``: function, blocks, threads of a block, add
 the host divide a run into segments; everything else is queued without waiting.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,9 @@ class CudaInstance:
         return np.asarray(self._input_values[x] if x in self._input_values else self._cells[x].array)
 
     # -- runs -------------------------------------------------------------------------------------------------------
-    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+    def run(
+        self, steps: tuple[int, ...] | None = None, write: bool = True, complete: Callable[[Any], None] | None = None
+    ) -> None:
         """Run steps, and update edges on the device; see `cgraph.engine.instance.Instance`.
 
         Raises

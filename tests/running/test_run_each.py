@@ -1,0 +1,105 @@
+"""Outputs that a run passes on as soon as they are complete: those of a call, each once, in memory of their own."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import InputError
+
+A = np.arange(24, dtype="f4").reshape(6, 4)
+
+
+def each(function, *arrays):
+    """The outputs by number, in the order in which they came."""
+    results = {}
+
+    def complete(i, value):
+        assert i not in results
+        results[i] = value
+
+    function.run_each(arrays, complete)
+    return results
+
+
+def test_an_output_comes_before_a_later_step_runs():
+    events = []
+
+    def later(value):
+        events.append("later")
+        return value
+
+    x = cg.Var((6, 4), name="x")
+    first = cg.cumsum(x, 0)
+    f = cg.compile([cg.delay(later, first) + 1, first], [x])
+    f.run_each([A], lambda i, value: events.append(i))
+    assert events == [1, "later", 0]
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_outputs_are_those_of_a_call(engine):
+    x, w = cg.Var((6, 4), name="x"), cg.Var((6, 4), name="w").assign(A + 2)
+    y = cg.cumsum(x, 0)
+    outputs = [cg.cumsum(w, 1), y, cg.reshape(y, (24,)), x, w, cg.Const(A), y, cg.sum(y) * 2, y[1:] @ w.T]
+    f = cg.compile(outputs, [x], engine=engine)
+    first = each(f, A)
+    for _ in range(2):  # the second time without the steps of `w` alone
+        want, results = f(A + 1), each(f, A + 1)
+        assert sorted(results) == list(range(len(outputs)))
+        for i, value in results.items():
+            np.testing.assert_array_equal(value, want[i])
+    np.testing.assert_array_equal(first[1], np.cumsum(A, 0))  # later runs have not changed it
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_come_one_by_one_with_the_bits_of_a_call(threads):
+    x = cg.Var((64, 64), name="x")
+    weights = [cg.Var((64, 64), name=f"w{i}").assign(np.eye(64, dtype="f4") * (1 + i)) for i in range(4)]
+    y = x
+    for w in weights:
+        y = cg.tanh(y @ w)
+    f = cg.compile(cg.gradient(cg.sum(y), weights), [x], threads=threads)
+    values = np.random.default_rng(0).normal(size=(64, 64)).astype("f4")
+    results = each(f, values)
+    assert list(results) == [3, 2, 1, 0]
+    for value, want in zip(reversed(results.values()), f(values)):
+        np.testing.assert_array_equal(value, want)
+
+
+def test_what_is_raised_ends_the_run_and_the_next_one_is_whole():
+    x, w = cg.Var((6, 4), name="x"), cg.Var((6, 4), name="w").assign(A)
+    f = cg.compile([cg.cumsum(x, 0), cg.cumsum(w, 0) + cg.cumprod(x, 1)], [x])
+
+    def complete(i, value):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        f.run_each([A], complete)
+    for i, value in each(f, A).items():
+        np.testing.assert_array_equal(value, f(A)[i])
+
+
+def test_update_edges_happen_once_and_after_all_outputs():
+    x, total = cg.Var((6, 4), name="x"), cg.Var((6, 4), name="total").assign(A)
+    f = cg.compile([cg.cumsum(x, 0), total * 1.0], [x], {total: total + cg.cumsum(x, 1)})
+    results = each(f, A)
+    np.testing.assert_array_equal(results[1], A)
+    np.testing.assert_array_equal(total.value, A + np.cumsum(A, 1))
+
+
+def test_a_loaded_function_passes_outputs_on_after_the_same_rows(tmp_path):
+    x = cg.Var((6, 4), name="x")
+    y = cg.cumsum(x, 0)
+    f = cg.compile([cg.cumprod(y, 0), y], [x])
+    f.save(tmp_path / "saved")
+    loaded = cg.load(tmp_path / "saved")
+    rows = [f.program.code.complete[output] for output in f.outputs]
+    assert rows == [loaded.program.code.complete[output] for output in loaded.outputs] and rows[1] < rows[0]
+    results = each(loaded, A)
+    assert list(results) == [1, 0]
+    np.testing.assert_array_equal(results[0], f(A)[0])
+
+
+def test_arrays_are_checked_as_a_call_checks_them():
+    x = cg.Var((6, 4), name="x")
+    with pytest.raises(InputError, match="x"):
+        cg.compile(x + 1, [x]).run_each([A[:3]], lambda i, value: None)
