@@ -12,6 +12,7 @@ from cgraph.dtypes.convert import computing_dtype, convert, name_of, resolve_arr
 from cgraph.errors import InputError, UnassignedError
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import aligned, copy_to, in_c_order
+from cgraph.system.addresses import address_of
 from cgraph.system.alignment import aligned_memory
 
 
@@ -73,7 +74,7 @@ class CellValue:
         array, place = self.array, self._place
         if place is None or place[0] is not array:
             assert array is not None
-            place = self._place = (array, array.__array_interface__["data"][0])
+            place = self._place = (array, address_of(array))
         return place[1]
 
     @property

@@ -19,8 +19,11 @@ from cgraph.kernels.control import CONTROLS
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
+from cgraph.system.addresses import address_of
 from cgraph.system.alignment import aligned_memory
 from cgraph.system.bounded_cache import Bounded, most_of
+
+FEW = 4  # addresses that are written one by one in less time than as a vector
 
 
 class LoadedCode(Record, eq=False):
@@ -68,6 +71,7 @@ class CpuInstance:
         start = address_of(self.arena)
         self._own = range(start, start + code.nbytes)
         self.args = code.args.copy()
+        self._words = memoryview(self.args)
         self.table = program.table()
         kernels = self.table[self.table[:, 0] > CONTROLS]
         shared = (kernels[:, 2] > kernels[:, 3]).any()  # some call has more than one share of tasks to hand out
@@ -152,7 +156,11 @@ class CpuInstance:
         """Write the addresses into the memory that begins at `address`."""
         if self._bound.get(relocation) != address:
             self._bound[relocation] = -1  # unknown until all are written
-            self.args[relocation.positions] = address + relocation.offsets
+            if len(relocation.positions) > FEW:
+                self.args[relocation.positions] = address + relocation.offsets
+            else:
+                for position, offset in zip(relocation.positions.tolist(), relocation.offsets.tolist()):
+                    self._words[position] = address + offset
             self._bound[relocation] = address
 
     # -- values -----------------------------------------------------------------------------------------------------
@@ -269,11 +277,6 @@ class CpuInstance:
         """Return the rows of some steps in the whole table."""
         edges = self.code.first_row
         return np.array([r for s in steps for r in range(edges[s], edges[s + 1])], np.int64)
-
-
-def address_of(array: np.ndarray) -> int:
-    """Return the address of an array's first byte; quicker than ``array.ctypes.data``."""
-    return array.__array_interface__["data"][0]
 
 
 def array_at(memory: np.ndarray, view: View) -> np.ndarray:

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.code import Ring
-from cgraph.engine.cpu.instance import CpuInstance, LoadedCode, address_of
+from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
 from cgraph.engine.cpu.reader import Reader
 from cgraph.engine.cpu.ring import ControlledTable, with_control_rows
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.kernels.control import READ_FAILED
 from cgraph.storage.cell import CellValue
 from cgraph.storage.weight_file import place_of
+from cgraph.system.addresses import address_of
 
 
 class StreamedRows(TableRows):
