@@ -7,6 +7,7 @@ memory of the largest, and share the graph's Vars. Kernels take sizes as argumen
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import numpy as np
@@ -129,13 +130,13 @@ class SizedFunction:
         Raises
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
-        arrays = dict(zip(self.shapes, ordered(args, named, self.inputs)))
-        return self.at(**self.sizes_of(arrays))(arrays, out=out, copy=copy)
+        arrays = ordered(args, named, self.inputs)
+        return self._at(self.sizes_of(dict(zip(self.shapes, arrays))))(*arrays, out=out, copy=copy)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
         arrays = dict(zip(self.shapes, ordered((inputs,), {}, self.inputs)))
-        return self.at(**self.sizes_of(arrays)).run(names, arrays)
+        return self._at(self.sizes_of(arrays)).run(names, arrays)
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Return the sizes that arrays have. InputError where they disagree."""
@@ -160,16 +161,29 @@ class SizedFunction:
         """
         if sizes.keys() != set(self.sizes):
             raise InputError(f"sizes are {', '.join(self.sizes)}, not {', '.join(sizes) or 'none'}. Give each one")
+        return self._at(sizes)
+
+    def _at(self, sizes: Sizes) -> Function:
+        """Return the Function for these sizes, and mark it as the latest."""
+        key = tuple(sizes[name] for name in self.sizes)
+        function = self._functions.get(key)
+        if function is None:
+            self._check(sizes)
+            return self._making.run(lambda: self._function_of(key))
+        with suppress(KeyError):  # another thread has removed it
+            self._functions.move_to_end(key)
+        return function
+
+    def _check(self, sizes: Sizes) -> None:
+        """Raise InputError for a size that is larger than the largest."""
         for name, size in sizes.items():
             if self.most is not None and size > self.most[name]:
                 raise InputError(
                     f"{name} is {size}; it was compiled for {self.most[name]} at most. Raise most= of compile_sizes"
                 )
-        key = tuple(sizes[name] for name in self.sizes)
-        return self._making.run(lambda: self._function_of(key))
 
     def _function_of(self, key: tuple[int, ...]) -> Function:
-        """Return the Function for these sizes, and mark it as the latest."""
+        """Return the Function for these sizes, compiled now if no other thread has done so."""
         function = self._functions.get(key)
         if function is None:
             function = self._compiled_at(dict(zip(self.sizes, key)))
@@ -177,7 +191,6 @@ class SizedFunction:
                 self._functions.popitem(last=False)
                 self._rooms.sweep()
             self._functions[key] = function
-        self._functions.move_to_end(key)
         return function
 
     def _compiled_at(self, sizes: Sizes) -> Function:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
+import numpy as np
+
 from cgraph.errors import InputError
 from cgraph.running.results import position_of
 
@@ -20,6 +22,8 @@ def ordered(args: tuple, named: Mapping[str, Any], inputs: Sequence[Any]) -> tup
     Raises
         InputError: an input is unknown, missing or given twice
     """
+    if not named and len(args) == len(inputs) and not (args and is_mapping(args[0])):
+        return args  # the usual case comes first, since every call makes it
     args, named = by_name(args, named)
     if len(args) > len(inputs):
         raise InputError(f"the Function takes {len(inputs)} inputs, got {len(args)}. Pass one array for each input")
@@ -45,6 +49,11 @@ def by_name(args: tuple, named: Mapping[str, Any]) -> tuple[tuple, Mapping[str, 
     if twice:
         raise InputError(f"input {twice[0]!r} is given twice. Pass it in the dictionary or by keyword")
     return (), {**args[0], **named}
+
+
+def is_mapping(x: Any) -> bool:
+    """Return True for a mapping. The cheap check for an array comes first, since every call makes it."""
+    return type(x) is not np.ndarray and isinstance(x, Mapping)
 
 
 def argument(name: str) -> str:

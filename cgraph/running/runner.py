@@ -227,9 +227,7 @@ class Runner:
                 complete(i, value)
 
     def _values(self, args: tuple, named: dict[str, Any]) -> Inputs:
-        if named or len(args) != len(self.inputs) or (args and is_mapping(args[0])):
-            args = ordered(args, named, self.inputs)
-        return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
+        return {x: self._value(x, value) for x, value in zip(self.inputs, ordered(args, named, self.inputs))}
 
     def _value(self, x: Any, value: Any) -> Any:
         """Return an input's value as an instance takes it; an array in the device's memory stays there."""
@@ -405,11 +403,6 @@ def check_room(room: Any, spec: Spec) -> None:
         raise InputError(f"out has {room.dtype}{list(room.shape)} for {spec}. Pass an array of this shape and dtype")
     if not room.flags.writeable:
         raise InputError(f"out has a read-only array for {spec}. Pass a copy")
-
-
-def is_mapping(x: Any) -> bool:
-    """Return True for a mapping. The cheap check for an array comes first, since every call makes it."""
-    return type(x) is not np.ndarray and isinstance(x, Mapping)
 
 
 def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:

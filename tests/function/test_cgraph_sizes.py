@@ -132,7 +132,7 @@ def test_what_does_not_depend_on_the_inputs_is_kept_while_the_size_stays():
     run = type(one.program.instance()).run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            type(one.program.instance()), "run", lambda self, s=None, w=True: (steps.append(s), run(self, s, w))[1]
+            type(one.program.instance()), "run", lambda self, s=None, **more: (steps.append(s), run(self, s, **more))[1]
         )
         for n in (8, 8, 3, 8):
             function(weights(n, n, 30))
