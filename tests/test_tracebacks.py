@@ -72,8 +72,10 @@ def test_the_chain_has_causes_contexts_and_ends_at_what_is_suppressed():
             raise TypeError("third") from (None if suppress else error)
 
     for suppress, kinds in ((False, ["TypeError", "ValueError", "KeyError"]), (True, ["TypeError"])):
-        links = chain_of(TracebackException.from_exception(caught(lambda s=suppress: chained(s)), compact=True))
-        assert [link.exc_type.__name__ for link in links] == kinds
+        error = caught(lambda s=suppress: chained(s))
+        for compact in (False, True):  # only a compact one leaves out what is suppressed by itself
+            links = chain_of(TracebackException.from_exception(error, compact=compact))
+            assert [link.exc_type.__name__ for link in links] == kinds
 
 
 def test_own_files_are_the_librarys_and_nns_and_numpys():

@@ -174,6 +174,24 @@ def test_assignment_works_in_the_body_of_a_loop_and_of_a_branch():
     assert total.tolist() == [21, 0] and rows[:, 1].tolist() == [0] * 7 and np.array_equal(branch, x + 1)
 
 
+def test_functions_of_loops_may_be_given_by_keyword():
+    def f(x):
+        def halve(state):
+            state[0] /= 2
+            return state
+
+        def first(state, row):
+            row[1] = 0
+            return state + row, row
+
+        ended = cg.while_loop(condition=lambda state: state[0] > 1, body=halve, state=x)
+        total, rows = cg.scan(f=first, init=np.zeros(2), xs=np.ones((3, 2)) * x[0])
+        return ended, total, rows
+
+    ended, total, rows = cg.jit(f)(np.array([3.0, 5.0]))
+    assert ended.tolist() == [0.75, 5] and total.tolist() == [9, 0] and rows.tolist() == [[3, 0]] * 3
+
+
 def test_assignment_works_in_loops_that_end_by_a_condition():
     def f(x, n):
         def halve(state):

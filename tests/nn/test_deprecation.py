@@ -5,7 +5,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from nn.deprecation import renamed_keyword
+from nn.deprecation import renamed_keyword, renamed_method
 from nn.optim.clipping import Clipping
 
 
@@ -63,6 +63,17 @@ def test_old_names_of_methods_and_functions_do_the_same_with_a_warning():
     assert np.array_equal(old[0].eval(), nn.optim.ClipL2(1.0).clip(gradients)[0].eval())
     with pytest.warns(DeprecationWarning, match="random_shift"):
         assert callable(nn.shifted(2))
+
+
+def test_an_old_method_passes_all_arguments_on():
+    class Scale:
+        def times(self, x, *, by=1):
+            return x * by
+
+        multiplied = renamed_method("multiplied", "times")
+
+    with pytest.warns(DeprecationWarning, match="Scale.multiplied is called times now. Use times"):
+        assert Scale().multiplied(3, by=4) == Scale().times(3, by=4) == 12
 
 
 def test_a_clipping_that_defines_the_old_name_still_clips():

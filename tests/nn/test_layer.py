@@ -22,6 +22,14 @@ def test_parameters_are_named_by_path():
     assert model.layers()["groups.1.2.first"] is model.groups[1][2].first
 
 
+def test_a_layer_at_two_places_has_its_first_path():
+    shared = nn.Linear(3, 3)
+    model = nn.Sequential(nn.Flatten(), shared, nn.Activation("relu"), shared)
+    layers = model.layers()
+    assert layers["parts.1"] is shared and "parts.3" not in layers and layers[""] is model
+    assert list(model.variables()) == ["parts.1.weight", "parts.1.bias"]
+
+
 def test_parameters_are_called_by_their_paths():
     model = nn.models.mlp(None, (6, 4, 2))
     with pytest.raises(cg.UnassignedError, match=r"parts\.1\.weight float32\[6,4\]"):

@@ -17,6 +17,14 @@ def test_an_epoch_has_each_sample_once(order, partial):
         assert samples.tolist() == list(range(len(samples)))
 
 
+def test_samples_drawn_with_repetition_are_of_the_data_and_repeat():
+    data = Loader((X,), 5, "sampled")
+    epochs = [np.concatenate([data.at(2 * epoch + i)[0] for i in range(2)]).ravel() for epoch in range(20)]
+    assert any(len(set(samples)) < 10 for samples in epochs)
+    assert set(np.concatenate(epochs)) == set(X.ravel())
+    assert any(samples.tolist() != epochs[0].tolist() for samples in epochs)
+
+
 @pytest.mark.parametrize("shards", [1, 2, 4])
 def test_shards_are_the_batch_in_parts(shards):
     data = Loader((X,), 4, seed=3)

@@ -80,6 +80,16 @@ def test_volumes_stay_frames_between_convolutions():
     assert_same_values(fold_depth, node)
 
 
+def test_a_concat_of_frames_and_a_volume_has_the_volumes_values():
+    for first in (True, False):
+        x = volume()
+        y = cg.conv3d(x, filters(5, 5, 3, 3, 3), 1, 1)
+        other = cg.Var(y.shape, name="other")
+        node = cg.conv3d(cg.concat([y, other] if first else [other, y], 1), filters(4, 10, 3, 1, 1))
+        assert FramesConv in kinds(node)
+        assert_same_values(fold_depth, node)
+
+
 def test_a_value_for_each_channel_is_computed_and_broadcast_to_frames():
     x = volume(n=1)
     y = cg.conv3d(x, filters(5, 5, 3, 3, 3), 1, 1)

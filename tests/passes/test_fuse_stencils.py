@@ -75,6 +75,21 @@ def test_an_update_overwrites_what_it_reads(shape, step, target):
         np.testing.assert_array_equal(x.value, want)
 
 
+@pytest.mark.parametrize("first, last", [((1, 1), (1, 2)), ((1, 2), (2, 1)), ((0, 2), (0, 3)), ((2, 1), (3, 0))])
+def test_borders_may_have_another_width_on_each_side(first, last):
+    """An array is overwritten row by row, in rows and in columns."""
+    (a, b), (c, d) = first, last
+    for n, m in ((300, 200), (40, 5000)):
+        x = var(n, m)
+        rows, columns = slice(a, n - b), slice(c, m - d)
+        around = x[: n - a - b, columns] + x[a + b :, columns] * 2 - x[rows, : m - c - d] - x[rows, c + d :] * 3
+        new = cg.pad(around * x[rows, columns], (first, last), constant_values=7)
+        function, want = cg.compile([], updates={x: new}), evaluate([new])[0]
+        function()
+        assert stencils(function) == [True]
+        np.testing.assert_array_equal(x.value, want)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int32", "uint8", "int64"])
 def test_any_dtype_can_be_overwritten(dtype):
     x = cg.Var((70, 600), dtype).assign(np.random.default_rng(0).integers(0, 9, (70, 600)).astype(dtype))

@@ -22,6 +22,8 @@ def test_limits_are_those_of_all_samples_and_of_each_value():
     y = X * -2
     assert limits([X, y], [X], SAMPLES, silent) == {X: (-4, 5), y: (-10, 8)}
     assert limits([X], [X], SAMPLES[:1], silent) == {X: (0, 3)}
+    beyond = [(np.array([2, 5, 3, 4], "f4"),)]  # on one side of 0
+    assert limits([X, y], [X], beyond, silent) == {X: (2, 5), y: (-10, -4)}
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
