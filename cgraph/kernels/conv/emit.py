@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import change_if, divmod_of, each_task, fold, prefetch
+from cgraph.kernels.llvm.flow import Carried, change_if, divmod_of, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.pairs.emit import add_pairs
@@ -32,6 +32,7 @@ class Tile(Record):
         touch: prefetch the lines of `out` and `residual` before the reduction, which is too short to hide their misses
         early: steps between the prefetch of a pixel's line and its read, 0 if it is in L1
         weights_dtype: dtype of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
+        chain: steps whose sums are added to totals in memory, so that rounding errors stay small; 0 for all steps
     """
 
     dtype: str
@@ -44,6 +45,7 @@ class Tile(Record):
     touch: bool
     early: int
     weights_dtype: str
+    chain: int
 
     @property
     def line(self) -> int:
@@ -117,9 +119,28 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     """Return the sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes_of(p.dtype)
     bias = a.bias + panel * (p.vectors * lanes)
-    add = add_pairs if p.weights_dtype == PAIRS else multiply_add
     sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
-    with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
+    if not p.chain:
+        return add_steps(k, p, a, x, (k.const(0, "i8"), a.steps), [w, beyond, *sums])[2:]
+    totals, zero = k.stack_ptr(p.dtype, lanes * len(sums)), k.const(0.0, p.dtype, lanes)
+    for i, y in enumerate(sums):
+        totals.store(y, i * lanes)
+    with fold(k, 0, a.steps, [w, beyond], p.chain) as s:
+        span = s.i, k.smaller(s.i + p.chain, a.steps)
+        w, beyond, *sums = add_steps(k, p, a, x, span, [*s.values, *(zero for _ in sums)])
+        for i, y in enumerate(sums):
+            totals.store(totals.load(i * lanes, lanes) + y, i * lanes)
+        s.next = [w, beyond]
+    return [totals.load(i * lanes, lanes) for i in range(len(sums))]
+
+
+def add_steps(
+    k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, span: tuple[Val, Val], init: list[Carried]
+) -> list[Carried]:
+    """Return the weights' and the next panel's place and the sums, `init`, after the steps of `span`."""
+    lanes = k.target.lanes_of(p.dtype)
+    add = add_pairs if p.weights_dtype == PAIRS else multiply_add
+    with fold(k, *span, init) as s:
         w, beyond, *sums = s.values
         at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.weights_dtype == PAIRS else p.dtype)
         if p.early:
@@ -130,7 +151,7 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
         s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.weights_line, *sums]
-    return s.values[2:]
+    return s.values
 
 
 def prefetch_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
