@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import Carried, change_if, divmod_of, each_task, fold, prefetch
+from cgraph.kernels.llvm.flow import change_if, divmod_of, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.pairs.emit import add_pairs
@@ -121,26 +121,25 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     bias = a.bias + panel * (p.vectors * lanes)
     sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
     if not p.chain:
-        return add_steps(k, p, a, x, (k.const(0, "i8"), a.steps), [w, beyond, *sums])[2:]
+        return add_steps(k, p, a, x, (k.const(0, "i8"), a.steps), [w, beyond], sums)[2]
     totals, zero = k.stack_ptr(p.dtype, lanes * len(sums)), k.const(0.0, p.dtype, lanes)
     for i, y in enumerate(sums):
         totals.store(y, i * lanes)
     with fold(k, 0, a.steps, [w, beyond], p.chain) as s:
         span = s.i, k.smaller(s.i + p.chain, a.steps)
-        w, beyond, *sums = add_steps(k, p, a, x, span, [*s.values, *(zero for _ in sums)])
+        *s.next, sums = add_steps(k, p, a, x, span, s.values, [zero for _ in sums])
         for i, y in enumerate(sums):
             totals.store(totals.load(i * lanes, lanes) + y, i * lanes)
-        s.next = [w, beyond]
     return [totals.load(i * lanes, lanes) for i in range(len(sums))]
 
 
 def add_steps(
-    k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, span: tuple[Val, Val], init: list[Carried]
-) -> list[Carried]:
-    """Return the weights' and the next panel's place and the sums, `init`, after the steps of `span`."""
+    k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, span: tuple[Val, Val], places: list[Ptr], first: list[Val]
+) -> tuple[Ptr, Ptr, list[Val]]:
+    """Return the `places` of the weights and of the next panel, and the sums, after the steps of `span`."""
     lanes = k.target.lanes_of(p.dtype)
     add = add_pairs if p.weights_dtype == PAIRS else multiply_add
-    with fold(k, *span, init) as s:
+    with fold(k, *span, [*places, *first]) as s:
         w, beyond, *sums = s.values
         at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.weights_dtype == PAIRS else p.dtype)
         if p.early:
@@ -151,7 +150,8 @@ def add_steps(
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
         s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.weights_line, *sums]
-    return s.values
+    w, beyond, *sums = s.values
+    return w, beyond, sums
 
 
 def prefetch_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:

@@ -4,7 +4,8 @@ A sum of n products whose terms have the variance v has a rounding error of vari
 partial sums grow; chains of h products that are added to a total have ``u**2 v n (h + n / h) / 2``. A direct
 convolution is one chain of 9 c products. Winograd's sums have c products for each point, of transformed filters and
 images, whose variances follow from the matrices, from the filters' second moments and from images of independent
-pixels. The output transform adds the points' errors. Both transforms round as well; that is worth `TRANSFORMS` products.
+pixels. The output transform adds the points' errors. Both transforms round as well, which is worth
+`TRANSFORMS` products.
 """
 
 import numpy as np
