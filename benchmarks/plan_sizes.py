@@ -3,9 +3,9 @@
     python -m benchmarks.plan_sizes > tests/memory/plan_sizes.txt
 
 For one image, without running anything. `built` is the graph as `nn.models` builds it, `lowered` the graph after passes
-and lowering with frozen weights, always for AVX2, so that figures are the same on every machine. Weights are all 0.5:
-their values do not matter as long as no rule applies to them, as for 0 or 1. Matrices stay Vars, since packing would
-only copy them.
+and lowering with frozen weights, always for AVX2, so that figures are the same on every machine. Filters are normal
+numbers, since the estimate of Winograd's error depends on them; other weights are all 0.5, whose values do not matter
+as long as no rule applies to them, as for 0 or 1. Matrices stay Vars, since packing would only copy them.
 """
 
 from collections.abc import Sequence
@@ -71,8 +71,9 @@ def built(model: Layer) -> tuple[cg.Node, ...]:
 def frozen(model: Layer) -> Sequence[cg.Var]:
     """Return the weights that become constants, with values."""
     found = [x for x in model.variables().values() if x.ndim != 2]
+    numbers = np.random.default_rng(0).standard_normal(997)
     for x in found:
-        x.assign(np.full(x.shape, 0.5, x.dtype))
+        x.assign(np.resize(numbers, x.shape).astype(x.dtype) if x.ndim > 1 else np.full(x.shape, 0.5, x.dtype))
     return found
 
 

@@ -237,7 +237,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
         weights = stack_filters(weights, shape.c // depth.taps)
     pairs = depth is None and b.options.pairs and not b.target.tiles and weights is not None and takes_pairs(shape)
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
-    tile = winograd_rule(shape, n) if is_float else 0
+    tile = winograd_rule(shape, n, weights) if is_float else 0
     if weights is not None:
         key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs
         pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)

@@ -1,5 +1,6 @@
 """The rule that chooses Winograd: where it applies, which gain it asks for, and the three terms of its costs."""
 
+import numpy as np
 import pytest
 
 from cgraph.kernels.target import host_target, target_named
@@ -34,6 +35,15 @@ def test_rule_takes_large_tiles_for_large_images_and_none_for_tiny_ones():
     assert winograd_rule(ConvShape(64, 56, 56, 64, host_target(), SAME), 1) == 4
     assert winograd_rule(ConvShape(512, 7, 7, 512, host_target(), SAME), 1) == 2
     assert winograd_rule(ConvShape(64, 1, 1, 64, host_target(), SAME), 1) == 0
+
+
+def test_filters_whose_error_is_too_large_take_smaller_tiles():
+    """32 channels are a short sum, whose direct error is small; a smooth filter's points cancel."""
+    filters = np.random.default_rng(0).standard_normal((32, 64, 3, 3)).astype("f4")
+    large, small = (ConvShape(c, 112, 112, 32, host_target(), SAME) for c in (64, 32))
+    assert winograd_rule(large, 1) == winograd_rule(large, 1, filters) == winograd_rule(small, 1) == 4
+    assert winograd_rule(small, 1, filters[:, :32]) == 2
+    assert winograd_rule(large, 1, np.ones_like(filters)) == 2
 
 
 def test_no_images_need_no_tiles():

@@ -138,13 +138,18 @@ def plain_source(shape: ConvShape, x: View) -> PixelSource:
 
 
 def tile_calls(
-    conv: Direct, weights_step: int = 0, weights_dtype: str | None = None, workspace: View | None = None
+    conv: Direct,
+    weights_step: int = 0,
+    weights_dtype: str | None = None,
+    workspace: View | None = None,
+    chain: int = 0,
 ) -> KernelCalls:
     """Return one call of the register-tiled kernel over all tiles, panels and images.
 
     Parameters
         weights_step: elements from the weights of one image to those of the next
         workspace: for parts of sums on a GPU; without one, sums are not cut
+        chain: products in a row, after which a sum is added to its total; 0 for all
     """
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
@@ -170,7 +175,8 @@ def tile_calls(
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype),
+        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype,
+         -(-chain // unroll)),
         tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,

@@ -32,6 +32,7 @@ class Tile(Record):
         touch: prefetch the lines of `out` and `residual` before the reduction, which is too short to hide their misses
         early: steps between the prefetch of a pixel's line and its read, 0 if it is in L1
         weights_dtype: dtype of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
+        chain: steps whose sums are added to totals in memory, so that rounding errors stay small; 0 for all steps
     """
 
     dtype: str
@@ -44,6 +45,7 @@ class Tile(Record):
     touch: bool
     early: int
     weights_dtype: str
+    chain: int
 
     @property
     def line(self) -> int:
@@ -117,9 +119,27 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     """Return the sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes_of(p.dtype)
     bias = a.bias + panel * (p.vectors * lanes)
-    add = add_pairs if p.weights_dtype == PAIRS else multiply_add
     sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
-    with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
+    if not p.chain:
+        return add_steps(k, p, a, x, (k.const(0, "i8"), a.steps), [w, beyond], sums)[2]
+    totals, zero = k.stack_ptr(p.dtype, lanes * len(sums)), k.const(0.0, p.dtype, lanes)
+    for i, y in enumerate(sums):
+        totals.store(y, i * lanes)
+    with fold(k, 0, a.steps, [w, beyond], p.chain) as s:
+        span = s.i, k.smaller(s.i + p.chain, a.steps)
+        *s.next, sums = add_steps(k, p, a, x, span, s.values, [zero for _ in sums])
+        for i, y in enumerate(sums):
+            totals.store(totals.load(i * lanes, lanes) + y, i * lanes)
+    return [totals.load(i * lanes, lanes) for i in range(len(sums))]
+
+
+def add_steps(
+    k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, span: tuple[Val, Val], places: list[Ptr], first: list[Val]
+) -> tuple[Ptr, Ptr, list[Val]]:
+    """Return the `places` of the weights and of the next panel, and the sums, after the steps of `span`."""
+    lanes = k.target.lanes_of(p.dtype)
+    add = add_pairs if p.weights_dtype == PAIRS else multiply_add
+    with fold(k, *span, [*places, *first]) as s:
         w, beyond, *sums = s.values
         at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.weights_dtype == PAIRS else p.dtype)
         if p.early:
@@ -130,7 +150,8 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
         s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.weights_line, *sums]
-    return s.values[2:]
+    w, beyond, *sums = s.values
+    return w, beyond, sums
 
 
 def prefetch_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:

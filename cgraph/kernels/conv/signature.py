@@ -5,7 +5,7 @@ from cgraph.kernels.signature import Signature
 
 TILE = Signature(
     "conv.tile",
-    ("dtype", "pixels", "vectors", "unroll", "x_step", "out_step", "ahead", "touch", "early", "weights_dtype"),
+    ("dtype", "pixels", "vectors", "unroll", "x_step", "out_step", "ahead", "touch", "early", "weights_dtype", "chain"),
     {
         # offsets: elements from a pixel to its `unroll` operands, then `early` entries of the next tile's, counted from
         # this one; panel_offsets: from the image to a panel's channels

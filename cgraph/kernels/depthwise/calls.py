@@ -4,8 +4,9 @@ import numpy as np
 
 from cgraph.kernels.conv.calls import check_result
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
-from cgraph.kernels.depthwise.signature import SMALL, TAPS
+from cgraph.kernels.depthwise.signature import LINES, SMALL, TAPS
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -17,6 +18,8 @@ from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.window import gpu_calls as gpu_window
 
 MOST_HELD = 9  # number of taps whose weights stay in registers
+MANY_PIXELS = (7, 5, 4, 2, 1)  # of a tile, beside the weights of a row in 16 registers
+MOST_COLUMNS = 7  # taps of a row whose weights do
 
 
 def is_depthwise(shape: ConvShape) -> bool:
@@ -50,11 +53,11 @@ def depthwise_calls(
     if blocks is not None:
         return blocks
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
-    pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
+    family, pixels, params = kernel_of(shape, out.w)
+    band = band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
     chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
-    (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation
-    family, params = (SMALL, (r, s, across, wide)) if r * s <= MOST_HELD else (TAPS, (across,))
+    (r, s), down, (tall, wide) = window.kernel, window.stride[0], window.dilation
     call = family.call(
         (shape.dtype, pixels, *params), tasks, chunk,
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down,
@@ -66,9 +69,19 @@ def depthwise_calls(
     return KernelCalls((call,) if tasks else (), () if bias else (zeros,))
 
 
-def pixels_of(columns: int, target: Target) -> int:
+def kernel_of(shape: ConvShape, columns: int) -> tuple[Signature, int, tuple[int, ...]]:
+    """Return the kernel family for rows of `columns` results, the pixels of a tile, and the other params."""
+    (r, s), across, wide = shape.window.kernel, shape.window.stride[1], shape.window.dilation[1]
+    if r * s <= MOST_HELD:
+        return SMALL, pixels_of(columns, shape.target), (r, s, across, wide)
+    if s <= MOST_COLUMNS and shape.target.registers >= 16:
+        return LINES, pixels_of(columns, shape.target, MANY_PIXELS), (s, across, wide)
+    return TAPS, pixels_of(columns, shape.target), (across,)
+
+
+def pixels_of(columns: int, target: Target, few_registers: tuple[int, ...] = (4, 2, 1)) -> int:
     """Return the pixels of a tile: few different numbers, so that networks share kernels."""
-    choices = (14, 8, 7, 4, 2, 1) if target.registers == 32 else (4, 2, 1)
+    choices = (14, 8, 7, 4, 2, 1) if target.registers == 32 else few_registers
     fitting = [q for q in choices if q <= columns]
     return min(fitting, key=lambda q: -(-columns // q) * (q + 1))
 

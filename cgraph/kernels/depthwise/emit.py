@@ -1,7 +1,7 @@
 """Depthwise convolution on channel-blocked images: one filter for each channel; a vector is the channels of a block.
 
-Usually bound by memory. Small filters are unrolled, so that a column of the image is loaded once for all pixels that
-read it; others loop over their taps.
+Usually bound by memory. Small filters and rows of up to seven taps are unrolled, so that a column of the image is loaded
+once for all pixels that read it; others loop over their taps.
 """
 
 from functools import partial
@@ -24,15 +24,36 @@ def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dila
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
         totals = [bias] * pixels
         for i in range(r):
-            row = x + a.tap_row * i
-            for column in range((pixels - 1) * stride + (s - 1) * dilation + 1):
-                uses = taps_of_column(column, pixels, s, stride, dilation)
-                value = row.load(column * lanes, lanes) if uses else None
-                for q, j in uses:
-                    totals[q] = k.fma(value, weights[i * s + j], totals[q])
+            totals = add_line(k, x + a.tap_row * i, weights[i * s : (i + 1) * s], totals, stride, dilation)
         return totals
 
     each_tile(k, dtype, pixels, stride, r * s, sums)
+
+
+@final
+def lines(k: Builder, dtype: str, pixels: int, s: int, stride: int, dilation: int) -> None:
+    """Emit filters of any number of rows of s taps, whose weights are loaded for each tile. Task: as in `small`."""
+    lanes = k.target.lanes_of(dtype)
+
+    def sums(a: SimpleNamespace, x: Ptr, w: Ptr, bias: Val) -> list[Val]:
+        with fold(k, 0, a.kernel_rows, [x, w, *([bias] * pixels)]) as rows:
+            x, w, *totals = rows.values
+            weights = [w.load(j * lanes, lanes) for j in range(s)]
+            rows.next = [x + a.tap_row, w + s * lanes, *add_line(k, x, weights, totals, stride, dilation)]
+        return rows.values[2:]
+
+    each_tile(k, dtype, pixels, stride, 0, sums)
+
+
+def add_line(k: Builder, x: Ptr, weights: list[Val], totals: list[Val], stride: int, dilation: int) -> list[Val]:
+    """Return the sums of neighbouring pixels with one row of taps added; a column is loaded once for all of them."""
+    totals, lanes, s = list(totals), weights[0].lanes, len(weights)
+    for column in range((len(totals) - 1) * stride + (s - 1) * dilation + 1):
+        uses = taps_of_column(column, len(totals), s, stride, dilation)
+        value = x.load(column * lanes, lanes) if uses else None
+        for q, j in uses:
+            totals[q] = k.fma(value, weights[j], totals[q])
+    return totals
 
 
 def taps_of_column(column: int, pixels: int, s: int, stride: int, dilation: int) -> list[tuple[int, int]]:

@@ -11,4 +11,5 @@ ARGS = {
     **ACTIVATION,
 }  # fmt: skip
 SMALL = Signature("depthwise.small", ("dtype", "pixels", "r", "s", "stride", "dilation"), ARGS)
+LINES = Signature("depthwise.lines", ("dtype", "pixels", "s", "stride", "dilation"), ARGS)
 TAPS = Signature("depthwise.taps", ("dtype", "pixels", "stride"), ARGS)

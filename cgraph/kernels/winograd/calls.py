@@ -27,6 +27,7 @@ from cgraph.system.alignment import aligned
 
 BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
 LEAST_TILES = 56  # fewer tiles would read the filters of all points too often
+FEW_CHANNELS = 64  # no more have shorter chains
 PACKED_CHANNELS = 64  # tiles packed at a time: intermediate results stay in the L2 cache
 
 
@@ -36,7 +37,7 @@ class Winograd(Record):
     Fields
         shape: the convolution; any padding, one group, channel-blocked
         n: images
-        m: 2 or 4; 4 needs fewer multiplications, its float32 error is four times that of 2 (largest errors relative
+        m: 2 or 4; 4 needs fewer multiplications (largest errors relative
             to the standard deviation of the result: direct 1e-6, m = 2 2.5e-6, m = 4 1e-5)
     """
 
@@ -85,6 +86,13 @@ class Winograd(Record):
     def product(self) -> ConvShape:
         """The matrix product of one point, as a 1 x 1 convolution of a row of tiles."""
         return replace(self.shape, h=1, w=self.block, window=Window())
+
+    @property
+    def chain(self) -> int:
+        """Products in a row, after which a sum is added to its total: the error of a sum grows with the root of their
+        number, and that of m = 4 is the largest.
+        """
+        return self.shape.c if self.m == 2 else min(self.shape.c, 16 if self.shape.c <= FEW_CHANNELS else 32)
 
     @property
     def v_step(self) -> int:
@@ -188,7 +196,8 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer)
     m = inside + plan.v_nbytes
     out = PixelPlace(m, plan.m_step, plane, 0, shape.lanes)
     weights_step = plan.product.weights_nbytes // plan.itemsize
-    return tile_calls(Direct(shape, Grid(1, count), source, weights, out), weights_step)
+    chain = plan.chain if plan.chain < shape.c else 0
+    return tile_calls(Direct(shape, Grid(1, count), source, weights, out), weights_step, chain=chain)
 
 
 def output_call(plan: Winograd, tiles: dict[str, int], epilogue: Epilogue, out: BlockedView, inside: Pointer) -> Call:
