@@ -7,14 +7,31 @@ from typing import Any, Unpack
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.trimmed_function import TrimmedFunction
+from cgraph.formats.trimmed_function import Case, TrimmedFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
-from cgraph.ops.leaf import Var
+from cgraph.ops.leaf import Const, Var
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
+from cgraph.record import Record
 from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
+
+TRUE = Const(np.array(True))
+
+
+class Alternative(Record, eq=False):
+    """One of several arrays of which a run returns one.
+
+    Fields
+        holds: bool scalar: this array is returned
+        node: the array
+        counts: the length of each axis of dynamic length
+    """
+
+    holds: Node
+    node: Node
+    counts: Mapping[int, Node]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +48,8 @@ class Model:
         counts: for each output of dynamic length, by its index, the length per axis; the Function from `compile` trims
         its results to these lengths
         checks: conditions that each run must meet, with the text of the InputError if one does not hold
+        choices: for each output whose number of axes or dtype a run decides, by its index, other arrays that the
+            Function from `compile` returns in its place if their condition holds
     """
 
     inputs: tuple[Var, ...]
@@ -41,6 +60,7 @@ class Model:
     fixed: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     counts: dict[int, dict[int, Node]] = field(default_factory=dict, repr=False)
     checks: dict[Node, str] = field(default_factory=dict, repr=False)
+    choices: dict[int, tuple[Alternative, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Make the names of outputs distinct. FormatError if the number of names differs from that of the outputs."""
@@ -50,22 +70,37 @@ class Model:
 
     @property
     def is_open(self) -> bool:
-        """Return True if some lengths are known only at run time."""
-        return bool(self.counts or self.checks)
+        """Return True if some lengths, or numbers of axes, are known only at run time."""
+        return bool(self.counts or self.checks or self.choices)
 
     @checks_keywords(COMPILE_KEYWORDS)
     def compile(self, **options: Unpack[CompileKeywords]) -> Function:
         """Compile a Function of the inputs whose results have the outputs' names; options as for `cgraph.compile`."""
-        counts = list(dict.fromkeys(n for axes in self.counts.values() for n in axes.values()))
-        nodes = [*self.outputs, *counts, *self.checks]
+        arrays = [(choice.holds, choice.node) for choices in self.choices.values() for choice in choices]
+        counts = [n for choices in self._cases() for choice in choices for n in choice.counts.values()]
+        extra = list(dict.fromkeys([*counts, *(x for pair in arrays for x in pair)]))
+        nodes = [*self.outputs, *extra, *self.checks]
         names = (*self.names, *(f"length{i}" for i in range(len(nodes) - len(self.names))))
         outputs = dict(zip(distinct_names(names), nodes))
         function = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
         if not self.is_open:
             return function
-        place = {n: len(self.outputs) + i for i, n in enumerate(counts)}
-        cuts = [{axis: place[n] for axis, n in self.counts.get(i, {}).items()} for i in range(len(self.outputs))]
-        return TrimmedFunction.of(function, cuts, tuple(self.checks.values()))
+        place = {n: len(self.outputs) + i for i, n in enumerate(extra)}
+        cases = [
+            [
+                Case(place.get(x.holds), place.get(x.node, i), {a: place[n] for a, n in x.counts.items()})
+                for x in choices
+            ]
+            for i, choices in enumerate(self._cases())
+        ]
+        return TrimmedFunction.of(function, cases, tuple(self.checks.values()))
+
+    def _cases(self) -> list[tuple[Alternative, ...]]:
+        """Return for each output the arrays that it may be; the last one is it if no condition before holds."""
+        return [
+            (*self.choices.get(i, ()), Alternative(TRUE, node, self.counts.get(i, {})))
+            for i, node in enumerate(self.outputs)
+        ]
 
     def with_state(self, state: Mapping[str, str]) -> "Model":
         """Return a model some of whose inputs are state: after a run, each holds the value of its output.

@@ -8,29 +8,43 @@ import numpy as np
 
 from cgraph.errors import FormatError, InputError
 from cgraph.function import Function
+from cgraph.record import Record
 from cgraph.running.results import Results
 
-Cuts = Sequence[Mapping[int, int]]
+
+class Case(Record):
+    """One array that an output may be, by indices of graph outputs.
+
+    Fields
+        condition: of the condition under which it is; None for the last case
+        place: of the array
+        cut: of the length of each axis of dynamic length
+    """
+
+    condition: int | None
+    place: int
+    cut: Mapping[int, int]
 
 
 class TrimmedFunction(Function):
     """A Function whose calls return the first `length` elements along axes of dynamic length.
 
-    The outputs of its graph are those of the model at their maximum length, then the lengths, then the conditions.
+    The outputs of its graph are those of the model at their maximum length, then lengths, conditions and arrays that
+    may replace an output, then the conditions that a run checks.
 
     Fields
-        cuts: for each output of the model, the index of the graph output that holds the length, by axis
-        texts: messages of the conditions, for an InputError
+        cases: for each output of the model, the arrays that it may be; the first whose condition holds is returned
+        texts: messages of the conditions that a run checks, for an InputError
     """
 
-    cuts: Cuts
+    cases: Sequence[Sequence[Case]]
     texts: Sequence[str]
 
     @classmethod
-    def of(cls, function: Function, cuts: Cuts, texts: Sequence[str]) -> Self:
+    def of(cls, function: Function, cases: Sequence[Sequence[Case]], texts: Sequence[str]) -> Self:
         """Return the Function with trimmed outputs."""
         trimmed = cls.__new__(cls)
-        trimmed.__dict__ |= {**function.__dict__, "cuts": cuts, "texts": texts, "names": function.names[: len(cuts)]}
+        trimmed.__dict__ |= {**function.__dict__, "cases": cases, "texts": texts, "names": function.names[: len(cases)]}
         return trimmed
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
@@ -49,8 +63,12 @@ class TrimmedFunction(Function):
         for holds, text in zip(results[first:], self.texts):
             if not holds.item():
                 raise InputError(text)
-        cuts = [self._cut(x, {a: results[i].item() for a, i in cut.items()}) for x, cut in zip(results, self.cuts)]
-        return Results(cuts, self.names)
+        return Results([self._output(cases, results) for cases in self.cases], self.names)
+
+    def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:
+        """Return one output: the array whose condition holds, cut to its lengths."""
+        case = next(x for x in cases if x.condition is None or results[x.condition].item())
+        return self._cut(results[case.place], {axis: results[i].item() for axis, i in case.cut.items()})
 
     def _cut(self, x: Any, counts: Mapping[int, int]) -> Any:
         """Return the first elements along some axes."""

@@ -125,15 +125,139 @@ def test_what_a_branch_that_is_not_taken_would_refuse_does_not_matter():
         function(x=x_of(), n=numbers(7), p=np.array(True))
 
 
-def test_branches_of_different_numbers_of_axes_are_named_and_the_advice_works():
-    then = helper.make_graph([node("Unsqueeze", ["x", "n0"], ["t"])], "t", [], [info("t", "f4", None)])
-    other = helper.make_graph([node("Identity", ["x"], ["e"])], "e", [], [info("e", "f4", None)])
-    steps = [
-        node("ReduceSum", ["x"], ["s"], keepdims=0),
-        node("Less", ["s", "limit"], ["c"]),
-        node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+NEGATIVE = [node("ReduceSum", ["x"], ["s"], keepdims=0), node("Less", ["s", "zero"], ["c"])]
+SIGNS = [{"x": x_of() - 100}, {"x": x_of() + 100}]
+SQUEEZED = helper.make_graph([node("Squeeze", ["r", "axis"], ["t"])], "t", [], [info("t", "f4", None)])
+CONSTANTS = {"axis": numbers(0), "zero": np.float32(0), "first": np.zeros(1, np.int64), "bad": numbers(5)}
+
+
+def squeeze_if(*after: Any, name: str = "y", first: Any = (), kept: str = "r", inputs: Any = None) -> bytes:
+    """`If` of a negative sum, which squeezes `r` of one row, or keeps it; then other nodes."""
+    whole = helper.make_graph([node("Identity", [kept], ["e"])], "e", [], [info("e", "f4", None)])
+    start = first or [node("Gather", ["x", "first"], ["r"])]
+    chosen = node("If", ["c"], [name], name="if", then_branch=SQUEEZED, else_branch=whole)
+    return open_model([*NEGATIVE, *start, chosen, *after], inputs or {"x": X}, CONSTANTS)
+
+
+def test_an_output_may_have_another_number_of_axes_in_each_branch():
+    """KNNImputer of scikit-learn writes such an If."""
+    agrees(squeeze_if(), SIGNS)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [node("Mul", ["v", "v"], ["y"])],
+        [node("Mul", ["v", "x"], ["y"])],
+        [node("ReduceSum", ["v"], ["w"], keepdims=0), node("Add", ["w", "x"], ["y"])],
+        [node("Shape", ["v"], ["y"])],
+        [node("Concat", ["v", "v"], ["y"], axis=0)],
+        [node("If", ["c"], ["y"], **branches(("v", "t"), ("v", "o")))],
+    ],
+    ids=["both", "joined", "reduced", "shape", "copied", "in a branch"],
+)
+def test_what_reads_such_a_value_is_computed_for_both(after):
+    agrees(squeeze_if(*after, name="v"), SIGNS)
+
+
+def test_a_second_if_of_the_same_condition_undoes_the_first():
+    wide = helper.make_graph([node("Unsqueeze", ["v", "axis"], ["t"])], "t", [], [info("t", "f4", None)])
+    same = branches(("v", "t"), ("v", "o"))["else_branch"]
+    raw = squeeze_if(node("If", ["c"], ["y"], then_branch=wide, else_branch=same), name="v")
+    agrees(raw, SIGNS)
+    assert [x.shape for x in load(raw).outputs] == [(1, 3)] and not load(raw).is_open
+
+
+def test_a_length_of_one_decides_whether_an_axis_is_squeezed():
+    """What torch writes for a squeeze of an axis of unknown length."""
+    first = [
+        node("NonZero", ["m"], ["n"]),
+        node("Squeeze", ["n", "axis"], ["i"]),
+        node("Gather", ["x", "i"], ["r"]),
+        node("Shape", ["r"], ["shape"], end=1),
+        node("Squeeze", ["shape", "axis"], ["rows"]),
+        node("Equal", ["rows", "one"], ["single"]),
     ]
-    raw = open_model(steps, {"x": X}, {"n0": numbers(0), "limit": np.float32(-100)})
-    with pytest.raises(FormatError, match=r"float32\[1,4,3\] and else_branch float32\[4,3\].*constants={'x': value}"):
+    whole = helper.make_graph([node("Identity", ["r"], ["e"])], "e", [], [info("e", "f4", None)])
+    chosen = node("If", ["single"], ["y"], then_branch=SQUEEZED, else_branch=whole)
+    constants = CONSTANTS | {"one": np.int64(1)}
+    raw = open_model([*first, chosen], {"x": X, "m": ("?", (4,))}, constants)
+    agrees(raw, [{"x": x_of(), "m": np.array(m, bool)} for m in ([0, 1, 0, 0], [0] * 4, [1] * 4, [1, 0, 1, 0])])
+
+
+def test_two_conditions_give_up_to_four_numbers_of_axes():
+    more = helper.make_graph([node("Unsqueeze", ["v", "axis"], ["t"])], "t", [], [info("t", "f4", None)])
+    same = branches(("v", "t"), ("v", "o"))["else_branch"]
+    second = node("If", ["p"], ["y"], then_branch=more, else_branch=same)
+    raw = squeeze_if(second, name="v", inputs={"x": X, "p": ("?", ())})
+    agrees(raw, [{**x, "p": np.array(p)} for x in SIGNS for p in (True, False)])
+
+
+def test_a_node_that_one_of_them_fits_settles_the_condition():
+    raw = squeeze_if(node("Transpose", ["v"], ["y"], name="turn", perm=[1, 0]), name="v")
+    function = load(raw).compile()
+    np.testing.assert_array_equal(function(**SIGNS[1])[0], SIGNS[1]["x"][:1].T)
+    with pytest.raises(
+        InputError, match="If 'if' takes then_branch, which was refused when the file was read: in Tran"
+    ):
+        function(**SIGNS[0])
+
+
+def test_a_node_that_neither_fits_is_refused():
+    with pytest.raises(
+        FormatError, match="neither branch of If 'if' fits: with else_branch in Transpose.*; with then_bra"
+    ):
+        load(squeeze_if(node("Transpose", ["v"], ["y"], perm=[1, 0, 2]), name="v"))
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_constants_give_the_branch_and_a_run_checks_it(holds):
+    raw = squeeze_if()
+    model = load(raw, constants={"c": holds})
+    assert model.outputs[0].shape == ((3,) if holds else (1, 3)) and not model.choices
+    function = model.compile()
+    assert function(**SIGNS[1 - holds])[0].shape == model.outputs[0].shape
+    with pytest.raises(InputError, match=f"constants gives {holds} for 'c', the condition of If 'if'; it differs"):
+        function(**SIGNS[holds])
+
+
+def test_a_loop_does_not_take_such_a_state_and_the_advice_works():
+    nodes = [
+        node(
+            "If",
+            ["c"],
+            ["more"],
+            name="if",
+            then_branch=SQUEEZED,
+            else_branch=branches(("r", "t"), ("r", "o"))["else_branch"],
+        ),
+        node("Identity", ["on"], ["going"]),
+    ]
+    read = [info("turn", "i8", ()), info("on", "?", ()), info("state", "f4", None)]
+    step = helper.make_graph(nodes, "b", read, [info("going", "?", ()), info("more", "f4", None)])
+    start = [*NEGATIVE, node("Gather", ["x", "first"], ["r"])]
+    loop = node("Loop", ["trips", "", "r"], ["y"], body=step)
+    raw = open_model([*start, loop], {"x": X}, CONSTANTS | {"trips": np.int64(2)})
+    with pytest.raises(FormatError, match=r"result 'more' of its body is .* give constants={'c': value}"):
         load(raw)
-    assert load(raw, constants={"x": x_of()}).outputs[0].shape == (4, 3)
+    agrees_with = load(raw, constants={"c": False}).compile()(**SIGNS[1])
+    np.testing.assert_array_equal(agrees_with[0], SIGNS[1]["x"][:1])
+
+
+def test_many_open_numbers_of_axes_are_refused():
+    nodes, inputs = [], {"x": X, **{f"p{i}": ("?", ()) for i in range(6)}}
+    for i in range(6):
+        name = f"v{i - 1}" if i else "x"
+        more = helper.make_graph([node("Unsqueeze", [name, "axis"], ["t"])], "t", [], [info("t", "f4", None)])
+        nodes.append(
+            node(
+                "If",
+                [f"p{i}"],
+                [f"v{i}"],
+                then_branch=more,
+                else_branch=branches((name, "t"), (name, "o"))["else_branch"],
+            )
+        )
+    raw = open_model([*nodes, node("Shape", ["v5"], ["y"])], inputs, CONSTANTS)
+    with pytest.raises(FormatError, match=r"leave more than 16 dtypes and numbers of axes open; give constants={'p"):
+        load(raw)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError, InputError
-from cgraph.formats.trimmed_function import TrimmedFunction
+from cgraph.formats.trimmed_function import Case, TrimmedFunction
 from cgraph.function import compile
 from cgraph.ops.leaf import Var
 
@@ -17,7 +17,8 @@ def trimmed(cuts=({0: 2, 1: 3}, {}), texts=("n is not even",)):
     """Results a = x and b = 2x, the lengths n and m, and the condition that n is even."""
     x, n, m = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "m")
     outputs = {"a": x + 0, "b": 2 * x, "length0": n + 0, "length1": m + 0, "even": n % 2 == 0}
-    return TrimmedFunction.of(compile(outputs, [x, n, m], engine="reference"), cuts, texts)
+    cases = [[Case(None, i, cut)] for i, cut in enumerate(cuts)]
+    return TrimmedFunction.of(compile(outputs, [x, n, m], engine="reference"), cases, texts)
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (2, 1), (2, 4), (0, 3)])

@@ -12,7 +12,9 @@ from cgraph.formats.constants import Evaluator, fold
 from cgraph.formats.onnx.context import OPERATORS, Context, Value
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum
+from cgraph.formats.onnx.either import Either, build_both, resolve
 from cgraph.formats.onnx.tensors import sparse_array, widen
+from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Const
@@ -77,13 +79,24 @@ class OnnxGraphBuilder:
         """Return an initialiser as a Const of its name."""
         return widen(Const(self.arrays(proto), name=proto.name or None, copy=False))
 
-    def results(self, graph: Any, values: Sequence[Value], outer: ChainMap[str, Value]) -> list[Value]:
-        """Build the results of a graph from values for its inputs."""
+    def results(self, graph: Any, values: Sequence[Value], outer: ChainMap[str, Value], open_axes: bool) -> list[Value]:
+        """Build the results of a graph from values for its inputs.
+
+        Parameters
+            open_axes: a result may be an Either
+        """
         if len(values) != len(graph.input):
             raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, but {len(values)} are given")
         inputs = {v.name: x for v, x in zip(graph.input, values)}
         scope = self.build(graph, outer.new_child(inputs))
-        return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
+        results = [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
+        for v, x in zip(graph.output, results):
+            if isinstance(x, Either) and not open_axes:
+                reason = (
+                    f"result {v.name!r:.{SHOWN}} of its body is {x.text}, as If {x.selector.name!r:.{SHOWN}} decides"
+                )
+                raise UnknownError(reason, constants=[x.selector.read])
+        return results
 
     @keeps_origin
     def run(self, protos: Sequence[Any], scope: ChainMap[str, Value], outputs: set[str]) -> None:
@@ -91,26 +104,52 @@ class OnnxGraphBuilder:
         if self.depth >= DEEPEST:
             raise FormatError(f"sub-graphs are nested more than {DEEPEST} deep: inline some of them")
         self.depth += 1
+        try:
+            self.run_nodes(protos, scope, outputs)
+        finally:
+            self.depth -= 1
+
+    def run_nodes(self, protos: Sequence[Any], scope: ChainMap[str, Value], outputs: set[str]) -> None:
+        """Build nodes in order, one level deeper."""
         ends = [len(proto.input) + len(proto.output) for proto in protos]
         names = sum(ends) + sum(len(proto.attribute) for proto in protos)
         self.charge(names, scope, nodes=sum(max(count - USUAL, 1) for count in ends))
         inside = [names_inside(proto, self.evaluator.allowance) for proto in protos]
         read = outputs.union(*(proto.input for proto in protos), *inside)
-        for number, proto in enumerate(protos):
+        for number, (proto, names_read) in enumerate(zip(protos, inside)):
             name = proto.name or next(filter(None, proto.output), "")
             try:
                 with origin_at(self.file, number, name) if self.depth == 1 else nullcontext():
-                    results = self.node(proto, scope, read)
+                    results = self.node(proto, scope, read, names_read)
             except UNFIT as error:
                 kind = PositionError if isinstance(error, PositionError) else FormatError
                 raise kind(message(proto, error)) from error
             for name, x in zip(proto.output, results):
                 if name:
                     scope[name] = apply_maximum(self.limits, name, x)
-        self.depth -= 1
 
-    def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
-        """Build the results of one node."""
+    def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str], inside: set[str]) -> list[Value]:
+        """Build the results of one node; for both values of an operand that is one of two.
+
+        Parameters
+            read: the names that some node reads
+            inside: those that its sub-graphs read
+        """
+        names = [*proto.input, *sorted(inside)] if self.limits.choices else []
+        open_values = {name: scope[name] for name in names if isinstance(scope.get(name), Either)}
+        if not open_values:
+            return self.import_node(proto, scope, read)
+        selector = next(iter(open_values.values())).selector
+        self.charge(2 * (len(names) + len(proto.output)), scope, nodes=2)
+
+        def build(holds: bool) -> list[Value]:
+            settled = {name: resolve(x, selector, holds) for name, x in open_values.items()}
+            return self.node(proto, scope.new_child(settled), read, inside)
+
+        return build_both(self.limits, selector, build, lambda error: message(proto, error))
+
+    def import_node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
+        """Build the results of one node whose operands have a fixed number of axes."""
         operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
         attributes = {a.name: self.references.get(a.ref_attr_name) if a.ref_attr_name else a for a in proto.attribute}
         attributes = {name: a for name, a in attributes.items() if a is not None}
@@ -132,7 +171,7 @@ class OnnxGraphBuilder:
             tuple(bool(name) and name in read for name in proto.output),
             self.evaluator,
             self.limits,
-            lambda graph, values: self.results(graph, values, scope),
+            lambda graph, values: self.results(graph, values, scope, proto.op_type == "If"),
             lambda name: lookup(scope, name, "value"),
             self.arrays,
         )

@@ -6,6 +6,7 @@ a value in `constants`, or bounded by `maximum`.
 
 from collections import ChainMap, Counter
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from cgraph.dtypes.convert import FLOAT32
 from cgraph.dtypes.storage import BY_NAME
 from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
-from cgraph.formats.model import Model
+from cgraph.formats.model import Alternative, Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.onnx.dynamic.bounds import LengthBounds
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum, counts_of, node_in
+from cgraph.formats.onnx.either import Either, cases_of, map_cases
 from cgraph.formats.onnx.graph import OnnxGraphBuilder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
@@ -26,6 +28,7 @@ from cgraph.formats.onnx.tensors import DTYPE, widen
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import astype
+from cgraph.ops.compare import logical_and
 from cgraph.ops.leaf import Const, Var
 from cgraph.storage.cell import PLAIN, fitting_array
 
@@ -45,7 +48,7 @@ def load(
         source: a file's path, or its bytes (then no data may be in other files)
         shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; shapes of inputs by name, ``{"x": (1, 3)}``
         constants: values of inputs, numbers and lists in the input's dtype; a value that determines a shape becomes
-            part of the graph, and is listed in `fixed`
+            part of the graph, and is listed in `fixed`. For the name of an If's condition, the branch to build
         maximum: by name of a value, the maximum of its dynamic length, or the largest integer in it if lengths are
             computed from it. A run that exceeds it ends in an InputError
     Raises
@@ -92,21 +95,43 @@ def graph_of(
     if unused:
         raise FormatError(f"maximum gives {unused[0]!r}, but no computed value has this name. Remove it")
     opened.forget()
-    counts = {i: {a: n.node for a, n in counts_of(x).items()} for i, x in enumerate(outputs) if counts_of(x)}
+    cases = [choices_of(x) for x in outputs]
     return Model(
         tuple(leaves(values.values())),
-        tuple(node_in(x) for x in outputs),
+        tuple(last.node for *_, last in cases),
         names,
         dict(scope),
         fixed=evaluator.used,
-        counts=counts,
+        counts={i: dict(last.counts) for i, (*_, last) in enumerate(cases) if last.counts},
         checks={check.holds: check.text for check in limits.checks},
+        choices={i: tuple(first) for i, (*first, _) in enumerate(cases) if first},
     )
 
 
-def tensors_of(name: str, x: Any) -> list[tuple[str, Node | Ragged]]:
-    """Return an output with its name. Each item of a sequence is an output of its own, such as ``probabilities.0``."""
-    if isinstance(x, Node | Ragged):
+def choices_of(x: Any) -> list[Alternative]:
+    """Return the arrays that an output may be, with the conditions under which it is."""
+    return [
+        Alternative(
+            reduce(logical_and, conditions or [Const(np.array(True))]), node_in(value), nodes_of(counts_of(value))
+        )
+        for conditions, value in cases_of(x)
+    ]
+
+
+def nodes_of(counts: Mapping[int, Size]) -> dict[int, Node]:
+    """Return the node of each length, by axis."""
+    return {axis: count.node for axis, count in counts.items()}
+
+
+def tensors_of(name: str, x: Any) -> list[tuple[str, Any]]:
+    """Return an output with its name. Each item of a sequence is an output of its own, such as ``probabilities.0``.
+
+    Raises
+        FormatError: it has no items, or only a run decides whether it is a sequence
+    """
+    if isinstance(x, Either) and not all(isinstance(value, Node | Ragged) for _, value in cases_of(x)):
+        raise UnknownError(f"output {name!r} is {x.text}, as a run decides", constants=[x.selector.read])
+    if isinstance(x, Node | Ragged | Either):
         return [(name, x)]
     if not x:
         raise FormatError(f"output {name!r} is empty; only tensors can be outputs. Remove it from the outputs")
@@ -115,6 +140,8 @@ def tensors_of(name: str, x: Any) -> list[tuple[str, Node | Ragged]]:
 
 def declared_outputs(x: Any, proto: Any) -> Any:
     """Round an output to the storage dtype that the file declares; return any other unchanged."""
+    if isinstance(x, Either):
+        return map_cases(lambda value: declared_outputs(value, proto), x)
     if isinstance(x, Ragged):
         return Ragged(declared_outputs(x.node, proto), x.counts)
     number = proto.type.tensor_type.elem_type

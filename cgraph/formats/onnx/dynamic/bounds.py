@@ -81,6 +81,7 @@ class LengthBounds:
         self.used: set[str] = set()
         self.trusting: set[Node] = set()  # nodes whose bounds hold unless a float in their computation is NaN
         self.checks: list[Check] = []
+        self.choices = 0  # values of which only a run decides the number of axes
         self._most: dict[Node, int] = {}
         self._bounds: dict[Node, Pair] = {}
         self._sources: dict[Node, np.ndarray | None] = {}

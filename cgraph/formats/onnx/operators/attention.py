@@ -1,5 +1,6 @@
 """Importers of attention, linear attention with a state, rotary embeddings and causal convolution."""
 
+from functools import reduce
 from math import sqrt
 from typing import Any
 
@@ -8,6 +9,19 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, node_of
+from cgraph.formats.onnx.dynamic.value import (
+    Array,
+    counts_of,
+    cut_to_common,
+    fill_padding,
+    lengths_of,
+    node_in,
+    resize_axis,
+    with_lengths,
+)
+from cgraph.formats.onnx.dynamic_ops.operators import prepare_operand
+from cgraph.formats.onnx.dynamic_ops.slices import join_along
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 
@@ -23,8 +37,10 @@ def join_heads(x: Node) -> Node:
 
 
 @operator("Attention")
-def attention(c: Context) -> tuple[Node | None, ...]:
+def attention(c: Context) -> tuple[Array | None, ...]:
     """Import Attention: softmax(q k^T * scale + mask) v per head, with past keys and values first."""
+    if c.is_ragged:
+        return open_attention(c)
     q, k, v = c[0], c[1], c[2]
     packed = q.ndim == 3
     if packed:
@@ -45,6 +61,71 @@ def attention(c: Context) -> tuple[Node | None, ...]:
         y = cg.scaled_dot_product_attention(q, k, v, mask, causal, scale, start=start, softcap=cap)
         shown_scores = None
     return join_heads(y) if packed else y, k, v, shown_scores
+
+
+def open_attention(c: Context) -> tuple[Array | None, ...]:
+    """Import Attention with dynamic lengths of the batch, the queries or the keys; keys after the length are hidden."""
+    if c.asks(3) or c.attribute("softmax_precision") is not None:
+        raise FormatError(
+            "result 3 and softmax_precision are not supported with a length known only at run time. Give shapes= or "
+            "constants= that fix it"
+        )
+    packed = c.array(0).ndim == 3
+    heads = [c.required(f"{name}_num_heads") if packed else 0 for name in ("q", "kv", "kv")]
+    q, k, v = (open_heads(c.array(i), n) for i, n in enumerate(heads))
+    past: Length = 0
+    if c.value(4) is not None:
+        past = lengths_of(c.array(4))[2]
+        k, v = (join_along(c, [c.array(i), x], 2) for i, x in ((4, k), (5, v)))
+    for x in (q, k, v):
+        prepare_operand(c, x, (1, 3), None)  # heads and their size are fixed
+    parts, batch = cut_to_common(c.limits, [(node_in(x), 0, lengths_of(x)[0]) for x in (q, k, v)], c.unequal)
+    queries = lengths_of(q)[2]
+    (key, value), keys = cut_to_common(
+        c.limits, [(node, 2, lengths_of(x)[2]) for node, x in zip(parts[1:], (k, v))], c.unequal
+    )
+    rows, count = parts[0].shape[2], key.shape[2]
+    present = [with_lengths(x, {0: batch, 2: keys}) for x in (key, value)]
+    key, value = (fill_padding(c.limits, x, 0, (2,)) for x in present)
+    mask = open_mask(c, (queries, rows), (keys, count), past)
+    scale, cap = c.attribute("scale", 1 / sqrt(key.shape[3])), c.attribute("softcap", 0.0)
+    y = cg.scaled_dot_product_attention(parts[0], key, value, mask, False, scale, softcap=cap)
+    whole = with_lengths(join_heads(y) if packed else y, {0: batch, 1 if packed else 2: queries})
+    return whole, *present, None
+
+
+def open_heads(x: Array, heads: int) -> Array:
+    """Return ``[batch, heads, length, size]``, from ``[batch, length, heads * size]`` if `heads` is not 0."""
+    if not heads:
+        return x
+    return with_lengths(split_heads(node_in(x), heads), {2 if a == 1 else a: n for a, n in counts_of(x).items()})
+
+
+def open_mask(c: Context, queries: tuple[Length, int], keys: tuple[Length, int], past: Length) -> Node | None:
+    """Return the mask ``[…, queries, keys]``, each a length and its maximum, which hides keys after their length."""
+    c.spend(nbytes=8 * (queries[1] + keys[1]))
+    places, mask = c.limits.steps(keys[1]), None
+    inside = [places < node_of(keys[0])] if isinstance(keys[0], Size) else []
+    if c.attribute("is_causal", 0):
+        c.spend(nbytes=queries[1] * keys[1])
+        inside.append(places <= cg.expand_dims(c.limits.steps(queries[1]), 1) + node_of(past))
+    if c.value(6) is not None:
+        inside.append(cg.less(places, cg.reshape(c[6], (-1, 1, 1, 1))))
+    hidden = reduce(cg.logical_and, inside) if inside else None
+    if c.value(3) is None:
+        return hidden
+    mask = c.array(3)
+    for axis, (length, room) in ((mask.ndim - 2, queries), (mask.ndim - 1, keys)):
+        own = lengths_of(mask)[axis]
+        if own != 1:
+            c.limits.check_equal(own, length, c.unequal)
+            mask = with_lengths(resize_axis(node_in(mask), axis, room), counts_of(mask) | {axis: room})
+    node = node_in(mask)
+    if hidden is None:
+        return node
+    return (
+        cg.logical_and(node, hidden) if node.dtype == bool else cg.where(hidden, node, np.asarray(-np.inf, node.dtype))
+    )
 
 
 def decomposed_attention(c: Context, q: Node, k: Node, v: Node, past: int) -> tuple[Node, Node]:

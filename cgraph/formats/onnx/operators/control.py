@@ -10,8 +10,9 @@ from cgraph.autodiff import gradient
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Value, operator
-from cgraph.formats.onnx.dynamic.bounds import Length, Size, node_of
-from cgraph.formats.onnx.dynamic.value import Array, Ragged, lengths_of, node_in, resize_axis, with_lengths
+from cgraph.formats.onnx.dynamic.bounds import Length, Size
+from cgraph.formats.onnx.dynamic.value import Array, Ragged, with_lengths
+from cgraph.formats.onnx.either import Selector, are_alike, build_both, select_array
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
@@ -22,64 +23,34 @@ MOST_TRIPS = 10_000
 
 @operator("If")
 def if_(c: Context) -> tuple[Value, ...]:
-    """Import If; a condition at run time selects between the results of both branches, whose lengths may differ."""
+    """Import If; a condition at run time selects between the results of both branches, which may differ."""
     branches = [c.required("else_branch"), c.required("then_branch")]
     low, high = c.limits.bounds(c[0])
     if low.min() == high.max():  # its bounds decide it
         return tuple(c.build(branches[bool(low.min())], []))
-    if c.evaluator.is_open(c[0]):
-        condition = cg.reshape(c[0], ())
-        results = []
-        for branch, holds in zip(branches, (cg.logical_not(condition), condition)):
-            with c.limits.under(holds):
-                results.append(c.build(branch, []))
-        missing = c.evaluator.missing(c[0])
-        apart = [(other, then) for other, then in zip(*results) if not are_alike(other, then)]
-        if missing and apart:
-            raise branches_differ(*apart[0], missing)
-        if missing or (not apart and all(same_spec(a, b) for a, b in zip(*results))):
-            return tuple(either(c, condition, then, other) for other, then in zip(*results))
+    condition = cg.reshape(c[0], ()) if c[0].ndim else c[0]
+    if c.evaluator.missing(condition):
+        return open_if(c, Selector(condition, c.name or c.written[0], c.read[0]), branches)
+    if c.evaluator.is_open(condition):  # given in `constants`: it stays open if shapes do not depend on it
+        results = [c.build(branch, []) for branch in branches]
+        if all(same_spec(a, b) for a, b in zip(*results)):
+            return tuple(select_array(c.limits, condition, then, other) for other, then in zip(*results))
     return tuple(c.build(branches[bool(c.number(0))], []))
 
 
-def branches_differ(other: Value, then: Value, missing: Sequence[str]) -> UnknownError:
-    """Return the error for branches of which a run could not select one."""
-    then_text, other_text = ("a sequence or nothing" if not is_array(x) else spec_text(x) for x in (then, other))
-    return UnknownError(
-        f"then_branch gives {then_text} and else_branch {other_text}; if a run selects one, both need one dtype and "
-        "one number of axes",
-        constants=missing,
-    )
-
-
-def is_array(x: Value) -> bool:
-    return isinstance(x, Node | Ragged)
-
-
-def spec_text(x: Any) -> str:
-    """Return dtype and shape as text."""
-    return x.text if isinstance(x, Ragged) else str(x.spec)
+def open_if(c: Context, selector: Selector, branches: Sequence[Any]) -> tuple[Value, ...]:
+    """Import If with a condition at run time: both branches, or the one that `constants` gives, which a run checks."""
+    fixed = c.evaluator.values.get(selector.read)
+    if fixed is None:
+        return tuple(build_both(c.limits, selector, lambda holds: c.build(branches[holds], []), str))
+    holds = bool(np.asarray(fixed).reshape(()))
+    text = f"constants gives {holds} for {selector.read!r:.60}, the condition of If {selector.name!r:.60}; it differs"
+    c.limits.check(selector.when(holds), text)
+    return tuple(c.build(branches[holds], []))
 
 
 def same_spec(x: Value, y: Value) -> bool:
     return isinstance(x, Node) and isinstance(y, Node) and x.spec == y.spec
-
-
-def are_alike(x: Value, y: Value) -> bool:
-    """Return True if a value can be either of two: arrays of one dtype and number of axes."""
-    return is_array(x) and is_array(y) and (x.dtype, x.ndim) == (y.dtype, y.ndim)  # type: ignore[union-attr]
-
-
-def either(c: Context, condition: Node, x: Array, y: Array) -> Array:
-    """Select `x` if a condition holds, else `y`; axes that differ in length become dynamic."""
-    lengths: dict[int, Length] = {}
-    nodes = [node_in(x), node_in(y)]
-    for axis, (n, m) in enumerate(zip(lengths_of(x), lengths_of(y))):
-        room = max(node.shape[axis] for node in nodes)
-        nodes = [resize_axis(node, axis, room) for node in nodes]
-        if n != m:
-            lengths[axis] = c.limits.length(cg.where(condition, node_of(n), node_of(m)))
-    return with_lengths(cg.where(condition, *nodes), lengths)
 
 
 @operator("Loop")
@@ -139,7 +110,7 @@ def open_loop(
         for i, rows in grown.items():
             rows.append(results[1 + i])
         pairs = zip(results[1:], state)
-        state = [old if i in grown else either(c, active, new, old) for i, (new, old) in enumerate(pairs)]
+        state = [old if i in grown else select_array(c.limits, active, new, old) for i, (new, old) in enumerate(pairs)]
         for values, x in zip(collected, results[1 + len(state) :]):
             values.append(x)
         count = count + cg.astype(active, "int64")

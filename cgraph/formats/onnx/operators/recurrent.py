@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic.bounds import Length, Size
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, cut_to_common, lengths_of, node_in, with_lengths
 from cgraph.ir.graph import Node
 from cgraph.record import Record
 
@@ -98,24 +98,54 @@ STEP = {"LSTM": lstm_step, "GRU": gru_step, "RNN": rnn_step}
 
 
 @operator("LSTM", "GRU", "RNN")
-def recurrent(c: Context) -> tuple[Node, ...]:
-    """Import a recurrent layer: Y ``[length, directions, batch, hidden]`` and last states; layout 1 is batch-first."""
-    x = c[0]
+def recurrent(c: Context) -> tuple[Array, ...]:
+    """Import a recurrent layer: Y ``[length, directions, batch, hidden]`` and last states; layout 1 is batch-first.
+
+    Length and batch may be dynamic: a state stays unchanged in the steps after the length.
+    """
     layout = c.attribute("layout", 0)
-    x = cg.swapaxes(x, 0, 1) if layout else x
+    c, length, batch = with_common_batch(c, layout)
+    x = cg.swapaxes(c[0], 0, 1) if layout else c[0]
     way = c.attribute("direction", "forward")
     turns = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(way)
     if turns is None:
         raise FormatError(f"direction {way!r} is not supported. Use forward, reverse or bidirectional")
-    directions = [one_direction(c, x, i, turned) for i, turned in enumerate(turns)]
+    ends = ends_of_samples(c, length)
+    directions = [one_direction(c, x, i, turned, ends) for i, turned in enumerate(turns)]
     y = cg.stack([steps for steps, _ in directions], 1)
-    ends = [cg.stack([state[k] for _, state in directions], 0) for k in range(2 if c.kind == "LSTM" else 1)]
+    last = [cg.stack([state[k] for _, state in directions], 0) for k in range(2 if c.kind == "LSTM" else 1)]
     if layout:
-        y, ends = cg.transpose(y, (2, 0, 1, 3)), [cg.swapaxes(v, 0, 1) for v in ends]
-    return (y, *ends)
+        y, last = cg.transpose(y, (2, 0, 1, 3)), [cg.swapaxes(v, 0, 1) for v in last]
+    lengths = {0: batch, 1: length} if layout else {0: length, 2: batch}
+    return with_lengths(y, lengths), *(with_lengths(v, {0 if layout else 1: batch}) for v in last)
 
 
-def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tuple[Node, ...]]:
+def with_common_batch(c: Context, layout: int) -> tuple[Context, Length, Length]:
+    """Return the node with operands of one batch, and the lengths of sequences and batch."""
+    axes = {i: 1 - layout if i != 4 else 0 for i in (0, 4, 5, 6) if c.value(i) is not None}
+    values = {i: c.array(i) for i in axes}
+    length = lengths_of(values[0])[layout]
+    for i, x in values.items():
+        fixed = sorted(counts_of(x).keys() - {axes[i], *([layout] if i == 0 else [])})
+        if fixed:
+            raise FormatError(f"axis {fixed[0]} of operand {i}, {x.text}, is open: give shapes= that fix it")  # type: ignore[union-attr]
+    parts = [(node_in(x), axes[i], lengths_of(x)[axes[i]]) for i, x in values.items()]
+    if not c.is_ragged:
+        return c, length, parts[0][2]
+    nodes, batch = cut_to_common(c.limits, parts, c.unequal)
+    return c.reading(dict(zip(values, nodes))), length, batch
+
+
+def ends_of_samples(c: Context, length: Length) -> Node | None:
+    """Return the length of each sample ``[batch or 1, 1]``; None if all have the full length."""
+    lengths = None if c.value(4) is None else cg.expand_dims(cg.astype(c[4], "int64"), 1)
+    if not isinstance(length, Size):
+        return lengths
+    whole = cg.reshape(length.node, (1, 1))
+    return whole if lengths is None else cg.minimum(lengths, whole)
+
+
+def one_direction(c: Context, x: Node, i: int, turned: bool, ends: Node | None) -> tuple[Node, tuple[Node, ...]]:
     """Run one direction over ``[length, batch, inputs]``; return ``[length, batch, hidden]`` and the last state."""
     length, batch = x.shape[:2]
     c.spend(nodes=NODES_PER_STEP * length)
@@ -128,18 +158,16 @@ def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tupl
     state = tuple(cg.zeros((batch, hidden), x.dtype) if s is None else s[i] for s in initial)
     flat = cg.matmul(cg.reshape(x, (length * batch, x.shape[2])), d.w.T) + d.wb
     gates = cg.reshape(flat, (length, batch, d.w.shape[0]))
-    lengths = c.get(4)
     results: list[Any] = [None] * length
     for t in reversed(range(length)) if turned else range(length):
         new = STEP[c.kind](d, gates[t], state)
-        if lengths is None:
-            results[t] = new[0]
-        else:
-            alive = cg.expand_dims(cg.greater(lengths, np.int32(t)), 1)
+        results[t] = new[0]
+        if ends is not None:
+            alive = cg.greater(ends, t)
             results[t] = cg.where(alive, new[0], cg.zeros_like(new[0]))
             new = tuple(cg.where(alive, a, b) for a, b in zip(new, state))
         state = new
-    return cg.stack(results, 0), state
+    return cg.stack(results, 0) if results else cg.zeros((0, batch, hidden), x.dtype), state
 
 
 def direction_of(c: Context, i: int, x: Node) -> Direction:
