@@ -27,9 +27,7 @@ EFFICIENCY = 0.92  # of a link, after the heads of Ethernet, IP and TCP
 
 def steps(kind: str, shards: int) -> None:
     """Print milliseconds of a step of two members."""
-    print(
-        "| network | link | pieces complete after | sums after | during | ratio | processor: after | during | same bits |"
-    )
+    print("| network | link | pieces complete | sums after | during | ratio | processor: after | during | same bits |")
     for network, nbytes in NETWORKS.items():
         for rate in RATES:
             counts = (1, 2) if nbytes * 8 / rate > SLOW else (5, 5)

@@ -5,8 +5,8 @@ seconds of each step, processor seconds of one, seconds after which each piece i
 Arguments: number of this member, number of members, its host, network, ``compute`` or ``replay``, shards, steps,
 repeats.
 
-With ``replay`` a shard's pieces come after the processor time that they need, while the thread sleeps: as if each member
-had a core of its own, also where the machine has fewer or is busy.
+With ``replay`` a shard's pieces come after the processor time that they need, while the thread sleeps: as if each
+member had a core of its own, also where the machine has fewer or is busy.
 """
 
 import json
