@@ -71,7 +71,7 @@ class CpuInstance:
         start = address_of(self.arena)
         self._own = range(start, start + code.nbytes)
         self.args = code.args.copy()
-        self._words = memoryview(self.args)
+        self._words = self.args.data
         self.table = program.table()
         kernels = self.table[self.table[:, 0] > CONTROLS]
         shared = (kernels[:, 2] > kernels[:, 3]).any()  # some call has more than one share of tasks to hand out
