@@ -11,7 +11,6 @@ import os
 import sys
 from math import log2
 from pathlib import Path
-from statistics import median
 
 from benchmarks.sums import run_members, wires
 
@@ -26,7 +25,7 @@ EFFICIENCY = 0.92  # of a link, after the heads of Ethernet, IP and TCP
 
 
 def steps(kind: str, shards: int) -> None:
-    """Print milliseconds of a step of two members."""
+    """Print the least milliseconds of a step of two members."""
     print("| network | link | pieces complete | sums after | during | ratio | processor: after | during | same bits |")
     for network, nbytes in NETWORKS.items():
         for rate in RATES:
@@ -38,7 +37,7 @@ def steps(kind: str, shards: int) -> None:
 
 def row(network: str, rate: float, reports: list[dict]) -> str:
     ways = "after", "during"
-    walls = {way: median(map(max, zip(*(x[way]["walls"] for x in reports)))) for way in ways}
+    walls = {way: min(map(max, zip(*(x[way]["walls"] for x in reports)))) for way in ways}
     cpu = " | ".join(f"{1e3 * max(x[way]['cpu'] for x in reports):.0f}" for way in ways)
     same = len({x[way]["digest"] for x in reports for way in ways}) == 1
     times = f"{1e3 * walls['after']:.0f} | {1e3 * walls['during']:.0f} | {walls['during'] / walls['after']:.2f}"
@@ -47,7 +46,7 @@ def row(network: str, rate: float, reports: list[dict]) -> str:
 
 
 def model(members: list[int]) -> None:
-    """Print seconds of a sum, measured and by the model."""
+    """Print milliseconds of a sum, the least of several, and those of the model."""
     print("| members | link | network | measured | model | measured / model |")
     for count in members:
         for rate in RATES:
@@ -55,7 +54,7 @@ def model(members: list[int]) -> None:
                 sizes = [f"{round(n / 4)}x{1 if n * 8 / rate > SLOW else 9}" for n in NETWORKS.values()]
                 reports = run_members(hosts, [sys.executable, SUMS], sizes)
             for network, *times in zip(NETWORKS, *reports):
-                seconds = median(map(max, zip(*times)))
+                seconds = min(map(max, zip(*times)))
                 expected = seconds_of(count, NETWORKS[network], rate)
                 figures = f"{1e3 * seconds:.1f} | {1e3 * expected:.1f} | {seconds / expected:.2f}"
                 print(f"| {count} | {link(rate)} | {network} | {figures} |", flush=True)
