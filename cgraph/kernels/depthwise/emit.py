@@ -1,7 +1,7 @@
 """Depthwise convolution on channel-blocked images: one filter for each channel; a vector is the channels of a block.
 
-Usually bound by memory. Small filters and rows of up to seven taps are unrolled, so that a column of the image is loaded
-once for all pixels that read it; others loop over their taps.
+Usually bound by memory. Small filters and rows of up to seven taps are unrolled, so that a column of the image is
+loaded once for all pixels that read it; others loop over their taps.
 """
 
 from functools import partial
@@ -19,7 +19,6 @@ def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dila
     """Emit filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their
     neighbours.
     """
-    lanes = k.target.lanes_of(dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
         totals = [bias] * pixels
