@@ -264,6 +264,12 @@ def test_names_that_c_cannot_use_are_changed_and_stay_distinct(tmp_path):
     assert run_export(tmp_path / "m").status == 0
 
 
+def test_the_inputs_of_a_check_are_different_numbers(tmp_path):
+    inputs = [cg.Var((20,), "float32", name) for name in "xyz"]
+    cg.export([inputs[0] - inputs[1] * inputs[2]], inputs, tmp_path / "m", target="neon")
+    assert len({x.tobytes() for x in inputs_of(tmp_path / "m", inputs)}) == 3
+
+
 def test_zero_sized_inputs_and_outputs_are_parameters_that_nothing_reads(tmp_path):
     require("cc", "gcc")
     x, y = cg.Var((0, 3), "float32", "x"), cg.Var((2,), "float32", "y")
