@@ -294,12 +294,7 @@ class Runner:
         steps = self._steps(record, versions)
         direct: dict[Any, np.ndarray] = {}
         if out is None:
-            if record.results and copy and not self.updated and steps.run is None:
-                direct = self._arrays_of(record.results)
-            out = [
-                np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
-                for x, fresh, own in zip(self.outputs, record.fresh, record.own)
-            ]
+            direct, out = self._destinations(record, copy and not self.updated and steps.run is None, copy)
         early = None if complete is None else _EarlyResults(self.outputs, instance, direct, out, complete)
         if direct:
             instance.write_to(direct)
@@ -317,6 +312,21 @@ class Runner:
             for x, value in zip(self.outputs, shown)
         )
         return [value if room is None else copy_into(room, value) for room, value in zip(out, results)]
+
+    def _destinations(
+        self, record: "_InstanceRecord", is_whole: bool, copy: bool
+    ) -> tuple[dict[Any, np.ndarray], list[np.ndarray | None]]:
+        """Return new arrays that the run computes in place, and those into which the other outputs are copied.
+
+        Parameters
+            is_whole: the run computes all outputs and returns copies
+        """
+        direct = self._arrays_of(record.results) if record.results and is_whole else {}
+        others = [
+            np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
+            for x, fresh, own in zip(self.outputs, record.fresh, record.own)
+        ]
+        return direct, others
 
     def _arrays_of(self, outputs: Sequence[Any]) -> dict[Any, np.ndarray]:
         """Return new arrays for outputs that a run computes in place; none if it may leave out their steps."""
