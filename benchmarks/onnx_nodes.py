@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LIST, DOCS = ROOT / "tests/formats/onnx_node_tests.txt", ROOT / "docs/onnx.md"
 REASONS = {
     r"not supported: ai\.onnx\.(ml|preview)": "operators of the domains ai.onnx.ml and ai.onnx.preview",
-    r"String|RegexFullMatch|LabelEncoder": "strings",
+    r"RegexFullMatch": "patterns of strings, whose time nothing bounds",
     r"has ONNX's dtype|numbers of 2 or 4 bits": "dtypes that the engine does not have: floats of 8 bits and fewer, "
-    "small integers, strings",
+    "small integers, casts of strings",
     r"ImageDecoder": "decoding of pictures, which is not an array operation",
 }
 BY_NAME = {

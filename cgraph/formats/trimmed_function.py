@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from cgraph.errors import FormatError, InputError
+from cgraph.formats.spoken import Speech, array_of_strings, codes_of, strings_for
 from cgraph.function import Function
 from cgraph.record import Record
 from cgraph.running.results import Results
@@ -35,17 +36,28 @@ class TrimmedFunction(Function):
     Fields
         cases: for each output of the model, the arrays that it may be; the first whose condition holds is returned
         texts: messages of the conditions that a run checks, for an InputError
+        speech: inputs and outputs of strings, or None
     """
 
     cases: Sequence[Sequence[Case]]
     texts: Sequence[str]
+    speech: Speech | None
 
     @classmethod
-    def of(cls, function: Function, cases: Sequence[Sequence[Case]], texts: Sequence[str]) -> Self:
+    def of(
+        cls, function: Function, cases: Sequence[Sequence[Case]], texts: Sequence[str], speech: Speech | None = None
+    ) -> Self:
         """Return the Function with trimmed outputs."""
         trimmed = cls.__new__(cls)
-        trimmed.__dict__ |= {**function.__dict__, "cases": cases, "texts": texts, "names": function.names[: len(cases)]}
+        fields = {"cases": cases, "texts": texts, "speech": speech, "names": function.names[: len(cases)]}
+        trimmed.__dict__ |= {**function.__dict__, **fields}
         return trimmed
+
+    def _value(self, x: Any, value: Any) -> Any:
+        """Return an input's value as an instance takes it; strings stay strings until the run."""
+        if self.speech is None or x not in self.speech.inputs:
+            return super()._value(x, value)
+        return array_of_strings(value, x.shape, x.name)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
         """Refuse `out`: the lengths are unknown before the run."""
@@ -57,13 +69,21 @@ class TrimmedFunction(Function):
         raise InputError("run_each is not supported for results of dynamic length. Call the function")
 
     def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
-        """Run the function. InputError if a condition does not hold."""
+        """Run the function, with codes in place of strings. InputError if a condition does not hold."""
+        more: dict[str, int] = {}
+        if self.speech is not None:
+            numbers = self.speech.numbers
+            inputs = {x: codes_of(v, numbers, more) if x in self.speech.inputs else v for x, v in inputs.items()}
         results = super()._run(inputs, out, copy)
         first = len(results) - len(self.texts)
         for holds, text in zip(results[first:], self.texts):
             if not holds.item():
                 raise InputError(text)
-        return Results([self._output(cases, results) for cases in self.cases], self.names)
+        outputs = [self._output(cases, results) for cases in self.cases]
+        if self.speech is not None and self.speech.outputs:
+            words = [*self.speech.numbers, *more]
+            outputs = [strings_for(x, words) if i in self.speech.outputs else x for i, x in enumerate(outputs)]
+        return Results(outputs, self.names)
 
     def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:
         """Return one output: the array whose condition holds, cut to its lengths."""
@@ -82,12 +102,12 @@ class TrimmedFunction(Function):
     def save(self, folder: str | os.PathLike, **_: Any) -> None:
         """Refuse: a saved function returns arrays of fixed shape."""
         raise FormatError(
-            "a function whose results have a length that is known only at run time is not saved. Load with shapes= "
-            "that fix it"
+            "a function of strings, or whose results have a length that is known only at run time, is not saved. "
+            "Load with shapes= that fix it, or compile model.outputs, where strings are numbers"
         )
 
     def __reduce__(self) -> tuple:
         raise FormatError(
-            "a function whose results have a length that is known only at run time is not pickled. Load with shapes= "
-            "that fix it"
+            "a function of strings, or whose results have a length that is known only at run time, is not pickled. "
+            "Load with shapes= that fix it, or compile model.outputs, where strings are numbers"
         )

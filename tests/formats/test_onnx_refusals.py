@@ -100,7 +100,7 @@ REFUSED = {
         one("STFT", [("x", FLOAT, (1, 8, 1))], {"n": np.int64(0), "w": np.ones(8, "f4")}),
         "frames of 8 every 0",
     ),
-    "n-grams of strings": (text(pool_int64s=None, pool_strings=["a", "b"]), "n-grams of strings"),
+    "n-grams of strings": (text(pool_int64s=None, pool_strings=["a", "b"]), "operand 0 holds no strings"),
     "runs at negative places": (text(ngram_indexes=[0, -1]), r"ngram_indexes \[0, -1\] do not fit"),
     "runs behind the last": (text(ngram_counts=[0, 3]), r"ngram_counts \[0, 3\] .* do not fit"),
     "runs that go back": (text(ngram_counts=[2, 1], max_gram_length=2), r"ngram_counts \[2, 1\] .* do not fit"),

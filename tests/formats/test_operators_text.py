@@ -48,12 +48,12 @@ def test_a_count_by_hand():
     ids=str,
 )
 def test_tables_that_do_not_fit_are_refused(options):
-    with pytest.raises(FormatError, match="do not fit the 12 values of pool_int64s"):
+    with pytest.raises(FormatError, match="do not fit the 12 values of the pool"):
         load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], **POOL | options))
 
 
 def test_words_are_refused_and_columns_are_charged():
-    with pytest.raises(FormatError, match="n-grams of strings are not supported, and only .* are there"):
+    with pytest.raises(FormatError, match="TfIdfVectorizer.*operand 0 holds no strings"):
         load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], pool_strings=["a"], mode="TF"))
     with pytest.raises(FormatError, match="TfIdfVectorizer.*would take"):
         load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], **POOL | {"ngram_indexes": [10**9]}))

@@ -9,6 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
 from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged
+from cgraph.formats.onnx.words import CodedStrings, Vocabulary
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
@@ -45,6 +46,7 @@ class Context(Record, eq=False):
         build: builds a sub-graph from values for its inputs
         named: returns a value of the graph by its name
         arrays: converts a TensorProto to an array
+        words: the strings of the file
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Context(Record, eq=False):
     build: Callable[[Any, Sequence[Value]], list[Value]]
     named: Callable[[str], Value]
     arrays: Callable[[Any], np.ndarray]
+    words: Vocabulary
 
     def __getitem__(self, i: int) -> Node:
         """Return operand i, which must exist and have a fixed shape."""
@@ -67,6 +70,8 @@ class Context(Record, eq=False):
         if isinstance(x, Ragged):
             reason = f"operand {i} is {x.text}, of a length known only at run time, which it does not take"
             raise UnknownError(reason, constants=self.evaluator.missing(x.node))
+        if isinstance(x, CodedStrings):
+            raise not_of_strings(i, x)
         if not isinstance(x, Node):
             raise FormatError(f"operand {i} is {'missing' if x is None else 'a sequence'}")
         return x
@@ -102,6 +107,9 @@ class Context(Record, eq=False):
     def is_open(self, *places: int) -> bool:
         """Return True if the value or a length of one of these operands is known only at run time."""
         values = [self.value(i) for i in places if self.value(i) is not None]
+        for i in places:
+            if isinstance(self.value(i), CodedStrings):
+                raise not_of_strings(i, self.operands[i])
         return any(isinstance(x, Ragged) or self.evaluator.lacks(x) for x in values)
 
     def lengths(self, i: int, default: Any = None) -> Any:
@@ -167,6 +175,13 @@ class Context(Record, eq=False):
         self.evaluator.allowance.spend(f"attribute {name}", *attribute_cost(attribute))
         return self.arrays(attribute.t) if attribute.type == attribute.TENSOR else attribute_value(attribute)
 
+    def text(self, i: int) -> "Context":
+        """Return a copy in which operand i, which must hold strings, is their codes."""
+        x = self.value(i)
+        if not isinstance(x, CodedStrings):
+            raise FormatError(f"operand {i} holds no strings, but attributes do: use the attributes for its dtype")
+        return self.reading({i: x.node})
+
     def required(self, name: str) -> Any:
         """Return an attribute, which must exist."""
         if name not in self.attributes:
@@ -189,6 +204,14 @@ class Context(Record, eq=False):
     def asks(self, i: int) -> bool:
         """Return True if result i has a consumer."""
         return i < len(self.read_results) and self.read_results[i]
+
+
+def not_of_strings(i: int, x: CodedStrings) -> FormatError:
+    """Return the error for an operand of strings."""
+    return FormatError(
+        f"operand {i} is {x.text}, which it does not take: strings can only be moved, compared with those of the file "
+        "and returned. Do its work in Python, and pass its result"
+    )
 
 
 def attribute_cost(proto: Any) -> tuple[int, int]:

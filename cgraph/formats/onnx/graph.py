@@ -6,6 +6,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from cgraph.errors import UNFIT, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.constants import Evaluator, fold
@@ -13,7 +15,8 @@ from cgraph.formats.onnx.context import OPERATORS, Context, Value
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum
 from cgraph.formats.onnx.either import Either, build_both, resolve
-from cgraph.formats.onnx.tensors import sparse_array, widen
+from cgraph.formats.onnx.tensors import shape_of_proto, sparse_array, widen
+from cgraph.formats.onnx.words import MOVES, READS, STRING, CodedStrings, Vocabulary, strings_of
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -39,6 +42,7 @@ class OnnxGraphBuilder:
         arrays: converts a TensorProto to an array
         evaluator: computes constants while the graph is built, with the allowance of the file
         limits: bounds of dynamic lengths, and the checks of a run
+        words: the strings of the file
         file: the model's name, for messages
         sizes: number of nodes of functions, including the functions that they call
         imports: versions by domain of called functions
@@ -50,6 +54,7 @@ class OnnxGraphBuilder:
     arrays: Any
     evaluator: Evaluator
     limits: LengthBounds
+    words: Vocabulary
     file: str = "model"
     depth: int = 0
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -75,8 +80,20 @@ class OnnxGraphBuilder:
         self.run(graph.node, scope, {v.name for v in graph.output})
         return scope
 
-    def constant(self, proto: Any) -> Node:
+    def array(self, proto: Any) -> np.ndarray:
+        """Return the array of a TensorProto; strings as objects."""
+        if proto.data_type != STRING:
+            return self.arrays(proto)
+        if proto.data_location == proto.EXTERNAL or proto.HasField("segment"):
+            raise FormatError(
+                f"tensor {proto.name!r:.{SHOWN}} of strings is not stored in its string_data: store it there"
+            )
+        return strings_of(proto, shape_of_proto(proto), self.evaluator.allowance)
+
+    def constant(self, proto: Any) -> Node | CodedStrings:
         """Return an initialiser as a Const of its name."""
+        if proto.data_type == STRING:
+            return self.words.constant(self.array(proto))
         return widen(Const(self.arrays(proto), name=proto.name or None, copy=False))
 
     def results(self, graph: Any, values: Sequence[Value], outer: ChainMap[str, Value], open_axes: bool) -> list[Value]:
@@ -160,6 +177,10 @@ class OnnxGraphBuilder:
         importer = OPERATORS.get(operator_key(proto))
         if importer is None:
             raise FormatError(f"the operator {proto.op_type} is not supported. See docs/formats.md for those that are")
+        key = operator_key(proto)
+        is_moved = key in MOVES and any(isinstance(x, CodedStrings) for x in operands)
+        if is_moved or key in READS:
+            operands = [x.node if isinstance(x, CodedStrings) else x for x in operands]
         context = Context(
             proto.op_type,
             proto.name,
@@ -173,14 +194,16 @@ class OnnxGraphBuilder:
             self.limits,
             lambda graph, values: self.results(graph, values, scope, proto.op_type == "If"),
             lambda name: lookup(scope, name, "value"),
-            self.arrays,
+            self.array,
+            self.words,
         )
         answer = importer(context)
         listed = list(answer) if isinstance(answer, tuple | list) else [answer]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
         self.copy_items("the sequences that are made", listed, stored=True)
-        return [self.settled(x, operands) for x in listed]
+        results = [self.settled(x, operands) for x in listed]
+        return [CodedStrings(x) for x in results] if is_moved else results
 
     def copy_items(self, what: str, values: Sequence[Value], stored: bool) -> None:
         """Charge a copy of each sequence among some values."""

@@ -25,6 +25,8 @@ from cgraph.formats.onnx.graph import OnnxGraphBuilder, lookup, opsets_of, unsup
 from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widen
+from cgraph.formats.onnx.words import STRING, CodedStrings, Vocabulary
+from cgraph.formats.spoken import Speech, array_of_strings
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import astype
@@ -82,10 +84,15 @@ def graph_of(
     allowance.spend(f"{count} inputs", nbytes=NAMED * count, nodes=count)
     stored = stored_names(graph)
     values = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
+    words = Vocabulary(allowance)
+    spoken = {v.name for v in graph.input if v.type.tensor_type.elem_type == STRING} & values.keys()
+    constants = {name: coded(words, name, x) if name in spoken else x for name, x in constants.items()}
     evaluator = Evaluator(allowance, constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
-    builder = OnnxGraphBuilder(opsets_of(proto.opset_import), functions, opened.array, evaluator, limits, opened.name)
+    opsets = opsets_of(proto.opset_import)
+    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, words, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
+    inputs |= {name: CodedStrings(inputs[name]) for name in spoken}
     scope = builder.build(graph, ChainMap(inputs))
     declared = [(v.name, declared_outputs(lookup(scope, v.name, "output"), v)) for v in graph.output]
     pairs = [pair for name, x in declared for pair in tensors_of(name, x)]
@@ -95,7 +102,7 @@ def graph_of(
     if unused:
         raise FormatError(f"maximum gives {unused[0]!r}, but no computed value has this name. Remove it")
     opened.forget()
-    cases = [choices_of(x) for x in outputs]
+    cases = [choices_of(x.node if isinstance(x, CodedStrings) else x) for x in outputs]
     return Model(
         tuple(leaves(values.values())),
         tuple(last.node for *_, last in cases),
@@ -104,8 +111,21 @@ def graph_of(
         fixed=evaluator.used,
         counts={i: dict(last.counts) for i, (*_, last) in enumerate(cases) if last.counts},
         checks={check.holds: check.text for check in limits.checks},
+        speech=speech_of(words, [values[name] for name in sorted(spoken)], outputs),
         choices={i: tuple(first) for i, (*first, _) in enumerate(cases) if first},
     )
+
+
+def coded(words: Vocabulary, name: str, value: Any) -> np.ndarray:
+    """Return the codes of an array of strings."""
+    strings = np.asarray(value, object)
+    return words.codes(array_of_strings(strings, strings.shape, name).reshape(-1)).reshape(strings.shape)
+
+
+def speech_of(words: Vocabulary, inputs: Sequence[Var], outputs: Sequence[Any]) -> Speech | None:
+    """Return which inputs and outputs are strings; None if there are none."""
+    places = frozenset(i for i, x in enumerate(outputs) if isinstance(x, CodedStrings))
+    return Speech(dict(words.numbers), frozenset(inputs), places) if inputs or places else None
 
 
 def choices_of(x: Any) -> list[Alternative]:
@@ -131,7 +151,7 @@ def tensors_of(name: str, x: Any) -> list[tuple[str, Any]]:
     """
     if isinstance(x, Either) and not all(isinstance(value, Node | Ragged) for _, value in cases_of(x)):
         raise UnknownError(f"output {name!r} is {x.text}, as a run decides", constants=[x.selector.read])
-    if isinstance(x, Node | Ragged | Either):
+    if isinstance(x, Node | Ragged | Either | CodedStrings):
         return [(name, x)]
     if not x:
         raise FormatError(f"output {name!r} is empty; only tensors can be outputs. Remove it from the outputs")
@@ -249,7 +269,8 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
             return known_value(constants[proto.name])
         kind_name = str(kind).removesuffix("_type")
         raise FormatError(f"input {proto.name!r} is a {kind_name}; give its value in constants=")
-    dtype = storage_dtype(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
+    number = proto.type.tensor_type.elem_type
+    dtype = np.dtype("int64") if number == STRING else storage_dtype(number, f"input {proto.name!r}")
     declared = proto.type.tensor_type.shape.dim
     if proto.name in shapes:
         sizes = np.atleast_1d(shapes[proto.name]).tolist()

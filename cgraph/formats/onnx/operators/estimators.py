@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, post_transform
+from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, names_labels, post_transform
 from cgraph.ir.graph import Node
 
 ROUNDS = 100  # iterations that compute class probabilities from pairwise ones, as in libsvm
@@ -39,6 +39,7 @@ def linear_regressor(c: Context) -> Node:
 
 
 @operator("ai.onnx.ml.LinearClassifier")
+@names_labels
 def linear_classifier(c: Context) -> tuple[Node, Node]:
     """Import LinearClassifier: the label of each row and the scores of its classes."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
@@ -89,6 +90,7 @@ def svm_regressor(c: Context) -> Node:
 
 
 @operator("ai.onnx.ml.SVMClassifier")
+@names_labels
 def svm_classifier(c: Context) -> tuple[Node, Node]:
     """Import SVMClassifier: labels by votes of pairs of classes, and pairwise scores or class probabilities."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")

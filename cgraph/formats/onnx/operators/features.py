@@ -7,6 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.words import CodedStrings
 from cgraph.ir.graph import Node
 
 LEAST = 1e-30  # divisor of rows of norm 0
@@ -77,17 +78,22 @@ def one_hot_encoder(c: Context) -> Node:
     """Import OneHotEncoder: a one-hot code along a new last axis; zeros for an unknown category."""
     if not c.attribute("zeros", 1):
         raise FormatError("zeros=0, an error for an unknown category, is not supported. Use zeros=1")
-    x, categories = c[0], c.required("cats_int64s")
-    whole = cg.astype(x, "int64")
-    return cg.astype(cg.equal(cg.expand_dims(whole, -1), np.asarray(categories, np.int64)), "float32")
+    names = c.attribute("cats_strings")
+    categories = c.words.codes(names) if names else np.asarray(c.required("cats_int64s"), np.int64)
+    whole = cg.astype(c.text(0)[0] if names else c[0], "int64")
+    return cg.astype(cg.equal(cg.expand_dims(whole, -1), categories), "float32")
 
 
 @operator("ai.onnx.ml.LabelEncoder")
-def label_encoder(c: Context) -> Node:
+def label_encoder(c: Context) -> Node | CodedStrings:
     """Import LabelEncoder: the value of a key, or a default; the first of equal keys counts."""
-    if c.attribute("keys_strings") or c.attribute("values_strings"):
-        raise FormatError("keys and values that are strings are not supported. Use numbers")
-    keys, values, default = table_of(c, "keys"), table_of(c, "values"), default_of(c)
+    (keys, reads_text), (values, is_text) = table_of(c, "keys"), table_of(c, "values")
+    encoded = encode_labels(c.text(0) if reads_text else c, keys, values, default_of(c, is_text))
+    return CodedStrings(encoded) if is_text else encoded
+
+
+def encode_labels(c: Context, keys: np.ndarray, values: np.ndarray, default: Any) -> Node:
+    """Return the value of each element's key, or the default."""
     if len(keys) != len(values) or not len(keys):
         raise FormatError(f"{len(keys)} keys have {len(values)} values: give one for each")
     x = c[0]
@@ -102,21 +108,28 @@ def label_encoder(c: Context) -> Node:
     return cg.where(same, cg.take(values[first], place, 0), np.asarray(default, values.dtype))
 
 
-def table_of(c: Context, name: str) -> np.ndarray:
-    """Return keys or values, from the attribute that exists."""
+def table_of(c: Context, name: str) -> tuple[np.ndarray, bool]:
+    """Return keys or values, from the attribute that exists, and whether they are codes of strings."""
     tensor: Any = c.attribute(f"{name}_tensor")
+    strings = c.attribute(f"{name}_strings") if tensor is None else None
+    if strings:
+        return c.words.codes(strings), True
     if tensor is not None:
-        return np.asarray(tensor).reshape(-1)
+        flat = np.asarray(tensor).reshape(-1)
+        return (c.words.codes(flat), True) if flat.dtype == object else (flat, False)
     if c.attribute(f"{name}_floats"):
-        return np.asarray(c.required(f"{name}_floats"), np.float32)
-    return np.asarray(c.required(f"{name}_int64s"), np.int64)
+        return np.asarray(c.required(f"{name}_floats"), np.float32), False
+    return np.asarray(c.required(f"{name}_int64s"), np.int64), False
 
 
-def default_of(c: Context) -> Any:
-    """Return the value for keys that are not listed."""
+def default_of(c: Context, is_text: bool) -> Any:
+    """Return the value for keys that are not listed; the code of a string if values are strings."""
     tensor = c.attribute("default_tensor")
     if tensor is not None:
-        return np.asarray(tensor).reshape(-1)[0]
+        value = np.asarray(tensor).reshape(-1)[0]
+        return c.words.codes([value])[0] if is_text else value
+    if is_text:
+        return c.words.codes([c.attribute("default_string", "_Unused")])[0]
     if c.attribute("values_floats"):
         return c.attribute("default_float", -0.0)
     return c.attribute("default_int64", -1)

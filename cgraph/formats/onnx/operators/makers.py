@@ -9,6 +9,7 @@ from cgraph.formats.onnx.dynamic.value import Array, lengths_of, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.dynamic_ops.reshape import element_count
 from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.words import CodedStrings
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ops.leaf import Const
@@ -28,12 +29,17 @@ def size(c: Context) -> Node:
 
 
 @operator("Constant")
-def constant(c: Context) -> Node:
+def constant(c: Context) -> Node | CodedStrings:
     kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
     for name, dtype in kinds.items():
         if name in c.attributes:
             return Const(np.array(c.attribute(name), dtype))
-    return Const(c.required("value"), copy=False)
+    strings = [c.attribute("value_string")] if "value_string" in c.attributes else c.attribute("value_strings")
+    if strings is not None:
+        array = np.array(strings, object)
+        return c.words.constant(array if "value_strings" in c.attributes else array.reshape(()))
+    value = c.required("value")
+    return c.words.constant(value) if value.dtype == object else Const(value, copy=False)
 
 
 @operator("ConstantOfShape")

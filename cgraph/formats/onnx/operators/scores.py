@@ -1,25 +1,35 @@
-"""Scores and labels of classes, shared by classifiers of ai.onnx.ml.
+"""Scores and labels of classes, shared by classifiers of ai.onnx.ml."""
 
-Class names that are strings cannot be arrays: their label is the index in the operator's list of names.
-"""
-
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.context import Context, Importer, Value, operator
+from cgraph.formats.onnx.words import CodedStrings
 from cgraph.ir.graph import Node
 
 NEAR_ZERO = 1e-7  # SOFTMAX_ZERO leaves scores of smaller magnitude unchanged
 
 
 def class_labels(c: Context) -> np.ndarray:
-    """Return the int64 label of each class."""
+    """Return the int64 label of each class; the codes of names that are strings."""
     names = c.attribute("classlabels_strings", [])
     whole = c.attribute("classlabels_int64s", c.attribute("classlabels_ints", []))
-    return np.arange(len(names)) if names else np.asarray(whole, np.int64)
+    return c.words.codes(names) if names else np.asarray(whole, np.int64)
+
+
+def names_labels(importer: Importer) -> Importer:
+    """Declare an importer of a classifier, whose first result holds strings if the names of its classes are strings."""
+
+    @wraps(importer)
+    def named(c: Context) -> Value:
+        label, *others = importer(c)
+        return (CodedStrings(label) if c.attribute("classlabels_strings") else label, *others)
+
+    return named
 
 
 def labels_of(labels: np.ndarray, places: Node) -> Node:

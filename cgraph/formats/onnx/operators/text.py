@@ -12,18 +12,16 @@ from cgraph.ir.graph import Node
 
 @operator("TfIdfVectorizer")
 def tf_idf(c: Context) -> Node:
-    """Import TfIdfVectorizer: count the listed n-grams of integers in ``[..., length]``, with skips."""
-    if "pool_int64s" not in c.attributes:
-        raise FormatError(
-            f"n-grams of strings are not supported, and only {', '.join(c.attributes)} are there. Use pool_int64s"
-        )
-    x, places = c[0], c.required("ngram_indexes")
-    lengths, pool, starts = runs(c), c.required("pool_int64s"), c.required("ngram_counts")
+    """Import TfIdfVectorizer: count the listed n-grams of integers or strings in ``[..., length]``, with skips."""
+    names = c.attribute("pool_strings")
+    x, places = c.text(0)[0] if names else c[0], c.required("ngram_indexes")
+    pool = c.words.codes(names).tolist() if names else c.required("pool_int64s")
+    lengths, starts = runs(c), c.required("ngram_counts")
     ends = [*starts[1:], len(pool)]
     if min(places, default=-1) < 0 or any(not 0 <= a <= b <= len(pool) for a, b in zip(starts, ends)):
         raise FormatError(
             f"ngram_counts {starts[:8]} or ngram_indexes {places[:8]} do not fit the {len(pool)} values of "
-            "pool_int64s: counts must rise to at most that number, indexes be at least 0. Export the model again"
+            "the pool: counts must rise to at most that number, indexes be at least 0. Export the model again"
         )
     skips = c.required("max_skip_count")
     c.spend(nodes=max(places) + 1 + 6 * len(pool) * (max(skips, 0) + 1))

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, post_transform
+from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, names_labels, post_transform
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
 
@@ -267,6 +267,7 @@ def add_base_values(c: Context, scores: Node) -> Node:
 
 
 @operator("ai.onnx.ml.TreeEnsembleClassifier")
+@names_labels
 def classifier(c: Context) -> tuple[Node, Node]:
     """Import TreeEnsembleClassifier: the label of each row and its scores."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")

@@ -1,0 +1,72 @@
+"""Strings of a file as integers: the graph is numeric, its strings are looked up before and after a run.
+
+Each string of the file has a number, its code. An input of strings is an int64 Var of codes, which a call looks up; a
+string that the file does not have gets the next free number for one call. Operators that move elements move codes, and
+those that compare strings compare codes. Outputs of strings are looked up after the run.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Const
+from cgraph.record import Record
+
+STRING = 8  # ONNX's dtype number
+WORD = 200  # bytes of a word in the table, and work to look one up
+MOVES = frozenset(
+    "Identity Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather GatherElements GatherND Expand "
+    "Tile Where Compress ReverseSequence ai.onnx.ml.ArrayFeatureExtractor".split()
+)
+"""Operators that move strings without looking at them, so they move codes."""
+READS = frozenset(("Equal", "Shape", "Size"))
+"""Operators whose results for codes are those for strings."""
+
+
+class CodedStrings(Record, eq=False):
+    """A value of strings, as their codes."""
+
+    node: Any
+
+    @property
+    def text(self) -> str:
+        """``string[4,2]``."""
+        return f"string[{','.join(map(str, self.node.shape))}]" if isinstance(self.node, Node) else "string[…]"
+
+
+class Vocabulary:
+    """The strings of one file. Changes: it grows while the file is read.
+
+    Parameters
+        allowance: the remaining cost of reading the file
+    """
+
+    def __init__(self, allowance: Allowance) -> None:
+        self.allowance = allowance
+        self.numbers: dict[str, int] = {}
+
+    def codes(self, strings: Iterable[str]) -> np.ndarray:
+        """Return the codes of strings, int64."""
+        listed = list(strings)
+        self.allowance.spend("its strings", nbytes=WORD * len(listed), work=WORD * len(listed))
+        numbers = [self.numbers.setdefault(word, len(self.numbers)) for word in listed]
+        return np.array(numbers, np.int64)
+
+    def constant(self, strings: np.ndarray) -> CodedStrings:
+        """Return an array of strings as a constant."""
+        return CodedStrings(Const(self.codes(strings.reshape(-1)).reshape(strings.shape)))
+
+
+def strings_of(proto: Any, shape: tuple[int, ...], allowance: Allowance) -> np.ndarray:
+    """Return the strings of a TensorProto as objects. FormatError if their number does not fit the shape."""
+    count, letters = len(proto.string_data), sum(map(len, proto.string_data))
+    if count != np.prod(shape, dtype=object):
+        raise FormatError(f"tensor {proto.name!r:.60} of strings {list(shape)} holds {count} values")
+    allowance.spend(f"tensor {proto.name!r:.60}", nbytes=WORD * count + letters, work=WORD * count + letters)
+    strings = np.empty(count, object)
+    strings[:] = [word.decode("utf-8", "replace") for word in proto.string_data]
+    return strings.reshape(shape)

@@ -1,0 +1,53 @@
+"""Strings of a call: inputs become codes before a run, codes of outputs become strings after it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import InputError
+from cgraph.ops.leaf import Var
+from cgraph.record import Record
+
+
+class Speech(Record, eq=False):
+    """The strings of a model.
+
+    Fields
+        numbers: code of each string
+        inputs, outputs: the inputs, and the indices of outputs, that hold codes
+    """
+
+    numbers: Mapping[str, int]
+    inputs: frozenset[Var]
+    outputs: frozenset[int]
+
+
+def array_of_strings(value: Any, shape: Sequence[int], name: str) -> np.ndarray:
+    """Return an input of strings as an array of objects. InputError if it has another shape or other elements."""
+    array = np.asarray(value, dtype=object)
+    if array.shape != tuple(shape):
+        raise InputError(f"{name} has shape {list(array.shape)}, not {list(shape)}: pass strings of that shape")
+    for word in array.reshape(-1):
+        if not isinstance(word, str):
+            raise InputError(f"{name} holds {word!r:.40} of {type(word).__name__}, not a string: convert it with str")
+    return array
+
+
+def codes_of(array: np.ndarray, numbers: Mapping[str, int], more: dict[str, int]) -> np.ndarray:
+    """Return the codes of strings, int64. `more` gains the strings that `numbers` lacks."""
+    first = len(numbers)
+    flat = [
+        numbers[word] if word in numbers else more.setdefault(word, first + len(more)) for word in array.reshape(-1)
+    ]
+    return np.array(flat, np.int64).reshape(array.shape)
+
+
+def strings_for(codes: Any, words: Sequence[str]) -> np.ndarray:
+    """Return the strings of codes, as an array of objects. InputError for a code without one."""
+    numbers = np.asarray(codes)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(words):
+        raise InputError(f"an output of strings has a number outside the {len(words)} strings of the file and the call")
+    table = np.empty(len(words), object)
+    table[:] = words
+    return np.asarray(table[numbers], object).reshape(numbers.shape)
