@@ -38,8 +38,8 @@ def chain() -> tuple[cg.Node, cg.Var]:
 def test_a_budget_is_text_or_a_number_with_the_same_plan():
     y, x = chain()
     free = cg.compile(y, [x]).nbytes
-    text, number = (cg.compile(y, [x], budget=b).nbytes for b in ("320 KiB", 320 << 10))
-    assert text == number <= 320 << 10 < free
+    text, number = (cg.compile(y, [x], budget=b).nbytes for b in ("240 KiB", 240 << 10))
+    assert text == number <= 240 << 10 < free
     with pytest.raises(BudgetError):
         cg.compile(y, [x], budget="10B")
     with pytest.raises(GraphError, match="budget takes a number of bytes, such as 4096, '200 kB' or '1.5MiB', or None"):
