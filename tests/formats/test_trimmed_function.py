@@ -49,6 +49,8 @@ def test_buffers_folders_and_pickles_are_refused(tmp_path):
     function = trimmed()
     with pytest.raises(InputError, match="out= is not supported for results of dynamic length"):
         function(TABLE, 2, 1, out=[np.empty((3, 4), "f4")] * 2)
+    with pytest.raises(InputError, match="run_each is not supported for results of dynamic length"):
+        function.run_each([TABLE, 2, 1], lambda i, value: None)
     with pytest.raises(FormatError, match="is not saved. Load with shapes="):
         function.save(tmp_path / "f")
     assert not (tmp_path / "f").exists()

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import InputError
+from cgraph.storage.weight_file import StreamedWeights
 
 A = np.arange(24, dtype="f4").reshape(6, 4)
 
@@ -97,6 +99,29 @@ def test_a_loaded_function_passes_outputs_on_after_the_same_rows(tmp_path):
     results = each(loaded, A)
     assert list(results) == [1, 0]
     np.testing.assert_array_equal(results[0], f(A)[0])
+
+
+def test_functions_that_stream_weights_or_rows_pass_outputs_on_at_the_end(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(200, 200)).astype("f4")
+    x = cg.Var((4, 200), name="x")
+    first = cg.tanh(x @ cg.Const(matrix))
+    weights = StreamedWeights(str(tmp_path / "weights"), 2 * matrix.nbytes)
+    f = cg.compile([cg.tanh(first @ cg.Const(matrix + 1)), first], [x], weights=weights)
+    for i, value in each(f, matrix[:4]).items():
+        np.testing.assert_array_equal(value, f(matrix[:4])[i])
+    image = cg.Var((1, 3, 40, 8), name="image")
+    value = np.random.default_rng(1).normal(size=(1, 3, 40, 8)).astype("f4")
+    g = cg.compile(image * 2, [image], rows=[image])
+    np.testing.assert_array_equal(each(g, iter([value]))[0], value * 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_outputs_are_whole_where_memory_is_filled_first(threads):
+    x = cg.Var((6, 4), name="x")
+    y = cg.cumsum(x, 0)
+    f = cg.compile([cg.cumprod(y, 1), y], [x], engine=CpuEngine(threads=threads, poison=0xFF))
+    for i, value in each(f, A).items():
+        np.testing.assert_array_equal(value, [np.cumprod(np.cumsum(A, 0), 1), np.cumsum(A, 0)][i])
 
 
 def test_arrays_are_checked_as_a_call_checks_them():
