@@ -148,7 +148,7 @@ def tile_calls(
 
     Parameters
         weights_step: elements from the weights of one image to those of the next
-        workspace: for parts of sums on a GPU; without one, sums are not cut
+        workspace: for parts of sums on a GPU, which are not cut without one
         chain: products in a row, after which a sum is added to its total; 0 for all
     """
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
@@ -159,24 +159,19 @@ def tile_calls(
         return blocks
     each = 2 if weights_dtype == PAIRS else 1  # channels
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
-    t, weights_dtype, unroll = (
-        tiling_of(shape, grid, source.n, weights_nbytes),
-        weights_dtype or shape.dtype,
-        shape.unroll // each,
-    )
+    weights_dtype, unroll = weights_dtype or shape.dtype, shape.unroll // each
+    t, chain = tiling_of(shape, grid, source.n, weights_nbytes), chain // unroll
     pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * unroll <= SHORT_REDUCTION
     early = EARLY if shape.window.taps == 1 and not shape.is_plain and shape.target.code != "ptx" else 0
     offsets = extend_offsets(source.offsets, early, pixels * source.step)
-    zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
-    r = conv.residual or out
+    zeros, r = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype)), conv.residual or out
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype,
-         -(-chain // unroll)),
+        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype, chain),
         tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,

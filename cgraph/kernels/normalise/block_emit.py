@@ -14,7 +14,7 @@ def rows(k: Builder, dtype: str, scales: str, lanes: int) -> None:
     as 0). Task: some rows.
     """
     a = k.args()
-    block = Block(k, Accumulator(k, "sum", dtype, short=True), scales, a.columns, lanes)
+    block = NormBlock(k, Accumulator(k, "sum", dtype, short=True), scales, a.columns, lanes)
     epsilon = k.cast(a.epsilon, dtype)
     first, last = k.tasks()
     low, high = first * a.each, k.smaller(last * a.each, a.rows)
@@ -25,7 +25,7 @@ def rows(k: Builder, dtype: str, scales: str, lanes: int) -> None:
             block.emit(xs, outs, (a.scale, a.shift), epsilon)
 
 
-class Block(RowBlock):
+class NormBlock(RowBlock):
     """Emits the passes over some rows: the mean, the variance about it, the result."""
 
     def __init__(self, k: Builder, total: Accumulator, scales: str, columns: Val, lanes: int) -> None:

@@ -21,7 +21,7 @@ def along(k: Builder, kind: str, program: Program, ins: str, outs: tuple[str, ..
     reduction = Accumulator(k, kind, program[-1][1], short=True)
 
     def group(_: Val, offsets: list[list[Val]]) -> None:
-        rows = [Row(k, program, operands, [s.base + o for s, o in zip(operands, row)], lanes) for row in offsets]
+        rows = [ProgramRow(k, program, operands, [s.base + o for s, o in zip(operands, row)], lanes) for row in offsets]
         values, lane = block.total(reduction, [r.value(block.end) for r in rows], lambda c: [r.value(c) for r in rows])
         for row, i in zip(offsets, lane):
             k.pointer(out.base + row[-1], out.dtype).store(k.cast(k.lane(values, i), out.dtype))
@@ -31,7 +31,7 @@ def along(k: Builder, kind: str, program: Program, ins: str, outs: tuple[str, ..
         walk_groups(k, a.axes, a.rank, len(accesses), low, k.smaller(low + a.each, a.outputs), BLOCK_ROWS, group)
 
 
-class Row:
+class ProgramRow:
     """The program's values along a row; `starts` are the addresses of its operands."""
 
     def __init__(self, k: Builder, program: Program, streams: list[RowStream], starts: list[Val], lanes: int) -> None:

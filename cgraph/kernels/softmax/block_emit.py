@@ -23,7 +23,7 @@ REGISTERS = 4  # of a vector of several rows, whose operations overlap
 def rows(k: Builder, kind: str, dtype: str, lanes: int, is_short: bool) -> None:
     """`kind`: ``softmax``, ``log_softmax`` or ``logsumexp``, whose out has one element per row. Task: some rows."""
     a = k.args()
-    block = Block(k, kind, Accumulator(k, "sum", dtype, short=is_short), lanes, a.columns)
+    block = SoftmaxBlock(k, kind, Accumulator(k, "sum", dtype, short=is_short), lanes, a.columns)
     first, last = k.tasks()
 
     def group(_: Val, offsets: list[list[Val]]) -> None:
@@ -32,7 +32,7 @@ def rows(k: Builder, kind: str, dtype: str, lanes: int, is_short: bool) -> None:
     walk_groups(k, a.axes, a.rank, 2, first * a.each, k.smaller(last * a.each, a.rows), BLOCK_ROWS, group)
 
 
-class Block(RowBlock):
+class SoftmaxBlock(RowBlock):
     """Emits the passes over some rows: the maximum, the exponentials and their sum, the quotients."""
 
     def __init__(self, k: Builder, kind: str, total: Accumulator, lanes: int, columns: Val) -> None:
