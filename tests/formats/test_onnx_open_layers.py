@@ -8,7 +8,7 @@ import pytest
 
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
-from cgraph.formats.onnx import load
+from cgraph.formats.onnx import compile_sizes, load
 from tests.support.onnx_open import agrees, node, numbers, open_model
 from tests.support.tolerance import assert_near
 
@@ -153,3 +153,12 @@ def test_scores_of_an_open_length_are_refused():
     raw = attention_model(["rows", "rows", "rows"], {}, "y k v scores")
     with pytest.raises(FormatError, match=r"Attention.*result 3 and softmax_precision are not supported with a length"):
         load(raw)
+
+
+def test_compile_sizes_takes_open_lengths():
+    """Sizes of calls, and counts of runs; zero of both."""
+    raw = open_model([node("NonZero", ["x"], ["y"])], {"x": ("f4", ("N",))})
+    for most in (None, {"N": 8}):
+        function = compile_sizes(raw, most)
+        for x in (np.arange(4.0, dtype="f4"), np.zeros(3, "f4"), np.arange(8.0, dtype="f4"), np.zeros(0, "f4")):
+            np.testing.assert_array_equal(function(x)[0], np.array(np.nonzero(x)))
