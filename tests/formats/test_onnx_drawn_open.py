@@ -24,10 +24,10 @@ OLDEST = 9  # of opsets with Compress
 MOST = 30  # of what nothing else bounds
 CLOSED = (
     "AffineGrid", "AveragePool", "BlackmanWindow", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace",
-    "DynamicQuantizeLinear", "GRU", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample",
-    "GroupNormalization", "HammingWindow", "HannWindow", "InstanceNormalization", "LRN", "LSTM", "LpPool",
+    "DynamicQuantizeLinear", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample",
+    "GroupNormalization", "HammingWindow", "HannWindow", "InstanceNormalization", "LRN", "LpPool",
     "MatMulInteger", "MaxPool", "MaxUnpool", "MeanVarianceNormalization", "MelWeightMatrix",
-    "NegativeLogLikelihoodLoss", "QLinearConv", "QLinearMatMul", "RMSNormalization", "RNN", "Range",
+    "NegativeLogLikelihoodLoss", "QLinearConv", "QLinearMatMul", "RMSNormalization", "Range",
     "ReverseSequence", "STFT", "SoftmaxCrossEntropyLoss", "SpaceToDepth", "Upsample", "com.microsoft.QGemm",
     "com.microsoft.QLinearAdd", "com.microsoft.QLinearConcat", "com.microsoft.QLinearGlobalAveragePool",
     "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearMul", "com.microsoft.QLinearSigmoid",

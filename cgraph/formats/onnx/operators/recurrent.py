@@ -128,7 +128,11 @@ def with_common_batch(c: Context, layout: int) -> tuple[Context, Length, Length]
     for i, x in values.items():
         fixed = sorted(counts_of(x).keys() - {axes[i], *([layout] if i == 0 else [])})
         if fixed:
-            raise FormatError(f"axis {fixed[0]} of operand {i}, {x.text}, is open: give shapes= that fix it")  # type: ignore[union-attr]
+            text = x.text  # type: ignore[union-attr]
+            raise FormatError(
+                f"the length of axis {fixed[0]} of operand {i}, {text}, is known only at run time. "
+                "Give shapes= that fix it"
+            )
     parts = [(node_in(x), axes[i], lengths_of(x)[axes[i]]) for i, x in values.items()]
     if not c.is_ragged:
         return c, length, parts[0][2]
