@@ -148,7 +148,7 @@ def test_the_update_half_of_a_cluster_averages_too():
     both = halves(other, StepSettings(quadratic, optimiser(rule), options={"engine": "reference"}), (X, Y), 1)
     for _ in range(3):
         step(X, Y)
-        both.update(both.gradient(X, Y))
+        both.update(*both.gradient(X, Y))
     assert_near(both.state["weight/average"].value, step.averages()[one.weight], "float32 sums")
 
 
