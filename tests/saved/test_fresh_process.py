@@ -18,8 +18,8 @@ cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgrap
 cgraph.running.results cgraph.running.runner
 cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage.shared_arenas cgraph.system
-cgraph.system.addresses cgraph.system.alignment cgraph.system.bounded_cache cgraph.system.c_library cgraph.system.fair_lock
-cgraph.system.file_ownership cgraph.system.folders cgraph.system.machine cgraph.system.mapping
+cgraph.system.addresses cgraph.system.alignment cgraph.system.bounded_cache cgraph.system.c_library
+cgraph.system.fair_lock cgraph.system.file_ownership cgraph.system.folders cgraph.system.machine cgraph.system.mapping
 cgraph.terminal cgraph.tracebacks cgraph.version
 """.split()
 NETWORKS = "resnet18 resnet50 mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 lenet".split()
