@@ -135,23 +135,6 @@ def test_a_total_adds_halves_in_the_same_order_on_every_target(target):
     assert out[0] == halves[0]
 
 
-@every_target
-@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("count", [1, 2, 4, 8])
-def test_totals_have_the_bits_of_each_total(count, lanes, target):
-    x = np.random.default_rng(lanes).standard_normal((count, lanes)).astype("f4")
-    out, each = np.zeros(count, "f4"), np.zeros(count, "f4")
-
-    def write(k, source, place, other):
-        rows = [source.load(i * lanes, lanes) for i in range(count)]
-        for i, y in enumerate(flow.totals(k, rows)):
-            place.store(y, i)
-            other.store(flow.total(k, rows[i]), i)
-
-    run_emitted(write, target, x, out, each)
-    assert out.tobytes() == each.tobytes() and out.any()
-
-
 def test_shuffles_read_both_sides_and_masked_puts_write_the_last_operand():
     x, y, out = np.arange(4, dtype="f4"), np.arange(10, 14, dtype="f4"), np.zeros(4, "f4")
 

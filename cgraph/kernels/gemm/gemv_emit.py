@@ -17,8 +17,8 @@ from cgraph.kernels.llvm.flow import (
     masked_load,
     masked_store,
     put_where,
-    totals,
 )
+from cgraph.kernels.llvm.row_totals import totals
 from cgraph.kernels.llvm.values import Ptr, Val
 
 

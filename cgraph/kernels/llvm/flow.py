@@ -188,17 +188,5 @@ def total(k: Builder, x: Val) -> Val:
     return k.lane(x, 0)
 
 
-def totals(k: Builder, xs: list[Val]) -> list[Val]:
-    """Return `total` of each vector, of a power of two many. They share instructions that halve them in that order."""
-    each = xs[0].lanes  # lanes of a vector that are not added yet
-    while each > 1:
-        pairs = list(zip(xs[::2], xs[1::2])) or [(xs[0], xs[0])]
-        places = range(0, xs[0].lanes * min(2, len(xs)), each)
-        each //= 2
-        low = [place + i for place in places for i in range(each)]
-        xs = [shuffle(k, x, y, low) + shuffle(k, x, y, [i + each for i in low]) for x, y in pairs]
-    return [k.lane(x, i) for x in xs for i in range(x.lanes)]
-
-
 def put_where(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
     masked_store(k, place, y, mask)

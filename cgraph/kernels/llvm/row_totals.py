@@ -4,7 +4,16 @@ from collections.abc import Callable, Sequence
 
 from cgraph.kernels.llvm.accumulate import State
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.flow import shuffle
+from cgraph.kernels.llvm.flow import shuffle, total
+from cgraph.kernels.llvm.values import Val
+
+
+def totals(k: Builder, rows: Sequence[Val]) -> list[Val]:
+    """Return the bits of `total` of each vector, for a power of two of them."""
+    if len(rows) > rows[0].lanes:
+        return [total(k, x) for x in rows]
+    (sums,), places = join_rows(k, [[x] for x in rows], lambda x, y: [x[0] + y[0]])
+    return [k.lane(sums, i) for i in places]
 
 
 def join_rows(k: Builder, rows: Sequence[State], join: Callable[[State, State], State]) -> tuple[State, list[int]]:
