@@ -38,6 +38,11 @@ def test_squeezenet_keeps_its_labels(monkeypatch):
     scores = squeezenet.squeezenet(image, weights)
     folders = shared("pictures"), shared("mask_rcnn_pictures")
     runs = [squeezenet.pixels(path) for folder in folders for path in sorted(folder.glob("*.jpg"))]
-    report = quantise(scores, image, runs).report
-    # one label may change: the two best scores of a picture nearly tie (docs/status.md)
-    assert report.likeness.agreement >= 1 - 1 / len(runs) and report.plan[1] <= 0.3 * report.plan[0]
+    small = quantise(scores, image, runs)
+    report, floats, function = small.report, cg.compile(scores, [image]), small.compile()
+    exact, rounded = (np.concatenate([np.reshape(f(x), (1, -1)) for x in runs]) for f in (floats, function))
+    second, first = np.sort(exact, 1)[:, -2:].T
+    clear = second < 0.97 * first  # three pictures' best scores differ by less than the rounding of bytes, 30 dB
+    assert clear.sum() == len(runs) - 3
+    np.testing.assert_array_equal(rounded.argmax(1)[clear], exact.argmax(1)[clear])
+    assert report.likeness.decibels > 29 and report.plan[1] <= 0.3 * report.plan[0]

@@ -198,8 +198,8 @@ class CpuInstance:
         """
         if self._is_poisoned:
             steps = None
-        self._complete = complete
         try:
+            self._complete = complete
             self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
         finally:
             self._complete = None
