@@ -78,7 +78,7 @@ def own(me: int, members: int, host: str, sizes: list[int]) -> dict[str, Any]:
                 return sum_over_members(mesh, step, deal, [(part, x if part == parts[0] else x * 0) for part in parts])
 
             figures = measure(me, members, sizes, add)
-            say("done")  # nobody closes before all have measured
+            say("done")  # no member closes before all have measured
             return figures
 
 

@@ -29,7 +29,7 @@ def main(me: int, members: int, host: str, sizes: list[str]) -> None:
             for number, size in enumerate(sizes):
                 n, count = map(int, size.split("x"))
                 times.append([one_sum(mesh, 1000 * number + i, deal, n) for i in range(count + 1)][1:])
-            say("done")  # nobody closes before all have measured
+            say("done")  # no member closes before all have measured
     say(json.dumps(times))
 
 

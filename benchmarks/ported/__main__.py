@@ -2,7 +2,7 @@
 
     python -m benchmarks.ported [scripts] [--threads N] [--engines numpy,cgraph,jax,numba] [--rounds N]
 
-Each engine has a process of its own, and the processes take turns (`benchmarks.runner`); medians count. Drawing the
+Each engine has its own process, and the processes take turns (`benchmarks.runner`); medians count. Drawing the
 data, and the first runs, which compile, are not timed; `kalman_compile` is a new `jit` in each run, with a warm kernel
 cache. The last column is the largest difference between our results and a peer's, relative to the largest value.
 """

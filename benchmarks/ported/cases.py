@@ -1,6 +1,7 @@
 """The scripts prepared for each engine, at the sizes of a user's script. Data are drawn before the run.
 
-NumPy runs a script as it is. cgraph compiles its step with `cg.jit`, JAX with `jax.jit`; Numba has loops of its own.
+NumPy runs a script as it is. cgraph compiles its step with `cg.jit`, JAX with `jax.jit`. Numba runs loops that were
+written for it.
 """
 
 import importlib.util

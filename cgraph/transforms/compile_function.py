@@ -15,10 +15,10 @@ from cgraph.ir.tracing import TRACE
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords, options_of
 from cgraph.system.keywords import checks_keywords
 from cgraph.transforms.executable import EXECUTABLES, CacheInfo, Executable, node_or_constant, number_of
-from cgraph.transforms.leaves import READY, argument, descriptor, node_of, placeholder, tracer_of
+from cgraph.transforms.leaves import argument, descriptor, node_of, placeholder, tracer_of
 from cgraph.transforms.trace import FunctionTrace
 from cgraph.transforms.tracer import Tracer
-from cgraph.transforms.trees import Static, flatten, map_leaves, paths, streams_in, unflatten, with_settings
+from cgraph.transforms.trees import READY, Static, flatten, map_leaves, paths, streams_in, unflatten, with_settings
 from cgraph.transforms.weak import SAMPLES
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from cgraph.errors import ArgumentError
 from cgraph.ir.graph import Node
-from cgraph.ir.spec import DTYPES
 from cgraph.ops.leaf import Var, as_node
 from cgraph.storage.cell import foreign_array
 from cgraph.transforms.trace import FunctionTrace
@@ -17,10 +16,6 @@ from cgraph.transforms.weak import SAMPLES
 
 SETTINGS = (str, bytes, type, np.dtype, slice, type(Ellipsis), FunctionType, BuiltinFunctionType, np.ufunc)
 """Arguments of these classes are static without being named, as they cannot be arrays."""
-
-
-READY = frozenset((np.ndarray, *SAMPLES, *{np.dtype(x).type for x in DTYPES}))
-"""Classes of leaves that a Function takes without more ado."""
 
 
 def argument(x: Any, name: str) -> Any:

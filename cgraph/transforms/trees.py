@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgraph.ir.spec import DTYPES
 from cgraph.numpy.random import RandomStream
 
 LEAF = "*"
 """The structure of a leaf."""
-PLAIN = frozenset((np.ndarray, bool, int, float, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")))
-"""Types of most leaves, which are looked up first."""
+READY = frozenset((np.ndarray, bool, int, float, complex, *{np.dtype(x).type for x in DTYPES}))
+"""Classes of leaves that a Function takes unchanged."""
 
 
 class Branch(NamedTuple):
@@ -63,7 +64,7 @@ def typed(value: Any) -> Any:
 def flatten(tree: Any, leaves: list[Any]) -> Any:
     """Append the leaves of a tree to `leaves`, and return its structure. None is a tree without leaves."""
     kind = type(tree)
-    if kind in PLAIN:
+    if kind in READY:  # most leaves come first
         leaves.append(tree)
         return LEAF
     if kind is tuple or kind is list:

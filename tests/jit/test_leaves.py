@@ -5,9 +5,9 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import ArgumentError
-from cgraph.transforms.leaves import READY, argument, descriptor, node_of, placeholder, tracer_of
+from cgraph.transforms.leaves import argument, descriptor, node_of, placeholder, tracer_of
 from cgraph.transforms.trace import FunctionTrace
-from cgraph.transforms.trees import Static
+from cgraph.transforms.trees import READY, Static
 
 
 class Shared:

@@ -20,7 +20,7 @@ BYTE_NS = 0.025  # about the time of reading a byte from memory, which is what f
 ROW_UNROLL = 8  # rows of b read at a time
 ROW_WIDTH = 512  # columns of a task, twice that when there are many
 LONG = 8192  # terms from which on a sum has parts
-PART, MOST_PARTS = 1024, 16  # least terms of a part
+PART, MOST_PARTS = 1024, 16  # least terms of a part, and most parts
 
 
 def is_dot(x: Matrices) -> bool:
