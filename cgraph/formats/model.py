@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.spoken import Speech
+from cgraph.formats.string_codes import StringCodes
 from cgraph.formats.trimmed_function import Case, TrimmedFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
@@ -51,7 +51,7 @@ class Model:
         checks: conditions that each run must meet, with the text of the InputError if one does not hold
         choices: for each output whose number of axes or dtype a run decides, by its index, other arrays that the
             Function from `compile` returns in its place if their condition holds
-        speech: which inputs and outputs hold numbers of strings, which the Function from `compile` looks up
+        strings: which inputs and outputs hold numbers of strings, which the Function from `compile` looks up
     """
 
     inputs: tuple[Var, ...]
@@ -63,7 +63,7 @@ class Model:
     counts: dict[int, dict[int, Node]] = field(default_factory=dict, repr=False)
     checks: dict[Node, str] = field(default_factory=dict, repr=False)
     choices: dict[int, tuple[Alternative, ...]] = field(default_factory=dict, repr=False)
-    speech: Speech | None = field(default=None, repr=False)
+    strings: StringCodes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Make the names of outputs distinct. FormatError if the number of names differs from that of the outputs."""
@@ -74,7 +74,7 @@ class Model:
     @property
     def is_open(self) -> bool:
         """Return True if some lengths or numbers of axes are known only at run time, or there are strings."""
-        return bool(self.counts or self.checks or self.choices or self.speech)
+        return bool(self.counts or self.checks or self.choices or self.strings)
 
     @checks_keywords(COMPILE_KEYWORDS)
     def compile(self, **options: Unpack[CompileKeywords]) -> Function:
@@ -96,7 +96,7 @@ class Model:
             ]
             for i, choices in enumerate(self._cases())
         ]
-        return TrimmedFunction.of(function, cases, tuple(self.checks.values()), self.speech)
+        return TrimmedFunction.of(function, cases, tuple(self.checks.values()), self.strings)
 
     def _cases(self) -> list[tuple[Alternative, ...]]:
         """Return for each output the arrays that it may be; the last one is it if no condition before holds."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from cgraph.errors import FormatError, InputError
-from cgraph.formats.spoken import Speech, array_of_strings, codes_of, strings_for
+from cgraph.formats.string_codes import StringCodes, array_of_strings, codes_of, strings_for
 from cgraph.function import Function
 from cgraph.record import Record
 from cgraph.running.results import Results
@@ -36,26 +36,30 @@ class TrimmedFunction(Function):
     Fields
         cases: for each output of the model, the arrays that it may be; the first whose condition holds is returned
         texts: messages of the conditions that a run checks, for an InputError
-        speech: inputs and outputs of strings, or None
+        strings: inputs and outputs of strings, or None
     """
 
     cases: Sequence[Sequence[Case]]
     texts: Sequence[str]
-    speech: Speech | None
+    strings: StringCodes | None
 
     @classmethod
     def of(
-        cls, function: Function, cases: Sequence[Sequence[Case]], texts: Sequence[str], speech: Speech | None = None
+        cls,
+        function: Function,
+        cases: Sequence[Sequence[Case]],
+        texts: Sequence[str],
+        strings: StringCodes | None = None,
     ) -> Self:
         """Return the Function with trimmed outputs."""
         trimmed = cls.__new__(cls)
-        fields = {"cases": cases, "texts": texts, "speech": speech, "names": function.names[: len(cases)]}
+        fields = {"cases": cases, "texts": texts, "strings": strings, "names": function.names[: len(cases)]}
         trimmed.__dict__ |= {**function.__dict__, **fields}
         return trimmed
 
     def _value(self, x: Any, value: Any) -> Any:
         """Return an input's value as an instance takes it; strings stay strings until the run."""
-        if self.speech is None or x not in self.speech.inputs:
+        if self.strings is None or x not in self.strings.inputs:
             return super()._value(x, value)
         return array_of_strings(value, x.shape, x.name)
 
@@ -71,18 +75,18 @@ class TrimmedFunction(Function):
     def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
         """Run the function, with codes in place of strings. InputError if a condition does not hold."""
         more: dict[str, int] = {}
-        if self.speech is not None:
-            numbers = self.speech.numbers
-            inputs = {x: codes_of(v, numbers, more) if x in self.speech.inputs else v for x, v in inputs.items()}
+        if self.strings is not None:
+            numbers = self.strings.numbers
+            inputs = {x: codes_of(v, numbers, more) if x in self.strings.inputs else v for x, v in inputs.items()}
         results = super()._run(inputs, out, copy)
         first = len(results) - len(self.texts)
         for holds, text in zip(results[first:], self.texts):
             if not holds.item():
                 raise InputError(text)
         outputs = [self._output(cases, results) for cases in self.cases]
-        if self.speech is not None and self.speech.outputs:
-            words = [*self.speech.numbers, *more]
-            outputs = [strings_for(x, words) if i in self.speech.outputs else x for i, x in enumerate(outputs)]
+        if self.strings is not None and self.strings.outputs:
+            words = [*self.strings.numbers, *more]
+            outputs = [strings_for(x, words) if i in self.strings.outputs else x for i, x in enumerate(outputs)]
         return Results(outputs, self.names)
 
     def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:

@@ -8,7 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.onnx import load
-from cgraph.formats.onnx.words import STRING
+from cgraph.formats.onnx.vocabulary import STRING
 
 WORDS = np.array(["monday", "Tuesday", "MONDAY", "a b  c", ""], object)
 

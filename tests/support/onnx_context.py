@@ -9,7 +9,7 @@ from cgraph.formats.onnx.context import Context
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import lengths_of, node_in, with_lengths
 from cgraph.formats.onnx.tensors import array_of
-from cgraph.formats.onnx.words import Vocabulary
+from cgraph.formats.onnx.vocabulary import Vocabulary
 from cgraph.ops.leaf import Var
 
 
@@ -29,7 +29,7 @@ def context(*operands, attributes=(), maximum=None, constants=None, **fields):
         "build": lambda *_: [],
         "named": lambda name: None,
         "arrays": array_of,
-        "words": Vocabulary(allowance),
+        "vocabulary": Vocabulary(allowance),
     }
     return Context(operands=tuple(operands), **(options | fields))
 

@@ -9,7 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
 from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged
-from cgraph.formats.onnx.words import CodedStrings, Vocabulary
+from cgraph.formats.onnx.vocabulary import CodedStrings, Vocabulary
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
@@ -46,7 +46,7 @@ class Context(Record, eq=False):
         build: builds a sub-graph from values for its inputs
         named: returns a value of the graph by its name
         arrays: converts a TensorProto to an array
-        words: the strings of the file
+        vocabulary: the strings of the file
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Context(Record, eq=False):
     build: Callable[[Any, Sequence[Value]], list[Value]]
     named: Callable[[str], Value]
     arrays: Callable[[Any], np.ndarray]
-    words: Vocabulary
+    vocabulary: Vocabulary
 
     def __getitem__(self, i: int) -> Node:
         """Return operand i, which must exist and have a fixed shape."""

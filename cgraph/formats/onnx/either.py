@@ -161,7 +161,8 @@ def build_both(
     if not results:
         both = "; ".join(f"with {BRANCHES[holds]} {reason}" for holds, reason in refusals.items())
         raise FormatError(f"neither branch of If {selector.name!r:.60} fits: {both}")
-    for holds, reason in refusals.items():
+    if refusals:
+        ((holds, reason),) = refusals.items()
         message = (
             f"If {selector.name!r:.60} takes {BRANCHES[holds]}, which was refused when the file was read: {reason}"
         )

@@ -16,7 +16,7 @@ from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum
 from cgraph.formats.onnx.either import Either, build_both, resolve
 from cgraph.formats.onnx.tensors import shape_of_proto, sparse_array, widen
-from cgraph.formats.onnx.words import MOVES, READS, STRING, CodedStrings, Vocabulary, strings_of
+from cgraph.formats.onnx.vocabulary import MOVES, READS, STRING, CodedStrings, Vocabulary, strings_of
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -42,7 +42,7 @@ class OnnxGraphBuilder:
         arrays: converts a TensorProto to an array
         evaluator: computes constants while the graph is built, with the allowance of the file
         limits: bounds of dynamic lengths, and the checks of a run
-        words: the strings of the file
+        vocabulary: the strings of the file
         file: the model's name, for messages
         sizes: number of nodes of functions, including the functions that they call
         imports: versions by domain of called functions
@@ -54,7 +54,7 @@ class OnnxGraphBuilder:
     arrays: Any
     evaluator: Evaluator
     limits: LengthBounds
-    words: Vocabulary
+    vocabulary: Vocabulary
     file: str = "model"
     depth: int = 0
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class OnnxGraphBuilder:
     def constant(self, proto: Any) -> Node | CodedStrings:
         """Return an initialiser as a Const of its name."""
         if proto.data_type == STRING:
-            return self.words.constant(self.array(proto))
+            return self.vocabulary.constant(self.array(proto))
         return widen(Const(self.arrays(proto), name=proto.name or None, copy=False))
 
     def results(self, graph: Any, values: Sequence[Value], outer: ChainMap[str, Value], open_axes: bool) -> list[Value]:
@@ -195,7 +195,7 @@ class OnnxGraphBuilder:
             lambda graph, values: self.results(graph, values, scope, proto.op_type == "If"),
             lambda name: lookup(scope, name, "value"),
             self.array,
-            self.words,
+            self.vocabulary,
         )
         answer = importer(context)
         listed = list(answer) if isinstance(answer, tuple | list) else [answer]

@@ -25,8 +25,8 @@ from cgraph.formats.onnx.graph import OnnxGraphBuilder, lookup, opsets_of, unsup
 from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widen
-from cgraph.formats.onnx.words import STRING, CodedStrings, Vocabulary
-from cgraph.formats.spoken import Speech, array_of_strings
+from cgraph.formats.onnx.vocabulary import STRING, CodedStrings, Vocabulary
+from cgraph.formats.string_codes import StringCodes, array_of_strings
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import astype
@@ -84,15 +84,15 @@ def graph_of(
     allowance.spend(f"{count} inputs", nbytes=NAMED * count, nodes=count)
     stored = stored_names(graph)
     values = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
-    words = Vocabulary(allowance)
-    spoken = {v.name for v in graph.input if v.type.tensor_type.elem_type == STRING} & values.keys()
-    constants = {name: coded(words, name, x) if name in spoken else x for name, x in constants.items()}
+    vocabulary = Vocabulary(allowance)
+    string_inputs = {v.name for v in graph.input if v.type.tensor_type.elem_type == STRING} & values.keys()
+    constants = {name: coded(vocabulary, name, x) if name in string_inputs else x for name, x in constants.items()}
     evaluator = Evaluator(allowance, constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
     opsets = opsets_of(proto.opset_import)
-    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, words, opened.name)
+    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, vocabulary, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
-    inputs |= {name: CodedStrings(inputs[name]) for name in spoken}
+    inputs |= {name: CodedStrings(inputs[name]) for name in string_inputs}
     scope = builder.build(graph, ChainMap(inputs))
     declared = [(v.name, declared_outputs(lookup(scope, v.name, "output"), v)) for v in graph.output]
     pairs = [pair for name, x in declared for pair in tensors_of(name, x)]
@@ -111,21 +111,21 @@ def graph_of(
         fixed=evaluator.used,
         counts={i: dict(last.counts) for i, (*_, last) in enumerate(cases) if last.counts},
         checks={check.holds: check.text for check in limits.checks},
-        speech=speech_of(words, [values[name] for name in sorted(spoken)], outputs),
+        strings=string_codes_of(vocabulary, [values[name] for name in sorted(string_inputs)], outputs),
         choices={i: tuple(first) for i, (*first, _) in enumerate(cases) if first},
     )
 
 
-def coded(words: Vocabulary, name: str, value: Any) -> np.ndarray:
+def coded(vocabulary: Vocabulary, name: str, value: Any) -> np.ndarray:
     """Return the codes of an array of strings."""
     strings = np.asarray(value, object)
-    return words.codes(array_of_strings(strings, strings.shape, name).reshape(-1)).reshape(strings.shape)
+    return vocabulary.codes(array_of_strings(strings, strings.shape, name).reshape(-1)).reshape(strings.shape)
 
 
-def speech_of(words: Vocabulary, inputs: Sequence[Var], outputs: Sequence[Any]) -> Speech | None:
+def string_codes_of(vocabulary: Vocabulary, inputs: Sequence[Var], outputs: Sequence[Any]) -> StringCodes | None:
     """Return which inputs and outputs are strings; None if there are none."""
     places = frozenset(i for i, x in enumerate(outputs) if isinstance(x, CodedStrings))
-    return Speech(dict(words.numbers), frozenset(inputs), places) if inputs or places else None
+    return StringCodes(dict(vocabulary.numbers), frozenset(inputs), places) if inputs or places else None
 
 
 def choices_of(x: Any) -> list[Alternative]:

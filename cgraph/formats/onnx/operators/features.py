@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.words import CodedStrings
+from cgraph.formats.onnx.vocabulary import CodedStrings
 from cgraph.ir.graph import Node
 
 LEAST = 1e-30  # divisor of rows of norm 0
@@ -79,7 +79,7 @@ def one_hot_encoder(c: Context) -> Node:
     if not c.attribute("zeros", 1):
         raise FormatError("zeros=0, an error for an unknown category, is not supported. Use zeros=1")
     names = c.attribute("cats_strings")
-    categories = c.words.codes(names) if names else np.asarray(c.required("cats_int64s"), np.int64)
+    categories = c.vocabulary.codes(names) if names else np.asarray(c.required("cats_int64s"), np.int64)
     whole = cg.astype(c.text(0)[0] if names else c[0], "int64")
     return cg.astype(cg.equal(cg.expand_dims(whole, -1), categories), "float32")
 
@@ -113,10 +113,10 @@ def table_of(c: Context, name: str) -> tuple[np.ndarray, bool]:
     tensor: Any = c.attribute(f"{name}_tensor")
     strings = c.attribute(f"{name}_strings") if tensor is None else None
     if strings:
-        return c.words.codes(strings), True
+        return c.vocabulary.codes(strings), True
     if tensor is not None:
         flat = np.asarray(tensor).reshape(-1)
-        return (c.words.codes(flat), True) if flat.dtype == object else (flat, False)
+        return (c.vocabulary.codes(flat), True) if flat.dtype == object else (flat, False)
     if c.attribute(f"{name}_floats"):
         return np.asarray(c.required(f"{name}_floats"), np.float32), False
     return np.asarray(c.required(f"{name}_int64s"), np.int64), False
@@ -127,9 +127,9 @@ def default_of(c: Context, is_text: bool) -> Any:
     tensor = c.attribute("default_tensor")
     if tensor is not None:
         value = np.asarray(tensor).reshape(-1)[0]
-        return c.words.codes([value])[0] if is_text else value
+        return c.vocabulary.codes([value])[0] if is_text else value
     if is_text:
-        return c.words.codes([c.attribute("default_string", "_Unused")])[0]
+        return c.vocabulary.codes([c.attribute("default_string", "_Unused")])[0]
     if c.attribute("values_floats"):
         return c.attribute("default_float", -0.0)
     return c.attribute("default_int64", -1)

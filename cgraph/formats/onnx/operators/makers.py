@@ -9,7 +9,7 @@ from cgraph.formats.onnx.dynamic.value import Array, lengths_of, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.dynamic_ops.reshape import element_count
 from cgraph.formats.onnx.tensors import dtype_of_number
-from cgraph.formats.onnx.words import CodedStrings
+from cgraph.formats.onnx.vocabulary import CodedStrings
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ops.leaf import Const
@@ -37,9 +37,9 @@ def constant(c: Context) -> Node | CodedStrings:
     strings = [c.attribute("value_string")] if "value_string" in c.attributes else c.attribute("value_strings")
     if strings is not None:
         array = np.array(strings, object)
-        return c.words.constant(array if "value_strings" in c.attributes else array.reshape(()))
+        return c.vocabulary.constant(array if "value_strings" in c.attributes else array.reshape(()))
     value = c.required("value")
-    return c.words.constant(value) if value.dtype == object else Const(value, copy=False)
+    return c.vocabulary.constant(value) if value.dtype == object else Const(value, copy=False)
 
 
 @operator("ConstantOfShape")

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Importer, Value, operator
-from cgraph.formats.onnx.words import CodedStrings
+from cgraph.formats.onnx.vocabulary import CodedStrings
 from cgraph.ir.graph import Node
 
 NEAR_ZERO = 1e-7  # SOFTMAX_ZERO leaves scores of smaller magnitude unchanged
@@ -18,7 +18,7 @@ def class_labels(c: Context) -> np.ndarray:
     """Return the int64 label of each class; the codes of names that are strings."""
     names = c.attribute("classlabels_strings", [])
     whole = c.attribute("classlabels_int64s", c.attribute("classlabels_ints", []))
-    return c.words.codes(names) if names else np.asarray(whole, np.int64)
+    return c.vocabulary.codes(names) if names else np.asarray(whole, np.int64)
 
 
 def names_labels(importer: Importer) -> Importer:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.words import WORD, CodedStrings
+from cgraph.formats.onnx.vocabulary import STRING_COST, CodedStrings
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 
@@ -20,8 +20,8 @@ CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPE
 def strings(c: Context, i: int) -> np.ndarray:
     """Return the strings of operand i, which must be constant, as objects."""
     codes = c.text(i).constant(i)
-    words = np.array([*c.words.numbers, None], object)
-    c.spend(nbytes=WORD * codes.size, work=WORD * codes.size)
+    words = np.array([*c.vocabulary.numbers, None], object)
+    c.spend(nbytes=STRING_COST * codes.size, work=STRING_COST * codes.size)
     return np.asarray(words[codes], object).reshape(codes.shape)
 
 
@@ -39,15 +39,15 @@ def string_normalizer(c: Context) -> CodedStrings:
     dropped = set(map(key, stops))
     left = [CASES[how](word) for word in x.reshape(-1) if key(word) not in dropped] or [""]
     words = np.array(left, object)
-    return c.words.constant(words.reshape(1, -1) if x.ndim == 2 else words)
+    return c.vocabulary.constant(words.reshape(1, -1) if x.ndim == 2 else words)
 
 
 @operator("StringConcat")
 def string_concat(c: Context) -> CodedStrings:
     """Import StringConcat: the elements of two arrays, which broadcast, one after the other."""
     x, y = np.broadcast_arrays(strings(c, 0), strings(c, 1))
-    c.spend(nbytes=WORD * x.size + sum(map(len, x.flat)) + sum(map(len, y.flat)), work=WORD * x.size)
-    return c.words.constant(np.asarray(x + y, object).reshape(x.shape))
+    c.spend(nbytes=STRING_COST * x.size + sum(map(len, x.flat)) + sum(map(len, y.flat)), work=STRING_COST * x.size)
+    return c.vocabulary.constant(np.asarray(x + y, object).reshape(x.shape))
 
 
 @operator("StringSplit")
@@ -57,9 +57,9 @@ def string_split(c: Context) -> tuple[CodedStrings, Node]:
     delimiter, most = c.attribute("delimiter", "") or None, c.attribute("maxsplit", -1)
     parts: list[Any] = [word.split(delimiter, most) for word in x.reshape(-1)]
     width = max(map(len, parts), default=0)
-    c.spend(nbytes=WORD * width * len(parts), work=WORD * width * len(parts))
+    c.spend(nbytes=STRING_COST * width * len(parts), work=STRING_COST * width * len(parts))
     table = np.full((len(parts), width), "", object)
     for row, words in zip(table, parts):
         row[: len(words)] = words
     counts = np.array([len(words) for words in parts], np.int64).reshape(x.shape)
-    return c.words.constant(table.reshape(*x.shape, width)), Const(counts)
+    return c.vocabulary.constant(table.reshape(*x.shape, width)), Const(counts)

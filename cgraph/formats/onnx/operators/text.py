@@ -15,7 +15,7 @@ def tf_idf(c: Context) -> Node:
     """Import TfIdfVectorizer: count the listed n-grams of integers or strings in ``[..., length]``, with skips."""
     names = c.attribute("pool_strings")
     x, places = c.text(0)[0] if names else c[0], c.required("ngram_indexes")
-    pool = c.words.codes(names).tolist() if names else c.required("pool_int64s")
+    pool = c.vocabulary.codes(names).tolist() if names else c.required("pool_int64s")
     lengths, starts = runs(c), c.required("ngram_counts")
     ends = [*starts[1:], len(pool)]
     if min(places, default=-1) < 0 or any(not 0 <= a <= b <= len(pool) for a, b in zip(starts, ends)):

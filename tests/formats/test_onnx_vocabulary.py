@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import backend, load
-from cgraph.formats.onnx.words import STRING, CodedStrings, Vocabulary, strings_of
+from cgraph.formats.onnx.vocabulary import STRING, CodedStrings, Vocabulary, strings_of
 from tests.support.tolerance import assert_near
 
 ML = "ai.onnx.ml"

@@ -10,7 +10,7 @@ from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
 
-class Speech(Record, eq=False):
+class StringCodes(Record, eq=False):
     """The strings of a model.
 
     Fields

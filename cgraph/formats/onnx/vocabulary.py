@@ -17,7 +17,7 @@ from cgraph.ops.leaf import Const
 from cgraph.record import Record
 
 STRING = 8  # ONNX's dtype number
-WORD = 200  # bytes of a word in the table, and work to look one up
+STRING_COST = 200  # bytes of a string in the table, and work to look one up
 MOVES = frozenset(
     "Identity Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather GatherElements GatherND Expand "
     "Tile Where Compress ReverseSequence ai.onnx.ml.ArrayFeatureExtractor".split()
@@ -52,7 +52,7 @@ class Vocabulary:
     def codes(self, strings: Iterable[str]) -> np.ndarray:
         """Return the codes of strings, int64."""
         listed = list(strings)
-        self.allowance.spend("its strings", nbytes=WORD * len(listed), work=WORD * len(listed))
+        self.allowance.spend("its strings", nbytes=STRING_COST * len(listed), work=STRING_COST * len(listed))
         numbers = [self.numbers.setdefault(word, len(self.numbers)) for word in listed]
         return np.array(numbers, np.int64)
 
@@ -66,7 +66,9 @@ def strings_of(proto: Any, shape: tuple[int, ...], allowance: Allowance) -> np.n
     count, letters = len(proto.string_data), sum(map(len, proto.string_data))
     if count != np.prod(shape, dtype=object):
         raise FormatError(f"tensor {proto.name!r:.60} of strings {list(shape)} holds {count} values")
-    allowance.spend(f"tensor {proto.name!r:.60}", nbytes=WORD * count + letters, work=WORD * count + letters)
+    allowance.spend(
+        f"tensor {proto.name!r:.60}", nbytes=STRING_COST * count + letters, work=STRING_COST * count + letters
+    )
     strings = np.empty(count, object)
     strings[:] = [word.decode("utf-8", "replace") for word in proto.string_data]
     return strings.reshape(shape)
