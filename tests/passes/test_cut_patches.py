@@ -9,7 +9,7 @@ import cgraph as cg
 from benchmarks import restructuring
 from cgraph.budget.patches.cut_patches import cut_patches
 from cgraph.budget.patches.image_steps import image_steps
-from cgraph.budget.patches.tile_peak import patches_of, pixels, restructure
+from cgraph.budget.patches.tile_peak import critical_regions, joins_of, patches_of, pixels, restructure
 from cgraph.engine.reference import evaluate
 from cgraph.errors import PlanError
 from cgraph.ir.traverse import post_order
@@ -108,3 +108,15 @@ def test_what_is_no_patch_is_refused():
     for alpha, slices in ((1.1, (2, 2)), (0.5, (0, 2))):
         with pytest.raises(PlanError, match="a share of the peak from 0 to 1 and two counts"):
             cg.compile(cg.max_pool2d(x, 2), [x], restructure=(alpha, slices))
+
+
+@pytest.mark.parametrize("slices", [(1, 2), (3, 1), (4, 4)])
+def test_a_join_that_its_own_region_reads_on(slices):
+    x = cg.Var((1, 2, 9, 9), name="image")
+    inner = cg.concat([x, x + 1], 1)
+    outputs = (cg.conv2d(inner, np.ones((3, 4, 3, 3), "float32"), 1, 1), cg.mean(inner, (2, 3)))
+    steps = image_steps(outputs, (x,))
+    assert any(set(joins_of(steps, r)) & {j for i in r for j in steps[i].operands} for r in critical_regions(steps, 0.0))
+    value = drawn_value(x, 0)
+    for got, want in zip(evaluate(cut_patches(outputs, (x,), 0.0, slices), {x: value}), evaluate(outputs, {x: value})):
+        assert_close(got, want)

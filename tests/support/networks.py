@@ -1,6 +1,7 @@
 """Random networks of convolutions and what stands between them: odd channels, batches, any halo."""
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import cgraph as cg
@@ -27,6 +28,7 @@ def networks(draw, kinds=KINDS):
     nodes = [image]
     for _ in range(draw(st.integers(1, 8))):
         nodes.append(draw_layer(draw, rng, nodes, kinds))
+        assume(nodes[-1].size)
     return image, [nodes[-1], draw(st.sampled_from(nodes))]
 
 

@@ -16,6 +16,7 @@ from cgraph.budget.patches.tile_peak import (
     critical_regions,
     grid_of,
     joins_of,
+    patch_of,
     patches_of,
     read_area,
     touching,
@@ -87,15 +88,16 @@ class _Patches:
 
     def joined(self, region: tuple[int, ...], join: int, slices: tuple[int, int]) -> Node:
         """Return the result of a join, concatenated from its patches."""
-        _, columns = grid_of(self.steps, joins_of(self.steps, region), slices)
+        grid = grid_of(self.steps, joins_of(self.steps, region), slices)
         steps = self.steps_of(region, join)
         pieces = []
         for patch, areas in enumerate(patches_of(self.steps, region, slices)):
             for i in steps:
                 if (i, patch) not in self.patches:
                     self.patches[i, patch] = self.patch(i, patch, areas)
-            pieces.append(self.patches[join, patch])
-        rows = [concat(pieces[k : k + columns], COLUMNS) for k in range(0, len(pieces), columns)]
+            own = patch_of(self.steps[join], grid, patch)  # a step of the region may need more of this join
+            pieces.append(crop(self.patches[join, patch], within(own, areas[join])))
+        rows = [concat(pieces[k : k + grid[1]], COLUMNS) for k in range(0, len(pieces), grid[1])]
         return concat(rows, ROWS)
 
     def steps_of(self, region: tuple[int, ...], join: int) -> list[int]:
@@ -124,8 +126,7 @@ class _Patches:
         area = read_area(step, own, self.steps[i].shape)
         if (i, patch) not in self.patches or x is not self.chains[i][-1]:
             return crop(self.new[x], area)
-        top, _, left, _ = areas[i]
-        return crop(self.patches[i, patch], (area[0] - top, area[1] - top, area[2] - left, area[3] - left))
+        return crop(self.patches[i, patch], within(area, areas[i]))
 
 
 def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ...]) -> Node:
@@ -148,6 +149,12 @@ def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tu
     begin, end = touching(first, stop, stride, before, extent, length)
     behind = (end - 1) * stride - before + extent - length
     return first - begin, (max(before - begin * stride, 0), max(behind, 0))
+
+
+def within(area: Area, outer: Area) -> Area:
+    """Return an area by its place in another one that contains it."""
+    top, _, left, _ = outer
+    return area[0] - top, area[1] - top, area[2] - left, area[3] - left
 
 
 def crop(x: Node, area: Area) -> Node:
