@@ -16,7 +16,7 @@ from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords, options_of
 from cgraph.record import Record
-from cgraph.running.arguments import ordered
+from cgraph.running.arguments import ordered, run_by_name
 from cgraph.storage.shared_arenas import SharedArenas
 from cgraph.system.byte_counts import byte_count
 from cgraph.system.fair_lock import FairLock
@@ -102,6 +102,7 @@ class SizedFunction:
         self.inputs = tuple(SizedInput(x, shape) for x, shape in self.shapes.items())
         self.names = tuple(names)
         self.sizes = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
+        self._places = [place_of(name, self.shapes) for name in self.sizes]
         if not self.sizes:
             raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
         self.most = dict(most) if most is not None else None
@@ -131,12 +132,23 @@ class SizedFunction:
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
         arrays = ordered(args, named, self.inputs)
-        return self._at(self.sizes_of(dict(zip(self.shapes, arrays))))(*arrays, out=out, copy=copy)
+        return self._function_for(arrays)(*arrays, out=out, copy=copy)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
-        arrays = dict(zip(self.shapes, ordered((inputs,), {}, self.inputs)))
-        return self._at(self.sizes_of(arrays)).run(names, arrays)
+        arrays = ordered((inputs,), {}, self.inputs)
+        function = self._function_for(arrays)
+        return run_by_name(lambda _: function(*arrays), function.names, names, inputs)
+
+    def _function_for(self, arrays: Sequence[Any]) -> Function:
+        """Return the Function for the sizes of these arrays."""
+        with suppress(AttributeError, IndexError, KeyError):  # a first use, or a message, comes below
+            key = tuple([arrays[i].shape[axis] for i, axis in self._places])
+            function = self._functions[key]
+            if function.fits(arrays):
+                self._functions.move_to_end(key)
+                return function
+        return self._at(self.sizes_of(dict(zip(self.shapes, arrays))))
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Return the sizes that arrays have. InputError where they disagree."""
@@ -220,6 +232,11 @@ class SizedFunction:
     def save(self, folder: str | os.PathLike) -> None:
         """Raise FormatError: a saved function has one plan."""
         raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.sizes[0]}=…)")
+
+
+def place_of(size: str, shapes: Mapping[str, tuple[int | str, ...]]) -> tuple[int, int]:
+    """Return the first input with a size, and its axis."""
+    return next((i, shape.index(size)) for i, shape in enumerate(shapes.values()) if size in shape)
 
 
 def check_options(options: Mapping[str, Any]) -> None:

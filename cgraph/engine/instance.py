@@ -3,7 +3,7 @@
 Identity tells Vars and outputs apart: they are nodes of a graph, or stand-ins where there is no graph.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,8 @@ from cgraph.errors import PositionError
 from cgraph.kernels.control import NO_EIGENVALUES, NO_SINGULAR_VALUES, NOT_FINITE, NOT_POSITIVE, SINGULAR
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
+
+DirectRun = Callable[[Sequence[np.ndarray]], list[Any] | None]
 
 
 class Share(Record):
@@ -79,6 +81,13 @@ class Instance(Protocol):
 
     def owns(self, output: Any) -> bool:
         """Return True if the output's value lies in this instance's memory, not in a Var, an input or a constant."""
+
+    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
+        """Return a function that binds the arrays of these inputs, runs all steps and returns copies of these outputs;
+        None if this instance needs more than that.
+
+        It is given contiguous arrays, one for each input. It returns None, without a run, for one in this memory.
+        """
 
     def read(self, output: Any) -> np.ndarray:
         """Return an output's value in place, read-only: after the run if a run computes it, else before."""

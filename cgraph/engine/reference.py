@@ -97,6 +97,9 @@ class ReferenceInstance:
     def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
         """Do nothing, since there are no `results`."""
 
+    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Return None: a run takes longer than the code around it."""
+
     def run(
         self, steps: tuple[int, ...] | None = None, write: bool = True, complete: Callable[[Any], None] | None = None
     ) -> None:

@@ -73,12 +73,24 @@ class TrimmedFunction(Function):
         raise InputError("run_each is not supported for results of dynamic length. Call the function")
 
     def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
-        """Run the function, with codes in place of strings. InputError if a condition does not hold."""
+        """Run the function, with codes in place of strings."""
         more: dict[str, int] = {}
         if self.strings is not None:
             numbers = self.strings.numbers
             inputs = {x: codes_of(v, numbers, more) if x in self.strings.inputs else v for x, v in inputs.items()}
-        results = super()._run(inputs, out, copy)
+        return self._trimmed(super()._run(inputs, out, copy), more)
+
+    def _run_directly(self, args: tuple) -> Any:
+        """Run in the short way, unless strings must be encoded."""
+        results = super()._run_directly(args) if self.strings is None else None
+        return None if results is None else self._trimmed(results, {})
+
+    def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> Results:
+        """Return the outputs at their lengths. InputError if a condition does not hold.
+
+        Parameters
+            more: codes of strings that the model does not have
+        """
         first = len(results) - len(self.texts)
         for holds, text in zip(results[first:], self.texts):
             if not holds.item():

@@ -1,6 +1,7 @@
 """The arrays of a call: by position, by name, or in one dictionary."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from keyword import iskeyword
 from typing import Any
 
@@ -24,6 +25,9 @@ def ordered(args: tuple, named: Mapping[str, Any], inputs: Sequence[Any]) -> tup
     """
     if not named and len(args) == len(inputs) and not (args and is_mapping(args[0])):
         return args  # the usual case comes first, since every call makes it
+    if not named and len(args) == 1 and type(args[0]) is dict and len(args[0]) == len(inputs):
+        with suppress(KeyError):  # the message comes below
+            return tuple([args[0][x.name] for x in inputs])
     args, named = by_name(args, named)
     if len(args) > len(inputs):
         raise InputError(f"the Function takes {len(inputs)} inputs, got {len(args)}. Pass one array for each input")
@@ -52,8 +56,8 @@ def by_name(args: tuple, named: Mapping[str, Any]) -> tuple[tuple, Mapping[str, 
 
 
 def is_mapping(x: Any) -> bool:
-    """Return True for a mapping. The cheap check for an array comes first, since every call makes it."""
-    return type(x) is not np.ndarray and isinstance(x, Mapping)
+    """Return True for a mapping. The cheap checks come first, since every call makes them."""
+    return type(x) is dict or (type(x) is not np.ndarray and isinstance(x, Mapping))
 
 
 def argument(name: str) -> str:
@@ -73,15 +77,15 @@ def run_by_name(
     Raises
         InputError: a name is unknown, before anything runs; as a call raises
     """
-    if not isinstance(inputs, Mapping) or not (names is None or is_names(names)):
+    if not is_mapping(inputs) or not (names is None or is_names(names)):
         raise InputError(
             f"run takes a list of output names, or None, and a dictionary of arrays, not {names!r:.60} and "
             f"{inputs!r:.60}. Call the function itself to pass arrays by position"
         )
-    positions = range(len(outputs)) if names is None else [position_of(outputs, name) for name in names]
+    positions = None if names is None else [position_of(outputs, name) for name in names]
     results = function(inputs)
-    values = results if isinstance(results, list) else [results]
-    return [values[i] for i in positions]
+    values = list(results) if isinstance(results, list) else [results]
+    return values if positions is None else [values[i] for i in positions]
 
 
 def is_names(names: Any) -> bool:

@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 
 from cgraph import slots
-from cgraph.engine.instance import Instance, Program
+from cgraph.engine.instance import DirectRun, Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
 from cgraph.ir.labels import distinct_names
 from cgraph.ir.spec import Spec
@@ -63,6 +63,7 @@ class Runner:
         self.names = distinct_names(names) or tuple(f"output{i}" for i in range(len(self.outputs)))
         self._used: tuple[Variable, ...] = tuple(dict.fromkeys((*self.cells, *self.updated)))
         self._always = frozenset(self.inputs)
+        self._usual = tuple((x.spec.dtype, x.spec.shape) for x in self.inputs)
         self._idle: list[_InstanceRecord] = []
         self._rooms_shared: SharedArenas | None = None
         self._turns = FairLock()
@@ -177,6 +178,10 @@ class Runner:
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
             UnassignedError: a Var that is not an input holds no value
         """
+        if out is None and copy and not named:
+            results = self._run_directly(args)
+            if results is not None:
+                return results
         if self._read is not None and not copy and self.program.own_array is None:
             raise InputError(
                 "copy=False returns views of memory that later calls overwrite, which another library cannot track. "
@@ -186,6 +191,34 @@ class Runner:
         if self.updated:
             return self.between_runs(lambda: self._run(values, rooms, copy))
         return self._run(values, rooms, copy)
+
+    def fits(self, arrays: Sequence[Any]) -> bool:
+        """Return True if these are contiguous arrays of exactly the shapes and dtypes of the inputs."""
+        for x, (dtype, shape) in zip(arrays, self._usual):
+            if type(x) is not np.ndarray or x.dtype != dtype or x.shape != shape or not x.flags.c_contiguous:
+                return False
+        return len(arrays) == len(self._usual)
+
+    def _run_directly(self, args: tuple) -> Any:
+        """Return the result of a call with arrays that need no conversion, in the short way; None if there is none."""
+        if self._used or self._read is not None or self.program.own_array is not None or not self.fits(args):
+            return None
+        record = self._take()
+        try:
+            if not record.was_asked:
+                record.direct, record.was_asked = self._direct_run(record), True
+            results = None if record.direct is None else record.direct(args)
+        finally:
+            self._give(record)
+        if results is None:
+            return None
+        return results[0] if self.single else Results(results, self.names)
+
+    def _direct_run(self, record: "_InstanceRecord") -> DirectRun | None:
+        """Return an instance's short way, if every call runs every step."""
+        if self.incremental is None or not self.incremental.runs_all(self._always) or not all(record.own):
+            return None
+        return record.instance.direct_run(self.inputs, self.outputs)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run the program as onnxruntime's ``InferenceSession.run`` does, and return a list of outputs.
@@ -459,6 +492,7 @@ class _InstanceRecord:
         state: the valid values, see `IncrementalPlan`; None if unknown
         versions: versions of the cells in the run that `state` describes
         done: the word that a run sets when it has written its update edges
+        direct: the short way of calls, if there is one; `was_asked` once that is known
     """
 
     def __init__(self, instance: Instance, outputs: Sequence[Any], room: SharedArena | None = None) -> None:
@@ -469,3 +503,5 @@ class _InstanceRecord:
         self.state: State | None = None
         self.versions: list[int | None] = []
         self.done = np.zeros(1, np.int64)
+        self.direct: DirectRun | None = None
+        self.was_asked = False

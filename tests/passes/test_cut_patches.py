@@ -116,7 +116,9 @@ def test_a_join_that_its_own_region_reads_on(slices):
     inner = cg.concat([x, x + 1], 1)
     outputs = (cg.conv2d(inner, np.ones((3, 4, 3, 3), "float32"), 1, 1), cg.mean(inner, (2, 3)))
     steps = image_steps(outputs, (x,))
-    assert any(set(joins_of(steps, r)) & {j for i in r for j in steps[i].operands} for r in critical_regions(steps, 0.0))
+    assert any(
+        set(joins_of(steps, r)) & {j for i in r for j in steps[i].operands} for r in critical_regions(steps, 0.0)
+    )
     value = drawn_value(x, 0)
     for got, want in zip(evaluate(cut_patches(outputs, (x,), 0.0, slices), {x: value}), evaluate(outputs, {x: value})):
         assert_close(got, want)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, InputError, UnassignedError
 from cgraph.running.runner import check_room
 from cgraph.storage.cell import CellValue, commit
@@ -198,3 +199,88 @@ def test_a_function_shows_its_inputs_outputs_and_arena():
     assert repr(cg.compile(x + 1, [x])).startswith("<Function (x float32[2]) -> float32[2]; arena ")
     assert "-> updates only" in repr(cg.compile([], [], {v: v + 1}))
     assert repr(cg.compile(x + 1, [x], engine="reference")) == "<Function (x float32[2]) -> float32[2]>"
+
+
+# -- the short way of calls with small results ----------------------------------------------------------------------
+def short_ways(function):
+    """Count the runs that a function makes in the short way from now on."""
+    counted, short = [], function._run_directly
+
+    def run(args):
+        counted.append(result := short(args))
+        return result
+
+    function._run_directly = run
+    return lambda: sum(x is not None for x in counted)
+
+
+@pytest.mark.parametrize("outputs", ["one", "several", "a number"])
+def test_the_short_way_gives_what_the_general_way_gives(outputs):
+    x, y = cg.Var((3, 4), name="x"), cg.Var((4,), "float64", name="y")
+    product = cg.exp(x) * cg.astype(y, "float32")
+    made = {"one": product, "several": [product, cg.sum(y, keepdims=True), product.T], "a number": cg.sum(product * y)}
+    function = cg.compile(made[outputs], [x, y])
+    count = short_ways(function)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, b = rng.standard_normal((3, 4), "float32"), rng.standard_normal(4)
+        got, want = function(a, b), function(a, b, out=rooms(function))
+        for one, other in zip(*([x] if function.single else x for x in (got, want))):
+            np.testing.assert_array_equal(one, other)
+            assert not np.ndim(one) or (one.flags.owndata and one.flags.writeable and one.flags.c_contiguous)
+    assert count() == 3
+
+
+def rooms(function):
+    made = [np.empty(x.shape, x.dtype) for x in function.results]
+    return made[0] if function.single else made
+
+
+def test_arrays_that_need_a_conversion_take_the_general_way():
+    x = cg.Var((2, 3), name="x")
+    function, a = cg.compile(x * 2, [x]), np.arange(6, dtype="float32").reshape(2, 3)
+    count = short_ways(function)
+    for value in (a.tolist(), a.astype(float), np.asfortranarray(a), a[::-1], np.repeat(a, 2, 1)[:, ::2]):
+        np.testing.assert_array_equal(function(value), np.asarray(value) * 2)
+    assert count() == 0
+    with pytest.raises(cg.InputError, match=r"x expects float32\[2,3\]"):
+        function(a.T.copy())
+    np.testing.assert_array_equal(function(a), a * 2)
+    assert count() == 1
+
+
+def test_a_view_of_an_earlier_result_is_copied_before_the_run():
+    x = cg.Var((8,), name="x")
+    function = cg.compile(cg.cumsum(x) + x, [x])
+    a = np.arange(8, dtype="float32")
+    function(a)
+    view = function(a, copy=False)
+    want = np.cumsum(view) + view
+    np.testing.assert_array_equal(function(view), want)
+
+
+def test_what_remembers_takes_the_general_way():
+    x, w = cg.Var((4,), name="x"), cg.Var((4,), name="w").assign(np.ones(4, "float32"))
+    ones = np.ones(4, "float32")
+    for function in (
+        cg.compile(x + w, [x]),
+        cg.compile(x, [x], updates={w: w + x}),
+        cg.compile([x + 1, x], [x]),
+        cg.compile([x + 1, cg.Const(ones)], [x]),
+        cg.compile(x + 1, [x], engine="reference"),
+        cg.compile(x + 1, [x], engine=CpuEngine(poison=255)),
+    ):
+        count = short_ways(function)
+        function(ones)
+        assert count() == 0
+
+
+def test_an_index_outside_its_axis_is_refused_in_the_short_way():
+    x, i = cg.Var((4,), name="x"), cg.Var((2,), "int64", name="i")
+    function = cg.compile(cg.take(x, i), [x, i])
+    count, ones = short_ways(function), np.ones(4, "float32")
+    for _ in range(2):
+        with pytest.raises(cg.PositionError):
+            function(ones, np.array([0, 9]))
+        np.testing.assert_array_equal(function(ones, np.array([0, 3])), [1, 1])
+    assert count() == 2

@@ -4,7 +4,8 @@ The table of an instance is int64 ``[calls, 4]``. A row is the kernel's address,
 number of tasks, and its chunk. Binding memory costs one vector addition for each relocation.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,7 @@ from cgraph.dtypes.convert import dtype_of_code
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
-from cgraph.engine.instance import Share, failure
+from cgraph.engine.instance import DirectRun, Share, failure
 from cgraph.kernels.control import CONTROLS
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
@@ -24,6 +25,9 @@ from cgraph.system.alignment import aligned_memory
 from cgraph.system.bounded_cache import Bounded, most_of
 
 FEW = 4  # addresses that are written one by one in less time than as a vector
+MANY = 16  # addresses of all inputs, for which vectors take less time
+
+Words = tuple[tuple[int, int], ...]  # the positions of an array's addresses, and the offset of each
 
 
 class LoadedCode(Record, eq=False):
@@ -78,7 +82,7 @@ class CpuInstance:
         self.threads = program.threads if shared else 1
         self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
         self.stop = np.zeros(1, np.int64)
-        self._stop_address = self.stop.ctypes.data
+        self._stop_address, self._stop_word = self.stop.ctypes.data, self.stop.data
         self.functions = [c.function for c in code.callbacks]
         self._calls_blas = code.calls_blas
         self._arrays: dict[Any, np.ndarray] = {}
@@ -184,6 +188,37 @@ class CpuInstance:
             return array
         memory = base if isinstance(base, np.ndarray) else self._vars[base]
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
+
+    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
+        """Return the short way through a run, or None; see `cgraph.engine.instance.Instance`."""
+        is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
+        if not is_plain or self._done or not all(self.owns(x) and x not in self.results for x in outputs):
+            return None
+        others = self._variables.keys() - set(inputs)
+        places = [self._variables.get(x) for x in inputs]
+        if others or sum(len(r.positions) for r in places if r is not None) > MANY:
+            return None
+        words = [() if r is None else tuple(zip(r.positions.tolist(), r.offsets.tolist())) for r in places]
+        return partial(self._run_directly, words, [self.read(x) for x in outputs])
+
+    def _run_directly(
+        self, places: Sequence[Words], views: Sequence[np.ndarray], arrays: Sequence[np.ndarray]
+    ) -> list[Any] | None:
+        """Bind arrays, run all steps and return copies of these views; None for an array in the arena."""
+        words, own = self._words, self._own
+        self._bound.clear()  # first: unknown until all are written
+        for place, array in zip(places, arrays):
+            address = address_of(array)
+            if address in own:  # a view that an earlier call returned; the run would overwrite it
+                return None
+            for position, offset in place:
+                words[position] = address + offset
+        rows = self._whole
+        self._stop_word[0] = 0
+        ran = run_rows(rows.first, rows.count, self.threads, self._stop_address)
+        if self._stop_word[0]:
+            raise self._stopped(ran, rows)
+        return [view.copy() if view.ndim else view[()] for view in views]
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(

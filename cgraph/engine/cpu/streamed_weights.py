@@ -1,6 +1,6 @@
 """Instances whose large constants are read from a file during a run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,9 @@ class StreamedInstance(CpuInstance):
     def _completed_by(self, rows: TableRows) -> Iterator[tuple[Any, int]]:
         """Yield nothing: control rows are among the rows, and the file is checked at the end."""
         return iter(())
+
+    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Return None: a run reads weights."""
 
     def _stopped(self, ran: int, rows: TableRows) -> Exception:
         if self.stop[0] == READ_FAILED:
