@@ -11,8 +11,9 @@ from benchmarks.zoo.inputs import BATCH, LENGTH, TOKENS, feeds_of
 
 
 def row(file, ours, theirs=1.0, difference=0.0, threads=1):
-    cgraph = {"error": "refused"} if ours is None else {"processor": ours, "difference": difference}
-    return {"file": file, "threads": threads, "cgraph": cgraph, "onnxruntime": {"processor": theirs}}
+    cgraph = {"error": "refused"} if ours is None else {"seconds": ours, "difference": difference, "memory": ours}
+    peers = {name: {"seconds": theirs, "memory": theirs, "start": 1.0} for name in ("onnxruntime", "openvino")}
+    return {"file": file, "threads": threads, "cgraph": cgraph, "cold": {"start": 2 * theirs}, **peers}
 
 
 ROWS = [
@@ -25,14 +26,14 @@ def test_verdicts_and_the_table():
     assert [zoo.verdict(x) for x in ROWS] == ["right", "right", "wrong", "refused", "right"]
     lines = list(zoo.table(ROWS, 1))
     assert len({line.count("|") for line in lines[:5]}) == 1
-    assert lines[2] == "| a | 3 | 3 | 2 | 0 | 1 | 2 of 3 | 0.50 | – | – |"
-    assert lines[3] == "| b | 1 | 1 | 0 | 1 | 0 | – | – | – | – |"
-    assert lines[4] == "| all | 4 | 4 | 2 | 1 | 1 | 2 of 3 | 0.50 | – | – |"
+    assert lines[2] == "| a | 3 | 3 | 2 | 0 | 1 | 2 of 3 | 0.50 | 2 of 3 | 0.50 | 2 of 3 | 2.00 |"
+    assert lines[3] == "| b | 1 | 1 | 0 | 1 | 0 | – | – | – | – | – | 2.00 |"
+    assert lines[4] == "| all | 4 | 4 | 2 | 1 | 1 | 2 of 3 | 0.50 | 2 of 3 | 0.50 | 2 of 3 | 2.00 |"
     assert lines[6:] == ["- `a/wrong`: wrong: 1.0e-01 of the largest value", "- `b/refused`: refused: refused"]
 
 
 def test_a_file_that_onnxruntime_refuses_only_runs():
-    assert zoo.verdict({"cgraph": {"processor": 1.0}, "onnxruntime": {"error": "no"}}) == "runs"
+    assert zoo.verdict({"cgraph": {"seconds": 1.0}, "onnxruntime": {"error": "no"}}) == "runs"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_files_that_have_a_row_are_not_measured_again(tmp_path, monkeypatch):
         (tmp_path / "video" / f"{name}.onnx").touch()
     (tmp_path / "results.jsonl").write_text(json.dumps(row("video/one", 1.0)) + "\n")
     measured = []
-    monkeypatch.setattr(zoo, "measured", lambda path, *_: measured.append(path.stem) or {"cgraph": {"processor": 1.0}})
+    monkeypatch.setattr(zoo, "measured", lambda path, *_: measured.append(path.stem) or {"cgraph": {"seconds": 1.0}})
     for _ in range(2):
         zoo.run(tmp_path, ["video"], ["cgraph"], 1)
     assert measured == ["two"]
