@@ -1,20 +1,24 @@
 """Model: a graph that was read from a file, with its inputs and outputs by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Unpack
 
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.string_codes import StringCodes
-from cgraph.formats.trimmed_function import Case, TrimmedFunction
+from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ir.labels import distinct_names
+from cgraph.ops.compare import logical_and, logical_not, where
 from cgraph.ops.leaf import Const, Var
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.record import Record
+from cgraph.record import replace as replace_record
+from cgraph.running.string_codes import StringCodes
+from cgraph.running.trimming_runner import Case, Trims
 from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
 
@@ -96,7 +100,7 @@ class Model:
             ]
             for i, choices in enumerate(self._cases())
         ]
-        return TrimmedFunction.of(function, cases, tuple(self.checks.values()), self.strings)
+        return TrimmedFunction.of(function, Trims(cases, tuple(self.checks.values()), self.strings))
 
     def _cases(self) -> list[tuple[Alternative, ...]]:
         """Return for each output the arrays that it may be; the last one is it if no condition before holds."""
@@ -114,14 +118,9 @@ class Model:
         Parameters
             state: output name by input name, such as ``{"past": "present"}``
         Raises
-            FormatError: an input or output does not exist, the two differ in shape or dtype, or lengths are known only
-                at run time
+            FormatError: an input or output does not exist, the two differ in shape or dtype, or the output's length is
+                known only at run time
         """
-        if state and self.is_open:
-            raise FormatError(
-                "state: lengths are known only at run time, or values are strings. Give shapes= or constants= that fix "
-                "them"
-            )
         inputs, outputs = {x.name: x for x in self.inputs}, dict(zip(self.names, self.outputs))
         for names, available in ((state, list(inputs)), (state.values(), list(outputs))):
             for name in names:
@@ -134,13 +133,43 @@ class Model:
                 raise FormatError(
                     f"state: {name} {x.spec} cannot hold {source} {y.spec}: shape and dtype must be equal"
                 )
-            replaced[x] = y
+            if self._varies(self.names.index(source)) or (self.strings is not None and x in self.strings.inputs):
+                raise FormatError(
+                    f"state: the length or the strings of {source} are known only at run time. Give shapes= or "
+                    "constants= that fix them"
+                )
+            replaced[x] = self._if_checked(y, x)
         assign_all({x: np.zeros(x.shape, x.dtype) for x in replaced if not x.is_assigned})
-        shown = [name for name in self.names if name not in state.values()]
+        shown = [i for i, name in enumerate(self.names) if name not in state.values()]
+        strings = self.strings
+        if strings is not None:
+            strings = replace_record(strings, outputs=frozenset(k for k, i in enumerate(shown) if i in strings.outputs))
         return replace(
             self,
             inputs=tuple(x for x in self.inputs if x not in replaced),
-            outputs=tuple(outputs[name] for name in shown),
-            names=tuple(shown),
+            outputs=tuple(self.outputs[i] for i in shown),
+            names=tuple(self.names[i] for i in shown),
             updates=self.updates | replaced,
+            counts={k: self.counts[i] for k, i in enumerate(shown) if i in self.counts},
+            choices={k: self.choices[i] for k, i in enumerate(shown) if i in self.choices},
+            strings=strings,
         )
+
+    def _varies(self, i: int) -> bool:
+        """Return True if the length, the number of axes or the strings of an output are known only at run time."""
+        return i in self.counts or i in self.choices or (self.strings is not None and i in self.strings.outputs)
+
+    def _if_checked(self, new: Node, old: Node) -> Node:
+        """Return a new state, or the old one where the Function raises an error after the run."""
+        holds = [*self.checks, *(n for cases in self._cases() for n in bounds_of(cases))]
+        return where(reduce(logical_and, holds), new, old) if holds else new
+
+
+def bounds_of(cases: Sequence[Alternative]) -> Iterator[Node]:
+    """Yield conditions that the lengths of one output meet: those of the first array whose condition holds."""
+    earlier: Node = logical_not(TRUE)
+    for case in cases:
+        is_other = earlier | ~case.holds
+        earlier = earlier | case.holds
+        for axis, count in case.counts.items():
+            yield is_other | ((count >= 0) & (count <= case.node.shape[axis]))

@@ -133,7 +133,8 @@ def manifest_of(entries: dict[str, Any]) -> Manifest:
 
     outputs = tuple(SavedOutput(spec_of(*items(x, 2))) for x in get(entries, "outputs", list))
     names = get(entries, "names", list)
-    if not all(type(x) is str for x in names) or len(names) not in (0, len(outputs)):
+    is_trimmed = entries.get("trims") is not None  # then an output of the program may have no name
+    if not all(type(x) is str for x in names) or not (is_trimmed or len(names) in (0, len(outputs))):
         raise malformed("names")
     get(entries, "single", bool)
     files = get(entries, "files", dict)

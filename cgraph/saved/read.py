@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,10 @@ def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -
         check_file(GRAPH, files[GRAPH], manifest.files, verify)
     target = target_of(get(entries, "targets", dict), features)
     assert target is not None  # misfit
-    return SavedFunction(Parts(files, manifest, target, verify, in_memory), threads)
+    parts = Parts(files, manifest, target, verify, in_memory)
+    if entries.get("trims") is None:
+        return SavedFunction(parts, threads)
+    return import_module("cgraph.saved.trimmed").TrimmedSavedFunction(parts, threads)
 
 
 def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:

@@ -23,6 +23,7 @@ from cgraph.saved.layout import (
 )
 from cgraph.saved.pieces import Pieces
 from cgraph.saved.read import SavedFunction
+from cgraph.saved.trimmed import trims_entry
 from cgraph.storage.cell import Variable
 from cgraph.system.files import new_folder
 from cgraph.system.folders import set_mode
@@ -48,8 +49,12 @@ def save(
         raise FormatError(
             f"{path} exists already. A function is saved in a new folder: choose another name, or remove it"
         )
-    if names and len(names) != len(functions[0].outputs):
-        raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs. Give one for each")
+    if names and len(names) != len(functions[0].names):
+        raise FormatError(f"{len(names)} names for {len(functions[0].names)} outputs. Give one for each")
+    if graph is not None and trims_entry(functions[0]) is not None:
+        raise FormatError(
+            "a graph beside it has no lengths and no strings, so it would be another function. Save it without graph="
+        )
     files = files_of(functions, distinct_names(names) or functions[0].names, graph)
     with new_folder(path) as new:
         for name, parts in files.items():
@@ -98,6 +103,7 @@ def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes |
         "outputs": [spec_entry(x) for x in first.outputs],
         "names": list(names),
         "single": first.single,
+        "trims": trims_entry(first),
         "targets": targets_of(functions, number_of, pieces),
         "files": {name: [file.nbytes, file.crc] for name, file in pieces.items()},
     }
@@ -128,9 +134,9 @@ def targets_of(
 
 
 def facts_of(function: Runner) -> tuple:
-    """Return the facts that all targets must share: Vars and specs of outputs."""
+    """Return the facts that all targets must share: Vars, specs of outputs, and what becomes of them."""
     variables = (function.inputs, function.cells, function.updated)
-    return *(tuple(map(id, xs)) for xs in variables), tuple(x.spec for x in function.outputs)
+    return *(tuple(map(id, xs)) for xs in variables), tuple(x.spec for x in function.outputs), trims_entry(function)
 
 
 def target_entry(

@@ -5,9 +5,10 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError, InputError
-from cgraph.formats.model import Model
+from cgraph.formats.model import Alternative, Model
 from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.ops.leaf import Var
+from cgraph.running.string_codes import StringCodes
 
 X = np.array([1, 2, 3], "f4")
 
@@ -115,8 +116,57 @@ def test_a_model_is_open_by_its_lengths_or_its_conditions():
     with pytest.raises(InputError, match="the sum must be positive"):
         function(-X)
     assert checked.with_state({}).names == ("y",)
-    with pytest.raises(FormatError, match="state: lengths are known only at run time"):
-        checked.with_state({"x": "y"})
+
+
+def with_count(engine):
+    """Rows up to n, a count of the calls, and the condition that n is less than 4."""
+    x, n, count = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "count")
+    model = Model(
+        (x, n, count), (x * 2, count + 1, x + 1), ("rows", "next", "more"), counts={0: {0: n + 0}, 2: {1: n + 1}},
+        checks={n != 2: "n is not 2"},
+    )  # fmt: skip
+    return model.with_state({"count": "next"}).compile(engine=engine)
+
+
+SQUARE = TABLE.reshape(3, 4)
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+def test_a_model_of_dynamic_lengths_has_state(engine):
+    function = with_count(engine)
+    assert function.names == ("rows", "more")
+    for n, calls in ((1, 1), (3, 2), (0, 3)):
+        rows, more = function(SQUARE, n)
+        np.testing.assert_array_equal(rows, 2 * SQUARE[:n])
+        np.testing.assert_array_equal(more, (SQUARE + 1)[:, : n + 1])
+        assert function.state["count"].value == calls
+    for n, match in ((2, "n is not 2"), (4, "4 elements along axis 0"), (-1, "-1 elements along axis 0")):
+        with pytest.raises(InputError, match=match):
+            function(SQUARE, n)
+        assert function.state["count"].value == 3, "a call that fails changes no state"
+
+
+def test_an_array_that_is_not_returned_bounds_no_state():
+    x, n, total = Var((3,), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "total")
+    choices = {0: (Alternative(n > 0, x * 2, {0: n + 0}),)}
+    model = Model((x, n, total), (x + 1, total + n), ("y", "sum"), counts={0: {0: n + 4}}, choices=choices)
+    function = model.with_state({"total": "sum"}).compile(engine="reference")
+    for value, total in ((2, 2), (-2, 0), (3, 3)):
+        assert len(function(X, value)[0]) == (value if value > 0 else value + 4)
+        assert function.state["total"].value == total
+    with pytest.raises(InputError, match="4 elements"):
+        function(X, 0)
+    assert function.state["total"].value == 3
+
+
+def test_a_value_of_dynamic_length_is_no_state():
+    x, n = Var((3,), "float32", "x"), Var((), "int64", "n")
+    model = Model((x, n), (x + 1, n + 1), ("y", "z"), counts={0: {0: n}})
+    with pytest.raises(FormatError, match="state: the length or the strings of y are known only at run time"):
+        model.with_state({"x": "y"})
+    words = Model((x, n), (x, n + 1), ("y", "z"), strings=StringCodes({"a": 0}, frozenset([n]), frozenset([1])))
+    with pytest.raises(FormatError, match="the strings of z"):
+        words.with_state({"n": "z"})
 
 
 def test_an_option_that_does_not_exist_is_refused():

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+import cgraph
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import backend, load
@@ -132,8 +133,13 @@ def test_other_inputs_are_refused():
         function(np.array(["red", "a", "b", np.nan], object))
     with pytest.raises(InputError, match=r"x has shape \[3\], not \[4\]: pass strings of that shape"):
         function(["a", "b", "c"])
-    with pytest.raises(FormatError, match="a function of strings.* is not pickled.*compile model.outputs"):
-        pickle.dumps(function)
+
+
+def test_a_function_of_strings_is_saved(tmp_path):
+    function = load(one("OneHotEncoder", TABLE[:, 0], cats_strings=["red"], zeros=1)).compile()
+    function.save(tmp_path / "f")
+    for copy in (cgraph.load(tmp_path / "f"), pickle.loads(pickle.dumps(function))):
+        assert copy(TABLE[:, 0].astype("U"))[0].tolist() == [[1], [0], [0], [1]]
 
 
 def test_n_grams_of_strings():

@@ -26,12 +26,12 @@ from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widen
 from cgraph.formats.onnx.vocabulary import STRING, CodedStrings, Vocabulary
-from cgraph.formats.string_codes import StringCodes, array_of_strings
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.compare import logical_and
 from cgraph.ops.leaf import Const, Var
+from cgraph.running.string_codes import StringCodes, array_of_strings
 from cgraph.storage.cell import PLAIN, fitting_array
 
 OLDEST, NEWEST = 1, 27

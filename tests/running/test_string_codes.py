@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import InputError
-from cgraph.formats.string_codes import array_of_strings, codes_of, strings_for
+from cgraph.running.string_codes import array_of_strings, codes_of, strings_for
 
 
 def test_strings_that_the_file_lacks_get_the_next_numbers():

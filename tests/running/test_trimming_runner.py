@@ -1,24 +1,30 @@
 """Functions whose results are cut to lengths of the run: cuts by axis, bounds, conditions, what they refuse."""
 
-import pickle
-
 import numpy as np
 import pytest
 
-from cgraph.errors import FormatError, InputError
-from cgraph.formats.trimmed_function import Case, TrimmedFunction
+import cgraph as cg
+from cgraph.errors import InputError
+from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.function import compile
 from cgraph.ops.leaf import Var
+from cgraph.running.trimming_runner import Case, Trims
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
 
 
-def trimmed(cuts=({0: 2, 1: 3}, {}), texts=("n is not even",)):
+def trimmed(cuts=({0: 2, 1: 3}, {}), texts=("n is not even",), engine="reference"):
     """Results a = x and b = 2x, the lengths n and m, and the condition that n is even."""
     x, n, m = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "m")
-    outputs = {"a": x + 0, "b": 2 * x, "length0": n + 0, "length1": m + 0, "even": n % 2 == 0}
+    outputs = {
+        "a": x * 1.5 - x * 0.5,
+        "b": 2 * x,
+        "length0": cg.maximum(n, -9),
+        "length1": cg.maximum(m, -9),
+        "even": n % 2 == 0,
+    }
     cases = [[Case(None, i, cut)] for i, cut in enumerate(cuts)]
-    return TrimmedFunction.of(compile(outputs, [x, n, m], engine="reference"), cases, texts)
+    return TrimmedFunction.of(compile(outputs, [x, n, m], engine=engine), Trims(cases, texts))
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (2, 1), (2, 4), (0, 3)])
@@ -45,14 +51,19 @@ def test_a_condition_is_told_before_a_length():
     assert len(trimmed(texts=())(TABLE, 1, 1)[0]) == 1
 
 
-def test_buffers_folders_and_pickles_are_refused(tmp_path):
+def test_buffers_and_single_results_are_refused():
     function = trimmed()
     with pytest.raises(InputError, match="out= is not supported for results of dynamic length"):
         function(TABLE, 2, 1, out=[np.empty((3, 4), "f4")] * 2)
     with pytest.raises(InputError, match="run_each is not supported for results of dynamic length"):
         function.run_each([TABLE, 2, 1], lambda i, value: None)
-    with pytest.raises(FormatError, match="is not saved. Load with shapes="):
-        function.save(tmp_path / "f")
-    assert not (tmp_path / "f").exists()
-    with pytest.raises(FormatError, match="is not pickled. Load with shapes="):
-        pickle.dumps(function)
+
+
+def test_the_short_way_of_a_call_trims_too():
+    function = trimmed(engine="cpu")
+    n, m = np.array(2), np.array(3)
+    for _ in range(2):
+        np.testing.assert_array_equal(function(TABLE, n, m)["a"], TABLE[:2, :3])
+    assert function._run_directly((TABLE, n, m)) is not None
+    with pytest.raises(InputError, match="^n is not even$"):
+        function(TABLE, np.array(1), m)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import InputError
-from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
 
@@ -19,7 +18,7 @@ class StringCodes(Record, eq=False):
     """
 
     numbers: Mapping[str, int]
-    inputs: frozenset[Var]
+    inputs: frozenset[Any]
     outputs: frozenset[int]
 
 

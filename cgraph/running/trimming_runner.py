@@ -1,0 +1,111 @@
+"""Results of dynamic length: a run computes them at their maximum, and the lengths to which they are cut."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import InputError
+from cgraph.record import Record
+from cgraph.running.results import Results
+from cgraph.running.runner import Runner
+from cgraph.running.string_codes import StringCodes, array_of_strings, codes_of, strings_for
+
+
+class Case(Record):
+    """One array that an output may be, by indices of the program's outputs.
+
+    Fields
+        condition: of the condition under which it is; None for the last case
+        place: of the array
+        cut: of the length of each axis of dynamic length
+    """
+
+    condition: int | None
+    place: int
+    cut: Mapping[int, int]
+
+
+class Trims(Record, eq=False):
+    """How the outputs of a program become those of a model.
+
+    A program computes the outputs of the model at their maximum length, then lengths, conditions and arrays that may
+    replace an output, then the conditions that a run checks.
+
+    Fields
+        cases: for each output of the model, the arrays that it may be; the first whose condition holds is returned
+        texts: messages of the conditions that a run checks, for an InputError
+        strings: inputs and outputs of strings, or None
+    """
+
+    cases: Sequence[Sequence[Case]]
+    texts: Sequence[str]
+    strings: StringCodes | None = None
+
+
+class Trimming(Runner):
+    """A Runner whose calls return the first `length` elements along axes of dynamic length.
+
+    Fields
+        trims: how its outputs become those of the model
+    """
+
+    trims: Trims
+
+    def _value(self, x: Any, value: Any) -> Any:
+        """Return an input's value as an instance takes it; strings stay strings until the run."""
+        if self.trims.strings is None or x not in self.trims.strings.inputs:
+            return super()._value(x, value)
+        return array_of_strings(value, x.spec.shape, x.name)
+
+    def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
+        """Refuse `out`: the lengths are unknown before the run."""
+        if out is not None:
+            raise InputError("out= is not supported for results of dynamic length. Call the function without out=")
+
+    def run_each(self, *_: Any) -> None:
+        """Refuse: the lengths are unknown before the run is over."""
+        raise InputError("run_each is not supported for results of dynamic length. Call the function")
+
+    def _run(self, inputs: Any, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
+        """Run the function, with codes in place of strings."""
+        more: dict[str, int] = {}
+        if self.trims.strings is not None:
+            numbers = self.trims.strings.numbers
+            inputs = {x: codes_of(v, numbers, more) if x in self.trims.strings.inputs else v for x, v in inputs.items()}
+        return self._trimmed(super()._run(inputs, out, copy), more)
+
+    def _run_directly(self, args: tuple) -> Any:
+        """Run in the short way, unless strings must be encoded."""
+        results = super()._run_directly(args) if self.trims.strings is None else None
+        return None if results is None else self._trimmed(results, {})
+
+    def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> Results:
+        """Return the outputs at their lengths. InputError if a condition does not hold.
+
+        Parameters
+            more: codes of strings that the model does not have
+        """
+        first = len(results) - len(self.trims.texts)
+        for holds, text in zip(results[first:], self.trims.texts):
+            if not holds.item():
+                raise InputError(text)
+        outputs = [self._output(cases, results) for cases in self.trims.cases]
+        if self.trims.strings is not None and self.trims.strings.outputs:
+            words = [*self.trims.strings.numbers, *more]
+            outputs = [strings_for(x, words) if i in self.trims.strings.outputs else x for i, x in enumerate(outputs)]
+        return Results(outputs, self.names)
+
+    def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:
+        """Return one output: the array whose condition holds, cut to its lengths."""
+        case = next(x for x in cases if x.condition is None or results[x.condition].item())
+        return self._cut(results[case.place], {axis: results[i].item() for axis, i in case.cut.items()})
+
+    def _cut(self, x: Any, counts: Mapping[int, int]) -> Any:
+        """Return the first elements along some axes."""
+        for axis, count in counts.items():
+            if not 0 <= count <= x.shape[axis]:
+                raise InputError(
+                    f"{count} elements along axis {axis} of a result whose maximum is {x.shape[axis]}. Raise maximum="
+                )
+        return x[tuple(slice(counts.get(axis)) for axis in range(x.ndim))] if counts else x

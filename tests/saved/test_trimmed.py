@@ -1,0 +1,107 @@
+"""Saved functions whose results have dynamic lengths, alternatives, conditions or strings."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError, InputError
+from cgraph.formats.model import Alternative, Model
+from cgraph.running.string_codes import StringCodes
+from cgraph.saved.layout import MANIFEST, with_sum
+
+TABLE = np.arange(12, dtype="f4").reshape(3, 4)
+
+
+def model_of_lengths():
+    """Rows up to n (their double, flattened, if n is 3), a count of calls, and the condition that n is not 2."""
+    x, n, count = cg.Var((3, 4), name="x"), cg.Var((), "int64", "n"), cg.Var((), "int64", "count")
+    flat = (Alternative(n == 3, cg.reshape(2 * x, (12,)), {0: n * 4}),)
+    model = Model(
+        (x, n, count), (x + 0, count + 1, x + 1), ("rows", "next", "more"), counts={0: {0: n + 0}, 2: {1: n + 1}},
+        choices={0: flat}, checks={n != 2: "n is not 2"},
+    )  # fmt: skip
+    return model.with_state({"count": "next"})
+
+
+def model_of_strings():
+    """Codes in, codes out, and whether each is the second word."""
+    words = cg.Var((3,), "int64", "words")
+    strings = StringCodes({"no": 0, "yes": 1}, frozenset([words]), frozenset([0]))
+    return Model((words,), (words[::-1] + 0, words == 1), ("back", "is_yes"), strings=strings)
+
+
+def copies(function, folder):
+    """A saved and loaded function, the same saved again, and one from a pickle."""
+    function.save(folder / "one")
+    first = cg.load(folder / "one")
+    first.save(folder / "two")
+    return [first, cg.load(folder / "two"), pickle.loads(pickle.dumps(function))]
+
+
+def test_lengths_alternatives_conditions_and_state(tmp_path):
+    function = model_of_lengths().compile()
+    for copy in copies(function, tmp_path):
+        assert copy.names == ("rows", "more")
+        for calls, n in enumerate((0, 1, 3), 1):
+            rows, more = copy(TABLE, n)
+            np.testing.assert_array_equal(rows, (2 * TABLE).reshape(-1) if n == 3 else TABLE[:n])
+            np.testing.assert_array_equal(more, (TABLE + 1)[:, : n + 1])
+            assert copy.state["count"].value == calls
+        with pytest.raises(InputError, match="n is not 2"):
+            copy(TABLE, 2)
+        with pytest.raises(InputError, match="4 elements along axis 0 of a result whose maximum is 3"):
+            copy(TABLE, 4)
+        assert copy.state["count"].value == 3
+
+
+def test_strings(tmp_path):
+    for copy in copies(model_of_strings().compile(), tmp_path):
+        back, is_yes = copy(["yes", "new", "no"])
+        assert back.tolist() == ["no", "new", "yes"] and is_yes.tolist() == [True, False, False]
+        with pytest.raises(InputError, match="not a string"):
+            copy([1, 2, 3])
+
+
+def test_a_graph_beside_it_is_refused(tmp_path):
+    with pytest.raises(FormatError, match="no lengths and no strings"):
+        model_of_strings().compile().save(tmp_path / "f", graph=b"")
+    assert not (tmp_path / "f").exists()
+
+
+def changed(entry, *path, value):
+    """The entry with another value at a path."""
+    entry = json.loads(json.dumps(entry))
+    place = entry
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return entry
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("cases", 0, 0, 1, 99), ("cases", 0, 0, 1, -1), ("cases", 0, 0, 0, 0), ("cases", 0, 0, 0, 99), ("cases", 0, []),
+        ("cases", 0, 1, 0, 3), ("cases", 0, 1, 2, [[2, 3]]), ("cases", 0, 1, 2, [[0, 0]]),
+        ("cases", 0, 1, 2, [[0, 99]]),
+        ("cases", []), ("cases", {}), ("cases", 0, 1), ("texts", 0, 1), ("texts", ["a"] * 20), ("texts", ["a", "b"]),
+        ("strings", {}), ("strings", {"words": [1], "inputs": [], "outputs": []}),
+        ("strings", {"words": ["a", "a"], "inputs": [], "outputs": []}),
+        ("strings", {"words": ["a"], "inputs": [9], "outputs": []}),
+        ("strings", {"words": ["a"], "inputs": [], "outputs": [2]}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_entry_that_does_not_fit_is_refused(tmp_path, change):
+    model_of_lengths().compile().save(tmp_path / "f")
+    file = tmp_path / "f" / MANIFEST
+    entries = json.loads(file.read_text())
+    del entries["crc32"]
+    *path, value = change
+    entries["trims"] = changed(entries["trims"], *path, value=value)
+    file.write_bytes(with_sum(json.dumps(entries)))
+    with pytest.raises(FormatError, match="malformed"):
+        cg.load(tmp_path / "f")
