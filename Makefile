@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test slow check bench docs clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -18,6 +18,9 @@ check: .venv/ready
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+slow: .venv/ready
+	$(BIN)/python -m pytest -n 2 -m slow
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
