@@ -14,6 +14,7 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import (
+    apart,
     change_if,
     choose,
     divmod_of,
@@ -29,6 +30,8 @@ from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.pairs.emit import add_pairs
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.record import Record
+
+NEAR = 3  # rows that one register reaches: an address adds once or twice the distance of rows
 
 
 class Tile(Record):
@@ -75,23 +78,26 @@ def tile(k: Builder, *params) -> None:
         by_row = a.by_row != 0
         panel, row_panel = k.select(by_row, inner, outer), k.select(by_row, outer, inner)
         row, beyond = row_panel * p.rows, panel * width + width - a.n
+        first = row if p.a_is_packed else k.larger(k.smaller(row, a.m - p.rows), 0)
         shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
         column = panel * width - shift
         b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
-        left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.b_dtype == PAIRS else p.dtype)
-        starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
+        start = row_panel * a.a_panel if p.a_is_packed else first * a.a_row
+        left = (a.a + (batch * a.a_batch + start)).as_dtype(PAIRS if p.b_dtype == PAIRS else p.dtype)
         at = SimpleNamespace(
-            rows=a.m - row,
+            rows=a.m - first,
+            stored=row - first,
             columns=a.n - column,
-            out=a.out + (batch * a.o_batch + row * a.o_row + column),
-            bias=k.pointer(a.bias, p.dtype) + (batch * a.bias_batch + row * a.bias_row + column),
+            out=a.out + (batch * a.o_batch + first * a.o_row + column),
+            bias=k.pointer(a.bias, p.dtype) + (batch * a.bias_batch + first * a.bias_row + column),
         )
         early = []
         if p.ahead:
             early = [b + (a.early + row_panel * (a.k // p.unroll * a.share))]
             prefetch_result(k, p, a, at)
-        sums = sum_products(k, p, a, b, starts, early)
-        with k.if_else((at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
+        lefts = [left] if p.a_is_packed else [left + i * a.a_row for i in range(0, p.rows, NEAR)]
+        sums = sum_products(k, p, a, b, lefts, early)
+        with k.if_else((at.stored == 0) & (at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
             with whole:
                 store_whole(k, p, a, at, sums)
             with cut:
@@ -111,27 +117,30 @@ def prefetch_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace
 def sum_products(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], early: list[Ptr]) -> list[Val]:
     """Return all products of the tile, summed over k in order.
 
-    `lefts`: the panel of `a`, or each of its rows. `early`: emits prefetches in between, if not None.
+    `lefts`: the panel of `a`, or every third of its rows, from which an address reaches the next two without registers
+    of their own. `early`: emits prefetches in between, if not None.
     """
     lanes = k.target.lanes_of(p.dtype)
     add = add_pairs if p.b_dtype == PAIRS else multiply_add
     sums = [k.const(0, p.dtype, lanes)] * len(p.sums)
-    moving = [b, *early, *(lefts if p.a_is_packed else [])]
+    moving = [b, *early, *lefts]
     whole = a.k - a.k % p.unroll
     for low, high, steps in ((0, whole, p.unroll), (whole, a.k, 1)):
         with fold(k, low, high, [*moving, *sums], steps) as s:
             moving, sums = s.values[: len(moving)], s.values[len(moving) :]
             b, *rest = moving
             prefetch_early(k, p, rest[: len(early)])
+            near = [apart(k, at) for at in rest[len(early) :]]
             for u in range(steps):
                 weights = [b.load(v * lanes, lanes) for v in range(p.vectors)]
                 if p.a_is_packed:
-                    scalars = [rest[-1].load(u * p.rows + i) for i in range(p.rows)]
+                    scalars = [near[0].load(u * p.rows + i) for i in range(p.rows)]
                 else:
-                    scalars = [(start + s.i).load(u) for start in lefts]
+                    scalars = [(near[i // NEAR] + (i % NEAR) * a.a_row).load(u) for i in range(p.rows)]
                 sums = add(k, sums, scalars, weights)
                 b = b + a.b_step
-            moved = [at + a.share for at in rest[: len(early)]] + [at + steps * p.rows for at in rest[len(early) :]]
+            passed = steps * p.rows if p.a_is_packed else steps
+            moved = [at + a.share for at in rest[: len(early)]] + [at + passed for at in near]
             s.next = [b, *moved, *sums]
         moving, sums = s.values[: len(moving)], s.values[len(moving) :]
     return sums
@@ -156,12 +165,15 @@ def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, su
 
 
 def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
-    """Store the rows and columns inside the result, through a copy of the tile on the stack: short code, rarely run."""
+    """Store the rows and columns inside the result, through a copy of the tile on the stack: short code, rarely run.
+
+    The last tile of rows that are read in place ends with the matrix, and its first rows are stored by the one before.
+    """
     lanes = sums[0].lanes
     copy = k.stack_ptr(p.dtype, len(sums) * lanes)
     for s, y in enumerate(sums):
         copy.store(y, s * lanes)
-    with k.loop(0, k.smaller(at.rows, p.rows)) as i, k.loop(0, p.vectors) as v:
+    with k.loop(at.stored, k.smaller(at.rows, p.rows)) as i, k.loop(0, p.vectors) as v:
         mask = first_lanes(k, at.columns - v * lanes, lanes)
         y = copy.load((i * p.vectors + v) * lanes, lanes)
         place = at.out + (i * a.o_row + v * lanes)

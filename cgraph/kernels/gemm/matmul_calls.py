@@ -165,6 +165,8 @@ def tile_call(p: Matrices, portions: Portions, adds: bool, activation: BoundedAc
     """Return the call that multiplies one portion; its sides are packed as `portions` says."""
     tile, out = portions.tile, p.out
     a_is_packed, b_is_packed = bool(portions.a_nbytes), bool(portions.b_nbytes or portions.packed)
+    if not a_is_packed:  # a tile reads all of its rows
+        tile = replace(tile, rows=max(min(tile.rows, p.m), 1))
     overlaps = not b_is_packed and p.n >= tile.width  # a sum of no terms needs no panels of fewer columns
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
     is_constant = portions.packed is not None  # so it is read from memory

@@ -127,6 +127,14 @@ def prefetch(k: Builder, at: Ptr, write: bool = False, locality: int = 3) -> Non
     k.b.call(function, [at.v, ir.Constant(word, int(write)), ir.Constant(word, locality), ir.Constant(word, 1)])
 
 
+def apart(k: Builder, at: Ptr) -> Ptr:
+    """Return the same address, whose origin the code generator does not know: it gets a register of its own."""
+    if k.target.code == "ptx":
+        return at
+    same = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", side_effect=False)
+    return Ptr(k, k.b.call(same, [at.v]), at.dtype)
+
+
 def first_lanes(k: Builder, count: Val, lanes: int) -> Val:
     """Return the mask of the lanes before `count` (which may be <= 0 or >= lanes)."""
     return k.iota("i4", lanes) < k.splat(k.cast(k.smaller(count, lanes), "i4"), lanes)
