@@ -24,10 +24,11 @@ pytestmark = pytest.mark.usefixtures("cuts")
 ERROR = {2: 4e-6, 4: 2e-5}
 
 
-def run(case, m, target="host", order="all", pad=(1, 1, 1, 1), in_halo=(1, 1, 1, 1), activation=NONE, residual=False):
+def run(case, m, target="host", order="all", pad=(1, 1, 1, 1), in_halo=(1, 1, 1, 1), dilation=(1, 1), **epilogue):
+    activation, residual = epilogue.get("activation", NONE), epilogue.get("residual", False)
     n, c, h, w, k = case
     target, rng = target_named(target), np.random.default_rng(sum(case))
-    shape = ConvShape(c, h, w, k, target, Window((3, 3), pad=pad))
+    shape = ConvShape(c, h, w, k, target, Window((3, 3), pad=pad, dilation=dilation))
     plan = Winograd(shape, n, m)
     x = np.maximum(rng.standard_normal((n, c, h, w)), 0).astype("f4")
     filters = (rng.standard_normal((k, c, 3, 3)) * (2 / (9 * c)) ** 0.5).astype("f4")
@@ -72,16 +73,28 @@ def test_winograd_needs_no_halo(halo, m):
 @settings(max_examples=30)
 @given(
     case=st.tuples(*[st.integers(1, n) for n in (2, 35, 20, 20, 40)]),
-    pad=st.tuples(*[st.integers(0, 3)] * 4),
-    halo=st.tuples(*[st.integers(0, 3)] * 4),
+    pad=st.tuples(*[st.integers(0, 5)] * 4),
+    halo=st.tuples(*[st.integers(0, 5)] * 4),
+    dilation=st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 3), (4, 2), (6, 6)]),
     m=st.sampled_from([2, 4]),
     target=st.sampled_from(TARGETS),
 )
-def test_winograd_of_any_shape_padding_and_halo(case, pad, halo, m, target):
-    if case[2] + pad[0] + pad[2] < 3 or case[3] + pad[1] + pad[3] < 3:
+def test_winograd_of_any_shape_padding_halo_and_dilation(case, pad, halo, dilation, m, target):
+    if case[2] + pad[0] + pad[2] <= 2 * dilation[0] or case[3] + pad[1] + pad[3] <= 2 * dilation[1]:
         return
-    got, want = run(case, m, target, pad=pad, in_halo=halo)
+    got, want = run(case, m, target, pad=pad, in_halo=halo, dilation=dilation)
     assert_close(got, want, m)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("dilation", [(2, 2), (3, 5), (12, 12)], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_winograd_with_dilation(case, dilation, m, target):
+    pad = (*dilation, *dilation)
+    for halo in (pad, (0, 0, 0, 0)):
+        got, want = run(case, m, target, pad=pad, in_halo=halo, dilation=dilation, activation=RELU, residual=True)
+        assert_close(got, want, m)
 
 
 @pytest.mark.parametrize("m", [2, 4])

@@ -34,6 +34,9 @@ PACKED_CHANNELS = 64  # tiles packed at a time: intermediate results stay in the
 class Winograd(Record):
     """A 3 x 3 convolution of stride 1 by tiles of m x m results.
 
+    With dilation d the pixels of a tile are d apart. All results whose row and column have the same remainders by d are
+    a *phase*: a convolution without dilation. Phases follow one another, each with its tiles.
+
     Fields
         shape: the convolution; any padding, one group, channel-blocked
         n: images
@@ -56,13 +59,26 @@ class Winograd(Record):
         return (self.m + 2) ** 2
 
     @property
+    def dilation(self) -> tuple[int, int]:
+        """Pixels from one pixel of a tile to the next, down and across."""
+        return self.shape.window.dilation
+
+    @property
+    def is_dilated(self) -> bool:
+        return self.dilation != (1, 1)
+
+    @property
     def across(self) -> int:
-        """Tiles in a row."""
-        return -(-self.shape.result[1] // self.m)
+        """Tiles in a row of a phase."""
+        return tiles_along(self.shape.result[1], self.dilation[1], self.m)
+
+    @property
+    def per_phase(self) -> int:
+        return tiles_along(self.shape.result[0], self.dilation[0], self.m) * self.across
 
     @property
     def per_image(self) -> int:
-        return -(-self.shape.result[0] // self.m) * self.across
+        return self.dilation[0] * self.dilation[1] * self.per_phase
 
     @property
     def tiles(self) -> int:
@@ -127,11 +143,15 @@ class Winograd(Record):
         return min(count, tiling.block * tiling.pixels) if tiling.is_banded else count
 
 
+def tiles_along(pixels: int, dilation: int, m: int) -> int:
+    """Return the tiles along an axis of the phase with most pixels."""
+    return -(-pixels // (dilation * m))
+
+
 def is_winograd(shape: ConvShape) -> bool:
-    """Return True for 3 x 3 filters, stride 1, no dilation, one group, channel-blocked images."""
+    """Return True for 3 x 3 filters, stride 1, one group, channel-blocked images."""
     w = shape.window
-    dense = w.kernel == (3, 3) and w.stride == (1, 1) and w.dilation == (1, 1)
-    return dense and shape.groups == 1 and not shape.is_plain
+    return w.kernel == (3, 3) and w.stride == (1, 1) and shape.groups == 1 and not shape.is_plain
 
 
 def winograd_calls(
@@ -165,6 +185,7 @@ def winograd_calls(
     epilogue = replace(epilogue, bias=epilogue.bias or Pointer(biases))
     for first, count in spans(plan.tiles, plan.block):
         tiles = {"first": first, "count": count, "across": plan.across, "per_image": plan.per_image}
+        tiles |= {"per_phase": plan.per_phase, "row_step": plan.dilation[0], "column_step": plan.dilation[1]}
         tiles["band"] = plan.band(count)
         if not is_transformed:
             parts.append(KernelCalls((input_call(plan, tiles, x, inside),)))
@@ -178,7 +199,7 @@ def input_call(plan: Winograd, tiles: dict[str, int], x: BlockedView, v: Pointer
     above, before, below, after = x.halo
     tasks = banded_tasks(1, plan.in_blocks, tiles["count"], tiles["band"])
     return INPUT_TRANSFORM.call(
-        (x.dtype, plan.m), tasks, chunk_of(tasks, plan.points * 4.0),
+        (x.dtype, plan.m, plan.is_dilated), tasks, chunk_of(tasks, plan.points * 4.0),
         **tiles, blocks=plan.in_blocks,
         x=x.origin, x_image=x.image, x_plane=x.plane, x_row=x.row, top=top, left=left,
         low_row=-above, high_row=x.h + below, low_column=-before, high_column=x.w + after, h=x.h, w=x.w,
@@ -205,7 +226,7 @@ def output_call(plan: Winograd, tiles: dict[str, int], epilogue: Epilogue, out: 
     r = residual or out
     tasks = banded_tasks(1, plan.shape.blocks, tiles["count"], tiles["band"])
     return OUTPUT_TRANSFORM.call(
-        (out.dtype, plan.m), tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)),
+        (out.dtype, plan.m, plan.is_dilated), tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)),
         **tiles, blocks=plan.shape.blocks,
         products=inside + plan.v_nbytes, p_xi=plan.m_step, p_block=plan.block * out.lanes, bias=epilogue.bias,
         residual=residual.origin if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,

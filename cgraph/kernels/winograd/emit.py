@@ -7,6 +7,7 @@ on the stack, so the image needs no halo and no size is special.
 """
 
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,23 +22,27 @@ TILES_AHEAD = 2  # prefetch distance for V and M: more streams at once than a co
 
 
 @final
-def input_transform(k: Builder, dtype: str, m: int) -> None:
+def input_transform(k: Builder, dtype: str, m: int, is_dilated: bool) -> None:
     """V = BT d B for tiles of m + 2 pixels. Task: one tile of one block of channels, by bands of tiles."""
     a = k.args()
     lanes, n = k.target.lanes_of(dtype), m + 2
     bt = winograd_matrices(m)[2]
     copy = k.stack_ptr(dtype, n * n * lanes)
     with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
-        image, row, column = tile_place(a, t, m)
+        image, row, column = tile_place(a, t, m, is_dilated)
         row, column = row - a.top, column - a.left
+        down, across = (a.row_step, a.column_step) if is_dilated else (1, 1)
         x = a.x + (image * a.x_image + block * a.x_plane)
-        inside = (row >= a.low_row) & (row + n <= a.high_row) & (column >= a.low_column) & (column + n <= a.high_column)
+        after_row, after_column = row + down * (n - 1) + 1, column + across * (n - 1) + 1
+        inside = (row >= a.low_row) & (after_row <= a.high_row)
+        inside = inside & (column >= a.low_column) & (after_column <= a.high_column)
         with k.if_(~inside):
-            copy_tile(k, a, x, row, column, copy, n)
+            copy_tile(k, a, x, (row, column), (down, across), copy, n)
         source = choose(k, inside, x + (row * a.x_row + column * lanes), copy)
-        step = k.select(inside, a.x_row, n * lanes)
+        step = k.select(inside, a.x_row * down, n * lanes)
+        pixel = k.select(inside, across * lanes, lanes) if is_dilated else lanes
         rows = [source + step * i for i in range(n)]
-        columns = [linear(k, bt, [r.load(j * lanes, lanes) for r in rows]) for j in range(n)]
+        columns = [linear(k, bt, [r.load(pixel * j, lanes) for r in rows]) for j in range(n)]
         v = a.v + (block * a.v_block + t * lanes)
         for xi in range(n * n):
             prefetch(k, v + (a.v_xi * xi + TILES_AHEAD * lanes), write=True)
@@ -46,33 +51,44 @@ def input_transform(k: Builder, dtype: str, m: int) -> None:
                 v.store(y, a.v_xi * (i * n + j))
 
 
-def tile_place(a: SimpleNamespace, t: Val, m: int) -> tuple[Val, Val, Val]:
+def tile_place(a: SimpleNamespace, t: Val, m: int, is_dilated: bool) -> tuple[Val, Val, Val]:
     """Return image, first row and first column of a tile."""
     image, rest = divmod_of(a.first + t, a.per_image)
+    if not is_dilated:
+        row, column = divmod_of(rest, a.across)
+        return image, row * m, column * m
+    phase, rest = divmod_of(rest, a.per_phase)
     row, column = divmod_of(rest, a.across)
-    return image, row * m, column * m
+    first_row, first_column = divmod_of(phase, a.column_step)
+    return image, row * m * a.row_step + first_row, column * m * a.column_step + first_column
 
 
-def copy_tile(k: Builder, a: SimpleNamespace, x: Ptr, row: Val, column: Val, copy: Ptr, n: int) -> None:
-    """Copy the tile with zeros outside the image."""
+def copy_tile(
+    k: Builder, a: SimpleNamespace, x: Ptr, first: tuple[Val, Val], steps: tuple[Any, Any], copy: Ptr, n: int
+) -> None:
+    """Copy the tile with zeros outside the image.
+
+    `first`, `steps`: row and column of its first pixel, and pixels to the next one down and across.
+    """
     lanes = k.target.lanes_of(x.dtype)
     zero = k.const(0, x.dtype, lanes)
     with k.loop(0, n) as i, k.loop(0, n) as j:
-        p, q = row + i, column + j
+        p, q = first[0] + i * steps[0], first[1] + j * steps[1]
         inside = (p >= 0) & (p < a.h) & (q >= 0) & (q < a.w)
         value = (x + k.select(inside, p * a.x_row + q * lanes, 0)).load(lanes=lanes)
         copy.store(k.select(inside, value, zero), (i * n + j) * lanes)
 
 
 @final
-def output_transform(k: Builder, dtype: str, m: int) -> None:
+def output_transform(k: Builder, dtype: str, m: int, is_dilated: bool) -> None:
     """out = AT M A + bias + residual, activated. Task: one tile of one block of channels, by bands of tiles."""
     a = k.args()
     lanes, n = k.target.lanes_of(dtype), m + 2
     at = winograd_matrices(m)[0]
     copy = k.stack_ptr(dtype, m * m * lanes)
     with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
-        image, row, column = tile_place(a, t, m)
+        image, row, column = tile_place(a, t, m, is_dilated)
+        down, across = (a.row_step, a.column_step) if is_dilated else (1, 1)
         source = a.products + (block * a.p_block + t * lanes)
         for xi in range(n * n):
             prefetch(k, source + (a.p_xi * xi + TILES_AHEAD * lanes))
@@ -83,30 +99,55 @@ def output_transform(k: Builder, dtype: str, m: int) -> None:
         pixel = column * lanes
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row + pixel)
         residual = k.pointer(a.residual, dtype) + (image * a.r_image + block * a.r_plane + row * a.r_row + pixel)
-        with k.if_else((row + m <= a.h) & (column + m <= a.w)) as (whole, cut):
+        place = Place(residual, out, a.r_row * down, a.o_row * down, across * lanes)
+        with k.if_else((row + down * (m - 1) < a.h) & (column + across * (m - 1) < a.w)) as (whole, cut):
             with whole:
-                store_tile(k, a, sums, residual, out, m)
+                store_tile(k, a, sums, place, m)
             with cut:
                 for s, y in enumerate(sums):
                     copy.store(y, s * lanes)
-                with k.loop(0, k.smaller(a.h - row, m)) as i, k.loop(0, k.smaller(a.w - column, m)) as j:
+                rows, columns = fitting(k, a.h - row, down, m), fitting(k, a.w - column, across, m)
+                with k.loop(0, rows) as i, k.loop(0, columns) as j:
                     y = copy.load((i * m + j) * lanes, lanes)
-                    store_tile(k, a, [y], residual + (i * a.r_row + j * lanes), out + (i * a.o_row + j * lanes), 1)
+                    store_tile(k, a, [y], place.moved(i, j), 1)
 
 
-def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, out: Ptr, m: int) -> None:
+def fitting(k: Builder, pixels: Val, step: Any, m: int) -> Val:
+    """Return the results of a tile inside the image, for the number of pixels that are left; at most m."""
+    return k.smaller(pixels if isinstance(step, int) else (pixels + step - 1) // step, m)
+
+
+class Place(NamedTuple):
+    """Where a tile is stored: addresses of residual and result, and elements to the next row of each and pixel."""
+
+    residual: Ptr
+    out: Ptr
+    residual_row: Val
+    row: Val
+    pixel: Any
+
+    def moved(self, i: Val, j: Val) -> "Place":
+        """Return the same from the pixel i rows below and j pixels after."""
+        residual, out = (
+            self.residual + (self.residual_row * i + j * self.pixel),
+            self.out + (self.row * i + j * self.pixel),
+        )
+        return self._replace(residual=residual, out=out)
+
+
+def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], at: Place, m: int) -> None:
     """Store a square of m x m results with residual and activation."""
     lanes = sums[0].lanes
     each = [(i, j) for i in range(m) for j in range(m)]
     with change_if(k, a.residual != 0, sums) as s:
-        terms = [(residual + a.r_row * i).load(j * lanes, lanes) for i, j in each]
+        terms = [(at.residual + at.residual_row * i).load(at.pixel * j, lanes) for i, j in each]
         s.next = [y + term for y, term in zip(sums, terms)]
 
     def put(index: int, y: Val) -> None:
         i, j = each[index]
-        (out + a.o_row * i).store(y, j * lanes)
+        (at.out + at.row * i).store(y, at.pixel * j)
 
-    ActivationEmitter(k, out.dtype, lanes).store(s.values, put)
+    ActivationEmitter(k, at.out.dtype, lanes).store(s.values, put)
 
 
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:

@@ -4,11 +4,15 @@ from cgraph.kernels.activation.signature import ACTIVATION
 from cgraph.kernels.signature import Signature
 
 # tiles first .. first + count of all; `across` in a row, `per_image` in an image, `band` in a band
-GRID = {"first": "i8", "count": "i8", "across": "i8", "per_image": "i8", "blocks": "i8", "band": "i8"}
+GRID = {
+    "first": "i8", "count": "i8", "across": "i8", "per_image": "i8", "blocks": "i8", "band": "i8",
+    # with dilation: tiles of a phase, and pixels from one pixel of a tile to the next
+    "per_phase": "i8", "row_step": "i8", "column_step": "i8",
+}  # fmt: skip
 
 INPUT_TRANSFORM = Signature(
     "winograd.input_transform",
-    ("dtype", "m"),
+    ("dtype", "m", "is_dilated"),
     {
         **GRID,
         # x: the first pixel; bounds of readable memory around it, zero halo included, and of the image
@@ -20,7 +24,7 @@ INPUT_TRANSFORM = Signature(
 
 OUTPUT_TRANSFORM = Signature(
     "winograd.output_transform",
-    ("dtype", "m"),
+    ("dtype", "m", "is_dilated"),
     {
         **GRID,
         "products": "dtype*", "p_xi": "i8", "p_block": "i8", "bias": "dtype*",

@@ -164,7 +164,12 @@ class BlockedConv(Op):
         table = rows.table(self.halo_rows[0])
         beside = None if self.residual is None else rows_inside(self.result, self.residual.halo[0])
         reads = (table, None, None, beside)[: len(specs)]
-        return Cut(reads, partial(self.band, rows), self.result.halo[0], self.result.halo[2], max(self.tile, 1))
+        return Cut(reads, partial(self.band, rows), self.result.halo[0], self.result.halo[2], self.row_multiple)
+
+    @property
+    def row_multiple(self) -> int:
+        """Bands begin at multiples of this row, so that Winograd's tiles stay the same."""
+        return self.tile * self.shape.window.dilation[0] if self.tile else 1
 
     @property
     def halo_rows(self) -> tuple[int, int]:
