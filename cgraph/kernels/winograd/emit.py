@@ -106,8 +106,8 @@ def output_transform(k: Builder, dtype: str, m: int, is_dilated: bool) -> None:
             with cut:
                 for s, y in enumerate(sums):
                     copy.store(y, s * lanes)
-                rows, columns = fitting(k, a.h - row, down, m), fitting(k, a.w - column, across, m)
-                with k.loop(0, rows) as i, k.loop(0, columns) as j:
+                high, wide = fitting(k, a.h - row, down, m), fitting(k, a.w - column, across, m)
+                with k.loop(0, high) as i, k.loop(0, wide) as j:
                     y = copy.load((i * m + j) * lanes, lanes)
                     store_tile(k, a, [y], place.moved(i, j), 1)
 
