@@ -24,6 +24,8 @@ CASES = {
     "3x2, dilated": (1, 17, 12, 11, Window((3, 2), (1, 1), (2, 1, 2, 1), (2, 2)), (0, 0)),
     "3x2, other moves down than across": (2, 9, 14, 13, Window((3, 2), (2, 3), (2, 1, 1, 0), (2, 3)), (0, 0)),
     "2x3, other moves across than down": (1, 19, 11, 15, Window((2, 3), (3, 1), (0, 1, 1, 2), (3, 2)), (0, 0)),
+    "3x3, side by side": (1, 9, 7, 30, Window((3, 3), (1, 1), (1, 1, 1, 1)), (0, 0)),
+    "5x3, side by side, few columns": (1, 3, 9, 7, Window((5, 3), (2, 1), (1, 1, 1, 1)), (0, 0)),
     "one row": (1, 3, 1, 30, Window((1, 5), (1, 3), (0, 2, 0, 2)), (0, 0)),
 }
 
@@ -45,7 +47,7 @@ def seen(x, window, size, fill):
 
 
 def both_layouts(calls_of, x, size, target="host", order="all"):
-    """The result of the laned and of the plain kernel."""
+    """The result of the laned kernel, and of the plain one on reversed rows and on rows as they lie: the same bits."""
     return in_both(calls_of, x, size, target_named(target), order)
 
 
@@ -55,10 +57,12 @@ def in_both(calls_of, x, size, target, order="all", run=run_calls):
     run(calls_of(out, laned(x, lanes, (0, 1, 2, 0))).calls, target, order)
     if not np.isnan(x).any():
         assert_zero_frame(out)
-    dense = np.full(shape, np.nan, x.dtype)
     flipped = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
-    run(calls_of(view_of(dense), view_of(flipped)).calls, target, order)
-    return plain(out), dense
+    dense = [np.full(shape, np.nan, x.dtype) for _ in range(2)]
+    for room, images in zip(dense, (flipped, np.ascontiguousarray(x))):
+        run(calls_of(view_of(room), view_of(images)).calls, target, order)
+    np.testing.assert_array_equal(*dense)
+    return plain(out), dense[0]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -13,6 +13,8 @@ from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.window import gpu_calls as gpu_window
 
+FEWEST = 4  # columns of a vector
+
 
 def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
     """Return the largest value of each window; padding never wins, a NaN always does.
@@ -49,16 +51,32 @@ def pool_calls(
         return blocks
     band = band_of(to.rows, to.columns)
     tasks = banded_tasks(to.n, to.count, to.rows, band)
-    chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))
+    inner, stop = inner_columns(tables[1], window)
+    across = 0 if isinstance(x, BlockedView) else vector_of(target, x.dtype, to, source, window, stop - inner)
+    chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5) / max(across // 2, 1))
     call = WINDOW.call(
-        (x.dtype, isinstance(x, BlockedView), kind), tasks, chunk,
+        (x.dtype, isinstance(x, BlockedView), across, kind), tasks, chunk,
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
         x=source.at, x_image=source.image, x_plane=source.plane,
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
         out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
-        rows=to.rows, columns=to.columns, planes=to.count, band=band,
+        inner=inner, inner_stop=stop, rows=to.rows, columns=to.columns, planes=to.count, band=band,
     )  # fmt: skip
     return KernelCalls((call,) if tasks else (), tables)
+
+
+def inner_columns(table: np.ndarray, window: Window) -> tuple[int, int]:
+    """Return the first column whose taps are all inside the image, and the one after the last."""
+    whole = np.flatnonzero((table[:, 0] == 0) & (table[:, 1] == window.kernel[1]) & (table[:, 2] == table[:, 2].max()))
+    return (int(whole[0]), int(whole[-1]) + 1) if len(whole) else (0, 0)
+
+
+def vector_of(target: Target, dtype: str, to: Planes, source: Planes, window: Window, columns: int) -> int:
+    """Return the columns of a vector, a power of two; 0 where windows do not lie side by side in memory."""
+    if target.code == "ptx" or window.stride[1] != 1 or source.column != 1 or to.column != 1:
+        return 0
+    fitting = [n for n in (target.lanes_of(dtype) >> shift for shift in range(4)) if FEWEST <= n <= columns]
+    return max(fitting, default=0)
 
 
 def tables_of(to: Planes, source: Planes, window: Window, padded: bool = False) -> tuple[np.ndarray, np.ndarray]:
