@@ -4,8 +4,9 @@ python -m benchmarks.zoo write FOLDER [--family F] [--most N]     export; needs 
 python -m benchmarks.zoo run FOLDER [--family F] [--threads 1] [--engines cgraph,onnxruntime,openvino]
 python -m benchmarks.zoo table FOLDER [--threads 1]
 
-Each export and each measurement is a process of its own. `write` and `run` go on where they stopped: files that are
-there are not written again, and rows in ``FOLDER/results.jsonl`` not measured again (remove a row to repeat it).
+Each export is a process of its own. So is each engine's start with a file; times are of all engines in turns. `write`
+and `run` go on where they stopped: files that are there are not written again, and rows in ``FOLDER/results.jsonl`` not
+measured again (remove a row to repeat it).
 """
 
 import argparse
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.start import with_byte_code
 from benchmarks.zoo.architectures import FAMILIES, write_one
 from benchmarks.zoo.inputs import feeds_of
 
@@ -119,31 +121,26 @@ def measured(path: Path, engines: Sequence[str], threads: int) -> Row:
             np.savez(file, **feeds_of(path, seed))
         for engine in engines:
             results = f"{folder}/{engine}.npz"
-            command = [
-                sys.executable,
-                "-m",
-                "benchmarks.zoo.measure",
-                str(path),
-                engine,
-                str(threads),
-                *inputs,
-                results,
-            ]
             if engine == "cgraph":  # with no kernel of any earlier process
-                row["cold"] = figures_of(command, os.environ | {"XDG_CACHE_HOME": folder})
-            row[engine] = figures_of(command, os.environ | {"XDG_CACHE_HOME": folder})
+                row["cold"] = figures_of(path, engine, threads, [*inputs, results], folder)
+            row[engine] = figures_of(path, engine, threads, [*inputs, results], folder)
             if "error" not in row[engine]:
                 with np.load(results) as file:
                     answers[engine] = [file[x] for x in file.files]
+        if len(answers) > 1:
+            times = figures_of(path, ",".join(answers), threads, inputs, folder)
+            for engine in answers:
+                row[engine] |= times.get(engine, {})
     if "onnxruntime" in answers:
         for engine, values in answers.items():
             row[engine]["difference"] = difference(values, answers["onnxruntime"])
     return row
 
 
-def figures_of(command: Sequence[str], environment: Mapping[str, str]) -> Row:
-    """Return what a measuring process printed, or its error."""
-    status, text = process(command, RUN_SECONDS, environment)
+def figures_of(path: Path, engines: str, threads: int, files: Sequence[str], cache: str) -> Row:
+    """Return what a measuring process printed, or its error. `cache`: the folder of its kernels."""
+    command = [sys.executable, "-m", "benchmarks.zoo.measure", str(path), engines, str(threads), *files]
+    status, text = process(command, RUN_SECONDS, with_byte_code(Path(cache)) | {"XDG_CACHE_HOME": cache})
     lines = text.strip().splitlines()
     figures = next((json.loads(x) for x in reversed(lines) if x.startswith("{")), None)
     return figures or {"error": f"status {status}: {' '.join(lines[-1:])}"[:500]}

@@ -32,6 +32,7 @@ from cgraph.system.fair_lock import FairLock, Ticket
 from cgraph.system.machine import at_fork
 
 LAPACK_NAME = re.compile(rf"{LAPACK}[a-z]+".encode())
+Source = tuple[str, tuple[Path, ...]]  # a file's digest, and the files that it may import
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
 
@@ -223,7 +224,8 @@ def emitter_hash(module: str) -> str:
 
     The files are read, not imported: a warm process loads no emitter.
     """
-    return hashlib.sha256(repr(sorted(texts_of(module).values())).encode()).hexdigest()
+    digests = sorted(digest for digest, _ in sources_of(module).values())
+    return hashlib.sha256(repr(digests).encode()).hexdigest()
 
 
 @cache
@@ -232,19 +234,32 @@ def instructions_hash(architecture: str) -> str:
     return hashlib.sha256((Path(__file__).parent / "isa" / f"{architecture}.py").read_bytes()).hexdigest()
 
 
-def texts_of(module: str) -> dict[Path, str]:
-    """Return the project files that determine an emitter's code, with their text."""
+def sources_of(module: str) -> dict[Path, Source]:
+    """Return the project files that determine an emitter's code."""
     kernels = Path(__file__).parent
     todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build")]
     places = (place_of(f"{module}.any", part)[0] for part in ("emit", "signature"))
     todo += [kernels.parents[1] / f"{place.replace('.', '/')}.py" for place in places]
-    texts: dict[Path, str] = {}
+    sources: dict[Path, Source] = {}
     while todo:
         path = todo.pop()
-        if path not in texts and path.is_file():
-            texts[path] = path.read_text("utf-8")
-            todo += imported_by(texts[path], kernels.parent)
-    return texts
+        source = None if path in sources else source_of(path)
+        if source is not None:
+            sources[path] = source
+            todo += source[1]
+    return sources
+
+
+@cache
+def source_of(path: Path) -> Source | None:
+    """Return a file's digest, and the project files that it may import; None if there is no such file.
+
+    Emitters share most files, so each is read once in a process.
+    """
+    if not path.is_file():
+        return None
+    text = path.read_text("utf-8")
+    return hashlib.sha256(text.encode()).hexdigest(), tuple(imported_by(text, Path(__file__).parents[1]))
 
 
 def imported_by(text: str, root: Path) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from cgraph.kernels.isa.records import CodeGeneration, Target
 from cgraph.kernels.isa.systems import has_elf
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import HEADER, RELOCATION, RELOCATIONS, SECTION, ObjectFile, is_for
-from cgraph.kernels.store import KernelStore, fits, symbol_of, texts_of
+from cgraph.kernels.store import KernelStore, fits, sources_of, symbol_of
 from cgraph.kernels.target import code_generation, host_target, new_target_machine
 from cgraph.memory.search.cached import compile_cached
 from cgraph.record import replace
@@ -290,11 +290,13 @@ def modules_named(path: Path) -> set[Path]:
 @pytest.mark.parametrize("emitter", EMITTERS, ids=lambda path: str(path.relative_to(KERNELS)))
 def test_every_file_of_ours_that_an_emitter_imports_is_part_of_the_name(emitter):
     variant = emitter.stem.removesuffix("emit").removesuffix("_")
-    texts = texts_of(f"{emitter.parent.name}.{variant}" if variant else emitter.parent.name)
-    assert {emitter, KERNELS / "llvm/compile.py", KERNELS / "llvm/build.py"} <= texts.keys()
-    assert emitter.with_name(emitter.name.replace("emit", "signature")) in texts or "k.args()" not in texts[emitter]
-    for path in texts:
-        assert modules_named(path) <= texts.keys(), path
+    paths = sources_of(f"{emitter.parent.name}.{variant}" if variant else emitter.parent.name).keys()
+    assert {emitter, KERNELS / "llvm/compile.py", KERNELS / "llvm/build.py"} <= paths
+    assert (
+        emitter.with_name(emitter.name.replace("emit", "signature")) in paths or "k.args()" not in emitter.read_text()
+    )
+    for path in paths:
+        assert modules_named(path) <= paths, path
 
 
 # -- objects that are not run ------------------------------

@@ -23,7 +23,7 @@ from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
 from cgraph.kernels.llvm import compile as compile_module
 from cgraph.kernels.pointwise.calls import pointwise_calls
-from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
+from cgraph.kernels.store import KernelStore, emitter_hash, source_of, symbol_of
 from cgraph.kernels.target import host_target
 from tests.support.patience import PATIENCE
 
@@ -201,7 +201,19 @@ def test_links_that_lead_to_one_another_are_no_folder(monkeypatch, tmp_path):
     assert cache_folder() is None
 
 
-def test_a_change_of_a_helper_that_an_emitter_imports_changes_the_key(monkeypatch):
+@pytest.fixture
+def hash_anew():
+    """The hash of an emitter whose files are read again."""
+
+    def hashed(module):
+        source_of.cache_clear()
+        return emitter_hash.__wrapped__(module)
+
+    yield hashed
+    source_of.cache_clear()
+
+
+def test_a_change_of_a_helper_that_an_emitter_imports_changes_the_key(monkeypatch, hash_anew):
     """Every file that the text of `pointwise` imports, in turn, is part of its hash."""
     read, seen = Path.read_text, []
 
@@ -210,13 +222,13 @@ def test_a_change_of_a_helper_that_an_emitter_imports_changes_the_key(monkeypatc
         return read(path, *args, **kwargs)
 
     monkeypatch.setattr(Path, "read_text", counted)
-    before = emitter_hash.__wrapped__("pointwise")
+    before = hash_anew("pointwise")
     files = list(dict.fromkeys(seen))
     assert {"pointwise", "walk", "llvm"} <= {x.parent.name for x in files}
     assert {"emit.py", "signature.py"} <= {x.name for x in files if x.parent.name == "pointwise"}
     for helper in files:
         monkeypatch.setattr(Path, "read_text", lambda p, *args, h=helper: read(p, *args) + ("# more" if p == h else ""))
-        assert emitter_hash.__wrapped__("pointwise") != before, helper
+        assert hash_anew("pointwise") != before, helper
 
 
 def test_a_link_in_place_of_the_folder_is_not_used(folder, tmp_path):
