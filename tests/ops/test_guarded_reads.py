@@ -1,0 +1,77 @@
+"""No kernel touches a byte outside of an input: each lies between pages that nobody may read.
+
+The runs are in a process of their own, since a wrong read ends it; its last line names the case.
+"""
+
+import ctypes
+import mmap
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Var
+from cgraph.system.alignment import round_up
+from tests.ops.cases import CASES
+from tests.support.kernels import TARGETS
+
+NO_ACCESS = 0  # PROT_NONE of Linux and macOS
+PRODUCTS = [(m, k, n) for m in (1, 2, 3, 4, 5, 7, 12, 13, 23) for k in (1, 3, 8, 33) for n in (1, 7, 16, 40)]
+
+
+def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
+    """Return a copy that begins, or ends, at a page that raises a signal when it is touched."""
+    page = mmap.PAGESIZE
+    nbytes = round_up(max(array.nbytes, 1), page)
+    memory = mmap.mmap(-1, nbytes + 2 * page)
+    raw = np.frombuffer(memory, np.uint8)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    for start in (0, page + nbytes):
+        assert protect(raw.ctypes.data + start, page, NO_ACCESS) == 0
+    first = page + (nbytes - array.nbytes if at_end else 0)
+    copy = raw[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def run_between_pages(outputs: list[Node], given: dict[Var, np.ndarray], target: str) -> None:
+    """Run a graph twice: inputs after a protected page, and inputs before one."""
+    function = cg.compile(outputs, list(given), engine=CpuEngine(target, threads=1))
+    want = function(*given.values())
+    for at_end in (False, True):
+        got = function(*(guarded(x, at_end) for x in given.values()))
+        for one, other in zip(got, want):
+            np.testing.assert_array_equal(one, other)
+
+
+def run_cases(target: str) -> None:
+    for case in CASES:
+        print(case, flush=True)
+        rng = np.random.default_rng(zlib.crc32(str(case).encode()))
+        given = {Var(d.shape, d.dtype, f"x{i}"): d.array(rng) for i, d in enumerate(case.draws)}
+        made = case.build(*given)
+        run_between_pages([made] if isinstance(made, Node) else list(made), given, target)
+    for m, k, n in PRODUCTS:
+        print(f"a product of {m} x {k} and {k} x {n}", flush=True)
+        rng = np.random.default_rng(m * k * n)
+        a, b = Var((m, k), "float32", "a"), Var((k, n), "float32", "b")
+        given = {x: rng.standard_normal(x.shape, "float32") for x in (a, b)}
+        run_between_pages([a @ b, a @ rng.standard_normal((k, n), "float32")], given, target)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows protects pages by other calls")
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_kernel_reads_beyond_an_input(target):
+    ran = subprocess.run([sys.executable, "-m", __name__, target], capture_output=True, text=True)
+    assert ran.returncode == 0, f"{ran.stdout.splitlines()[-1:]}\n{ran.stderr[-2000:]}"
+
+
+if __name__ == "__main__":
+    run_cases(sys.argv[1])
