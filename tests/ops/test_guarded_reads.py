@@ -50,15 +50,20 @@ def run_between_pages(outputs: list[Node], given: dict[Var, np.ndarray], target:
             np.testing.assert_array_equal(one, other)
 
 
+def tell(case: str) -> None:
+    sys.stdout.write(f"{case}\n")
+    sys.stdout.flush()
+
+
 def run_cases(target: str) -> None:
     for case in CASES:
-        print(case, flush=True)
+        tell(str(case))
         rng = np.random.default_rng(zlib.crc32(str(case).encode()))
         given = {Var(d.shape, d.dtype, f"x{i}"): d.array(rng) for i, d in enumerate(case.draws)}
         made = case.build(*given)
         run_between_pages([made] if isinstance(made, Node) else list(made), given, target)
     for m, k, n in PRODUCTS:
-        print(f"a product of {m} x {k} and {k} x {n}", flush=True)
+        tell(f"a product of {m} x {k} and {k} x {n}")
         rng = np.random.default_rng(m * k * n)
         a, b = Var((m, k), "float32", "a"), Var((k, n), "float32", "b")
         given = {x: rng.standard_normal(x.shape, "float32") for x in (a, b)}
