@@ -54,7 +54,7 @@ from cgraph.ops.leaf import Var as Var
 from cgraph.ops.pullback import pullback as pullback
 from cgraph.record import Record as Record
 from cgraph.running.runner import Runner as Runner
-from cgraph.saved.read import SavedFunction as SavedFunction
+from cgraph.saved.function import SavedFunction as SavedFunction
 from cgraph.saved.read import load as load
 from cgraph.sizes import SizedFunction as SizedFunction
 from cgraph.sizes import compile_sizes as compile_sizes

@@ -31,7 +31,6 @@ from cgraph.planning.orders import check_order
 from cgraph.planning.strategy import strategy_named
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
-from cgraph.saved.read import unpickle
 from cgraph.storage.function_cache import FunctionCache, nbytes_of
 from cgraph.storage.weight_file import StreamedWeights
 from cgraph.system.keywords import checks_keywords
@@ -280,7 +279,7 @@ class Function(Runner):
         return slots.export_function(self, folder, **settings)
 
     def __reduce__(self) -> tuple:
-        return unpickle, (slots.bytes_of_functions([self]),)
+        return slots.reduced_function(self)
 
     # -- pictures, reports and traces are slots: modules above this one provide them ------------------------------
     def report(self) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from cgraph.running.runner import Runner
 from cgraph.running.string_codes import StringCodes
 from cgraph.running.trimming_runner import Case, Trimming, Trims
+from cgraph.saved.function import SavedFunction
 from cgraph.saved.manifest import Manifest, get, is_size, items, malformed, numbers
 from cgraph.saved.parts import Parts
-from cgraph.saved.read import SavedFunction
 
 LAST = -1  # in place of a condition
 

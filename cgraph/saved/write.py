@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from cgraph.errors import FormatError
 from cgraph.ir.labels import distinct_names
 from cgraph.running.runner import Runner
 from cgraph.saved.entry import compiled_entry, target_of
+from cgraph.saved.function import SavedFunction
 from cgraph.saved.layout import (
     FORMAT,
     GRAPH,
@@ -22,7 +23,7 @@ from cgraph.saved.layout import (
     with_sum,
 )
 from cgraph.saved.pieces import Pieces
-from cgraph.saved.read import SavedFunction
+from cgraph.saved.read import unpickle
 from cgraph.saved.trimmed import trims_entry
 from cgraph.storage.cell import Variable
 from cgraph.system.files import new_folder
@@ -73,6 +74,11 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
 def bytes_of(functions: Sequence[Runner]) -> dict[str, bytes]:
     """Return each file as bytes, for pickles."""
     return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions, functions[0].names).items()}
+
+
+def reduced(function: Runner) -> tuple[Callable[..., Runner], tuple[dict[str, bytes]]]:
+    """Return what a pickle of a function holds: the function that loads it, and its files."""
+    return unpickle, (bytes_of([function]),)
 
 
 def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None = None) -> dict[str, list[Any]]:

@@ -16,7 +16,7 @@ cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels cgraph.kernels.code_ima
 cgraph.kernels.control cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
 cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running cgraph.running.arguments
 cgraph.running.results cgraph.running.runner
-cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
+cgraph.saved cgraph.saved.folder cgraph.saved.function cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage.shared_arenas cgraph.system
 cgraph.system.addresses cgraph.system.alignment cgraph.system.bounded_cache cgraph.system.c_library
 cgraph.system.fair_lock cgraph.system.file_ownership cgraph.system.folders cgraph.system.machine cgraph.system.mapping

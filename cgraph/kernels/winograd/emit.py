@@ -99,7 +99,7 @@ def output_transform(k: Builder, dtype: str, m: int, is_dilated: bool) -> None:
         pixel = column * lanes
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row + pixel)
         residual = k.pointer(a.residual, dtype) + (image * a.r_image + block * a.r_plane + row * a.r_row + pixel)
-        place = Place(residual, out, a.r_row * down, a.o_row * down, across * lanes)
+        place = TilePlace(residual, out, a.r_row * down, a.o_row * down, across * lanes)
         with k.if_else((row + down * (m - 1) < a.h) & (column + across * (m - 1) < a.w)) as (whole, cut):
             with whole:
                 store_tile(k, a, sums, place, m)
@@ -117,7 +117,7 @@ def fitting(k: Builder, pixels: Val, step: Any, m: int) -> Val:
     return k.smaller(pixels if isinstance(step, int) else (pixels + step - 1) // step, m)
 
 
-class Place(NamedTuple):
+class TilePlace(NamedTuple):
     """Where a tile is stored: addresses of residual and result, and elements to the next row of each and pixel."""
 
     residual: Ptr
@@ -126,7 +126,7 @@ class Place(NamedTuple):
     row: Val
     pixel: Any
 
-    def moved(self, i: Val, j: Val) -> "Place":
+    def moved(self, i: Val, j: Val) -> "TilePlace":
         """Return the same from the pixel i rows below and j pixels after."""
         residual, out = (
             self.residual + (self.residual_row * i + j * self.pixel),
@@ -135,7 +135,7 @@ class Place(NamedTuple):
         return self._replace(residual=residual, out=out)
 
 
-def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], at: Place, m: int) -> None:
+def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], at: TilePlace, m: int) -> None:
     """Store a square of m x m results with residual and activation."""
     lanes = sums[0].lanes
     each = [(i, j) for i in range(m) for j in range(m)]
