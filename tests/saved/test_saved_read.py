@@ -1,4 +1,4 @@
-"""Loading: options that apply, folders that are no functions, images in memory, cells of one function in another."""
+"""Loading: options that apply, folders that are no functions, images in memory, graphs."""
 
 import json
 import os
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import FormatError, GraphError, InputError
+from cgraph.errors import FormatError, GraphError
 from cgraph.saved import read
-from cgraph.saved.layout import MANIFEST, STATE, with_sum
+from cgraph.saved.layout import MANIFEST, with_sum
 from cgraph.saved.read import graph_of, not_saved, unpickle
 from cgraph.saved.write import bytes_of, save
 
@@ -30,21 +30,6 @@ def saved(tmp_path) -> Path:
 
 
 ONES = np.ones(3, "f4")
-
-
-def test_cells_have_their_values_in_memory_of_their_own(saved):
-    f, raw = cg.load(saved), (saved / STATE).read_bytes()
-    assert {name: x.value.tolist() for name, x in f.state.items()} == {"w": [0, 1, 2], "count": 4}
-    np.testing.assert_array_equal(f(ONES), np.cumsum([0, 1, 2]) + 4)
-    assert f.state["count"].value == 5 and (saved / STATE).read_bytes() == raw
-    assert cg.load(saved).state["count"].value == 4
-
-
-def test_a_cell_without_a_value_has_none_after_loading(tmp_path):
-    function().save(tmp_path / "saved")
-    assert {name: x.cell.array is None for name, x in cg.load(tmp_path / "saved").state.items()} == {
-        "w": False, "count": True,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [
@@ -81,35 +66,11 @@ def test_a_folder_of_another_kind_says_what_it_is(tmp_path):
         cg.load(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("in_memory", [False, True])
-def test_threads_and_memory_do_not_change_bits(saved, in_memory):
-    f = function()
-    f.cells[1].assign(4.0)
-    want = f(ONES)
-    for threads in (1, 3):
-        got = cg.load(saved, threads=threads, in_memory=in_memory, verify=True)
-        assert got.program.threads == threads and got(ONES).tobytes() == want.tobytes()
-
-
 def test_a_pickle_is_loaded_from_bytes(saved):
     f = cg.load(saved)
     again = unpickle(bytes_of([f]))
     assert again(ONES).tobytes() == f(ONES).tobytes() and again.names == f.names
     assert read.unpickled is unpickle, "pickles of earlier versions name it so"
-
-
-def test_two_loaded_functions_share_cells_of_a_name_until_a_spec_differs(saved, tmp_path):
-    f, other = cg.load(saved), cg.load(saved)
-    f.share_cells(other)
-    f(ONES)
-    assert other.state["count"].value == 5 and f.state["w"].cell is other.state["w"].cell
-    x, w, count = cg.Var((3,), name="x"), cg.Var((2,), name="w"), cg.Var((), name="count")
-    w.assign([1.0, 2.0])
-    different = cg.compile(cg.sum(w) * x + count, [x], {count: count + 1})
-    before = [x.cell for x in f.state.values()]
-    with pytest.raises(InputError, match=r"w float32\[3\] cannot share a cell with float32\[2\]"):
-        f.share_cells(different)
-    assert [x.cell for x in f.state.values()] == before
 
 
 def test_lists_without_end_and_values_outside_their_file_are_malformed(saved):
