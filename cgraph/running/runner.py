@@ -200,7 +200,7 @@ class Runner:
         return len(arrays) == len(self._usual)
 
     def _run_directly(self, args: tuple) -> Any:
-        """Return the result of a call with arrays that need no conversion, in the short way; None if there is none."""
+        """Return the result of a call with arrays that need no conversion, on the fast path; None if there is none."""
         if self._used or self._read is not None or self.program.own_array is not None or not self.fits(args):
             return None
         record = self._take()
@@ -215,7 +215,7 @@ class Runner:
         return results[0] if self.single else Results(results, self.names)
 
     def _direct_run(self, record: "_InstanceRecord") -> DirectRun | None:
-        """Return an instance's short way, if every call runs every step."""
+        """Return an instance's fast path, if every call runs every step."""
         if self.incremental is None or not self.incremental.runs_all(self._always) or not all(record.own):
             return None
         return record.instance.direct_run(self.inputs, self.outputs)
@@ -492,7 +492,7 @@ class _InstanceRecord:
         state: the valid values, see `IncrementalPlan`; None if unknown
         versions: versions of the cells in the run that `state` describes
         done: the word that a run sets when it has written its update edges
-        direct: the short way of calls, if there is one; `was_asked` once that is known
+        direct: the fast path of calls, if there is one; `was_asked` once that is known
     """
 
     def __init__(self, instance: Instance, outputs: Sequence[Any], room: SharedArena | None = None) -> None:

@@ -76,7 +76,7 @@ class Trimming(Runner):
         return self._trimmed(super()._run(inputs, out, copy), more)
 
     def _run_directly(self, args: tuple) -> Any:
-        """Run in the short way, unless strings must be encoded."""
+        """Run on the fast path, unless strings must be encoded."""
         results = super()._run_directly(args) if self.trims.strings is None else None
         return None if results is None else self._trimmed(results, {})
 

@@ -94,4 +94,6 @@ def strings_of(entry: Any, manifest: Manifest, count: int) -> StringCodes:
     if not all(type(x) is str for x in words) or len(set(words)) != len(words):
         raise malformed("words")
     inputs = frozenset(manifest.inputs[i] for i in numbers(entry, "inputs", len(manifest.inputs)))
+    if any(x.spec.dtype.kind != "i" for x in inputs):
+        raise malformed("an input of strings")
     return StringCodes({x: i for i, x in enumerate(words)}, inputs, frozenset(numbers(entry, "outputs", count)))

@@ -146,7 +146,7 @@ def test_a_model_of_dynamic_lengths_has_state(engine):
         assert function.state["count"].value == 3, "a call that fails changes no state"
 
 
-def test_an_array_that_is_not_returned_bounds_no_state():
+def test_an_array_that_is_not_returned_does_not_limit_state():
     x, n, total = Var((3,), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "total")
     choices = {0: (Alternative(n > 0, x * 2, {0: n + 0}),)}
     model = Model((x, n, total), (x + 1, total + n), ("y", "sum"), counts={0: {0: n + 4}}, choices=choices)
@@ -159,7 +159,7 @@ def test_an_array_that_is_not_returned_bounds_no_state():
     assert function.state["total"].value == 3
 
 
-def test_a_value_of_dynamic_length_is_no_state():
+def test_a_value_of_dynamic_length_cannot_be_state():
     x, n = Var((3,), "float32", "x"), Var((), "int64", "n")
     model = Model((x, n), (x + 1, n + 1), ("y", "z"), counts={0: {0: n}})
     with pytest.raises(FormatError, match="state: the length or the strings of y are known only at run time"):

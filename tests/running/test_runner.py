@@ -201,9 +201,9 @@ def test_a_function_shows_its_inputs_outputs_and_arena():
     assert repr(cg.compile(x + 1, [x], engine="reference")) == "<Function (x float32[2]) -> float32[2]>"
 
 
-# -- the short way of calls with small results ----------------------------------------------------------------------
-def short_ways(function):
-    """Count the runs that a function makes in the short way from now on."""
+# -- the fast path of calls with small results ----------------------------------------------------------------------
+def fast_paths(function):
+    """Count the runs that a function makes on the fast path from now on."""
     counted, short = [], function._run_directly
 
     def run(args):
@@ -215,12 +215,12 @@ def short_ways(function):
 
 
 @pytest.mark.parametrize("outputs", ["one", "several", "a number"])
-def test_the_short_way_gives_what_the_general_way_gives(outputs):
+def test_the_fast_path_gives_what_the_general_path_gives(outputs):
     x, y = cg.Var((3, 4), name="x"), cg.Var((4,), "float64", name="y")
     product = cg.exp(x) * cg.astype(y, "float32")
     made = {"one": product, "several": [product, cg.sum(y, keepdims=True), product.T], "a number": cg.sum(product * y)}
     function = cg.compile(made[outputs], [x, y])
-    count = short_ways(function)
+    count = fast_paths(function)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         a, b = rng.standard_normal((3, 4), "float32"), rng.standard_normal(4)
@@ -236,10 +236,10 @@ def rooms(function):
     return made[0] if function.single else made
 
 
-def test_arrays_that_need_a_conversion_take_the_general_way():
+def test_arrays_that_need_a_conversion_take_the_general_path():
     x = cg.Var((2, 3), name="x")
     function, a = cg.compile(x * 2, [x]), np.arange(6, dtype="float32").reshape(2, 3)
-    count = short_ways(function)
+    count = fast_paths(function)
     for value in (a.tolist(), a.astype(float), np.asfortranarray(a), a[::-1], np.repeat(a, 2, 1)[:, ::2]):
         np.testing.assert_array_equal(function(value), np.asarray(value) * 2)
     assert count() == 0
@@ -259,7 +259,7 @@ def test_a_view_of_an_earlier_result_is_copied_before_the_run():
     np.testing.assert_array_equal(function(view), want)
 
 
-def test_what_remembers_takes_the_general_way():
+def test_what_remembers_takes_the_general_path():
     x, w = cg.Var((4,), name="x"), cg.Var((4,), name="w").assign(np.ones(4, "float32"))
     ones = np.ones(4, "float32")
     for function in (
@@ -270,15 +270,15 @@ def test_what_remembers_takes_the_general_way():
         cg.compile(x + 1, [x], engine="reference"),
         cg.compile(x + 1, [x], engine=CpuEngine(poison=255)),
     ):
-        count = short_ways(function)
+        count = fast_paths(function)
         function(ones)
         assert count() == 0
 
 
-def test_an_index_outside_its_axis_is_refused_in_the_short_way():
+def test_an_index_outside_its_axis_is_refused_in_the_fast_path():
     x, i = cg.Var((4,), name="x"), cg.Var((2,), "int64", name="i")
     function = cg.compile(cg.take(x, i), [x, i])
-    count, ones = short_ways(function), np.ones(4, "float32")
+    count, ones = fast_paths(function), np.ones(4, "float32")
     for _ in range(2):
         with pytest.raises(cg.PositionError):
             function(ones, np.array([0, 9]))

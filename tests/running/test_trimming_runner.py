@@ -59,7 +59,7 @@ def test_buffers_and_single_results_are_refused():
         function.run_each([TABLE, 2, 1], lambda i, value: None)
 
 
-def test_the_short_way_of_a_call_trims_too():
+def test_the_fast_path_of_a_call_trims_too():
     function = trimmed(engine="cpu")
     n, m = np.array(2), np.array(3)
     for _ in range(2):

@@ -91,6 +91,7 @@ def changed(entry, *path, value):
         ("strings", {}), ("strings", {"words": [1], "inputs": [], "outputs": []}),
         ("strings", {"words": ["a", "a"], "inputs": [], "outputs": []}),
         ("strings", {"words": ["a"], "inputs": [9], "outputs": []}),
+        ("strings", {"words": ["a"], "inputs": [0], "outputs": []}),
         ("strings", {"words": ["a"], "inputs": [], "outputs": [2]}),
     ],
     ids=str,

@@ -190,7 +190,7 @@ class CpuInstance:
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
     def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
-        """Return the short way through a run, or None; see `cgraph.engine.instance.Instance`."""
+        """Return the fast path of a run, or None; see `cgraph.engine.instance.Instance`."""
         is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
         if not is_plain or self._done or not all(self.owns(x) and x not in self.results for x in outputs):
             return None
