@@ -1,7 +1,5 @@
 """A saved function: values of its cells in memory of their own, bits for any number of threads, shared cells."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,21 +7,7 @@ import cgraph as cg
 from cgraph.errors import InputError
 from cgraph.saved.function import SavedFunction
 from cgraph.saved.layout import STATE
-
-
-def function() -> cg.Function:
-    x, w, count = cg.Var((3,), name="x"), cg.Var((3,), name="w"), cg.Var((), name="count")
-    w.assign(np.arange(3, dtype="f4"))
-    return cg.compile(cg.cumsum(w * x, 0) + count, [x], {count: count + 1})
-
-
-@pytest.fixture
-def saved(tmp_path) -> Path:
-    f = function()
-    f.cells[1].assign(4.0)
-    f.save(tmp_path / "saved")
-    return tmp_path / "saved"
-
+from tests.support.saved import running_sum
 
 ONES = np.ones(3, "f4")
 
@@ -38,7 +22,7 @@ def test_cells_have_their_values_in_memory_of_their_own(saved):
 
 
 def test_a_cell_without_a_value_has_none_after_loading(tmp_path):
-    function().save(tmp_path / "saved")
+    running_sum().save(tmp_path / "saved")
     assert {name: x.cell.array is None for name, x in cg.load(tmp_path / "saved").state.items()} == {
         "w": False, "count": True,
     }  # fmt: skip
@@ -46,7 +30,7 @@ def test_a_cell_without_a_value_has_none_after_loading(tmp_path):
 
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_threads_and_memory_do_not_change_bits(saved, in_memory):
-    f = function()
+    f = running_sum()
     f.cells[1].assign(4.0)
     want = f(ONES)
     for threads in (1, 3):

@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,21 +12,6 @@ from cgraph.saved import read
 from cgraph.saved.layout import MANIFEST, with_sum
 from cgraph.saved.read import graph_of, not_saved, unpickle
 from cgraph.saved.write import bytes_of, save
-
-
-def function(scale: float = 1.0) -> cg.Function:
-    x, w, count = cg.Var((3,), name="x"), cg.Var((3,), name="w"), cg.Var((), name="count")
-    w.assign(np.arange(3, dtype="f4"))
-    return cg.compile(cg.cumsum(w * x, 0) * scale + count, [x], {count: count + 1})
-
-
-@pytest.fixture
-def saved(tmp_path) -> Path:
-    f = function()
-    f.cells[1].assign(4.0)
-    f.save(tmp_path / "saved")
-    return tmp_path / "saved"
-
 
 ONES = np.ones(3, "f4")
 

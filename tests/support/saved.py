@@ -191,3 +191,10 @@ def first_value() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     make.__name__: make for make in (script, network, loop, recurrent, training, incremental, first_value)
 }
+
+
+def running_sum(scale: float = 1.0) -> cg.Function:
+    """A function of three numbers with a cell of weights, and one without a value that counts the calls."""
+    x, w, count = cg.Var((3,), name="x"), cg.Var((3,), name="w"), cg.Var((), name="count")
+    w.assign(np.arange(3, dtype="f4"))
+    return cg.compile(cg.cumsum(w * x, 0) * scale + count, [x], {count: count + 1})
