@@ -14,6 +14,7 @@ from cgraph.kernels.tile_products.calls import (
     Tiles,
     TileSize,
     byte_rows_calls,
+    config_of,
     number_rows_calls,
     pack_columns,
     pack_tiles,
@@ -140,8 +141,9 @@ def test_tiles_cover_all_rows_and_each_is_stored_once(count):
     assert 1 <= tiles.height <= 16 and tiles.groups * tiles.group == len(tiles.first)
     stored = [at + q for at, new in zip(tiles.first, tiles.new) for q in range(new, tiles.height)]
     assert sorted(stored) == list(range(count)) and min(tiles.first) == 0
-    rows, nbytes = tiles.config[48:56], tiles.config[16:32].view("<u2")
-    assert tiles.config[0] == 1 and (nbytes == 64).all()  # a row of the left side has four bytes for a row of the right
+    config = config_of(tiles.height)
+    rows, nbytes = config[48:56], config[16:32].view("<u2")
+    assert config[0] == 1 and (nbytes == 64).all()  # a row of the left side has four bytes for a row of the right
     assert (rows[:6] == tiles.height).all() and (rows[6:] == 16).all()
 
 

@@ -117,14 +117,14 @@ class Tiles(Record):
         first = tuple(min(i * height, count - height) for i in range(tiles))
         return Tiles(height, group, first, tuple(min(i * height - at, height) for i, at in enumerate(first)))
 
-    @property
-    def config(self) -> np.ndarray:
-        """The configuration of the registers: sums and left sides have as many rows as a tile."""
-        config = np.zeros(BYTES, np.uint8)
-        config[0] = 1  # the palette
-        config[16 : 16 + 2 * TILES].view("<u2")[:] = BYTES
-        config[48 : 48 + TILES] = [self.height] * 6 + [COLUMNS] * 2
-        return config
+
+def config_of(height: int) -> np.ndarray:
+    """Return the configuration of the registers: sums and left sides have `height` rows."""
+    config = np.zeros(BYTES, np.uint8)
+    config[0] = 1  # the palette
+    config[16 : 16 + 2 * TILES].view("<u2")[:] = BYTES
+    config[48 : 48 + TILES] = [height] * 6 + [COLUMNS] * 2
+    return config
 
 
 class LeftRows(Record):
@@ -148,7 +148,7 @@ def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer) -> d
     block = max(1, min(tiles.groups, NEAR_INPUT * tiles.groups // max(x.m * x.step, 1)))
     places = np.stack([tiles.first, tiles.new], axis=1)
     return {
-        "config": Pointer(tiles.config), "steps": size.steps,
+        "config": Pointer(config_of(tiles.height)), "steps": size.steps,
         "x": x.at, "x_image": x.image, "x_step": x.step, "w": panels, "w_panel": size.panel_nbytes,
         "tiles": Pointer(table(places.ravel())), "channels": size.n,
         "groups": tiles.groups, "block": block, "blocks": -(-tiles.groups // block), "panels": size.panels,
@@ -158,7 +158,12 @@ def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer) -> d
 def tasks_of(size: TileSize, tiles: Tiles, x: LeftRows, args: dict[str, Any]) -> tuple[int, int]:
     """Return the number of tasks, and those that a thread takes at a time."""
     tasks = x.count * args["blocks"] * args["block"] * size.panels
-    return tasks, chunk_of(tasks, size.steps * tiles.group * ACROSS * TILE_NS + GROUP_NS)
+    return tasks, chunk_of(tasks, ns_of(size, tiles.group))
+
+
+def ns_of(size: TileSize, group: int) -> float:
+    """Return the nanoseconds of a task: `group` tiles of rows and one panel."""
+    return size.steps * group * ACROSS * TILE_NS + GROUP_NS
 
 
 def ahead_of(size: TileSize) -> int:

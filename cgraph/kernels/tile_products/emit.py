@@ -7,7 +7,7 @@ tiles of columns. Each call of a kernel configures the registers and releases th
 agree on them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ class Tile(Record):
 def of_bytes(k: Builder, *params) -> None:
     """Emit products of bytes, without signs on the left and with signs on the right, and their results."""
     p, a = Tile(*params), k.args()
-    with each_group(k, p, a, "u1") as at:
+    with each_group(k, p, a, "u1", rows_of(a, p.group)) as at:
         for vector in vectors(k, a, at):
             bias = (a.bias + vector.column).load(lanes=k.target.lanes)
             with each_row(k, p, a, at) as some:
@@ -85,7 +85,7 @@ def put(k: Builder, a: SimpleNamespace, some: Any, vector: Any, i: int, y: Val) 
 def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str) -> None:
     """Emit products of bfloat16 numbers: ``activation(beside + sums)`` in float32."""
     p, a = Tile(group, height, ahead, result), k.args()
-    with each_group(k, p, a, "bf16") as at:
+    with each_group(k, p, a, "bf16", rows_of(a, p.group)) as at:
         for vector in vectors(k, a, at):
             beside = k.pointer(a.beside, p.result) + (at.image * a.beside_image + vector.column)
             with each_row(k, p, a, at) as some:
@@ -96,16 +96,44 @@ def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str) -> 
                 ActivationEmitter(k, "f4", k.target.lanes).store(s.values, partial(put, k, a, some, vector))
 
 
+class LeftSides(Record, eq=False):
+    """Where the left sides of products lie.
+
+    Fields
+        first: returns the first row of each tile of a group
+        offset: returns the bytes from a row to one step of it
+    """
+
+    first: Callable[[SimpleNamespace], list[Ptr]]
+    offset: Callable[[Val], Val]
+
+
+def rows_of(a: SimpleNamespace, group: int) -> LeftSides:
+    """Return the rows of a matrix, in which steps follow one another, in groups of tiles."""
+
+    def first(at: SimpleNamespace) -> list[Ptr]:
+        tiles = a.tiles + at.group * (2 * group)
+        return [a.x + (at.image * a.x_image + tiles.load(2 * r) * a.x_step) for r in range(group)]
+
+    return LeftSides(first, lambda step: step * BYTES)
+
+
 @contextmanager
-def each_group(k: Builder, p: Tile, a: SimpleNamespace, kind: str) -> Iterator[SimpleNamespace]:
-    """Yield each task's matrix, panel and group with the address of its sums, ``[tile][column][row][16]`` words."""
+def each_group(
+    k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSides
+) -> Iterator[SimpleNamespace]:
+    """Yield each task's matrix, panel and group with the address of its sums, ``[tile][column][row][16]`` words.
+
+    Parameters
+        p: has `group` and `ahead`, as a Tile
+    """
     registers, scratch = tile_registers(k), k.stack_ptr("u1", (LEFT + 1) * TILE_NBYTES)
     registers.configure(a.config)
     with each_task(k, a.blocks, a.panels, a.block) as (image, block, panel, t):
         group = block * a.block + t
         with k.if_(group < a.groups):
             at = SimpleNamespace(image=image, panel=panel, group=group, t=t, sums=scratch)
-            multiply(k, p, a, kind, at, registers)
+            multiply(k, p, a, kind, at, registers, sides)
             for i in range(p.group * ACROSS):
                 registers.store(i, scratch + i * TILE_NBYTES, k.const(BYTES, "i8"))
             yield at
@@ -113,18 +141,22 @@ def each_group(k: Builder, p: Tile, a: SimpleNamespace, kind: str) -> Iterator[S
 
 
 def multiply(
-    k: Builder, p: Tile, a: SimpleNamespace, kind: str, at: SimpleNamespace, registers: TileInstructions
+    k: Builder,
+    p: Any,
+    a: SimpleNamespace,
+    kind: str,
+    at: SimpleNamespace,
+    registers: TileInstructions,
+    sides: LeftSides,
 ) -> None:
     """Emit the sums of one group."""
-    tiles = a.tiles + at.group * (2 * p.group)
-    xs = [a.x + (at.image * a.x_image + tiles.load(2 * r) * a.x_step) for r in range(p.group)]
-    w = a.w + at.panel * a.w_panel
+    xs, w = sides.first(at), a.w + at.panel * a.w_panel
     beyond = w + next_share(k, p, a, at.t)
     for i in range(p.group * ACROSS):
         registers.zero(i)
     # vectors of 512 bits fall asleep when none is used for 0.9 microseconds; a tile store then waits for them
     with fold(k, 0, a.steps, [k.splat(k.cast(a.steps, "f4"), k.target.lanes)]) as s:
-        offset, right = s.i * BYTES, w + s.i * (ACROSS * TILE_NBYTES)
+        offset, right = sides.offset(s.i), w + s.i * (ACROSS * TILE_NBYTES)
         for i in range(p.ahead):
             prefetch(k, beyond + (s.i * p.ahead + i) * LINE, locality=2)
         for r, x in enumerate(xs):
@@ -137,7 +169,7 @@ def multiply(
     (at.sums + LEFT * TILE_NBYTES).as_dtype("f4").store(s.values[0])
 
 
-def next_share(k: Builder, p: Tile, a: SimpleNamespace, t: Val) -> Val:
+def next_share(k: Builder, p: Any, a: SimpleNamespace, t: Val) -> Val:
     """Return the bytes to group `t`'s share of the next panel; 0 if nothing is prefetched or nothing is left."""
     share = t * a.steps * (p.ahead * LINE)
     return k.select(share < a.w_panel, a.w_panel + share, 0)

@@ -1,0 +1,256 @@
+"""Call builders of convolutions on tile registers: of bfloat16 images, and the rounding of images to such."""
+
+from itertools import product
+from math import ceil
+
+import numpy as np
+
+from cgraph.dtypes.storage import BFLOAT16
+from cgraph.kernels.blocked_copy.calls import plain_steps
+from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.depthwise.calls import is_depthwise
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import Target
+from cgraph.kernels.tile_conv.signature import OF_NUMBERS, ROUND_BLOCKS, ROUND_PIXELS
+from cgraph.kernels.tile_products.calls import (
+    NEAR_INPUT,
+    ROWS,
+    WIDTH,
+    TileSize,
+    ahead_of,
+    config_of,
+    ns_of,
+    pack_tiles,
+    suits_tiles,
+    unpack_tiles,
+)
+from cgraph.kernels.tile_products.signature import BYTES
+from cgraph.kernels.views.blocked_views import BlockedView
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
+from cgraph.kernels.views.row_bands import band_of, banded_tasks
+from cgraph.record import Record
+
+CHANNELS = 32  # of a block of bfloat16 numbers
+PIXEL = 4  # channels of a pixel of a first layer
+LEAST_ROWS = 9  # a tile of fewer rows takes as long as one of these
+OUTSIDE = -1  # in a table of pixels: not stored
+
+
+class TileLayer(Record):
+    """A convolution of ``[c, h, w]`` on tiles of bfloat16 numbers.
+
+    Fields
+        shape: sizes and window; its layout of filters is not used
+    """
+
+    shape: ConvShape
+
+    @property
+    def lanes(self) -> int:
+        """Channels of a pixel in memory: a block, or all of them and zeros."""
+        return PIXEL if self.shape.is_plain else CHANNELS
+
+    @property
+    def taps(self) -> int:
+        """Neighbouring pixels that one step reads."""
+        return CHANNELS // self.lanes
+
+    @property
+    def across(self) -> int:
+        """Steps of a row of the filter."""
+        return ceil(self.shape.window.kernel[1] / self.taps)
+
+    @property
+    def steps(self) -> tuple[tuple[int, int, int], ...]:
+        """The reduction in order: (block of channels; filter row; first filter column)."""
+        blocks = range(ceil(self.shape.c / self.lanes))
+        columns = range(0, self.across * self.taps, self.taps)
+        return tuple(product(blocks, range(self.shape.window.kernel[0]), columns))
+
+    @property
+    def size(self) -> TileSize:
+        """The product of a pixel's window by the filters."""
+        return TileSize(len(self.steps) * CHANNELS, self.shape.k, BFLOAT16.dtype.itemsize)
+
+    @property
+    def halo(self) -> tuple[int, int, int, int]:
+        """Pixels that steps read beyond an image ``(top, left, bottom, right)``."""
+        window, w = self.shape.window, self.shape.w
+        top, left, bottom, right = window.halo(self.shape.h, w)
+        if self.taps == 1:
+            return top, left, bottom, right
+        read = (self.shape.result[1] - 1) * window.stride[1] + self.across * self.taps
+        return top, left, bottom, max(right, read - left - w)
+
+
+def suits_tile_conv(shape: ConvShape) -> bool:
+    """Return True if a convolution is computed on tiles: enough channels and pixels, one group."""
+    if shape.dtype != "f4" or shape.groups != 1 or is_depthwise(shape):
+        return False
+    if shape.is_plain and shape.window.dilation[1] != 1:
+        return False
+    rows, columns = shape.result
+    return suits_tiles(rows * columns, shape.c * shape.window.taps, BFLOAT16.dtype.itemsize)
+
+
+def pack_tile_filters(layer: TileLayer, bits: np.ndarray) -> np.ndarray:
+    """Return filters ``[k, c, r, s]``, bits of bfloat16 numbers, as `pack_tiles` returns them; 0 where a step has no
+    channel or no tap.
+    """
+    k, c, r, s = bits.shape
+    blocks, width = ceil(c / layer.lanes), layer.across * layer.taps
+    whole = np.zeros((k, blocks * layer.lanes, r, width), bits.dtype)
+    whole[:, :c, :, :s] = bits
+    parts = whole.reshape(k, blocks, layer.lanes, r, layer.across, layer.taps)
+    return pack_tiles(layer.size, parts.transpose(1, 3, 4, 5, 2, 0).reshape(-1, k))
+
+
+def unpack_tile_filters(layer: TileLayer, packed: np.ndarray) -> np.ndarray:
+    """Return the filters that `pack_tile_filters` packed."""
+    (r, s), k = layer.shape.window.kernel, layer.shape.k
+    rows = unpack_tiles(layer.size, packed)
+    parts = rows.reshape(-1, r, layer.across, layer.taps, layer.lanes, k).transpose(5, 0, 4, 1, 2, 3)
+    return np.ascontiguousarray(parts.reshape(k, -1, r, layer.across * layer.taps)[:, : layer.shape.c, :, :s])
+
+
+class PixelTiles(Record, eq=False):
+    """The tiles of an image.
+
+    Fields
+        height: rows of a tile: pixels
+        first: the source pixel of each tile's first one, ``[tiles, 2]``, row and column
+        pixels: result pixels ``[tiles, height, 2]``, row and column
+        is_new: pixels that are stored, ``[tiles, height]``: others are beyond the result or in an earlier tile
+    """
+
+    height: int
+    first: np.ndarray
+    pixels: np.ndarray
+    is_new: np.ndarray
+
+    @property
+    def group(self) -> int:
+        return min(2, len(self.first))
+
+    @property
+    def groups(self) -> int:
+        return len(self.first) // self.group
+
+
+def tiles_of_rows(rows: int, columns: int) -> PixelTiles:
+    """Return tiles of pixels of one row each; the last tile of a row begins early, so that it ends with the row."""
+    across = ceil(columns / ROWS)
+    height = ceil(columns / across)
+    starts = np.minimum(np.arange(across) * height, columns - height)
+    count = rows * across
+    padded = count + (count % 2 if count > 1 else 0)  # a group has two tiles
+    number = np.minimum(np.arange(padded), count - 1)
+    first = np.stack([number // across, starts[number % across]], axis=1)
+    steps = np.arange(height)
+    pixels = np.stack(np.broadcast_arrays(first[:, :1], first[:, 1:] + steps), axis=2)
+    is_new = (pixels[:, :, 1] >= (number % across * height)[:, None]) & (np.arange(padded) < count)[:, None]
+    return PixelTiles(height, first, pixels, is_new)
+
+
+def tiles_of_image(rows: int, columns: int, width: int) -> PixelTiles:
+    """Return tiles of pixels that follow one another in an image whose rows are `width` pixels apart; what lies between
+    rows is computed, but not stored.
+    """
+    count = (rows - 1) * width + columns
+    group = 1 if count <= ROWS else 2
+    tiles = group * ceil(count / (ROWS * group))
+    height = ceil(count / tiles)
+    starts = np.minimum(np.arange(tiles) * height, count - height)
+    number = starts[:, None] + np.arange(height)
+    pixels = np.stack(np.divmod(number, width), axis=2)
+    is_new = (pixels[:, :, 1] < columns) & (number >= (np.arange(tiles) * height)[:, None])
+    return PixelTiles(height, pixels[:, 0], pixels, is_new)
+
+
+def pixel_tiles(shape: ConvShape, width: int | None) -> PixelTiles:
+    """Return the cheaper tiles of the result; `width`: pixels of an image's row in memory, None if rows lie apart."""
+    by_row = tiles_of_rows(*shape.result)
+    if shape.window.stride != (1, 1) or width is None:
+        return by_row
+    whole = tiles_of_image(*shape.result, width)
+    return min(whole, by_row, key=lambda x: len(x.first) * (max(x.height, LEAST_ROWS) + 1))
+
+
+def tile_conv_calls(
+    layer: TileLayer, out: BlockedView, x: BlockedView, filters: Pointer, epilogue: Epilogue
+) -> KernelCalls:
+    """Compute ``out = epilogue(conv(x, filters))``.
+
+    Operands
+        out: float32 or bfloat16 images
+        x: bfloat16 images in blocks of ``layer.lanes``, with a halo of at least ``layer.halo``
+        filters: as `pack_tile_filters` returns them; a bias up to the last panel's end
+        epilogue: its residual, float32 or bfloat16, may be `out` itself
+    Raises
+        ValueError: the halo is too narrow
+    """
+    shape, window, size = layer.shape, layer.shape.window, layer.size
+    if not x.covers(layer.halo):
+        raise ValueError(f"a halo of {x.halo} is narrower than {layer.halo}, which the filter reads")
+    if not out.n * out.h * out.w:
+        return KernelCalls()
+    pixel, residual = x.lanes * x.itemsize, epilogue.residual
+    row = x.row * x.itemsize
+    tiles = pixel_tiles(shape, x.row // x.lanes if layer.taps == 1 else None)
+    (down, across), (below, beside) = window.stride, window.dilation
+    offsets = [b * x.plane * x.itemsize + r * below * row + s * beside * pixel for b, r, s in layer.steps]
+    places = tiles.first @ np.array([down * row, across * pixel])
+    numbers, others = numbers_of(tiles, out), numbers_of(tiles, residual or out)
+    block = max(1, min(tiles.groups, NEAR_INPUT // (size.padded * 2 // window.taps * tiles.height * tiles.group)))
+    tasks = x.n * -(-tiles.groups // block) * block * size.panels
+    call = OF_NUMBERS.call(
+        (tiles.group, tiles.height, ahead_of(size), out.dtype, (residual or out).dtype),
+        tasks, chunk_of(tasks, ns_of(size, tiles.group)),
+        config=Pointer(config_of(tiles.height)), offsets=Pointer(table(offsets)), steps=len(offsets),
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image * x.itemsize, x_step=across * pixel,
+        w=filters, w_panel=size.panel_nbytes, bias=epilogue.bias, places=Pointer(table(places)),
+        numbers=Pointer(numbers), out=out.origin, o_image=out.image, o_plane=out.plane,
+        channels=out.blocks * out.lanes, beside_numbers=Pointer(others),
+        beside=residual.origin if residual else None,
+        b_image=residual.image if residual else 0, b_plane=residual.plane if residual else 0,
+        b_channels=residual.blocks * residual.lanes if residual else 0,
+        groups=tiles.groups, block=block, blocks=-(-tiles.groups // block), panels=size.panels,
+        **epilogue.activation.args,
+    )  # fmt: skip
+    return KernelCalls((call,))
+
+
+def numbers_of(tiles: PixelTiles, x: BlockedView) -> np.ndarray:
+    """Return the elements from an image's first pixel to each pixel of each tile, for 16 pixels a tile."""
+    numbers = np.full((len(tiles.first), ROWS), OUTSIDE, np.int32)
+    at = tiles.pixels @ np.array([x.row, x.lanes])
+    numbers[:, : tiles.height] = np.where(tiles.is_new, at, OUTSIDE)
+    return numbers
+
+
+def round_blocks_calls(out: BlockedView, x: BlockedView) -> KernelCalls:
+    """Round channel-blocked float32 images to bfloat16, in blocks of 32 channels, without the halo."""
+    band = band_of(out.h, out.w)
+    tasks = banded_tasks(out.n, out.blocks, out.h, band)
+    call = ROUND_BLOCKS.call(
+        (), tasks, chunk_of(tasks, out.w * 5.0),
+        x=x.origin, x_image=x.image, x_plane=x.plane, x_row=x.row, x_blocks=x.blocks,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
+        rows=out.h, columns=out.w, planes=out.blocks, band=band,
+    )  # fmt: skip
+    return KernelCalls((call,) if tasks else ())
+
+
+def round_pixels_calls(out: BlockedView, x: View) -> KernelCalls:
+    """Round plain images ``[n, c, h, w]`` to pixels of four bfloat16 numbers, without the halo."""
+    image, plane, row = plain_steps(x, (out.n, out.c, out.h, out.w))
+    band = band_of(out.h, out.w)
+    tasks = banded_tasks(out.n, 1, out.h, band)
+    call = ROUND_PIXELS.call(
+        (out.c,), tasks, chunk_of(tasks, out.w * 2.0),
+        x=x.at, x_image=image, x_plane=plane, x_row=row,
+        out=out.origin, o_image=out.image // PIXEL, o_row=out.row // PIXEL,
+        rows=out.h, columns=out.w, planes=1, band=band,
+    )  # fmt: skip
+    return KernelCalls((call,) if tasks else ())

@@ -1,0 +1,123 @@
+"""Convolutions of channel-blocked bfloat16 images on tile registers, and the rounding of float32 images to such.
+
+    sums[pixel, channel] = sum over steps of x[pixel + offset of the step] . w[step, channel]
+
+A pixel's block of channels is 64 bytes, one row of a tile, so a tile is 16 pixels that lie a constant step apart: of one
+row, or of all rows of a padded image one after the other. Tables say where each pixel's result belongs.
+"""
+
+from types import SimpleNamespace
+
+from cgraph.dtypes.storage import BFLOAT16
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.epilogue import ActivationEmitter
+from cgraph.kernels.llvm.flow import banded_rows, change_if, first_lanes, masked_load, masked_store
+from cgraph.kernels.llvm.storage import narrow
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.tile_products.emit import LeftSides, each_group, load_sums
+from cgraph.kernels.tile_products.signature import ACROSS, COLUMNS
+from cgraph.record import Record
+
+ROWS = 16  # entries of a tile in the tables of pixels
+
+
+class Tile(Record):
+    """The params of `of_numbers`.
+
+    Fields
+        group, height, ahead, result: as for `cgraph.kernels.tile_products.emit.Tile`
+        residual: dtype of the residual; that of the result if there is none
+    """
+
+    group: int
+    height: int
+    ahead: int
+    result: str
+    residual: str
+
+
+@final
+def of_numbers(k: Builder, *params) -> None:
+    """Emit ``activation(sums + bias + residual)`` in float32, and round the result to its dtype."""
+    p, a = Tile(*params), k.args()
+
+    def first(at: SimpleNamespace) -> list[Ptr]:
+        places = a.places + at.group * p.group
+        return [a.x + (at.image * a.x_image + places.load(r)) for r in range(p.group)]
+
+    with each_group(k, p, a, "bf16", LeftSides(first, a.offsets.load)) as at:
+        beside = k.pointer(a.beside, p.residual) + at.image * a.b_image
+        with k.loop(0, p.group) as tile, k.loop(0, p.height) as q:
+            entry = (at.group * p.group + tile) * ROWS + q
+            number = k.cast(a.numbers.load(entry), "i8")
+            with k.if_(number >= 0):
+                at.row, at.entry = tile, entry
+                finish_pixel(k, p, a, at, q, a.out + (at.image * a.o_image + number), beside)
+
+
+def finish_pixel(
+    k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, q: Val, out: Ptr, beside: Ptr
+) -> None:
+    """Emit the results of row `q` of the tile `at.row`, whose block of channels 0 lies at `out`."""
+    lanes, width = k.target.lanes, ACROSS * COLUMNS
+    for first in range(0, width, lanes):
+        channel = at.panel * width + first
+        with k.if_(channel < a.channels):
+            y = load_sums(k, at, *divmod(first, COLUMNS), q, "f4") + a.bias.load(channel, lanes)
+            with change_if(k, channel < a.b_channels, [y]) as s:
+                number = k.cast(a.beside_numbers.load(at.entry), "i8")
+                s.next = [y + block_of(p.residual, beside + number, a.b_plane, channel, first).load(lanes=lanes)]
+            place = block_of(p.result, out, a.o_plane, channel, first)
+            ActivationEmitter(k, "f4", lanes).store(s.values, lambda i, value, place=place: place.store(value))
+
+
+def block_of(dtype: str, pixel: Ptr, plane: Val, channel: Val, first: int) -> Ptr:
+    """Return the address of a vector of channels of a pixel.
+
+    Parameters
+        pixel: the pixel in the first block of channels
+        channel, first: the vector's first channel; the same counted from the panel's first one
+    """
+    if dtype == BFLOAT16.code:
+        return pixel + ((channel - first) // (ACROSS * COLUMNS) * plane + first)
+    return pixel + channel // pixel.k.target.lanes * plane
+
+
+@final
+def round_blocks(k: Builder) -> None:
+    """Round channel-blocked images to bfloat16, in blocks of 32 channels; missing blocks become 0.
+
+    Task: one row of one block of the result, by bands.
+    """
+    a, lanes = k.args(), k.target.lanes
+    parts = ACROSS * COLUMNS // lanes
+    with banded_rows(k, a.planes, a.rows, a.band) as (image, plane, row):
+        out = a.out + (image * a.o_image + plane * a.o_plane + row * a.o_row)
+        x = a.x + (image * a.x_image + row * a.x_row)
+        blocks = [plane * parts + part for part in range(parts)]
+        sources = [x + k.smaller(block, a.x_blocks - 1) * a.x_plane for block in blocks]
+        with k.loop(0, a.columns) as column:
+            for part, (block, source) in enumerate(zip(blocks, sources)):
+                value = k.select(block < a.x_blocks, source.load(column * lanes, lanes), k.const(0, "f4", lanes))
+                out.store(value, (column * parts + part) * lanes)
+
+
+@final
+def round_pixels(k: Builder, channels: int) -> None:
+    """Round plain images of at most four channels to pixels of four bfloat16 numbers; missing channels become 0.
+
+    Task: one row of an image, by bands.
+    """
+    a, lanes = k.args(), k.target.lanes
+    with banded_rows(k, a.planes, a.rows, a.band) as (image, _, row):
+        x = a.x + (image * a.x_image + row * a.x_row)
+        out = a.out + (image * a.o_image + row * a.o_row)
+        with k.loop(0, a.columns, lanes) as column:
+            inside = first_lanes(k, a.columns - column, lanes)
+            pixel = k.const(0, "i8", lanes)
+            for channel in range(channels):
+                values = masked_load(k, x + (channel * a.x_plane + column), inside)
+                bits = k.cast(narrow(k, values, BFLOAT16.code), "i8")
+                pixel = pixel | bits << (16 * channel)
+            masked_store(k, out + column, pixel, inside)

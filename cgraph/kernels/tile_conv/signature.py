@@ -1,0 +1,48 @@
+"""Convolutions on tile registers; strides in bytes on the image's side, in elements of the result elsewhere."""
+
+from cgraph.kernels.activation.signature import ACTIVATION
+from cgraph.kernels.signature import Signature
+
+OF_NUMBERS = Signature(
+    "tile_conv.of_numbers",
+    ("group", "height", "ahead", "result", "residual"),
+    {
+        "config": "u1*",
+        # offsets: bytes from a pixel to the 64 bytes of each step
+        "offsets": "i8*", "steps": "i8",
+        # x: the first pixel that an image reads; bytes from one image, and from one pixel of a tile, to the next
+        "x": "u1*", "x_image": "i8", "x_step": "i8",
+        # panels of two tiles for each step
+        "w": "u1*", "w_panel": "i8", "bias": "f4*",
+        # places: bytes from an image to the first pixel of each tile
+        "places": "i8*",
+        # numbers: elements from a block of channels to each of 16 pixels of each tile; below 0 for those that are not
+        # stored. channels: of the result, up to its last block's end
+        "numbers": "i4*", "out": "result*", "o_image": "i8", "o_plane": "i8", "channels": "i8",
+        # the same of the residual; 0 channels without one
+        "beside_numbers": "i4*", "beside": "address?", "b_image": "i8", "b_plane": "i8", "b_channels": "i8",
+        # groups of tiles, in blocks over which all panels pass
+        "groups": "i8", "block": "i8", "blocks": "i8", "panels": "i8",
+        **ACTIVATION,
+    },
+)  # fmt: skip
+ROUND_BLOCKS = Signature(
+    "tile_conv.round_blocks",
+    (),
+    {
+        # blocks of channels of x, in float32; blocks of 32 channels of out, in bfloat16
+        "x": "f4*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "x_blocks": "i8",
+        "out": "V2*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
+        "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
+    },
+)  # fmt: skip
+ROUND_PIXELS = Signature(
+    "tile_conv.round_pixels",
+    ("channels",),
+    {
+        # planes of x, in float32; pixels of four bfloat16 numbers
+        "x": "f4*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
+        "out": "i8*", "o_image": "i8", "o_row": "i8",
+        "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
+    },
+)  # fmt: skip
