@@ -66,3 +66,8 @@ class ImageBuilder:
             return self.forms[x]
         code = code_of(x.dtype)
         return Form(*x.shape, self.target.channels_of(code), code, halo)  # type: ignore[call-arg,arg-type]
+
+
+def array_of(node: Node | None) -> np.ndarray | None:
+    """Return the value of a constant; None for None."""
+    return None if node is None else node.op.array  # type: ignore[attr-defined]

@@ -12,9 +12,10 @@ from cgraph.ir.roots import Roots
 from cgraph.kernels.conv.transpose_calls import pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.target import Target
+from cgraph.kernels.tile_conv.signature import NUMBER
 from cgraph.kernels.winograd.rule import winograd_rule
 from cgraph.lowering.frame_lowerings import frame_by_frame, frames_of, volumes_of_frames
-from cgraph.lowering.image_builder import ImageBuilder
+from cgraph.lowering.image_builder import ImageBuilder, array_of
 from cgraph.lowering.int8_lowerings import (
     byte_convolution,
     byte_fill,
@@ -24,6 +25,7 @@ from cgraph.lowering.int8_lowerings import (
     is_of_bytes,
     keeps_fill,
 )
+from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, tile_shape
 from cgraph.lowering.zero_proof import keeps_frame, keeps_rest
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.conv import ConvFilters
@@ -60,6 +62,7 @@ from cgraph.ops.physical.lanes import (
     BlockedScatter,
     ClearHalo,
     ColumnSum,
+    JoinedImages,
     PlainRoiAlign,
     ToBlocked,
 )
@@ -229,6 +232,9 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     assert isinstance(op, ConvEpilogue)
     scale, bias, residual = op.operands(node.operands)
     plain = reads_plain(node) and x not in b.forms
+    on_tiles = tile_shape(node, b.target, b.options, x not in b.forms)
+    if on_tiles is not None:
+        return tile_convolution(b, node, on_tiles)
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     weights, depth = stored_array(node.operands[1]), getattr(op.conv, "depth", None)
@@ -330,7 +336,7 @@ def scatter_gradient(b: ImageBuilder, node: Node) -> Node:
 def concat(b: ImageBuilder, node: Node) -> Node:
     forms = [replace(b.forms[x], fill=b.forms[node].fill) for x in node.operands]
     if all(f.c % f.lanes == 0 for f in forms[:-1]):
-        return apply(Concat(1), *map(b.in_form, node.operands, forms))
+        return apply(JoinedImages(1), *map(b.in_form, node.operands, forms))
     return blocked_op(b, node, BlockedConcat)
 
 
@@ -346,7 +352,9 @@ def pixel_sum(b: ImageBuilder, node: Node) -> Node:
 
 def pointwise(b: ImageBuilder, node: Node) -> Node:
     form = b.forms[node]
-    out = apply(node.op, *(operand(b, x, form) for x in node.operands))
+    is_rounded = form.dtype == NUMBER
+    op = in_bfloat16(node.op, tuple(x in b.forms for x in node.operands)) if is_rounded else node.op  # type: ignore[arg-type]
+    out = apply(op, *(operand(b, x, form) for x in node.operands))
     keeps = keeps_fill(node, b) if node.dtype == np.uint8 else keeps_frame(node)
     return out if form.halo == NO_HALO or keeps else apply(ClearHalo(form), out)
 
@@ -361,17 +369,12 @@ def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
     if source in b.forms and source.shape[1] == form.c:
         return apply(BroadcastTo(form.shape), b.in_form(source, replace(b.forms[source], halo=NO_HALO)))
     shape = (1,) * (4 - source.ndim) + source.shape
-    thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO)
+    thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO, dtype=code_of(source.dtype))
     if isinstance(source.op, ConstOp):
         channels = Const(thin.to_blocked(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
     else:
         channels = apply(ToBlocked(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
     return apply(BroadcastTo(form.shape), channels)
-
-
-def array_of(node: Node | None) -> np.ndarray | None:
-    """Return the value of a constant; None for None."""
-    return None if node is None else node.op.array  # type: ignore[attr-defined]
 
 
 LOWERINGS: dict[type[Op], Lowering] = {

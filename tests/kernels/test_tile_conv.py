@@ -9,7 +9,6 @@ from cgraph.kernels.activation.calls import NONE, RELU, RELU6, leaky
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.tile_conv.calls import (
-    CHANNELS,
     PIXEL,
     TileLayer,
     pack_tile_filters,
@@ -22,6 +21,7 @@ from cgraph.kernels.tile_conv.calls import (
     tiles_of_rows,
     unpack_tile_filters,
 )
+from cgraph.kernels.tile_conv.signature import CHANNELS
 from cgraph.kernels.tile_products.calls import pack_columns, unpack_tiles
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -87,7 +87,9 @@ def activated(y, activation):
 class Case:
     """A layer with its operands and what it must store."""
 
-    def __init__(self, size, window, target, n=1, result="f4", halo=(0,) * 4, residual="", activation=NONE, plain=False):
+    def __init__(
+        self, size, window, target, n=1, result="f4", halo=(0,) * 4, residual="", activation=NONE, plain=False
+    ):
         c, h, w, k = size
         rng = np.random.default_rng(c + h)
         numbers = lambda *shape: rng.standard_normal(shape).astype("f4")  # noqa: E731

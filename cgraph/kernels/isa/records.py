@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from cgraph.dtypes.storage import BY_CODE
 from cgraph.record import Record, replace
+
+TILE_ROW = 64  # bytes of a row of a tile register
 
 
 class Host(Record):
@@ -90,7 +93,12 @@ class Target(Record):
         return max(1, self.lanes * 4 // (int(dtype[1:]) // (2 if dtype[0] == "c" else 1)))
 
     def channels_of(self, dtype: str) -> int:
-        """Return the channels of a block of a channel-blocked image: one register; of bytes as many as of float32."""
+        """Return the channels of a block of a channel-blocked image: one register; of bytes as many as of float32.
+
+        Those of a storage dtype, bfloat16, are a row of a tile register on every target.
+        """
+        if dtype in BY_CODE:
+            return TILE_ROW // BY_CODE[dtype].dtype.itemsize
         return self.lanes if dtype == "u1" else self.lanes_of(dtype)
 
 

@@ -155,6 +155,9 @@ def masked_load(k: Builder, at: Ptr, mask: Val) -> Val:
 
 def masked_store(k: Builder, at: Ptr, x: Val, mask: Val) -> None:
     """Write the lanes of `x` where `mask` holds; other elements are not touched."""
+    if at.dtype in storage.BY_CODE:
+        masked_store(k, at.as_dtype(storage.memory_dtype(at.dtype)), storage.narrow(k, x, at.dtype), mask)
+        return
     kind = vector_type(x.dtype, x.lanes)
     word, bits = ir.IntType(32), ir.VectorType(BOOL, x.lanes)
     function = k.declare(f"llvm.masked.store.v{x.lanes}{suffix(x.dtype)}.p0", VOID, [kind, POINTER, word, bits])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import banded_rows, fold
+from cgraph.kernels.llvm.storage import register_dtype
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.windows import larger, least
 
@@ -40,7 +41,8 @@ def window(k: Builder, dtype: str, is_blocked: bool, across: int, kind: str) -> 
 def window_value(k: Builder, a: SimpleNamespace, kind: str, x: Ptr, r: list[Val], column: Val, lanes: int) -> Val:
     """Return the value of a window, or of `lanes` windows; `r`: what the table has for its row."""
     s = [(a.column_table + column * 4).load(i) for i in range(4)]
-    empty = k.const(0, x.dtype, lanes) if kind == "mean" else least(k, x.dtype, lanes)
+    dtype = register_dtype(x.dtype)
+    empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
     with fold(k, r[0], r[1], [x + s[3], empty]) as down:
         with fold(k, s[0], s[1], down.values) as along:
             at, total = along.values
@@ -49,5 +51,5 @@ def window_value(k: Builder, a: SimpleNamespace, kind: str, x: Ptr, r: list[Val]
         down.next = [down.values[0] + a.tap_row, along.values[1]]
     if kind != "mean":
         return down.values[1]
-    count = k.cast(r[2] * s[2], x.dtype)
+    count = k.cast(r[2] * s[2], dtype)
     return down.values[1] / (k.splat(count, lanes) if lanes else count)

@@ -5,17 +5,14 @@ from math import ceil
 
 import numpy as np
 
-from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.blocked_copy.calls import plain_steps
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.target import Target
-from cgraph.kernels.tile_conv.signature import OF_NUMBERS, ROUND_BLOCKS, ROUND_PIXELS
+from cgraph.kernels.tile_conv.signature import CHANNELS, OF_NUMBERS, ROUND_BLOCKS, ROUND_PIXELS
 from cgraph.kernels.tile_products.calls import (
     NEAR_INPUT,
     ROWS,
-    WIDTH,
     TileSize,
     ahead_of,
     config_of,
@@ -24,14 +21,13 @@ from cgraph.kernels.tile_products.calls import (
     suits_tiles,
     unpack_tiles,
 )
-from cgraph.kernels.tile_products.signature import BYTES
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.record import Record
 
-CHANNELS = 32  # of a block of bfloat16 numbers
+NUMBER_NBYTES = 2
 PIXEL = 4  # channels of a pixel of a first layer
 LEAST_ROWS = 9  # a tile of fewer rows takes as long as one of these
 OUTSIDE = -1  # in a table of pixels: not stored
@@ -71,7 +67,7 @@ class TileLayer(Record):
     @property
     def size(self) -> TileSize:
         """The product of a pixel's window by the filters."""
-        return TileSize(len(self.steps) * CHANNELS, self.shape.k, BFLOAT16.dtype.itemsize)
+        return TileSize(len(self.steps) * CHANNELS, self.shape.k, NUMBER_NBYTES)
 
     @property
     def halo(self) -> tuple[int, int, int, int]:
@@ -91,7 +87,7 @@ def suits_tile_conv(shape: ConvShape) -> bool:
     if shape.is_plain and shape.window.dilation[1] != 1:
         return False
     rows, columns = shape.result
-    return suits_tiles(rows * columns, shape.c * shape.window.taps, BFLOAT16.dtype.itemsize)
+    return suits_tiles(rows * columns, shape.c * shape.window.taps, NUMBER_NBYTES)
 
 
 def pack_tile_filters(layer: TileLayer, bits: np.ndarray) -> np.ndarray:

@@ -2,21 +2,22 @@
 
     sums[pixel, channel] = sum over steps of x[pixel + offset of the step] . w[step, channel]
 
-A pixel's block of channels is 64 bytes, one row of a tile, so a tile is 16 pixels that lie a constant step apart: of one
-row, or of all rows of a padded image one after the other. Tables say where each pixel's result belongs.
+A pixel's block of channels is 64 bytes, one row of a tile, so a tile is 16 pixels that lie a constant step apart: of
+one row, or of all rows of a padded image one after the other. Tables say where each pixel's result belongs.
 """
 
+from functools import partial
 from types import SimpleNamespace
 
-from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import banded_rows, change_if, first_lanes, masked_load, masked_store
 from cgraph.kernels.llvm.storage import narrow
 from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
 from cgraph.kernels.tile_products.emit import LeftSides, each_group, load_sums
-from cgraph.kernels.tile_products.signature import ACROSS, COLUMNS
+from cgraph.kernels.tile_products.signature import COLUMNS
 from cgraph.record import Record
 
 ROWS = 16  # entries of a tile in the tables of pixels
@@ -56,20 +57,23 @@ def of_numbers(k: Builder, *params) -> None:
                 finish_pixel(k, p, a, at, q, a.out + (at.image * a.o_image + number), beside)
 
 
-def finish_pixel(
-    k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, q: Val, out: Ptr, beside: Ptr
-) -> None:
+def finish_pixel(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, q: Val, out: Ptr, beside: Ptr) -> None:
     """Emit the results of row `q` of the tile `at.row`, whose block of channels 0 lies at `out`."""
-    lanes, width = k.target.lanes, ACROSS * COLUMNS
-    for first in range(0, width, lanes):
-        channel = at.panel * width + first
+    lanes = k.target.lanes
+    for first in range(0, CHANNELS, lanes):
+        channel = at.panel * CHANNELS + first
         with k.if_(channel < a.channels):
             y = load_sums(k, at, *divmod(first, COLUMNS), q, "f4") + a.bias.load(channel, lanes)
             with change_if(k, channel < a.b_channels, [y]) as s:
                 number = k.cast(a.beside_numbers.load(at.entry), "i8")
                 s.next = [y + block_of(p.residual, beside + number, a.b_plane, channel, first).load(lanes=lanes)]
             place = block_of(p.result, out, a.o_plane, channel, first)
-            ActivationEmitter(k, "f4", lanes).store(s.values, lambda i, value, place=place: place.store(value))
+            ActivationEmitter(k, "f4", lanes).store(s.values, partial(put, place))
+
+
+def put(place: Ptr, i: int, y: Val) -> None:
+    """Store the only vector of some, whose number `i` is 0."""
+    place.store(y)
 
 
 def block_of(dtype: str, pixel: Ptr, plane: Val, channel: Val, first: int) -> Ptr:
@@ -79,8 +83,8 @@ def block_of(dtype: str, pixel: Ptr, plane: Val, channel: Val, first: int) -> Pt
         pixel: the pixel in the first block of channels
         channel, first: the vector's first channel; the same counted from the panel's first one
     """
-    if dtype == BFLOAT16.code:
-        return pixel + ((channel - first) // (ACROSS * COLUMNS) * plane + first)
+    if dtype == NUMBER:
+        return pixel + ((channel - first) // CHANNELS * plane + first)
     return pixel + channel // pixel.k.target.lanes * plane
 
 
@@ -91,7 +95,7 @@ def round_blocks(k: Builder) -> None:
     Task: one row of one block of the result, by bands.
     """
     a, lanes = k.args(), k.target.lanes
-    parts = ACROSS * COLUMNS // lanes
+    parts = CHANNELS // lanes
     with banded_rows(k, a.planes, a.rows, a.band) as (image, plane, row):
         out = a.out + (image * a.o_image + plane * a.o_plane + row * a.o_row)
         x = a.x + (image * a.x_image + row * a.x_row)
@@ -118,6 +122,6 @@ def round_pixels(k: Builder, channels: int) -> None:
             pixel = k.const(0, "i8", lanes)
             for channel in range(channels):
                 values = masked_load(k, x + (channel * a.x_plane + column), inside)
-                bits = k.cast(narrow(k, values, BFLOAT16.code), "i8")
+                bits = k.cast(narrow(k, values, NUMBER), "i8")
                 pixel = pixel | bits << (16 * channel)
             masked_store(k, out + column, pixel, inside)

@@ -1,8 +1,11 @@
 """Convolutions on tile registers; strides in bytes on the image's side, in elements of the result elsewhere."""
 
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.activation.signature import ACTIVATION
 from cgraph.kernels.signature import Signature
 
+NUMBER = BFLOAT16.code  # dtype of images that tiles read
+CHANNELS = 32  # of a block of such images
 OF_NUMBERS = Signature(
     "tile_conv.of_numbers",
     ("group", "height", "ahead", "result", "residual"),
@@ -32,7 +35,7 @@ ROUND_BLOCKS = Signature(
     {
         # blocks of channels of x, in float32; blocks of 32 channels of out, in bfloat16
         "x": "f4*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "x_blocks": "i8",
-        "out": "V2*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
+        "out": f"{NUMBER}*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
         "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
     },
 )  # fmt: skip

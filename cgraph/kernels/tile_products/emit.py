@@ -119,9 +119,7 @@ def rows_of(a: SimpleNamespace, group: int) -> LeftSides:
 
 
 @contextmanager
-def each_group(
-    k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSides
-) -> Iterator[SimpleNamespace]:
+def each_group(k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSides) -> Iterator[SimpleNamespace]:
     """Yield each task's matrix, panel and group with the address of its sums, ``[tile][column][row][16]`` words.
 
     Parameters

@@ -20,7 +20,7 @@ class BlockedView(Record):
         halo: zero pixels around each image ``(top, left, bottom, right)``
         channel_offset: first channel of this value in the buffer
         channels: channels of the whole buffer; 0 means that it ends with this value
-        dtype: ``f4``, ``f8`` or ``u1``
+        dtype: ``f4``, ``f8``, ``u1`` or the code of bfloat16
         steps: elements from one image, block and row to the next, if they are not contiguous in this order
         fill: value of the halo; for bytes the number that means 0
     """

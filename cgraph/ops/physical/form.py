@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cgraph.dtypes.convert import dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.kernels.kernel import View
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -17,7 +18,7 @@ class Form(Record):
     Fields
         n, c, h, w: the images
         lanes: channels in a block
-        dtype: ``f4``, ``f8`` or ``u1``
+        dtype: ``f4``, ``f8``, ``u1`` or the code of bfloat16, which convolutions on tiles read
         halo: pixels around each image ``(top, left, bottom, right)``
         fill: value of the halo; for bytes, the zero point
     """
@@ -42,7 +43,7 @@ class Form(Record):
 
     @property
     def spec(self) -> Spec:
-        return Spec(self.shape, np.dtype(self.dtype))
+        return Spec(self.shape, dtype_of_code(self.dtype))
 
     def at(self, view: View) -> BlockedView:
         """Return the value of a view as kernels take it, with any strides of images, blocks and rows."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import computing_dtype, convert
 from cgraph.errors import ShapeError
 from cgraph.ir.cut import ROWS, Cut, index_array, row_by_row
 from cgraph.ir.graph import Op
@@ -23,6 +24,7 @@ from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.window import Window
 from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.ops.pool import Pool
@@ -39,6 +41,11 @@ def require(spec: Spec, form: Form) -> None:
     """Raise ShapeError unless a value is of this form."""
     if spec != form.spec:
         raise ShapeError(f"value {spec} is not of the form {form.spec}; convert it with ToBlocked")
+
+
+def widened(form: Form, x: np.ndarray) -> np.ndarray:
+    """Return blocked images as plain images, those of a storage dtype in float32."""
+    return form.plain(convert(x, computing_dtype(x.dtype)))
 
 
 class ToBlocked(Op):
@@ -101,6 +108,7 @@ class ClearHalo(Op):
     """The same images with zeros in the halo, after an op that does not keep them."""
 
     form: Form
+    takes_storage = True
 
     def infer(self, x: Spec) -> Spec:
         require(x, self.form)
@@ -179,8 +187,8 @@ class BlockedOp(Op):
         return self.result.spec
 
     def meaning(self, *xs):
-        plain = (x if form is None else form.plain(x) for x, form in zip(xs, self.sources))
-        return self.result.to_blocked(self.op.meaning(*plain))
+        plain = (x if form is None else widened(form, x) for x, form in zip(xs, self.sources))
+        return self.result.to_blocked(convert(self.op.meaning(*plain), self.result.spec.dtype))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, *xs: View) -> list[Call]:
@@ -206,6 +214,8 @@ class BlockedOp(Op):
 
 class BlockedPool(BlockedOp):
     """The largest element of each window, or their mean."""
+
+    takes_storage = True
 
     def pixels(self, target: Target, out: BlockedView, x: BlockedView) -> Sequence[Call]:
         kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
@@ -328,8 +338,16 @@ class BlockedRoiAlignGrad(BlockedOp):
         return self.op.calls(target, out, boxes, batch, level, g)
 
 
+class JoinedImages(Concat):
+    """Concatenated blocks of channels."""
+
+    takes_storage = True
+
+
 class BlockedConcat(BlockedOp):
     """Concatenated channels, where some operands do not begin at the first lane of a block."""
+
+    takes_storage = True
 
     def pixels(self, target: Target, out: BlockedView, *xs: BlockedView) -> Sequence[Call]:
         return concat_calls(out, list(xs))

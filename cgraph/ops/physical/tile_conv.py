@@ -1,0 +1,141 @@
+"""Convolutions on tile registers (`cgraph.kernels.tile_conv`), and the images of bfloat16 numbers that they read."""
+
+import numpy as np
+
+from cgraph.dtypes.convert import FLOAT32, convert
+from cgraph.dtypes.storage import BFLOAT16
+from cgraph.errors import ShapeError
+from cgraph.ir.cut import Cut
+from cgraph.ir.graph import Op
+from cgraph.ir.row_rule import RowRule
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.blocked_copy.calls import fill_halo_calls
+from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
+from cgraph.kernels.tile_conv.calls import (
+    TileLayer,
+    pack_tile_filters,
+    round_blocks_calls,
+    round_pixels_calls,
+    tile_conv_calls,
+    unpack_tile_filters,
+)
+from cgraph.kernels.tile_products.calls import pack_columns
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.physical.conv import RESIDUAL, BlockedConv, ConvEpilogue
+from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.lanes import require, widened
+from cgraph.ops.physical.window_rows import rows_inside
+
+
+def pack_layer(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+    """Return float filters ``[k, c, r, s]``, times `scale` ``[k]``, rounded to bfloat16, in tiles."""
+    wide = convert(filters, FLOAT32)
+    scaled = wide if scale is None else wide * scale[:, None, None, None]
+    return pack_tile_filters(TileLayer(shape), convert(scaled, BFLOAT16.dtype).view(BFLOAT16.unsigned))
+
+
+def pack_tile_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
+    """Return the bias, or zeros, up to the last panel's end."""
+    return pack_columns(TileLayer(shape).size, np.zeros(shape.k, FLOAT32) if bias is None else bias)
+
+
+class TileConv(BlockedConv):
+    """A convolution of bfloat16 images on tiles.
+
+    Operands
+        x: bfloat16 images of form `source`
+        filters, bias: as `pack_layer` and `pack_tile_bias` return them
+        residual: of form `residual`, float32 or bfloat16
+    Fields
+        those of a direct BlockedConv; the result is float32 or bfloat16
+    """
+
+    source: Form
+
+    @property
+    def name(self) -> str:
+        return "conv2d"
+
+    def meaning(self, x, filters, bias, *residual):
+        shape, window = self.shape, self.shape.window
+        inner = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
+        conv = ConvEpilogue(inner, False, True, bool(residual), self.activation)
+        bits = unpack_tile_filters(TileLayer(shape), filters)
+        rest = (widened(self.residual, r) for r in residual)  # type: ignore[arg-type]
+        f = convert(bits.view(BFLOAT16.dtype), FLOAT32)
+        y = conv.meaning(widened(self.source, x), f, bias[: shape.k], *rest)
+        return self.result.to_blocked(convert(y, self.result.spec.dtype))
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(self.calls, 0, self.overwrites)
+
+    @property
+    def overwrites(self) -> tuple[int, ...]:
+        """The residual, if it has the result's form: each pixel is read before it is written."""
+        return (RESIDUAL,) if self.residual == self.result else ()
+
+    def calls(
+        self, out: View, x: View, filters: View, bias: View, *rest: View, workspace: View | None = None
+    ) -> list[Call]:
+        """Fill the halo of the result, then its pixels."""
+        to = self.result.at(out)
+        beside = self.residual.at(rest[0]) if self.residual is not None else None
+        halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
+        epilogue = Epilogue(bias.at, beside, self.activation)
+        layer = tile_conv_calls(TileLayer(self.shape), to, self.source.at(x), filters.at, epilogue)
+        return [*halo_calls, *layer.calls]
+
+
+class RoundImages(Op):
+    """Images rounded to bfloat16, as a TileConv reads them.
+
+    Operands
+        x: float32 images of form `source`, or plain images ``[n, c, h, w]`` of few channels if that is None
+    Fields
+        source, result: forms
+    """
+
+    source: Form | None
+    result: Form
+
+    @property
+    def name(self) -> str:
+        return "cast"
+
+    def infer(self, x: Spec) -> Spec:
+        if self.source is not None:
+            require(x, self.source)
+        elif x.shape != self.result.logical:
+            raise ShapeError(f"images {x} are not {list(self.result.logical)}; pass images of that shape")
+        return self.result.spec
+
+    def meaning(self, x):
+        plain = x if self.source is None else self.source.plain(x)
+        return self.result.to_blocked(convert(plain, BFLOAT16.dtype))
+
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            to = self.result.at(out)
+            pixels = round_pixels_calls(to, x) if self.source is None else round_blocks_calls(to, self.source.at(x))
+            return [*fill_halo_calls(to), *pixels.calls]
+
+        return Work(calls)
+
+    def row_rule(self, x: Spec) -> RowRule | None:
+        return RowRule((0,), self.first_images)
+
+    def first_images(self, n: int) -> "RoundImages":
+        return RoundImages(self.source and self.source.first(n), self.result.first(n))
+
+    def cut(self, x: Spec) -> Cut:
+        above = 0 if self.source is None else self.source.halo[0]
+        return Cut((rows_inside(self.result, above),), self.band, self.result.halo[0], self.result.halo[2])
+
+    def band(self, first: int, stop: int) -> "RoundImages":
+        """Return the op that rounds some rows of the result."""
+        result = self.result.rows(first, stop)
+        return RoundImages(self.source and self.source.strip(result.h), result)
