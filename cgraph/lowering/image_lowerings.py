@@ -25,7 +25,7 @@ from cgraph.lowering.int8_lowerings import (
     is_of_bytes,
     keeps_fill,
 )
-from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, tile_shape
+from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, tile_shape, wide_depthwise
 from cgraph.lowering.zero_proof import keeps_frame, keeps_rest
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.conv import ConvFilters
@@ -235,6 +235,8 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     on_tiles = tile_shape(node, b.target, b.options, x not in b.forms)
     if on_tiles is not None:
         return tile_convolution(b, node, on_tiles)
+    if b.forms[node].dtype == NUMBER:
+        return wide_depthwise(b, node)
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     weights, depth = stored_array(node.operands[1]), getattr(op.conv, "depth", None)

@@ -90,7 +90,7 @@ def forms_of(order: list[Node], rows: Rows, context: LoweringContext, options: L
         x: Form(*x.shape, lanes_of(x, context.target), code_of(x.dtype), need.get(root(x), NO_HALO), fills.get(x, 0))  # type: ignore[call-arg,arg-type]
         for x in laned
     }
-    halves = bfloat16_images(laned, context.graph, lambda x: is_on_tiles(x, context, options))
+    halves = bfloat16_images(laned, context.graph, context.target, lambda x: is_on_tiles(x, context, options))
     kind = {"dtype": NUMBER, "lanes": context.target.channels_of(NUMBER)}
     return {x: replace(form, **kind) if x in halves else form for x, form in forms.items()}
 

@@ -11,6 +11,7 @@ from functools import partial
 from cgraph.dtypes.convert import FLOAT32, dtype_of_code
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import Roots
+from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import TileLayer, suits_tile_conv
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
@@ -28,9 +29,19 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.conv_layer import layer_of, reads_plain
 from cgraph.ops.physical.form import NO_HALO, Form
-from cgraph.ops.physical.tile_conv import RoundImages, TileConv, pack_layer, pack_tile_bias
+from cgraph.ops.physical.tile_conv import (
+    RoundImages,
+    TileConv,
+    WideDepthwise,
+    pack_layer,
+    pack_tile_bias,
+    pack_wide_depthwise,
+)
 from cgraph.ops.pool import MaxPool
+from cgraph.ops.reduce import Sum
 from cgraph.passes.fold_constants import constant_of, stored_array
+
+PIXELS = (2, 3)  # axes of rows and columns
 
 
 def tile_shape(node: Node, target: Target, options: LoweringOptions, is_plain: bool) -> ConvShape | None:
@@ -39,26 +50,40 @@ def tile_shape(node: Node, target: Target, options: LoweringOptions, is_plain: b
     Parameters
         is_plain: its images are plain
     """
-    if not (options.pairs and target.tiles and isinstance(node.op, ConvEpilogue) and type(node.op.conv) is Conv2d):
-        return None
-    if node.dtype != FLOAT32 or stored_array(node.operands[1]) is None:
+    if not (options.pairs and target.tiles and is_constant_conv(node)):
         return None
     shape = layer_of(node, target, is_plain and reads_plain(node))
     return shape if suits_tile_conv(shape) else None
 
 
-def bfloat16_images(laned: Iterable[Node], graph: Roots, is_tiled: Callable[[Node], bool]) -> set[Node]:
+def is_constant_conv(node: Node) -> bool:
+    """Return True for a float32 convolution of images with constant filters."""
+    if not isinstance(node.op, ConvEpilogue) or type(node.op.conv) is not Conv2d:
+        return False
+    return node.dtype == FLOAT32 and stored_array(node.operands[1]) is not None
+
+
+def is_wide_depthwise(node: Node, target: Target) -> bool:
+    """Return True for a depthwise convolution that can read and return bfloat16 images."""
+    if not is_constant_conv(node) or node.op.has_residual:  # type: ignore[attr-defined]
+        return False
+    return is_depthwise(layer_of(node, target))
+
+
+def bfloat16_images(laned: Iterable[Node], graph: Roots, target: Target, is_tiled: Callable[[Node], bool]) -> set[Node]:
     """Return the channel-blocked nodes whose images are bfloat16.
 
     Parameters
         laned: all channel-blocked nodes
         is_tiled: tells if a node is a convolution on tiles
     """
+    if not target.tiles:
+        return set()
     blocked = set(laned)
-    found = {x for x in blocked if is_tiled(x) or passes_on(x, blocked)}
+    found = {x for x in blocked if is_tiled(x) or is_wide_depthwise(x, target) or passes_on(x, blocked)}
 
     def reads(user: Node, x: Node) -> bool:
-        return user in found or is_tiled(user)
+        return user in found or is_tiled(user) or (isinstance(user.op, Sum) and user.op.axes == PIXELS)
 
     def stays(x: Node) -> bool:
         if x in graph.ends or not all(reads(user, x) for user in graph.users[x]):
@@ -100,6 +125,20 @@ def tile_convolution(b: ImageBuilder, node: Node, shape: ConvShape) -> Node:
         other = b.forms.get(residual, f4_form(b, residual))
         operands.append(b.in_form(residual, other))
     return apply(TileConv(shape, 0, node.shape[0], source, result, other, op.activation), *operands)
+
+
+def wide_depthwise(b: ImageBuilder, node: Node) -> Node:
+    """Return a depthwise convolution of bfloat16 images."""
+    op, x, shape = node.op, node.operands[0], layer_of(node, b.target)
+    assert isinstance(op, ConvEpilogue)
+    scale, bias, _ = op.operands(node.operands)
+    weights = stored_array(node.operands[1])
+    assert weights is not None
+    pack = partial(pack_wide_depthwise, shape, weights, array_of(scale))
+    filters = b.packed((node.operands[1], scale, WideDepthwise), pack)
+    numbers = Const(pack_tile_bias(shape, array_of(bias)), copy=False)
+    layer = WideDepthwise(shape, 0, node.shape[0], b.forms[x], b.forms[node], None, op.activation)
+    return apply(layer, b.laned(x), filters, numbers)
 
 
 def rounded(b: ImageBuilder, x: Node, layer: TileLayer) -> tuple[Node, Form]:

@@ -53,20 +53,33 @@ def depthwise_calls(
     if blocks is not None:
         return blocks
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
+    calls = row_calls(shape, out, x, weights, Epilogue(bias or Pointer(zeros), None, activation))
+    return KernelCalls(calls.calls, () if bias else (zeros,))
+
+
+def row_calls(shape: ConvShape, out: BlockedView, x: BlockedView, weights: Pointer, epilogue: Epilogue) -> KernelCalls:
+    """Return the call that computes all rows.
+
+    Parameters
+        shape: its blocks of channels are those of the filters, which fill the blocks of the images
+        out, x: images of the filters' dtype, or of bfloat16 numbers
+        epilogue: has a bias
+    """
+    window, activation = shape.window, epilogue.activation
     family, pixels, params = kernel_of(shape, out.w)
     band = band_of(out.h, out.w)
-    tasks = banded_tasks(out.n, out.blocks, out.h, band)
+    tasks = banded_tasks(out.n, shape.blocks, out.h, band)
     chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
     (r, s), down, (tall, wide) = window.kernel, window.stride[0], window.dilation
     call = family.call(
-        (shape.dtype, pixels, *params), tasks, chunk,
+        (x.dtype, shape.dtype, pixels, *params), tasks, chunk,
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down,
         tap_row=x.row * tall, tap_column=x.lanes * wide,
-        w=weights, bias=bias or Pointer(zeros), kernel_rows=r, kernel_columns=s,
+        w=weights, bias=epilogue.bias, kernel_rows=r, kernel_columns=s,
         out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
-        rows=out.h, columns=out.w, blocks=out.blocks, band=band, **activation.args,
+        rows=out.h, columns=out.w, blocks=shape.blocks, band=band, **activation.args,
     )  # fmt: skip
-    return KernelCalls((call,) if tasks else (), () if bias else (zeros,))
+    return KernelCalls((call,) if tasks else ())
 
 
 def kernel_of(shape: ConvShape, columns: int) -> tuple[Signature, int, tuple[int, ...]]:

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import banded_rows, fold
+from cgraph.kernels.llvm.flow import banded_rows, divmod_of, fold
 from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.record import Record
 
 
 @final
-def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dilation: int) -> None:
+def small(k: Builder, dtype: str, weights_dtype: str, pixels: int, r: int, s: int, stride: int, dilation: int) -> None:
     """Emit filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their
     neighbours.
     """
@@ -23,33 +24,34 @@ def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dila
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
         totals = [bias] * pixels
         for i in range(r):
-            totals = add_line(k, x + a.tap_row * i, weights[i * s : (i + 1) * s], totals, stride, dilation)
+            totals = add_line(x + a.tap_row * i, weights[i * s : (i + 1) * s], totals, stride, dilation)
         return totals
 
-    each_tile(k, dtype, pixels, stride, r * s, sums)
+    each_tile(k, Line(dtype, weights_dtype, pixels, stride), r * s, sums)
 
 
 @final
-def lines(k: Builder, dtype: str, pixels: int, s: int, stride: int, dilation: int) -> None:
+def lines(k: Builder, dtype: str, weights_dtype: str, pixels: int, s: int, stride: int, dilation: int) -> None:
     """Emit filters of any number of rows of s taps, whose weights are loaded for each tile. Task: as in `small`."""
-    lanes = k.target.lanes_of(dtype)
+    lanes = k.target.lanes_of(weights_dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, w: Ptr, bias: Val) -> list[Val]:
         with fold(k, 0, a.kernel_rows, [x, w, *([bias] * pixels)]) as rows:
             x, w, *totals = rows.values
             weights = [w.load(j * lanes, lanes) for j in range(s)]
-            rows.next = [x + a.tap_row, w + s * lanes, *add_line(k, x, weights, totals, stride, dilation)]
+            rows.next = [x + a.tap_row, w + s * lanes, *add_line(x, weights, totals, stride, dilation)]
         return rows.values[2:]
 
-    each_tile(k, dtype, pixels, stride, 0, sums)
+    each_tile(k, Line(dtype, weights_dtype, pixels, stride), 0, sums)
 
 
-def add_line(k: Builder, x: Ptr, weights: list[Val], totals: list[Val], stride: int, dilation: int) -> list[Val]:
+def add_line(x: Ptr, weights: list[Val], totals: list[Val], stride: int, dilation: int) -> list[Val]:
     """Return the sums of neighbouring pixels with one row of taps added; a column is loaded once for all of them."""
-    totals, lanes, s = list(totals), weights[0].lanes, len(weights)
+    totals, lanes, s, k = list(totals), weights[0].lanes, len(weights), x.k
+    pixel = k.target.channels_of(x.dtype)
     for column in range((len(totals) - 1) * stride + (s - 1) * dilation + 1):
         uses = taps_of_column(column, len(totals), s, stride, dilation)
-        value = x.load(column * lanes, lanes) if uses else None
+        value = x.load(column * pixel, lanes) if uses else None
         for q, j in uses:
             totals[q] = k.fma(value, weights[j], totals[q])
     return totals
@@ -62,39 +64,64 @@ def taps_of_column(column: int, pixels: int, s: int, stride: int, dilation: int)
 
 
 @final
-def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
+def taps(k: Builder, dtype: str, weights_dtype: str, pixels: int, stride: int) -> None:
     """Emit filters of any size and dilation. Task: one row of one block of an image, by bands."""
-    lanes = k.target.lanes_of(dtype)
+    lanes, pixel = k.target.lanes_of(weights_dtype), k.target.channels_of(dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, w: Ptr, bias: Val) -> list[Val]:
         with fold(k, 0, a.kernel_rows, [bias] * pixels) as rows:
             with fold(k, 0, a.kernel_columns, rows.values) as s:
                 weight = w.load((rows.i * a.kernel_columns + s.i) * lanes, lanes)
                 at = x + (rows.i * a.tap_row + s.i * a.tap_column)
-                values = [at.load(q * stride * lanes, lanes) for q in range(pixels)]
+                values = [at.load(q * stride * pixel, lanes) for q in range(pixels)]
                 s.next = [k.fma(value, weight, total) for value, total in zip(values, s.values)]
             rows.next = s.values
         return rows.values
 
-    each_tile(k, dtype, pixels, stride, 0, sums)
+    each_tile(k, Line(dtype, weights_dtype, pixels, stride), 0, sums)
 
 
-def each_tile(k: Builder, dtype: str, pixels: int, stride: int, weights_in_registers: int, sums) -> None:
-    """Emit a loop over the tiles of each task's row; `held` weights are loaded once for the row."""
-    lanes = k.target.lanes_of(dtype)
+class Line(Record):
+    """Neighbouring pixels of a row.
+
+    Fields
+        dtype: of the images, whose pixels may have the channels of several vectors
+        weights_dtype: of the filters and of the sums
+        pixels: of a tile
+        stride: pixels from one window to the next
+    """
+
+    dtype: str
+    weights_dtype: str
+    pixels: int
+    stride: int
+
+
+def each_tile(k: Builder, p: Line, weights_in_registers: int, sums) -> None:
+    """Emit a loop over the tiles of each task's row; `weights_in_registers` are loaded once for the row."""
+    lanes, pixel, pixels = k.target.lanes_of(p.weights_dtype), k.target.channels_of(p.dtype), p.pixels
     a = k.args()
-    activation = ActivationEmitter(k, dtype, lanes)
+    activation = ActivationEmitter(k, p.weights_dtype, lanes)
     with banded_rows(k, a.blocks, a.rows, a.band) as (image, block, row):
-        x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
-        out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
+        x = vector_of(a.x + (image * a.x_image + row * a.x_row), a.x_plane, block, lanes)
+        out = vector_of(a.out + (image * a.o_image + row * a.o_row), a.o_plane, block, lanes)
         w = a.w + block * a.kernel_rows * a.kernel_columns * lanes
         weights = [w.load(i * lanes, lanes) for i in range(weights_in_registers)] if weights_in_registers else w
         bias = a.bias.load(block * lanes, lanes)
         with k.loop(0, a.columns, pixels) as start:
             column = k.smaller(start, a.columns - pixels)
-            totals = sums(a, x + column * (stride * lanes), weights, bias)
-            activation.store(totals, partial(put_pixel, out + column * lanes))
+            totals = sums(a, x + column * (p.stride * pixel), weights, bias)
+            activation.store(totals, partial(put_pixel, out + column * pixel, pixel))
 
 
-def put_pixel(out: Ptr, q: int, y: Val) -> None:
-    out.store(y, q * y.lanes)
+def vector_of(at: Ptr, plane: Val, block: Val, lanes: int) -> Ptr:
+    """Return the address of a vector of channels, number `block`, of the pixel at `at`."""
+    parts = at.k.target.channels_of(at.dtype) // lanes
+    if parts == 1:
+        return at + block * plane
+    whole, part = divmod_of(block, parts)
+    return at + (whole * plane + part * lanes)
+
+
+def put_pixel(out: Ptr, pixel: int, q: int, y: Val) -> None:
+    out.store(y, q * pixel)

@@ -140,13 +140,14 @@ class ColumnSum(Op):
     """
 
     form: Form
+    takes_storage = True
 
     def infer(self, x: Spec) -> Spec:
         require(x, self.form)
-        return Spec((*x.shape[:COLUMNS], x.shape[-1]), x.dtype)
+        return Spec((*x.shape[:COLUMNS], x.shape[-1]), computing_dtype(x.dtype))
 
     def meaning(self, x):
-        return x.sum(COLUMNS)
+        return convert(x, computing_dtype(x.dtype)).sum(COLUMNS)
 
     def work(self, target: Target, x: Spec) -> Work:
         program = Sum((COLUMNS,)).program(self.form.dtype)

@@ -1,5 +1,7 @@
 """Convolutions on tile registers (`cgraph.kernels.tile_conv`), and the images of bfloat16 numbers that they read."""
 
+from functools import partial
+
 import numpy as np
 
 from cgraph.dtypes.convert import FLOAT32, convert
@@ -12,6 +14,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.depthwise.calls import pack_depthwise, row_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import (
@@ -22,13 +25,17 @@ from cgraph.kernels.tile_conv.calls import (
     tile_conv_calls,
     unpack_tile_filters,
 )
+from cgraph.kernels.tile_conv.signature import CHANNELS
 from cgraph.kernels.tile_products.calls import pack_columns
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.physical.conv import RESIDUAL, BlockedConv, ConvEpilogue
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require, widened
+from cgraph.ops.physical.unpack import unpack
 from cgraph.ops.physical.window_rows import rows_inside
+from cgraph.record import replace
+from cgraph.system.alignment import round_up
 
 
 def pack_layer(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
@@ -88,6 +95,59 @@ class TileConv(BlockedConv):
         epilogue = Epilogue(bias.at, beside, self.activation)
         layer = tile_conv_calls(TileLayer(self.shape), to, self.source.at(x), filters.at, epilogue)
         return [*halo_calls, *layer.calls]
+
+
+def whole_blocks(shape: ConvShape) -> ConvShape:
+    """Return a depthwise convolution of as many channels as fill the blocks of bfloat16 images."""
+    c = round_up(shape.c, CHANNELS)
+    return replace(shape, c=c, k=c, groups=c)
+
+
+def pack_wide_depthwise(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+    """Return depthwise filters ``[c, 1, r, s]``, times `scale` ``[c]``, as `pack_depthwise` does, with zeros up to the
+    end of the images' last block.
+    """
+    wide = whole_blocks(shape)
+    more = ((0, wide.c - shape.c), *[(0, 0)] * 3)
+    padded = np.pad(convert(filters, FLOAT32), more)
+    return pack_depthwise(wide, padded, None if scale is None else np.pad(scale, more[:1]))
+
+
+class WideDepthwise(BlockedConv):
+    """A depthwise convolution of bfloat16 images, computed in float32 and rounded once.
+
+    Operands
+        x: bfloat16 images of form `source`
+        filters, bias: as `pack_wide_depthwise` and `pack_tile_bias` return them
+    Fields
+        those of a direct BlockedConv without a residual; the result is bfloat16
+    """
+
+    source: Form
+
+    @property
+    def name(self) -> str:
+        return "depthwise"
+
+    def meaning(self, x, filters, bias):
+        shape, window = self.shape, self.shape.window
+        inner = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
+        wide = whole_blocks(shape)
+        f = unpack(filters, (wide.c, 1, *window.kernel), partial(pack_depthwise, wide))[: shape.c]
+        conv = ConvEpilogue(inner, False, True, False, self.activation)
+        y = conv.meaning(widened(self.source, x), f, bias[: shape.k])
+        return self.result.to_blocked(convert(y, self.result.spec.dtype))
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(self.calls, 0)
+
+    def calls(
+        self, out: View, x: View, filters: View, bias: View, *rest: View, workspace: View | None = None
+    ) -> list[Call]:
+        """Fill the halo of the result, then its pixels."""
+        to, epilogue = self.result.at(out), Epilogue(bias.at, None, self.activation)
+        rows = row_calls(whole_blocks(self.shape), to, self.source.at(x), filters.at, epilogue)
+        return [*fill_halo_calls(to), *rows.calls]
 
 
 class RoundImages(Op):
