@@ -12,6 +12,9 @@ from cgraph.dtypes.convert import convert
 from cgraph.dtypes.storage import BFLOAT16, BY_NAME
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import DTypeError, InputError
+from cgraph.ir.graph import apply
+from cgraph.ops.physical.in_place import InPlace
+from cgraph.ops.physical.rerun import Rerun
 from tests.support.kernels import TARGETS
 
 PEERS = {name: x.dtype if x.is_native else np.dtype(getattr(ml_dtypes, name)) for name, x in BY_NAME.items()}
@@ -175,3 +178,14 @@ def test_conversion_of_an_array_leaves_it_alone():
     held = convert(x, BFLOAT16.dtype)
     assert held.shape == (2, 2) and convert(held, x.dtype).tolist() == x.tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert convert(x, x.dtype) is x
+
+
+@pytest.mark.parametrize("wrap", [lambda op: Rerun(op), lambda op: InPlace(op, 1, 0)], ids=["again", "in place"])
+@pytest.mark.parametrize("dtype", PEERS)
+def test_ops_that_are_run_again_or_in_place_take_them(dtype, wrap):
+    """A budget runs a conversion twice, and an update edge writes it into a Var."""
+    x = cg.Var((3,), dtype, "x")
+    op = x.astype("float32").op
+    assert apply(wrap(op), x).dtype == np.float32
+    with pytest.raises(DTypeError, match="does not compute in"):
+        apply(cg.sort(cg.Var((3,), name="y")).op, x)

@@ -20,6 +20,7 @@ class InPlace(Op):
     """
 
     takes_complex = True
+    takes_storage = True
 
     op: Op
     count: int

@@ -15,6 +15,7 @@ class Rerun(Op):
     """
 
     takes_complex = True
+    takes_storage = True
 
     op: Op
 

@@ -80,6 +80,7 @@ class Stream(Op, eq=False):
     """
 
     takes_complex = True
+    takes_storage = True
 
     inner: tuple[Inner, ...]
     frame: BandBuffer

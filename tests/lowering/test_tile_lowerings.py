@@ -1,0 +1,158 @@
+"""Networks on tile registers: which images are bfloat16, one result however they are run, near that of float32."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph.dtypes.convert import code_of
+from cgraph.dtypes.storage import BFLOAT16
+from cgraph.engine.reference import evaluate
+from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.pipeline import to_physical
+from cgraph.lowering.tile_lowerings import in_bfloat16
+from cgraph.ops.elementary import Exp
+from cgraph.ops.physical.tile_conv import RoundImages, TileConv, WideDepthwise
+from cgraph.passes import rewrite_graph
+from tests.support.emulated import TilesEngine, emulate_tiles
+from tests.support.kernels import TARGETS
+from tests.support.networks import networks
+
+RNG = np.random.default_rng(0)
+
+
+def conv(x, filters, size=3, stride=1, groups=1):
+    shape = (filters, x.shape[1] // groups, size, size)
+    f = (RNG.standard_normal(shape) / (shape[1] ** 0.5 * size)).astype("f4")
+    return cg.conv2d(x, f, stride, size // 2, 1, groups)
+
+
+def channels(x):
+    return RNG.standard_normal((x.shape[1], 1, 1)).astype("f4")
+
+
+def compiled(outputs, inputs, target="host", threads=1, **options):
+    engine = TilesEngine(target, threads, poison=True)
+    return cg.compile(outputs, inputs, engine=engine, precision="bf16", **options)
+
+
+def dtypes_of(function, kinds):
+    """The dtypes of the images of these ops, in running order."""
+    return [code_of(n.dtype) for n in function.compiled.layout.steps if isinstance(n.op, kinds)]
+
+
+def count(function, kind):
+    return sum(isinstance(n.op, kind) for n in function.compiled.layout.steps)
+
+
+BETWEEN = {
+    "nothing": lambda x: x,
+    "a residual": lambda x: cg.relu(conv(x, 64) + x),
+    "max pooling": lambda x: cg.max_pool2d(x, 3, 2, 1),
+    "mean pooling": lambda x: cg.avg_pool2d(x, 2),
+    "a concat": lambda x: cg.concat([conv(x, 32), conv(x, 40)], 1),
+    "numbers for each channel": lambda x: cg.relu(x * channels(x) + channels(x)),
+    "a depthwise layer": lambda x: cg.relu(conv(x, 64, 5, 2, 64) + channels(x)),
+    "a dilated layer": lambda x: cg.conv2d(x, RNG.standard_normal((64, 64, 3, 3)).astype("f4") / 24, 1, 2, 2),
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)
+def test_images_between_convolutions_stay_bfloat16(between):
+    x = cg.Var((1, 3, 14, 12), name="x")
+    y = conv(between(cg.relu(conv(x, 64))), 16, 1)
+    function = compiled(y, [x])
+    assert count(function, RoundImages) == 1  # the input
+    *inner, last = dtypes_of(function, TileConv)
+    assert set(inner) == {BFLOAT16.code} and last == "f4"
+    numbers = RNG.standard_normal(x.shape).astype("f4")
+    want = cg.compile(y, [x])(numbers)
+    error = np.abs(function(numbers) - want).max()
+    assert 0 < error <= 0.02 * np.abs(want).max()
+
+
+STAYS = {
+    "an output": lambda x: (x, [x]),
+    "an op without bfloat16 images": lambda x: (cg.resize(x, (20, 20), "linear"), []),
+    "a product": lambda x: (conv(x * cg.max(x, (2, 3), keepdims=True), 64), []),
+    "groups": lambda x: (conv(x, 64, 3, 1, 2), []),
+    "a concat of other channels": lambda x: (cg.concat([conv(x, 40), x], 1), []),
+}
+
+
+@pytest.mark.parametrize("case", STAYS.values(), ids=STAYS)
+def test_images_that_other_ops_read_stay_float32(case):
+    x = cg.Var((1, 3, 14, 12), name="x")
+    y, ends = case(cg.relu(conv(x, 64)))
+    function = compiled([conv(y, 16, 1), *ends], [x])
+    assert dtypes_of(function, TileConv)[0] == "f4" and count(function, RoundImages) >= 2
+
+
+def test_a_sum_over_pixels_reads_bfloat16_images():
+    x = cg.Var((2, 3, 14, 12), name="x")
+    y = cg.mean(cg.relu(conv(cg.relu(conv(x, 64)), 40)), (2, 3))
+    function = compiled(y, [x])
+    assert dtypes_of(function, TileConv) == [BFLOAT16.code] * 2
+    numbers = RNG.standard_normal(x.shape).astype("f4")
+    want = cg.compile(y, [x])(numbers)
+    assert np.abs(function(numbers) - want).max() <= 0.02 * np.abs(want).max()
+
+
+def network():
+    """A network of everything that has bfloat16 images, and of what has not."""
+    x = cg.Var((2, 3, 26, 22), name="x")
+    first = cg.max_pool2d(cg.relu(conv(x, 40, 7, 2)), 3, 2, 1)
+    deep = cg.relu(conv(first, 40, 3, 1, 40) + channels(first))
+    added = cg.relu(conv(cg.relu(conv(deep, 24)), 40) + first)
+    joined = cg.relu(cg.concat([conv(added, 32, 1), conv(added, 33)], 1) * np.float32(0.5))
+    gate = cg.sigmoid(cg.mean(joined, (2, 3), keepdims=True))
+    return x, conv(conv(joined * gate, 40), 17, 1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_has_one_result_however_it_is_run(target):
+    x, y = network()
+    numbers = RNG.standard_normal(x.shape).astype("f4")
+    function = compiled(y, [x], target)
+    assert count(function, WideDepthwise) == 1 and BFLOAT16.code in dtypes_of(function, TileConv)
+    want, floats = function(numbers), cg.compile(y, [x])(numbers)
+    assert (want != floats).any() and np.abs(want - floats).max() <= 0.03 * np.abs(floats).max()
+    for options in ({"threads": 2}, {"bands": 30}, {"bands": 1, "threads": 2}, {"memory": "one_each"}):
+        np.testing.assert_array_equal(compiled(y, [x], target, **options)(numbers), want)
+    physical = to_physical(rewrite_graph((y,)), emulate_tiles(target_named(target)), LoweringOptions(pairs=True))
+    meant = evaluate(physical, {x: numbers})[0]  # which adds in another order, so that few numbers round differently
+    assert np.abs(want - meant).mean() <= 0.1 * np.abs(want - floats).mean()
+
+
+@settings(max_examples=15)
+@given(network=networks())
+def test_strategies_and_threads_give_the_same_bits_of_any_network(network):
+    image, outputs = network
+    numbers = np.random.default_rng(1).normal(size=image.shape).astype(image.dtype)
+    want = compiled(outputs, [image], memory="one_each")(numbers)
+    for options in ({"threads": 3}, {"memory": "strip_packing"}, {"bands": 4}):
+        for a, b in zip(compiled(outputs, [image], **options)(numbers), want):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_without_tiles_or_without_bf16_no_image_is_rounded():
+    x, y = network()
+    for function in (cg.compile(y, [x], engine=TilesEngine()), cg.compile(y, [x], precision="bf16")):
+        assert not count(function, TileConv | RoundImages | WideDepthwise)
+
+
+def test_filters_that_are_computed_are_not_rounded():
+    x, f = cg.Var((1, 32, 8, 8), name="x"), cg.Var((32, 32, 3, 3), name="f")
+    assert not count(compiled(cg.conv2d(x, f, 1, 1), [x, f]), TileConv)
+
+
+def test_pointwise_ops_compute_in_float32_and_round_once():
+    x = RNG.standard_normal(100).astype("f4")
+    images = cg.astype(cg.Var(x.shape, name="x"), "bfloat16")
+    (rounded,) = evaluate([images], {images.operands[0]: x})
+    op = in_bfloat16(Exp(), (True,))
+    want = evaluate([cg.astype(cg.exp(cg.astype(images, "float32")), "bfloat16")], {images.operands[0]: x})[0]
+    np.testing.assert_array_equal(op.meaning(rounded), want)
+    twice = in_bfloat16(op, (True,))
+    assert twice.dtype(BFLOAT16.dtype) == BFLOAT16.dtype and len(twice.body) == len(op.body) + 2
