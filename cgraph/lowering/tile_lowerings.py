@@ -80,21 +80,21 @@ def bfloat16_images(laned: Iterable[Node], graph: Roots, target: Target, is_tile
     if not target.tiles:
         return set()
     blocked = set(laned)
-    found = {x for x in blocked if is_tiled(x) or is_wide_depthwise(x, target) or passes_on(x, blocked)}
+    images = {x for x in blocked if is_tiled(x) or is_wide_depthwise(x, target) or passes_on(x, blocked)}
 
     def reads(user: Node, x: Node) -> bool:
-        return user in found or is_tiled(user) or (isinstance(user.op, Sum) and user.op.axes == PIXELS)
+        return user in images or is_tiled(user) or (isinstance(user.op, Sum) and user.op.axes == PIXELS)
 
     def stays(x: Node) -> bool:
         if x in graph.ends or not all(reads(user, x) for user in graph.users[x]):
             return False
-        return is_tiled(x) or all(y in found for y in x.operands if y in blocked)
+        return is_tiled(x) or all(y in images for y in x.operands if y in blocked)
 
     while True:
-        rest = {x for x in found if stays(x)}
-        if rest == found:
-            return found
-        found = rest
+        rest = {x for x in images if stays(x)}
+        if rest == images:
+            return images
+        images = rest
 
 
 def passes_on(x: Node, blocked: set[Node]) -> bool:
