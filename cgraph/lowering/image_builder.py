@@ -1,12 +1,13 @@
 """The physical graph under construction: each node as a plain value, channel-blocked, or both."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 
 from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.lowering.options import LoweringOptions
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.form import Form, Halo
@@ -19,10 +20,17 @@ class ImageBuilder:
     Fields
         forms: the form of each channel-blocked logical node
         target: the target of the kernels
+        tiles: the geometry of each convolution on tile registers
     """
 
-    def __init__(self, forms: dict[Node, Form], target: Target, options: LoweringOptions) -> None:
-        self.forms, self.target, self.options = forms, target, options
+    def __init__(
+        self,
+        forms: dict[Node, Form],
+        target: Target,
+        options: LoweringOptions,
+        tiles: Mapping[Node, ConvShape] | None = None,
+    ) -> None:
+        self.forms, self.target, self.options, self.tiles = forms, target, options, tiles or {}
         self._plain: dict[Node, Node] = {}
         self._laned: dict[Node, Node] = {}
         self._packed: dict[Hashable, Node] = {}

@@ -25,7 +25,7 @@ from cgraph.lowering.int8_lowerings import (
     is_of_bytes,
     keeps_fill,
 )
-from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, tile_shape, wide_depthwise
+from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, wide_depthwise
 from cgraph.lowering.zero_proof import keeps_frame, keeps_rest
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.conv import ConvFilters
@@ -232,9 +232,8 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     assert isinstance(op, ConvEpilogue)
     scale, bias, residual = op.operands(node.operands)
     plain = reads_plain(node) and x not in b.forms
-    on_tiles = tile_shape(node, b.target, b.options, x not in b.forms)
-    if on_tiles is not None:
-        return tile_convolution(b, node, on_tiles)
+    if node in b.tiles:
+        return tile_convolution(b, node, b.tiles[node])
     if b.forms[node].dtype == NUMBER:
         return wide_depthwise(b, node)
     shape = layer_of(node, b.target, plain)

@@ -8,26 +8,17 @@ from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise8.calls import halo8
 from cgraph.kernels.target import Target
-from cgraph.kernels.views.window import Window
 from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.pack_int8 import starts
+from cgraph.lowering.tile_lowerings import tile_byte_convolution
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS, byte_layer_of
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.integer import BlockedIntegerConv, BlockedPixelSum, IntegerConv, pack_bytes
 from cgraph.ops.physical.lanes import ClearHalo
 from cgraph.ops.shape import BroadcastTo, reshape
 from cgraph.ops.slicing import Slice
 from cgraph.record import replace
-
-
-def byte_layer_of(node: Node, target: Target, is_plain: bool = False) -> ByteShape:
-    """Return the geometry of an IntegerConv."""
-    assert isinstance(node.op, IntegerConv)
-    conv, (x, filters) = node.op.conv, node.operands[:2]
-    window = Window(filters.shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
-    c, h, w = x.shape[1:]
-    return ByteShape(c, h, w, node.shape[1], target, window, conv.groups, is_plain)
 
 
 def byte_halo(node: Node, target: Target) -> Halo:
@@ -44,6 +35,8 @@ def byte_fill(node: Node) -> int:
 def byte_convolution(b: ImageBuilder, node: Node) -> Node:
     op, (x, filters, bias, scale, *residual) = node.op, node.operands
     assert isinstance(op, IntegerConv)
+    if isinstance(layer := b.tiles.get(node), ByteShape):
+        return tile_byte_convolution(b, node, layer)
     plain = x not in b.forms and x.shape[1] <= PLAIN_CHANNELS and op.conv.groups == 1
     shape = byte_layer_of(node, b.target, plain)
     if x in b.forms:

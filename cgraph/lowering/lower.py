@@ -14,11 +14,10 @@ from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import at_origins
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_conv.signature import NUMBER
 from cgraph.lowering.image_builder import ImageBuilder
 from cgraph.lowering.image_lowerings import Lowering, LoweringContext, lowering_of
 from cgraph.lowering.options import LoweringOptions
-from cgraph.lowering.tile_lowerings import bfloat16_images, tile_shape
+from cgraph.lowering.tile_lowerings import TileChoice, in_tile_form
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.ports import RowSource
@@ -40,7 +39,8 @@ def lower_images(outputs: tuple[Node, ...], target: Target, options: LoweringOpt
     rows = select_lowerings(order, context)
     if not rows:
         return outputs
-    builder = ImageBuilder(forms_of(order, rows, context, options), target, options)
+    tiles = TileChoice.of(order, context.laned, graph, target, options.pairs)
+    builder = ImageBuilder(forms_of(order, rows, context, tiles.images), target, options, tiles.shapes)
     for node in at_origins(order):
         row = rows.get(node)
         physical = (
@@ -65,8 +65,12 @@ def select_lowerings(order: list[Node], context: LoweringContext) -> Rows:
     return rows
 
 
-def forms_of(order: list[Node], rows: Rows, context: LoweringContext, options: LoweringOptions) -> dict[Node, Form]:
-    """Return the form of every channel-blocked node."""
+def forms_of(order: list[Node], rows: Rows, context: LoweringContext, images: set[Node]) -> dict[Node, Form]:
+    """Return the form of every channel-blocked node.
+
+    Parameters
+        images: nodes whose images are as tiles read them
+    """
     laned = [node for node in order if node in rows and rows[node].laned]
     group: dict[Node, Node] = {n: n for n in laned}
 
@@ -90,16 +94,7 @@ def forms_of(order: list[Node], rows: Rows, context: LoweringContext, options: L
         x: Form(*x.shape, lanes_of(x, context.target), code_of(x.dtype), need.get(root(x), NO_HALO), fills.get(x, 0))  # type: ignore[call-arg,arg-type]
         for x in laned
     }
-    halves = bfloat16_images(laned, context.graph, context.target, lambda x: is_on_tiles(x, context, options))
-    kind = {"dtype": NUMBER, "lanes": context.target.channels_of(NUMBER)}
-    return {x: replace(form, **kind) if x in halves else form for x, form in forms.items()}
-
-
-def is_on_tiles(x: Node, context: LoweringContext, options: LoweringOptions) -> bool:
-    """Return True for a convolution that is computed on tiles."""
-    return (
-        tile_shape(x, context.target, options, x.operands[:1] != () and x.operands[0] not in context.laned) is not None
-    )
+    return {x: in_tile_form(form) if x in images else form for x, form in forms.items()}
 
 
 def fills_of(laned: list[Node], rows: Rows) -> dict[Node, int]:

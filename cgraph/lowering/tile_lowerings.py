@@ -1,23 +1,28 @@
-"""Lowering of convolutions to tile registers, and the images between them that stay bfloat16.
+"""Lowering of convolutions to tile registers, and the images between them.
 
-A convolution on tiles reads bfloat16 images. Its result is bfloat16, too, if only such convolutions read it, directly
-or through pools, concats and pointwise ops; float32 images are rounded before they are read. Residuals have either
-dtype.
+A convolution on tiles reads images in blocks of 64 bytes: bytes, or bfloat16 numbers. Its result is such an image, too,
+if only such convolutions read it, directly or through pools, concats, depthwise convolutions and pointwise ops. Other
+images are converted before they are read. Residuals have either form.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from math import prod
+
+import numpy as np
 
 from cgraph.dtypes.convert import FLOAT32, dtype_of_code
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import Roots
+from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise.calls import is_depthwise
+from cgraph.kernels.isa.records import TILE_ROW
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_conv.calls import TileLayer, suits_tile_conv
+from cgraph.kernels.tile_conv.calls import TileLayer, pack_tile_filters, suits_tile_conv
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
+from cgraph.kernels.tile_products.calls import pack_columns
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.lowering.image_builder import ImageBuilder, array_of
-from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.zero_proof import keeps_rest
 from cgraph.ops.arithmetic import Cast
 from cgraph.ops.average_pool import AvgPool
@@ -27,11 +32,14 @@ from cgraph.ops.fused import FusedPointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.conv import ConvEpilogue
-from cgraph.ops.physical.conv_layer import layer_of, reads_plain
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS, byte_layer_of, layer_of, reads_plain
 from cgraph.ops.physical.form import NO_HALO, Form
+from cgraph.ops.physical.integer import IntegerConv, PixelSum
+from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_conv import (
-    RoundImages,
     TileConv,
+    TileImages,
+    TileIntegerConv,
     WideDepthwise,
     pack_layer,
     pack_tile_bias,
@@ -40,17 +48,19 @@ from cgraph.ops.physical.tile_conv import (
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
 from cgraph.passes.fold_constants import constant_of, stored_array
+from cgraph.record import Record, replace
 
+LONG_SUM = 128  # products in a sum from which on tiles are faster than vectors by far: an estimate
 PIXELS = (2, 3)  # axes of rows and columns
 
 
-def tile_shape(node: Node, target: Target, options: LoweringOptions, is_plain: bool) -> ConvShape | None:
+def tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
     """Return the geometry of a convolution that is computed on tiles; None for any other node.
 
     Parameters
         is_plain: its images are plain
     """
-    if not (options.pairs and target.tiles and is_constant_conv(node)):
+    if not is_constant_conv(node):
         return None
     shape = layer_of(node, target, is_plain and reads_plain(node))
     return shape if suits_tile_conv(shape) else None
@@ -70,25 +80,78 @@ def is_wide_depthwise(node: Node, target: Target) -> bool:
     return is_depthwise(layer_of(node, target))
 
 
-def bfloat16_images(laned: Iterable[Node], graph: Roots, target: Target, is_tiled: Callable[[Node], bool]) -> set[Node]:
-    """Return the channel-blocked nodes whose images are bfloat16.
+def byte_tile_shape(node: Node, target: Target, is_plain: bool) -> ByteShape | None:
+    """Return the geometry of a convolution of bytes that can be computed on tiles; None for any other node.
 
     Parameters
-        laned: all channel-blocked nodes
-        is_tiled: tells if a node is a convolution on tiles
+        is_plain: its images are plain
     """
-    if not target.tiles:
-        return set()
-    blocked = set(laned)
-    images = {x for x in blocked if is_tiled(x) or is_wide_depthwise(x, target) or passes_on(x, blocked)}
+    if not isinstance(node.op, IntegerConv):
+        return None
+    few = is_plain and node.operands[0].shape[1] <= PLAIN_CHANNELS and node.op.conv.groups == 1
+    shape = byte_layer_of(node, target, few)
+    return shape if suits_tile_conv(shape) else None
 
-    def reads(user: Node, x: Node) -> bool:
-        return user in images or is_tiled(user) or (isinstance(user.op, Sum) and user.op.axes == PIXELS)
+
+class TileChoice(Record, eq=False):
+    """Which nodes of a graph are computed on tiles, and which channel-blocked nodes have their images.
+
+    Fields
+        shapes: the geometry of each convolution on tiles
+        images: nodes whose images are as tiles read them: bfloat16 numbers or bytes, in blocks of 64 bytes
+    """
+
+    shapes: dict[Node, ConvShape]
+    images: set[Node]
+
+    @staticmethod
+    def of(order: Iterable[Node], blocked: set[Node], graph: Roots, target: Target, pairs: bool) -> "TileChoice":
+        """Return the choice for a target.
+
+        Parameters
+            order: all nodes
+            blocked: the channel-blocked ones
+            pairs: float32 convolutions may round their factors to bfloat16
+        """
+        if not target.tiles:
+            return TileChoice({}, set())
+        shapes: dict[Node, ConvShape] = {}
+        layers = [x for x in order if isinstance(x.op, ConvEpilogue | IntegerConv)]
+        takes_bytes = gains_byte_tiles(layers)
+        for x in layers:
+            plain = x.operands[0] not in blocked
+            is_float = isinstance(x.op, ConvEpilogue)
+            shape = tile_shape(x, target, plain) if is_float and pairs else None
+            if takes_bytes and not is_float:
+                shape = byte_tile_shape(x, target, plain)
+            if shape is not None:
+                shapes[x] = shape
+        return TileChoice(shapes, images_of(shapes, blocked, graph, target) if shapes else set())
+
+
+def gains_byte_tiles(layers: Iterable[Node]) -> bool:
+    """Return True if most products of a graph's convolutions of bytes are in long sums.
+
+    Tiles need blocks of 64 channels, in which layers of few channels and depthwise ones are slower. So a network has
+    either tiles or vectors.
+    """
+    of_bytes = [x for x in layers if isinstance(x.op, IntegerConv)]
+    works = [(x.size * prod(x.operands[1].shape[1:]), prod(x.operands[1].shape[1:]) >= LONG_SUM) for x in of_bytes]
+    return 2 * sum(work for work, is_long in works if is_long) > sum(work for work, _ in works)
+
+
+def images_of(shapes: Mapping[Node, ConvShape], blocked: set[Node], graph: Roots, target: Target) -> set[Node]:
+    """Return the nodes with images as tiles read them: all their users, and their own operands, can have such."""
+    images = {x for x in blocked if x in shapes or is_wide_depthwise(x, target) or passes_on(x, blocked)}
+
+    def reads(user: Node) -> bool:
+        is_sum = isinstance(user.op, PixelSum) or (isinstance(user.op, Sum) and user.op.axes == PIXELS)
+        return user in images or user in shapes or is_sum
 
     def stays(x: Node) -> bool:
-        if x in graph.ends or not all(reads(user, x) for user in graph.users[x]):
+        if x in graph.ends or x.dtype not in (FLOAT32, np.uint8) or not all(map(reads, graph.users[x])):
             return False
-        return is_tiled(x) or all(y in images for y in x.operands if y in blocked)
+        return x in shapes or all(y in images for y in x.operands if y in blocked)
 
     while True:
         rest = {x for x in images if stays(x)}
@@ -98,15 +161,21 @@ def bfloat16_images(laned: Iterable[Node], graph: Roots, target: Target, is_tile
 
 
 def passes_on(x: Node, blocked: set[Node]) -> bool:
-    """Return True for an op that can read and return bfloat16 images."""
-    if x.dtype != FLOAT32 or x.ndim != len(NO_HALO):
+    """Return True for an op that can read and return images as tiles read them."""
+    if x.dtype not in (FLOAT32, np.uint8) or x.ndim != len(NO_HALO):
         return False
+    channels = CHANNELS if x.dtype == FLOAT32 else TILE_ROW
     if isinstance(x.op, Concat):
-        return all(y.shape[1] % CHANNELS == 0 for y in x.operands[:-1])
+        return all(y.shape[1] % channels == 0 for y in x.operands[:-1])
     if isinstance(x.op, Pointwise):
-        is_whole = x.shape[1] % CHANNELS == 0 or keeps_rest(x)
+        is_whole = x.dtype == np.uint8 or x.shape[1] % channels == 0 or keeps_rest(x)
         return is_whole and all(y in blocked or constant_of(y) is not None for y in x.operands)
-    return isinstance(x.op, MaxPool | AvgPool)
+    return isinstance(x.op, MaxPool | ByteTable) or (isinstance(x.op, AvgPool) and x.dtype == FLOAT32)
+
+
+def in_tile_form(form: Form) -> Form:
+    """Return the form of the same images as tiles read them."""
+    return replace(form, dtype=NUMBER, lanes=CHANNELS) if form.dtype == "f4" else replace(form, lanes=TILE_ROW)
 
 
 def tile_convolution(b: ImageBuilder, node: Node, shape: ConvShape) -> Node:
@@ -142,15 +211,43 @@ def wide_depthwise(b: ImageBuilder, node: Node) -> Node:
 
 
 def rounded(b: ImageBuilder, x: Node, layer: TileLayer) -> tuple[Node, Form]:
-    """Return images as bfloat16 numbers, with the halo that a layer reads, and their form."""
-    own, lanes = b.forms.get(x), layer.lanes
+    """Return float32 images as bfloat16 numbers, with the halo that a layer reads, and their form."""
+    own = b.forms.get(x)
     if own is not None and own.dtype == NUMBER:
         return b.laned(x), own
-    form = Form(*x.shape, lanes, NUMBER, own.halo if own else layer.halo)  # type: ignore[call-arg,arg-type]
+    form = Form(*x.shape, layer.lanes, NUMBER, own.halo if own else layer.halo)  # type: ignore[call-arg,arg-type]
     if layer.shape.is_plain:
-        return apply(RoundImages(None, form), b.plain(x)), form
+        return apply(TileImages(None, form), b.plain(x)), form
     source = own or f4_form(b, x)
-    return apply(RoundImages(source, form), b.in_form(x, source)), form
+    return apply(TileImages(source, form), b.in_form(x, source)), form
+
+
+def tile_byte_convolution(b: ImageBuilder, node: Node, shape: ByteShape) -> Node:
+    """Return a convolution of bytes on tiles."""
+    op, (x, filters, bias, scale, *residual), layer = node.op, node.operands, TileLayer(shape)
+    assert isinstance(op, IntegerConv)
+    f, start, factor = (y.op.array for y in (filters, bias, scale))  # type: ignore[attr-defined]
+    packed = b.packed((filters, layer), partial(pack_tile_filters, layer, f))
+    start = start - op.zero * f.sum((1, 2, 3), dtype="int32")
+    images, source = joined(b, x, layer, op.zero)
+    operands = [images, packed, *(Const(pack_columns(layer.size, y), copy=False) for y in (start, factor))]
+    other = None
+    if residual:
+        other = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))
+        operands.append(b.in_form(residual[0], other))
+    return apply(TileIntegerConv(shape, source, b.forms[node], op.result, other), *operands)
+
+
+def joined(b: ImageBuilder, x: Node, layer: TileLayer, zero: int) -> tuple[Node, Form]:
+    """Return bytes in blocks of 64 channels, or pixels of four, in a halo of their zero point, and their form."""
+    own, lanes = b.forms.get(x), layer.lanes
+    if own is not None and own.lanes == lanes:
+        form = replace(own, fill=zero)
+        return b.in_form(x, form), form
+    form = Form(*x.shape, lanes, "u1", own.halo if own else layer.halo, zero)  # type: ignore[call-arg,arg-type]
+    if own is None:
+        return b.in_form(x, form), form
+    return apply(TileImages(own, form), b.laned(x)), form
 
 
 def f4_form(b: ImageBuilder, x: Node) -> Form:

@@ -11,9 +11,9 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.tile_conv.calls import (
     PIXEL,
     TileLayer,
+    join_blocks_calls,
     pack_tile_filters,
     pixel_tiles,
-    round_blocks_calls,
     round_pixels_calls,
     suits_tile_conv,
     tile_conv_calls,
@@ -247,7 +247,7 @@ def test_images_are_rounded_to_blocks_of_32_channels(c, name, order):
     x = Images(numbers, target.lanes, "f4", (0, 1, 2, 0), np.nan)
     out = Images(np.ones_like(numbers), CHANNELS, "V2", SAME, 7.0)
     frame = out.frame()
-    run_calls(round_blocks_calls(out.view, x.view).calls, target, order)
+    run_calls(join_blocks_calls(out.view, x.view).calls, target, order)
     np.testing.assert_array_equal(out.plain()[:, :c], floats_of(bfloat16_bits(numbers)))
     np.testing.assert_array_equal(out.plain()[:, c:], 0)
     np.testing.assert_array_equal(out.frame(), frame)

@@ -7,13 +7,19 @@ from hypothesis import given, settings
 import cgraph as cg
 from cgraph.dtypes.convert import code_of
 from cgraph.dtypes.storage import BFLOAT16
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.ir.graph import apply
+from cgraph.kernels.conv8.calls import Join, Result
 from cgraph.kernels.target import target_named
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.lowering.tile_lowerings import in_bfloat16
+from cgraph.ops.conv import Conv2d
 from cgraph.ops.elementary import Exp
-from cgraph.ops.physical.tile_conv import RoundImages, TileConv, WideDepthwise
+from cgraph.ops.physical.integer import IntegerConv, PixelSum
+from cgraph.ops.physical.table import ByteTable
+from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
 from cgraph.passes import rewrite_graph
 from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
@@ -63,7 +69,7 @@ def test_images_between_convolutions_stay_bfloat16(between):
     x = cg.Var((1, 3, 14, 12), name="x")
     y = conv(between(cg.relu(conv(x, 64))), 16, 1)
     function = compiled(y, [x])
-    assert count(function, RoundImages) == 1  # the input
+    assert count(function, TileImages) == 1  # the input
     *inner, last = dtypes_of(function, TileConv)
     assert set(inner) == {BFLOAT16.code} and last == "f4"
     numbers = RNG.standard_normal(x.shape).astype("f4")
@@ -86,7 +92,7 @@ def test_images_that_other_ops_read_stay_float32(case):
     x = cg.Var((1, 3, 14, 12), name="x")
     y, ends = case(cg.relu(conv(x, 64)))
     function = compiled([conv(y, 16, 1), *ends], [x])
-    assert dtypes_of(function, TileConv)[0] == "f4" and count(function, RoundImages) >= 2
+    assert dtypes_of(function, TileConv)[0] == "f4" and count(function, TileImages) >= 2
 
 
 def test_a_sum_over_pixels_reads_bfloat16_images():
@@ -139,7 +145,7 @@ def test_strategies_and_threads_give_the_same_bits_of_any_network(network):
 def test_without_tiles_or_without_bf16_no_image_is_rounded():
     x, y = network()
     for function in (cg.compile(y, [x], engine=TilesEngine()), cg.compile(y, [x], precision="bf16")):
-        assert not count(function, TileConv | RoundImages | WideDepthwise)
+        assert not count(function, TileConv | TileImages | WideDepthwise)
 
 
 def test_filters_that_are_computed_are_not_rounded():
@@ -156,3 +162,72 @@ def test_pointwise_ops_compute_in_float32_and_round_once():
     np.testing.assert_array_equal(op.meaning(rounded), want)
     twice = in_bfloat16(op, (True,))
     assert twice.dtype(BFLOAT16.dtype) == BFLOAT16.dtype and len(twice.body) == len(op.body) + 2
+
+
+def byte_conv(x, filters, size=3, stride=1, groups=1, residual=None, zero=7):
+    """A convolution of bytes, with its result as bytes whose zero point the next layer reads."""
+    shape = (filters, x.shape[1] // groups, size, size)
+    f, bias = RNG.integers(-128, 128, shape, "int8"), RNG.integers(-900, 900, filters, "int32")
+    scale = (RNG.random(filters) + 0.5).astype("f4") / (40 * shape[1] ** 0.5 * size)
+    pad = (size // 2,) * 4
+    conv = Conv2d((stride, stride), pad, (1, 1), groups)
+    join = None if residual is None else Join(0.03, -120, 135, 0.05, 0.04, 7)
+    operands = [x, *map(cg.Const, (f, bias, scale)), *([] if residual is None else [residual])]
+    return apply(IntegerConv(conv, zero, Result("u1", 7, join=join)), *operands)
+
+
+def byte_network():
+    """A network of everything that has bytes in blocks of 64 channels."""
+    x = cg.Var((2, 3, 26, 22), "uint8", "x")
+    first = cg.max_pool2d(byte_conv(x, 70, 7, 2), 3, 2, 1)
+    added = byte_conv(byte_conv(first, 40), 70, 1, residual=first)
+    table = cg.Const(RNG.integers(0, 256, 256, "uint8"))
+    shuffled = apply(ByteTable(), byte_conv(added, 64, 3), table)
+    both = cg.concat([shuffled, byte_conv(added, 80, 1)], 1)
+    return x, byte_conv(both, 48)
+
+
+def bytes_of(shape):
+    return np.random.default_rng(8).integers(0, 256, shape, "uint8")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("ends_in_sums", [False, True])
+def test_bytes_on_tiles_have_the_bits_of_bytes_in_vectors(ends_in_sums, target):
+    x, y = byte_network()
+    y = apply(PixelSum(), y) if ends_in_sums else y
+    numbers = bytes_of(x.shape)
+    want = cg.compile(y, [x], engine=CpuEngine(target))(numbers)
+    for options in ({}, {"threads": 3}, {"bands": 30}, {"bands": 1}, {"memory": "one_each"}):
+        function = cg.compile(y, [x], engine=TilesEngine(target, options.pop("threads", 1), poison=True), **options)
+        np.testing.assert_array_equal(function(numbers), want)
+        if not options:
+            assert count(function, TileIntegerConv) == 6 and not count(function, TileImages)
+
+
+BYTES_STAY = {
+    "an output": lambda x: (x, [x]),
+    "a depthwise layer": lambda x: (byte_conv(x, 64, 3, 1, 64), []),
+    "a concat of other channels": lambda x: (cg.concat([byte_conv(x, 40), x], 1), []),
+    "a float": lambda x: (byte_conv(x, 64), [cg.astype(x, "float32") * 0.5]),
+}
+
+
+@pytest.mark.parametrize("case", BYTES_STAY.values(), ids=BYTES_STAY)
+def test_bytes_that_other_ops_read_stay_in_narrow_blocks(case):
+    x = cg.Var((1, 32, 14, 12), "uint8", "x")
+    y, ends = case(byte_conv(x, 64))
+    outputs, numbers = [byte_conv(y, 16, 1), *ends], bytes_of(x.shape)
+    function = cg.compile(outputs, [x], engine=TilesEngine(poison=True))
+    assert count(function, TileImages) >= 1
+    for got, want in zip(function(numbers), cg.compile(outputs, [x])(numbers), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_network_of_short_sums_stays_in_vectors():
+    x = cg.Var((1, 32, 14, 12), "uint8", "x")
+    y = byte_conv(byte_conv(byte_conv(x, 32, 1), 32, 3, 1, 32), 64, 1)
+    function = cg.compile(y, [x], engine=TilesEngine())
+    assert not count(function, TileIntegerConv | TileImages)
+    numbers = bytes_of(x.shape)
+    np.testing.assert_array_equal(function(numbers), cg.compile(y, [x])(numbers))

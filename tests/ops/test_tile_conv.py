@@ -19,8 +19,8 @@ from cgraph.ops.physical.conv import RESIDUAL
 from cgraph.ops.physical.form import NO_HALO, Form
 from cgraph.ops.physical.lanes import BlockedConcat, BlockedPool, ClearHalo, ColumnSum
 from cgraph.ops.physical.tile_conv import (
-    RoundImages,
     TileConv,
+    TileImages,
     WideDepthwise,
     pack_layer,
     pack_tile_bias,
@@ -132,16 +132,16 @@ def test_images_are_rounded_from_blocks_and_from_planes():
     blocks, planes = f4_form(40, 7, 6), RNG.standard_normal((2, 3, 7, 6)).astype("f4")
     numbers = blocks.to_blocked(RNG.standard_normal(blocks.logical).astype("f4"))
     for op, x in (
-        (RoundImages(blocks, bf16_form(40, 7, 6)), numbers),
-        (RoundImages(None, bf16_form(3, 7, 6, lanes=4)), planes),
+        (TileImages(blocks, bf16_form(40, 7, 6)), numbers),
+        (TileImages(None, bf16_form(3, 7, 6, lanes=4)), planes),
     ):
         want = check(op, [x])
         assert_bands(op, [x], (1, 3), TARGET)
         first = op.row_rule(Spec(x.shape, x.dtype)).first(1)
         np.testing.assert_array_equal(check(first, [x[:1]]), want[:1])
-        assert op.name == "cast"
+        assert op.name == "to_tiles"
     with pytest.raises(ShapeError, match=r"are not \[2, 3, 7, 6\]"):
-        RoundImages(None, bf16_form(3, 7, 6, lanes=4)).infer(Spec((2, 4, 7, 6), np.dtype("f4")))
+        TileImages(None, bf16_form(3, 7, 6, lanes=4)).infer(Spec((2, 4, 7, 6), np.dtype("f4")))
 
 
 POOLS = {

@@ -83,7 +83,7 @@ def count_up(k: Builder, digits: Sequence[tuple[MutableValue, Val | None]]) -> N
             count_up(k, others)
 
 
-def divmod_of(x: Val, y: Val) -> tuple[Val, Val]:
+def divmod_of(x: Val, y: Val | int) -> tuple[Val, Val]:
     """Return quotient and remainder."""
     quotient = x // y
     return quotient, x - quotient * y

@@ -55,7 +55,7 @@ def pool_calls(
     across = 0 if isinstance(x, BlockedView) else vector_of(target, x.dtype, to, source, window, stop - inner)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5) / max(across // 2, 1))
     call = WINDOW.call(
-        (x.dtype, isinstance(x, BlockedView), across, kind), tasks, chunk,
+        (x.dtype, x.lanes if isinstance(x, BlockedView) else 0, across, kind), tasks, chunk,
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
         x=source.at, x_image=source.image, x_plane=source.plane,
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],

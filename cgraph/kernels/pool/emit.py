@@ -16,13 +16,13 @@ from cgraph.kernels.llvm.windows import larger, least
 
 
 @final
-def window(k: Builder, dtype: str, is_blocked: bool, across: int, kind: str) -> None:
-    """`kind`: ``max`` (a NaN wins) or ``mean``. `across`: columns of a vector; 0 for one column at a time.
+def window(k: Builder, dtype: str, lanes: int, across: int, kind: str) -> None:
+    """`kind`: ``max`` (a NaN wins) or ``mean``. `lanes`: channels of a block; 0 for plain views. `across`: columns of a
+    vector; 0 for one column at a time.
 
     Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
     a = k.args()
-    lanes = k.target.channels_of(dtype) if is_blocked else 0
     with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):
         r = [(a.row_table + row * 4).load(i) for i in range(4)]
         x = a.x + (image * a.x_image + channel * a.x_plane + r[3])

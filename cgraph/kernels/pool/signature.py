@@ -4,7 +4,7 @@ from cgraph.kernels.signature import Signature
 
 WINDOW = Signature(
     "pool.window",
-    ("dtype", "is_blocked", "across", "kind"),
+    ("dtype", "lanes", "across", "kind"),
     {
         # table rows: first tap, last tap, divisor, elements from the image's corner to the first tap
         "row_table": "i8*", "column_table": "i8*",

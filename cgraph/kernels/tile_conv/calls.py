@@ -1,18 +1,22 @@
-"""Call builders of convolutions on tile registers: of bfloat16 images, and the rounding of images to such."""
+"""Call builders of convolutions on tile registers, of bfloat16 numbers or bytes, and conversions to such images."""
 
 from itertools import product
 from math import ceil
+from typing import Any
 
 import numpy as np
 
 from cgraph.kernels.blocked_copy.calls import plain_steps
 from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.conv8.calls import ByteWeights, Result, join_args, residual_args
 from cgraph.kernels.depthwise.calls import is_depthwise
+from cgraph.kernels.isa.records import TILE_ROW
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.tile_conv.signature import CHANNELS, OF_NUMBERS, ROUND_BLOCKS, ROUND_PIXELS
+from cgraph.kernels.tile_conv.signature import JOIN_BLOCKS, OF_BYTES, OF_NUMBERS, ROUND_PIXELS
 from cgraph.kernels.tile_products.calls import (
     NEAR_INPUT,
     ROWS,
+    WIDTH,
     TileSize,
     ahead_of,
     config_of,
@@ -34,7 +38,7 @@ OUTSIDE = -1  # in a table of pixels: not stored
 
 
 class TileLayer(Record):
-    """A convolution of ``[c, h, w]`` on tiles of bfloat16 numbers.
+    """A convolution of ``[c, h, w]`` on tiles, of bytes or of bfloat16 numbers in place of float32 ones.
 
     Fields
         shape: sizes and window; its layout of filters is not used
@@ -43,14 +47,24 @@ class TileLayer(Record):
     shape: ConvShape
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of a number in a tile."""
+        return 1 if self.shape.dtype == "u1" else NUMBER_NBYTES
+
+    @property
+    def depth(self) -> int:
+        """Numbers of a step."""
+        return TILE_ROW // self.itemsize
+
+    @property
     def lanes(self) -> int:
         """Channels of a pixel in memory: a block, or all of them and zeros."""
-        return PIXEL if self.shape.is_plain else CHANNELS
+        return PIXEL if self.shape.is_plain else self.depth
 
     @property
     def taps(self) -> int:
         """Neighbouring pixels that one step reads."""
-        return CHANNELS // self.lanes
+        return self.depth // self.lanes
 
     @property
     def across(self) -> int:
@@ -67,7 +81,7 @@ class TileLayer(Record):
     @property
     def size(self) -> TileSize:
         """The product of a pixel's window by the filters."""
-        return TileSize(len(self.steps) * CHANNELS, self.shape.k, NUMBER_NBYTES)
+        return TileSize(len(self.steps) * self.depth, self.shape.k, self.itemsize)
 
     @property
     def halo(self) -> tuple[int, int, int, int]:
@@ -82,17 +96,17 @@ class TileLayer(Record):
 
 def suits_tile_conv(shape: ConvShape) -> bool:
     """Return True if a convolution is computed on tiles: enough channels and pixels, one group."""
-    if shape.dtype != "f4" or shape.groups != 1 or is_depthwise(shape):
+    if shape.dtype == "f8" or shape.groups != 1 or is_depthwise(shape):
         return False
     if shape.is_plain and shape.window.dilation[1] != 1:
         return False
     rows, columns = shape.result
-    return suits_tiles(rows * columns, shape.c * shape.window.taps, NUMBER_NBYTES)
+    return suits_tiles(rows * columns, shape.c * shape.window.taps, TileLayer(shape).itemsize)
 
 
 def pack_tile_filters(layer: TileLayer, bits: np.ndarray) -> np.ndarray:
-    """Return filters ``[k, c, r, s]``, bits of bfloat16 numbers, as `pack_tiles` returns them; 0 where a step has no
-    channel or no tap.
+    """Return filters ``[k, c, r, s]``, bytes or the bits of bfloat16 numbers, as `pack_tiles` returns them; 0 where a
+    step has no channel or no tap.
     """
     k, c, r, s = bits.shape
     blocks, width = ceil(c / layer.lanes), layer.across * layer.taps
@@ -186,35 +200,92 @@ def tile_conv_calls(
     Raises
         ValueError: the halo is too narrow
     """
+    if not out.n * out.h * out.w:
+        return KernelCalls()
+    residual, shared = epilogue.residual, tile_args(layer, out, x, filters, epilogue.residual)
+    call = OF_NUMBERS.call(
+        (shared.tiles.group, shared.tiles.height, ahead_of(layer.size), out.dtype, (residual or out).dtype),
+        *shared.tasks, **shared.args, bias=epilogue.bias, beside=residual.origin if residual else None,
+        **epilogue.activation.args,
+    )  # fmt: skip
+    return KernelCalls((call,))
+
+
+def tile_conv8_calls(
+    layer: TileLayer,
+    out: BlockedView,
+    x: BlockedView,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None = None,
+) -> KernelCalls:
+    """Compute ``result(sums of x * weights + bias)`` of bytes.
+
+    Operands
+        out: bytes in blocks of any number of vectors; floats or int32 numbers in blocks of one
+        x: images in blocks of ``layer.lanes`` bytes, with a halo of their zero point at least ``layer.halo`` wide
+        weights: filters as `pack_tile_filters` returns them, bias and scale up to the last panel's end
+        residual: it may be `out` itself
+    Raises
+        ValueError: the halo is too narrow
+    """
+    if not out.n * out.h * out.w:
+        return KernelCalls()
+    shared, beside = tile_args(layer, out, x, weights.at, residual), residual or out
+    form = result.dtype, out.lanes, beside.lanes, result.fixed, result.join is not None
+    call = OF_BYTES.call(
+        (shared.tiles.group, shared.tiles.height, ahead_of(layer.size), *form), *shared.tasks,
+        **shared.args, bias=weights.bias, scale=weights.scale, shifts=layer.size.panels * WIDTH,
+        **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return KernelCalls((call,))
+
+
+class TileArgs(Record, eq=False):
+    """The arguments that both kernels share.
+
+    Fields
+        tiles: the pixels
+        tasks: the number of tasks, and those that a thread takes at a time
+        args: arguments by name
+    """
+
+    tiles: PixelTiles
+    tasks: tuple[int, int]
+    args: dict[str, Any]
+
+
+def tile_args(
+    layer: TileLayer, out: BlockedView, x: BlockedView, filters: Pointer, residual: BlockedView | None
+) -> TileArgs:
+    """Return the arguments about images, filters, results and residual.
+
+    Raises
+        ValueError: the halo is too narrow
+    """
     shape, window, size = layer.shape, layer.shape.window, layer.size
     if not x.covers(layer.halo):
         raise ValueError(f"a halo of {x.halo} is narrower than {layer.halo}, which the filter reads")
-    if not out.n * out.h * out.w:
-        return KernelCalls()
-    pixel, residual = x.lanes * x.itemsize, epilogue.residual
-    row = x.row * x.itemsize
+    pixel, row = x.lanes * x.itemsize, x.row * x.itemsize
     tiles = pixel_tiles(shape, x.row // x.lanes if layer.taps == 1 else None)
     (down, across), (below, beside) = window.stride, window.dilation
     offsets = [b * x.plane * x.itemsize + r * below * row + s * beside * pixel for b, r, s in layer.steps]
     places = tiles.first @ np.array([down * row, across * pixel])
-    numbers, others = numbers_of(tiles, out), numbers_of(tiles, residual or out)
-    block = max(1, min(tiles.groups, NEAR_INPUT // (size.padded * 2 // window.taps * tiles.height * tiles.group)))
-    tasks = x.n * -(-tiles.groups // block) * block * size.panels
-    call = OF_NUMBERS.call(
-        (tiles.group, tiles.height, ahead_of(size), out.dtype, (residual or out).dtype),
-        tasks, chunk_of(tasks, ns_of(size, tiles.group)),
-        config=Pointer(config_of(tiles.height)), offsets=Pointer(table(offsets)), steps=len(offsets),
-        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image * x.itemsize, x_step=across * pixel,
-        w=filters, w_panel=size.panel_nbytes, bias=epilogue.bias, places=Pointer(table(places)),
-        numbers=Pointer(numbers), out=out.origin, o_image=out.image, o_plane=out.plane,
-        channels=out.blocks * out.lanes, beside_numbers=Pointer(others),
-        beside=residual.origin if residual else None,
-        b_image=residual.image if residual else 0, b_plane=residual.plane if residual else 0,
-        b_channels=residual.blocks * residual.lanes if residual else 0,
-        groups=tiles.groups, block=block, blocks=-(-tiles.groups // block), panels=size.panels,
-        **epilogue.activation.args,
-    )  # fmt: skip
-    return KernelCalls((call,))
+    near = size.steps * TILE_ROW // window.taps * tiles.height * tiles.group
+    block = max(1, min(tiles.groups, NEAR_INPUT // near))
+    blocks = -(-tiles.groups // block)
+    tasks = x.n * blocks * block * size.panels
+    args = {
+        "config": Pointer(config_of(tiles.height)), "offsets": Pointer(table(offsets)), "steps": len(offsets),
+        "x": x.pixel(-window.pad[0], -window.pad[1]), "x_image": x.image * x.itemsize, "x_step": across * pixel,
+        "w": filters, "w_panel": size.panel_nbytes, "places": Pointer(table(places)),
+        "numbers": Pointer(numbers_of(tiles, out)), "out": out.origin, "o_image": out.image, "o_plane": out.plane,
+        "channels": out.blocks * out.lanes, "beside_numbers": Pointer(numbers_of(tiles, residual or out)),
+        "b_image": residual.image if residual else 0, "b_plane": residual.plane if residual else 0,
+        "b_channels": residual.blocks * residual.lanes if residual else 0,
+        "groups": tiles.groups, "block": block, "blocks": blocks, "panels": size.panels,
+    }  # fmt: skip
+    return TileArgs(tiles, (tasks, chunk_of(tasks, ns_of(size, tiles.group))), args)
 
 
 def numbers_of(tiles: PixelTiles, x: BlockedView) -> np.ndarray:
@@ -225,12 +296,12 @@ def numbers_of(tiles: PixelTiles, x: BlockedView) -> np.ndarray:
     return numbers
 
 
-def round_blocks_calls(out: BlockedView, x: BlockedView) -> KernelCalls:
-    """Round channel-blocked float32 images to bfloat16, in blocks of 32 channels, without the halo."""
+def join_blocks_calls(out: BlockedView, x: BlockedView) -> KernelCalls:
+    """Convert channel-blocked images to blocks of 64 bytes, without the halo: bytes, or float32 to bfloat16 numbers."""
     band = band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
-    call = ROUND_BLOCKS.call(
-        (), tasks, chunk_of(tasks, out.w * 5.0),
+    call = JOIN_BLOCKS.call(
+        (x.dtype, out.dtype), tasks, chunk_of(tasks, out.w * 5.0),
         x=x.origin, x_image=x.image, x_plane=x.plane, x_row=x.row, x_blocks=x.blocks,
         out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
         rows=out.h, columns=out.w, planes=out.blocks, band=band,

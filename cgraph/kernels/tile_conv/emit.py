@@ -1,4 +1,4 @@
-"""Convolutions of channel-blocked bfloat16 images on tile registers, and the rounding of float32 images to such.
+"""Convolutions of channel-blocked images on tile registers: of bfloat16 numbers or bytes, in blocks of 64 bytes.
 
     sums[pixel, channel] = sum over steps of x[pixel + offset of the step] . w[step, channel]
 
@@ -9,14 +9,17 @@ one row, or of all rows of a padded image one after the other. Tables say where 
 from functools import partial
 from types import SimpleNamespace
 
+from cgraph.kernels.conv8.emit import requantise
+from cgraph.kernels.isa.records import TILE_ROW
 from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.bytes import to_bytes
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import banded_rows, change_if, first_lanes, masked_load, masked_store
+from cgraph.kernels.llvm.flow import banded_rows, change_if, divmod_of, first_lanes, masked_load, masked_store
 from cgraph.kernels.llvm.storage import narrow
-from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
-from cgraph.kernels.tile_products.emit import LeftSides, each_group, load_sums
+from cgraph.kernels.tile_products.emit import ROWS_AT_ONCE, LeftSides, each_group, load_sums
 from cgraph.kernels.tile_products.signature import COLUMNS
 from cgraph.record import Record
 
@@ -42,12 +45,7 @@ class Tile(Record):
 def of_numbers(k: Builder, *params) -> None:
     """Emit ``activation(sums + bias + residual)`` in float32, and round the result to its dtype."""
     p, a = Tile(*params), k.args()
-
-    def first(at: SimpleNamespace) -> list[Ptr]:
-        places = a.places + at.group * p.group
-        return [a.x + (at.image * a.x_image + places.load(r)) for r in range(p.group)]
-
-    with each_group(k, p, a, "bf16", LeftSides(first, a.offsets.load)) as at:
+    with each_group(k, p, a, "bf16", pixels_of(a, p.group)) as at:
         beside = k.pointer(a.beside, p.residual) + at.image * a.b_image
         with k.loop(0, p.group) as tile, k.loop(0, p.height) as q:
             entry = (at.group * p.group + tile) * ROWS + q
@@ -88,14 +86,93 @@ def block_of(dtype: str, pixel: Ptr, plane: Val, channel: Val, first: int) -> Pt
     return pixel + channel // pixel.k.target.lanes * plane
 
 
+class ByteTile(Record):
+    """The params of `of_bytes`.
+
+    Fields
+        group, height, ahead: as for `Tile`
+        result, fixed, joins: as for `cgraph.kernels.conv8.emit.Tile`
+        lanes, beside_lanes: channels in a block of the result and of the residual
+    """
+
+    group: int
+    height: int
+    ahead: int
+    result: str
+    lanes: int
+    beside_lanes: int
+    fixed: str
+    joins: bool
+
+
 @final
-def round_blocks(k: Builder) -> None:
-    """Round channel-blocked images to bfloat16, in blocks of 32 channels; missing blocks become 0.
+def of_bytes(k: Builder, *params) -> None:
+    """Emit sums of bytes and their results, as `cgraph.kernels.conv8.emit.tile` does."""
+    p, a = ByteTile(*params), k.args()
+    groups = each_group(k, p, a, "u1", pixels_of(a, p.group))
+    with groups as at, k.loop(0, p.group) as tile, k.loop(0, p.height, ROWS_AT_ONCE) as start:
+        at.row, first = tile, (at.group * p.group + tile) * ROWS
+        at.rows = [k.smaller(start + i, p.height - 1) for i in range(ROWS_AT_ONCE)]
+        at.numbers = [k.cast(a.numbers.load(first + row), "i8") for row in at.rows]
+        at.others = [k.cast(a.beside_numbers.load(first + row), "i8") for row in at.rows]
+        finish_rows(k, p, a, at)
+
+
+def finish_rows(k: Builder, p: ByteTile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Emit the results of some rows of a tile; all of them are read before they are written."""
+    lanes = k.target.lanes
+    out, beside = a.out + at.image * a.o_image, k.pointer(a.residual, "u1") + at.image * a.b_image
+    for part in range(0, CHANNELS, lanes):
+        channel = at.panel * CHANNELS + part
+        with k.if_(channel < a.channels):
+            read = k.larger(k.smaller(channel, a.b_channels - lanes), 0)
+            residual = partial(residual_at, vector_at(p.beside_lanes, beside, a.b_plane, read), at.others)
+            bias = a.bias.load(channel, lanes)
+            sums = [load_sums(k, at, *divmod(part, COLUMNS), row, "i4") + bias for row in at.rows]
+            results = requantise(k, p, a, sums, residual, channel // lanes)
+            put_rows(k, p, a, at.numbers, vector_at(p.lanes, out, a.o_plane, channel), results)
+
+
+def pixels_of(a: SimpleNamespace, group: int) -> LeftSides:
+    """Return the left sides of groups of tiles of pixels."""
+
+    def first(at: SimpleNamespace) -> list[Ptr]:
+        places = a.places + at.group * group
+        return [a.x + (at.image * a.x_image + places.load(r)) for r in range(group)]
+
+    return LeftSides(first, a.offsets.load)
+
+
+def vector_at(lanes: int, at: Ptr, plane: Val, channel: Val) -> Ptr:
+    """Return the address of a vector of channels of an image's first pixel, whose blocks have `lanes` channels."""
+    block, lane = divmod_of(channel, lanes)
+    return at + (block * plane + lane)
+
+
+def residual_at(pixel: Ptr, numbers: list[Val], i: int) -> Ptr:
+    """Return the address of the residual of a row; that of the first pixel for rows that are not stored."""
+    return pixel + pixel.k.larger(numbers[i], 0)
+
+
+def put_rows(k: Builder, p: ByteTile, a: SimpleNamespace, numbers: list[Val], out: Ptr, ys: list[Val]) -> None:
+    """Store one vector of the results of some rows where they belong; bytes are rounded together."""
+    lanes = k.target.lanes
+    if p.result == "u1":
+        packed = to_bytes(k, ys, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"))
+        ys = [k.slice(packed, i * lanes, lanes) for i in range(len(ys))]
+    for number, y in zip(numbers, ys):
+        with k.if_(number >= 0):
+            (out + number).store(y)
+
+
+@final
+def join_blocks(k: Builder, dtype: str, result: str) -> None:
+    """Convert channel-blocked images to blocks of 64 bytes; missing blocks become 0.
 
     Task: one row of one block of the result, by bands.
     """
     a, lanes = k.args(), k.target.lanes
-    parts = CHANNELS // lanes
+    parts = TILE_ROW // nbytes_of(result) // lanes
     with banded_rows(k, a.planes, a.rows, a.band) as (image, plane, row):
         out = a.out + (image * a.o_image + plane * a.o_plane + row * a.o_row)
         x = a.x + (image * a.x_image + row * a.x_row)
@@ -103,7 +180,7 @@ def round_blocks(k: Builder) -> None:
         sources = [x + k.smaller(block, a.x_blocks - 1) * a.x_plane for block in blocks]
         with k.loop(0, a.columns) as column:
             for part, (block, source) in enumerate(zip(blocks, sources)):
-                value = k.select(block < a.x_blocks, source.load(column * lanes, lanes), k.const(0, "f4", lanes))
+                value = k.select(block < a.x_blocks, source.load(column * lanes, lanes), k.const(0, dtype, lanes))
                 out.store(value, (column * parts + part) * lanes)
 
 

@@ -3,6 +3,7 @@
 from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node
 from cgraph.kernels.conv.transpose_calls import TransposedShape
+from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import ConvShape
@@ -11,6 +12,7 @@ from cgraph.ops.conv import ConvFilters, ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Halo
 from cgraph.ops.physical.frames import FramesConv
+from cgraph.ops.physical.integer import IntegerConv
 from cgraph.system.alignment import round_up
 
 PLAIN_CHANNELS = 4  # images of at most this many channels stay plain: most lanes of a block would be empty
@@ -25,6 +27,15 @@ def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
     if isinstance(node.op.conv, FramesConv):
         c = node.op.conv.depth.taps * (c if is_plain else round_up(c, target.channels_of(code)))
     return ConvShape(c, h, w, node.shape[1], target, window_of(node), node.op.conv.groups, is_plain, code)
+
+
+def byte_layer_of(node: Node, target: Target, is_plain: bool = False) -> ByteShape:
+    """Return the geometry of an IntegerConv."""
+    assert isinstance(node.op, IntegerConv)
+    conv, (x, filters) = node.op.conv, node.operands[:2]
+    window = Window(filters.shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
+    c, h, w = x.shape[1:]
+    return ByteShape(c, h, w, node.shape[1], target, window, conv.groups, is_plain)
 
 
 def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:

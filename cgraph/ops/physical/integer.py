@@ -124,13 +124,17 @@ class BlockedIntegerConv(Op):
 
     def meaning(self, x, filters, start, scale, *residual):
         shape, window, zero = self.shape, self.shape.window, self.source.fill
-        f = unpack_bytes(shape, filters).astype("i8")
+        f = self.unpacked(filters).astype("i8")
         conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
         sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
         bias = start[: shape.k] + (zero - shape.middle) * f.sum((1, 2, 3))
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         y = requantise(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
         return self.form.to_blocked(y)
+
+    def unpacked(self, filters: np.ndarray) -> np.ndarray:
+        """Return the filters ``[k, c / groups, r, s]``."""
+        return unpack_bytes(self.shape, filters)
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.form.n * self.shape.flops // 2
@@ -153,7 +157,7 @@ class BlockedIntegerConv(Op):
         shape = replace(self.shape, h=end - begin, window=window, panel=self.shape.vectors)
         form = self.form.rows(first, stop)
         residual = None if self.residual is None else self.residual.strip(form.h)
-        return BlockedIntegerConv(shape, self.source.strip(end - begin), form, self.result, residual)
+        return replace(self, shape=shape, source=self.source.strip(end - begin), form=form, residual=residual)
 
     @property
     def overwrites(self) -> tuple[int, ...]:

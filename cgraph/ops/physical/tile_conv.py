@@ -1,4 +1,4 @@
-"""Convolutions on tile registers (`cgraph.kernels.tile_conv`), and the images of bfloat16 numbers that they read."""
+"""Convolutions on tile registers (`cgraph.kernels.tile_conv`), and the images that they read."""
 
 from functools import partial
 
@@ -14,14 +14,16 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.conv8.calls import ByteWeights
 from cgraph.kernels.depthwise.calls import pack_depthwise, row_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import (
     TileLayer,
+    join_blocks_calls,
     pack_tile_filters,
-    round_blocks_calls,
     round_pixels_calls,
+    tile_conv8_calls,
     tile_conv_calls,
     unpack_tile_filters,
 )
@@ -31,11 +33,14 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.physical.conv import RESIDUAL, BlockedConv, ConvEpilogue
 from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.integer import BlockedIntegerConv
 from cgraph.ops.physical.lanes import require, widened
 from cgraph.ops.physical.unpack import unpack
 from cgraph.ops.physical.window_rows import rows_inside
 from cgraph.record import replace
 from cgraph.system.alignment import round_up
+
+BYTE_RESIDUAL = 4  # index of the residual among the operands of a TileIntegerConv
 
 
 def pack_layer(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
@@ -150,11 +155,42 @@ class WideDepthwise(BlockedConv):
         return [*fill_halo_calls(to), *rows.calls]
 
 
-class RoundImages(Op):
-    """Images rounded to bfloat16, as a TileConv reads them.
+class TileIntegerConv(BlockedIntegerConv):
+    """A BlockedIntegerConv on tiles.
 
     Operands
-        x: float32 images of form `source`, or plain images ``[n, c, h, w]`` of few channels if that is None
+        x: bytes in blocks of 64 channels, or pixels of four
+        filters: as `pack_tile_filters` returns them
+        start, scale, residual: as for a BlockedIntegerConv; start and scale up to the last panel's end
+    """
+
+    @property
+    def layer(self) -> TileLayer:
+        return TileLayer(self.shape)
+
+    def unpacked(self, filters: np.ndarray) -> np.ndarray:
+        return unpack_tile_filters(self.layer, filters)
+
+    @property
+    def overwrites(self) -> tuple[int, ...]:
+        """The residual, if it has the result's form: each pixel is read before it is written."""
+        return (BYTE_RESIDUAL,) if self.residual == self.form else ()
+
+    def calls(self, out: View, x: View, filters: View, start: View, scale: View, *rest: View) -> list[Call]:
+        """Fill the halo of the result, then its pixels."""
+        to, source = self.form.at(out), self.source.at(x)
+        residual = self.residual.at(rest[0]) if self.residual is not None else None
+        weights = ByteWeights(filters.at, start.at, scale.at)
+        pixels = tile_conv8_calls(self.layer, to, source, weights, self.result, residual)
+        halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
+        return [*halo_calls, *pixels.calls]
+
+
+class TileImages(Op):
+    """Images as convolutions on tiles read them: float32 rounded to bfloat16, or bytes in blocks of 64 channels.
+
+    Operands
+        x: images of form `source`, or plain float32 images ``[n, c, h, w]`` of few channels if that is None
     Fields
         source, result: forms
     """
@@ -164,7 +200,7 @@ class RoundImages(Op):
 
     @property
     def name(self) -> str:
-        return "cast"
+        return "to_tiles"
 
     def infer(self, x: Spec) -> Spec:
         if self.source is not None:
@@ -175,12 +211,12 @@ class RoundImages(Op):
 
     def meaning(self, x):
         plain = x if self.source is None else self.source.plain(x)
-        return self.result.to_blocked(convert(plain, BFLOAT16.dtype))
+        return self.result.to_blocked(convert(plain, self.result.spec.dtype))
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             to = self.result.at(out)
-            pixels = round_pixels_calls(to, x) if self.source is None else round_blocks_calls(to, self.source.at(x))
+            pixels = round_pixels_calls(to, x) if self.source is None else join_blocks_calls(to, self.source.at(x))
             return [*fill_halo_calls(to), *pixels.calls]
 
         return Work(calls)
@@ -188,14 +224,14 @@ class RoundImages(Op):
     def row_rule(self, x: Spec) -> RowRule | None:
         return RowRule((0,), self.first_images)
 
-    def first_images(self, n: int) -> "RoundImages":
-        return RoundImages(self.source and self.source.first(n), self.result.first(n))
+    def first_images(self, n: int) -> "TileImages":
+        return TileImages(self.source and self.source.first(n), self.result.first(n))
 
     def cut(self, x: Spec) -> Cut:
         above = 0 if self.source is None else self.source.halo[0]
         return Cut((rows_inside(self.result, above),), self.band, self.result.halo[0], self.result.halo[2])
 
-    def band(self, first: int, stop: int) -> "RoundImages":
-        """Return the op that rounds some rows of the result."""
+    def band(self, first: int, stop: int) -> "TileImages":
+        """Return the op that converts some rows of the result."""
         result = self.result.rows(first, stop)
-        return RoundImages(self.source and self.source.strip(result.h), result)
+        return TileImages(self.source and self.source.strip(result.h), result)
