@@ -45,8 +45,8 @@ class CpuEngine(Record):
             AArch64 ``neon-i8mm``, ``neon-dot`` or ``neon``
         threads: 0 uses all cores that this process may use
         poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
-        tiles: compute products of bytes, and with ``precision="bf16"`` products of floats, on this processor's tile
-            registers (Intel AMX). Compiling raises ValueError if it has none, or if the system refuses them. Such
+        tiles: compute products and convolutions of bytes, and with ``precision="bf16"`` those of floats, on this
+            processor's tile registers (Intel AMX). Compiling raises ValueError if it has none, or if the system refuses them. Such
             functions cannot be saved
     """
 

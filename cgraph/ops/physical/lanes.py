@@ -344,6 +344,10 @@ class JoinedImages(Concat):
 
     takes_storage = True
 
+    @property
+    def name(self) -> str:
+        return "concat"
+
 
 class BlockedConcat(BlockedOp):
     """Concatenated channels, where some operands do not begin at the first lane of a block."""
