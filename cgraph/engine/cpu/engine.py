@@ -46,8 +46,8 @@ class CpuEngine(Record):
         threads: 0 uses all cores that this process may use
         poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
         tiles: compute products and convolutions of bytes, and with ``precision="bf16"`` those of floats, on this
-            processor's tile registers (Intel AMX). Compiling raises ValueError if it has none, or if the system refuses them. Such
-            functions cannot be saved
+            processor's tile registers (Intel AMX). Compiling raises ValueError if it has none, or if the system refuses
+            them. Such functions cannot be saved
     """
 
     target: str = "host"
