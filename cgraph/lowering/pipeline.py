@@ -5,6 +5,7 @@ from cgraph.kernels.target import Target
 from cgraph.lowering.lower import lower_images
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_matmul import pack_matmul
+from cgraph.lowering.tile_attentions import tile_attentions
 from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
 from cgraph.passes.bound_rows import bound_rows, drop_prefixes, sink_prefixes
@@ -36,4 +37,5 @@ def to_physical(roots: tuple[Node, ...], target: Target, options: LoweringOption
     """Choose physical layouts for one target, then fuse physical ops."""
     options = replace(options, pairs=options.pairs and target.multiplies_bfloat16)
     roots = pack_matmul(lower_images(roots, target, options), target, options)
+    roots = tile_attentions(roots, target, options)
     return transpose_once(fuse_stencils(fuse_reductions(roots), target), target)

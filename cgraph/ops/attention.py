@@ -80,7 +80,7 @@ class Attention(Op):
         mask, start = self.rest(rest)
         repeats = q.shape[1] // k.shape[1]
         k, v = (np.repeat(x, repeats, 1) for x in (k, v))
-        scores = np.matmul(q * np.asarray(self.scale, q.dtype), np.swapaxes(k, 2, 3))
+        scores = self.product(q * np.asarray(self.scale, q.dtype), np.swapaxes(k, 2, 3))
         if self.softcap:
             cap = np.asarray(self.softcap, q.dtype)
             scores = np.tanh(scores / cap) * cap
@@ -93,7 +93,12 @@ class Attention(Op):
             scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
         with np.errstate(invalid="ignore"):  # all scores of a row may be -inf
             weights = np.exp(scores - scores.max(3, keepdims=True))
-        return np.matmul(weights / weights.sum(3, keepdims=True), v).astype(q.dtype)
+        return self.product(weights / weights.sum(3, keepdims=True), v).astype(q.dtype)
+
+    @staticmethod
+    def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return ``x @ y``."""
+        return np.matmul(x, y)
 
     def multiply_adds(self, q: Spec, k: Spec, v: Spec, *rest: Spec) -> int:
         return prod(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])

@@ -15,6 +15,7 @@ FORMATS = ("cgraph/formats/", "nn/models/")  # dtypes that files declare, and th
 PRODUCTS = {  # of bfloat16, which an instruction multiplies
     *("cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"),
     *("cgraph/ops/physical/tiled.py", "cgraph/ops/physical/tile_conv.py", "cgraph/kernels/tile_conv/signature.py"),
+    *("cgraph/kernels/tile_attention/calls.py", "cgraph/kernels/tile_attention/emit.py"),
     *("cgraph/kernels/isa/x86.py", "cgraph/kernels/isa/arm.py", "cgraph/kernels/llvm/instructions.py"),
 }
 ALLOWED = {"cgraph/dtypes/storage.py", "cgraph/cli/precisions.py", "cgraph/numpy/__init__.py", *PRODUCTS}

@@ -119,6 +119,10 @@ def assembly(kernel, target=AMX):
 
 KERNELS = [
     Kernel("tile_products.of_numbers", (2, 16, 2, "f4")),
+    Kernel("tile_conv.of_numbers", (2, 14, 2, "V2", "V2")),
+    Kernel("tile_conv.of_numbers", (1, 16, 0, "f4", "V2")),
+    Kernel("tile_conv.of_bytes", (2, 14, 2, "u1", 64, 64, "", True)),
+    Kernel("tile_attention.bands", ("f4", 4, "added", False, True, False)),
     Kernel("tile_products.of_bytes", (1, 13, 0, "u1", "", True)),
     Kernel("tile_products.of_bytes", (2, 14, 0, "u1", "once", False)),
 ]
@@ -127,7 +131,7 @@ KERNELS = [
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_machine_code_has_the_instructions_and_no_call(kernel):
     words = {x.word for x in instructions(assembly(kernel))}
-    dot = "tdpbf16ps" if kernel.family.endswith("numbers") else "tdpbusd"
+    dot = "tdpbusd" if kernel.family.endswith("bytes") else "tdpbf16ps"
     assert {dot, "tileloadd", "tilestored", "tilezero", "ldtilecfg", "tilerelease"} <= words
     assert not {x for x in words if x.startswith("call")}
 

@@ -80,6 +80,7 @@ NEAR = {
     "float32 boxes of a network": T("pixels below 640 behind a hundred layers", 1e-5, 2e-3),
     # -- fewer bits ---------------------------------------------------------------------------------------------------
     "float16 networks": T("one layer in float16 on the other side", 2.0**-9, 2.0**-11),
+    "bfloat16 weights": T("weights of both sides, behind other factors", 1e-7, of_terms=2.0**-7),
     "half precision by its largest": T("another order of sums flips roundings to 8 or 11 bits", 1e-7, of_terms=1e-3),
     "quantised networks by their largest": T("the same integers, with scales in float32", 1e-7, of_terms=1e-4),
     "int8 shares": T("shares of 1 behind two layers of 8 bits", 1e-7, 0.02),

@@ -40,7 +40,13 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bo
 
 
 class Unit:
-    """Arguments and addresses shared by the emitters of attention."""
+    """Arguments and addresses shared by the emitters of attention.
+
+    Fields
+        block: keys of a block
+    """
+
+    block = KEYS
 
     def __init__(self, k: Builder, dtype: str, mask: str, causal: bool, capped: bool) -> None:
         self.k, self.a, self.dtype, self.mask, self.causal, self.capped = k, k.args(), dtype, mask, causal, capped
@@ -77,7 +83,7 @@ class Unit:
         before = self.position_of_first(batch)
         low = k.larger(before + k.select(one, query, 0) - a.window + 1, 0)
         high = before + k.select(one, end, a.m - 1) + 1
-        return low - low % KEYS, k.larger(k.smaller(high, a.n), 0)
+        return low - low % self.block, k.larger(k.smaller(high, a.n), 0)
 
 
 class Band(Unit):
@@ -94,26 +100,30 @@ class Band(Unit):
     def place(self, scratch: Ptr) -> None:
         """Set the addresses in a task's scratch."""
         self.queries, rest = scratch, scratch + self.a.d * self.width
-        self.weights, rest = rest, rest + (KEYS + self.rows) * self.width
+        self.weights, rest = rest, rest + (self.block + self.rows) * self.width
         self.most, self.total, self.factor, positions, self.result = (rest + i * self.width for i in range(5))
         self.positions = positions.as_dtype("i4")
 
     def emit(self, batch: Val, group: Val, row: Val) -> None:
         """Emit the band that begins at `row`."""
-        k, a = self.k, self.a
+        k = self.k
         first, stop = self.keys_seen(batch, row, self.width)
         self.start(batch, group, row)
-        keys, values = self.first_of("k", batch, group), self.first_of("v", batch, group)
-        with k.loop(first, stop, KEYS) as key:
-            count = k.smaller(stop - key, KEYS)
-            self.score(keys + key * a.k_row, count)
+        keys, values = self.sides(batch, group)
+        with k.loop(first, stop, self.block) as key:
+            count = k.smaller(stop - key, self.block)
+            self.score(keys, key, count)
             if self.capped:
                 self.cap(count)
             if self.mask or self.causal:
                 self.hide(batch, group, row, key, count)
             self.weigh(count)
-            self.add(values + key * a.v_row, count)
+            self.add(values, key, count)
         self.write(batch, group, row)
+
+    def sides(self, batch: Val, group: Val) -> tuple[Ptr, Ptr]:
+        """Return the addresses of a head's keys and values."""
+        return self.first_of("k", batch, group), self.first_of("v", batch, group)
 
     # -- queries --------------------------------------------------------------------------------------------------
     def places(self, row: Val) -> list[tuple[Val, Val]]:
@@ -156,9 +166,9 @@ class Band(Unit):
                 self.positions.store(vector_of(k, [k.cast(before + query, "i4") for _, query in places]), at)
 
     # -- one block of keys ----------------------------------------------------------------------------------------
-    def score(self, keys: Ptr, count: Val) -> None:
+    def score(self, keys: Ptr, key: Val, count: Val) -> None:
         """Store the products of keys and queries. The last tile repeats the last key; its surplus is not read."""
-        k, a = self.k, self.a
+        k, a, keys = self.k, self.a, keys + key * self.a.k_row
         with k.loop(0, count, self.rows) as i:
             starts = [keys + k.smaller(i + j, count - 1) * a.k_row for j in range(self.rows)]
             sums = self.summed(a.d, lambda x: load_each(starts, x * a.k_step), lambda x: self.vectors(self.queries, x))
@@ -212,9 +222,9 @@ class Band(Unit):
             self.factor.store(factor, at)
             self.total.store(k.fma(self.total.load(at, self.lanes), factor, total), at)
 
-    def add(self, values: Ptr, count: Val) -> None:
+    def add(self, values: Ptr, key: Val, count: Val) -> None:
         """Add the weighted sum of the block's values to the result."""
-        k, a = self.k, self.a
+        k, a, values = self.k, self.a, values + key * self.a.v_row
         with k.loop(0, a.e, self.rows) as column:
             starts = [values + k.smaller(column + i, a.e - 1) * a.v_step for i in range(self.rows)]
             sums = self.summed(count, lambda i: load_each(starts, i * a.v_row), lambda i: self.vectors(self.weights, i))
