@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from cgraph.errors import NoKernelError
 from cgraph.kernels.isa.architectures import architecture
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import compile as compiler
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, POINTER, VOID, Builder
 from cgraph.kernels.llvm.compile import ANYWHERE, KernelText, compile_kernel, emit_kernel, emitter_of
 from cgraph.kernels.llvm.emitter import called_as, final
@@ -39,7 +39,7 @@ def test_an_emitters_marks_go_with_its_text():
     assert text_of(final(lambda k: None)).is_final
     assert text_of(lambda k: setattr(k, "is_narrow", True)).is_narrow
     kind = ir.FunctionType(VOID, [POINTER])
-    assert 'define void @"own"(ptr %".1")' in text_of(called_as(kind)(lambda k: None)).text
+    assert 'define void @"own"(ptr %.1)' in text_of(called_as(kind)(lambda k: None)).text
     assert f'target triple = "{target_machine(HOST).triple}"' in plain.text
 
 
@@ -61,7 +61,7 @@ def calling(name, definition):
     """An emitter that doubles a number by a foreign function."""
 
     def write(k, x, out):
-        kind = ir.DoubleType()
+        kind = ir.DOUBLE
         f = k.declare("double_it", kind, [kind])
         k.linked[name] = definition
         out.store(k.wrap(k.b.call(f, [x.load().v]), "f8"))

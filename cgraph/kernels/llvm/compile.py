@@ -13,11 +13,11 @@ from importlib import import_module
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from cgraph.errors import NoKernelError
 from cgraph.kernels.families import place_of
 from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
 from cgraph.kernels.llvm.own_mathematics import OwnMathematics
@@ -72,12 +72,12 @@ def emit_gpu_kernel(kernel: Kernel, symbol: str, words: int, target: Target) -> 
     emit(k, *kernel.params)
     k.finish()
     threads, resident = getattr(emit, "block_threads", TASK_THREADS), getattr(emit, "resident", 1)
-    head = (
-        f'define ptx_kernel void @"{symbol}"(ptr byval([{words} x i64]) align 8 %".1", i64 %".2") '
+    args, tasks = function.args
+    function.head = (
+        f"define ptx_kernel void {function.ref}(ptr byval([{words} x i64]) align 8 {args.ref}, {tasks.operand}) "
         f'"nvvm.reqntid"="{threads},1,1" "nvvm.minctasm"="{resident}"'
     )
-    plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite cannot write such types
-    return KernelText(str(module).replace(plain, head), k.linked)
+    return KernelText(str(module), k.linked)
 
 
 def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tuple[bytes, float]:
