@@ -29,9 +29,10 @@ from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, link_objects
 from cgraph.kernels.target import Target, code_generation, new_target_machine
 from cgraph.system.fair_lock import FairLock, Ticket
-from cgraph.system.machine import at_fork
+from cgraph.system.machine import allowed_processors, at_fork
 
 LAPACK_NAME = re.compile(rf"{LAPACK}[a-z]+".encode())
+EACH, MOST_THREADS = 3, 4  # kernels that are worth a thread; threads that compile
 Source = tuple[str, tuple[Path, ...]]  # a file's digest, and the files that it may import
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
@@ -87,7 +88,9 @@ class KernelStore:
         Cached code with an unsuitable machine, relocation or callee is compiled again.
         """
         files = {symbol: self._stored_code(f"{symbol}.o") for symbol in symbols.values()}
-        code = {symbol: files[symbol] or self._compile(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        missing = {symbol: kernel for kernel, symbol in symbols.items() if not files[symbol]}
+        new = self._compile_all(missing, target)
+        code = {symbol: files[symbol] or new[symbol] for symbol in symbols.values()}
         try:
             return code, image_of(code)
         except UnknownCode:
@@ -151,6 +154,20 @@ class KernelStore:
         args = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
         return symbol, self._lock.run(lambda: self._stored_code(f"{symbol}.ptx") or self._compile_and_store(*args))
 
+    def _compile_all(self, kernels: dict[str, Kernel], target: Target) -> dict[str, bytes]:
+        """Return the object code of kernels by symbol, compiled on several threads if there are many."""
+        threads = min(allowed_processors(), len(kernels) // EACH, MOST_THREADS)
+        if threads < 2:
+            return {symbol: self._compile(kernel, symbol, target) for symbol, kernel in kernels.items()}
+        codes: dict[str, bytes] = {}
+
+        def keep(symbol: str, code: bytes, seconds: float) -> None:
+            codes[symbol] = self._store(f"{symbol}.o", code, seconds)
+
+        module = import_module("cgraph.kernels.llvm.side_by_side")
+        module.compile_side_by_side(kernels, target, threads, keep)
+        return codes
+
     def _compile(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._compile_and_store(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
 
@@ -160,7 +177,9 @@ class KernelStore:
         return code
 
     def _compile_and_store(self, file: str, compiler: str, *args: Any) -> bytes:
-        code, seconds = getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args)
+        return self._store(file, *getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args))
+
+    def _store(self, file: str, code: bytes, seconds: float) -> bytes:
         self.misses += 1
         self.compile_seconds += seconds
         if self.folder:

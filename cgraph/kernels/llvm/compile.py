@@ -90,26 +90,34 @@ def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tupl
     return machine.emit_assembly(module).encode(), time.perf_counter() - start
 
 
-def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
-    """Return the object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
+def compile_kernel(kernel: Kernel, symbol: str, target: Target, own: Any = None) -> tuple[bytes, float]:
+    """Return the object code of `kernel`, whose function is called `symbol`, and the seconds it took.
+
+    Parameters
+        own: the parts of LLVM that only this thread uses (`cgraph.kernels.llvm.side_by_side.OwnLlvm`); None for those
+            that all threads share
+    """
     start = time.perf_counter()
     code = emit_kernel(kernel, symbol, target)
-    machine = target_machine(target.narrow if code.is_narrow else target)
-    module = link_and_optimise(symbol, code, machine, quick=code_generation(target).jit)
-    return machine.emit_object(module), time.perf_counter() - start
+    machine = (own.machine if own else target_machine)(target.narrow if code.is_narrow else target)
+    quick, context = code_generation(target).jit, own.context if own else None
+    module = link_and_optimise(symbol, code, machine, quick=quick, context=context)
+    return own.emit(machine, module) if own else machine.emit_object(module), time.perf_counter() - start
 
 
-def link_and_optimise(symbol: str, code: KernelText, machine: Any, vectors: bool = True, quick: bool = False) -> Any:
+def link_and_optimise(
+    symbol: str, code: KernelText, machine: Any, vectors: bool = True, quick: bool = False, context: Any = None
+) -> Any:
     """Return the module with everything that it calls linked in. NoKernelError if foreign code calls an unknown
     function.
 
     Loops of foreign code are vectorised if `vectors`; the project's own kernels are vectors already. If `quick`, those
-    pass through `simplify` alone.
+    pass through `simplify` alone. `context`: LLVM's, None for the one that all threads share.
     """
-    module = llvm.parse_assembly(code.text)
+    module = llvm.parse_assembly(code.text, context)
     own = {f.name for f in module.functions}
     for text in code.linked.values():
-        module.link_in(llvm.parse_assembly(text))
+        module.link_in(llvm.parse_assembly(text, context))
     if code.linked:
         make_internal(module, symbol)
     module.verify()
