@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from os.path import abspath, dirname, isdir, isfile
 from typing import Any
 
 from cgraph.kernels.cache import CacheFolder, cache_folder
@@ -33,7 +33,9 @@ from cgraph.system.machine import allowed_processors, at_fork
 
 LAPACK_NAME = re.compile(rf"{LAPACK}[a-z]+".encode())
 EACH, MOST_THREADS = 3, 4  # kernels that are worth a thread; threads that compile
-Source = tuple[str, tuple[Path, ...]]  # a file's digest, and the files that it may import
+KERNELS = dirname(abspath(__file__))
+PROJECT = dirname(KERNELS)
+Source = tuple[str, tuple[str, ...]]  # a file's digest, and the files that it may import
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
 
@@ -250,16 +252,15 @@ def emitter_hash(module: str) -> str:
 @cache
 def instructions_hash(architecture: str) -> str:
     """Return a hash of the module that names an architecture's instructions."""
-    return hashlib.sha256((Path(__file__).parent / "isa" / f"{architecture}.py").read_bytes()).hexdigest()
+    return hashlib.sha256(content(f"{KERNELS}/isa/{architecture}.py")).hexdigest()
 
 
-def sources_of(module: str) -> dict[Path, Source]:
-    """Return the project files that determine an emitter's code."""
-    kernels = Path(__file__).parent
-    todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build")]
+def sources_of(module: str) -> dict[str, Source]:
+    """Return the project files that determine an emitter's code, by their paths."""
+    todo = [f"{KERNELS}/llvm/{name}.py" for name in ("compile", "build")]
     places = (place_of(f"{module}.any", part)[0] for part in ("emit", "signature"))
-    todo += [kernels.parents[1] / f"{place.replace('.', '/')}.py" for place in places]
-    sources: dict[Path, Source] = {}
+    todo += [f"{dirname(PROJECT)}/{place.replace('.', '/')}.py" for place in places]
+    sources: dict[str, Source] = {}
     while todo:
         path = todo.pop()
         source = None if path in sources else source_of(path)
@@ -270,20 +271,26 @@ def sources_of(module: str) -> dict[Path, Source]:
 
 
 @cache
-def source_of(path: Path) -> Source | None:
+def source_of(path: str) -> Source | None:
     """Return a file's digest, and the project files that it may import; None if there is no such file.
 
     Emitters share most files, so each is read once in a process.
     """
-    if not path.is_file():
+    if not isfile(path):
         return None
-    text = path.read_text("utf-8")
-    return hashlib.sha256(text.encode()).hexdigest(), tuple(imported_by(text, Path(__file__).parents[1]))
+    text = content(path)
+    return hashlib.sha256(text).hexdigest(), tuple(imported_by(text.decode(), PROJECT))
 
 
-def imported_by(text: str, root: Path) -> Iterator[Path]:
+def content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def imported_by(text: str, root: str) -> Iterator[str]:
     """Yield the possible paths of the project modules that a file imports: ``from package import module`` has two."""
     for module, names in IMPORT.findall(text):
-        path = root / module.replace(".", "/")
-        yield path.with_suffix(".py")
-        yield from (path / f"{name}.py" for name in re.findall(r"\w+", names))
+        path = f"{root}/{module.replace('.', '/')}"
+        yield f"{path}.py"
+        if isdir(path):
+            yield from (f"{path}/{name}.py" for name in re.findall(r"\w+", names))
