@@ -121,6 +121,7 @@ def measured(path: Path, engines: Sequence[str], threads: int) -> Row:
             np.savez(file, **feeds_of(path, seed))
         for engine in engines:
             results = f"{folder}/{engine}.npz"
+            figures_of(path, engine, threads, [*inputs, results], folder, "other")  # not counted: writes byte code
             if engine == "cgraph":  # with no kernel of any earlier process
                 row["cold"] = figures_of(path, engine, threads, [*inputs, results], folder)
             row[engine] = figures_of(path, engine, threads, [*inputs, results], folder)
@@ -137,10 +138,18 @@ def measured(path: Path, engines: Sequence[str], threads: int) -> Row:
     return row
 
 
-def figures_of(path: Path, engines: str, threads: int, files: Sequence[str], cache: str) -> Row:
-    """Return what a measuring process printed, or its error. `cache`: the folder of its kernels."""
+def figures_of(
+    path: Path, engines: str, threads: int, files: Sequence[str], folder: str, cache: str = "kernels"
+) -> Row:
+    """Return what a measuring process printed, or its error.
+
+    Parameters
+        folder: of byte code and kernels
+        cache: name of the folder of kernels in it
+    """
     command = [sys.executable, "-m", "benchmarks.zoo.measure", str(path), engines, str(threads), *files]
-    status, text = process(command, RUN_SECONDS, with_byte_code(Path(cache)) | {"XDG_CACHE_HOME": cache})
+    environment = with_byte_code(Path(folder)) | {"XDG_CACHE_HOME": f"{folder}/{cache}"}
+    status, text = process(command, RUN_SECONDS, environment)
     lines = text.strip().splitlines()
     figures = next((json.loads(x) for x in reversed(lines) if x.startswith("{")), None)
     return figures or {"error": f"status {status}: {' '.join(lines[-1:])}"[:500]}

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from cgraph.cli.model import load_model
+from cgraph.engine.cpu.threads import interpreter
 from cgraph.function import compile
 from cgraph.ir.graph import OPS, Node
 from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
 from cgraph.ops.leaf import Const, Var
 from cgraph.terminal import say, visible
 
@@ -29,9 +31,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile the graphs one by one with a progress bar, and print the time and the number of kernels."""
+    """Compile the interpreter and the graphs, with a progress bar, and print the time and the number of kernels."""
     todo = models(args.models) if args.models else COMMON
     begin, misses, hits = perf_counter(), store().misses, store().hits
+    store().load(interpreter(), host_target())
     with progress(len(todo)) as advance:
         for name, build in todo.items():
             advance(name)

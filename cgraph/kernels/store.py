@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from os.path import abspath, dirname, isdir, isfile
 from typing import Any
 
 from cgraph.kernels.cache import CacheFolder, cache_folder
@@ -29,10 +29,13 @@ from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, link_objects
 from cgraph.kernels.target import Target, code_generation, new_target_machine
 from cgraph.system.fair_lock import FairLock, Ticket
-from cgraph.system.machine import at_fork
+from cgraph.system.machine import allowed_processors, at_fork
 
 LAPACK_NAME = re.compile(rf"{LAPACK}[a-z]+".encode())
-Source = tuple[str, tuple[Path, ...]]  # a file's digest, and the files that it may import
+EACH, MOST_THREADS = 3, 4  # kernels that are worth a thread; threads that compile
+KERNELS = dirname(abspath(__file__))
+PROJECT = dirname(KERNELS)
+Source = tuple[str, tuple[str, ...]]  # a file's digest, and the files that it may import
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
 
@@ -87,7 +90,9 @@ class KernelStore:
         Cached code with an unsuitable machine, relocation or callee is compiled again.
         """
         files = {symbol: self._stored_code(f"{symbol}.o") for symbol in symbols.values()}
-        code = {symbol: files[symbol] or self._compile(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        missing = {symbol: kernel for kernel, symbol in symbols.items() if not files[symbol]}
+        new = self._compile_all(missing, target)
+        code = {symbol: files[symbol] or new[symbol] for symbol in symbols.values()}
         try:
             return code, image_of(code)
         except UnknownCode:
@@ -151,6 +156,20 @@ class KernelStore:
         args = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
         return symbol, self._lock.run(lambda: self._stored_code(f"{symbol}.ptx") or self._compile_and_store(*args))
 
+    def _compile_all(self, kernels: dict[str, Kernel], target: Target) -> dict[str, bytes]:
+        """Return the object code of kernels by symbol, compiled on several threads if there are many."""
+        threads = min(allowed_processors(), len(kernels) // EACH, MOST_THREADS)
+        if threads < 2:
+            return {symbol: self._compile(kernel, symbol, target) for symbol, kernel in kernels.items()}
+        codes: dict[str, bytes] = {}
+
+        def keep(symbol: str, code: bytes, seconds: float) -> None:
+            codes[symbol] = self._store(f"{symbol}.o", code, seconds)
+
+        module = import_module("cgraph.kernels.llvm.side_by_side")
+        module.compile_side_by_side(kernels, target, threads, keep)
+        return codes
+
     def _compile(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._compile_and_store(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
 
@@ -160,7 +179,9 @@ class KernelStore:
         return code
 
     def _compile_and_store(self, file: str, compiler: str, *args: Any) -> bytes:
-        code, seconds = getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args)
+        return self._store(file, *getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args))
+
+    def _store(self, file: str, code: bytes, seconds: float) -> bytes:
         self.misses += 1
         self.compile_seconds += seconds
         if self.folder:
@@ -231,16 +252,15 @@ def emitter_hash(module: str) -> str:
 @cache
 def instructions_hash(architecture: str) -> str:
     """Return a hash of the module that names an architecture's instructions."""
-    return hashlib.sha256((Path(__file__).parent / "isa" / f"{architecture}.py").read_bytes()).hexdigest()
+    return hashlib.sha256(content(f"{KERNELS}/isa/{architecture}.py")).hexdigest()
 
 
-def sources_of(module: str) -> dict[Path, Source]:
-    """Return the project files that determine an emitter's code."""
-    kernels = Path(__file__).parent
-    todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build")]
+def sources_of(module: str) -> dict[str, Source]:
+    """Return the project files that determine an emitter's code, by their paths."""
+    todo = [f"{KERNELS}/llvm/{name}.py" for name in ("compile", "build")]
     places = (place_of(f"{module}.any", part)[0] for part in ("emit", "signature"))
-    todo += [kernels.parents[1] / f"{place.replace('.', '/')}.py" for place in places]
-    sources: dict[Path, Source] = {}
+    todo += [f"{dirname(PROJECT)}/{place.replace('.', '/')}.py" for place in places]
+    sources: dict[str, Source] = {}
     while todo:
         path = todo.pop()
         source = None if path in sources else source_of(path)
@@ -251,20 +271,26 @@ def sources_of(module: str) -> dict[Path, Source]:
 
 
 @cache
-def source_of(path: Path) -> Source | None:
+def source_of(path: str) -> Source | None:
     """Return a file's digest, and the project files that it may import; None if there is no such file.
 
     Emitters share most files, so each is read once in a process.
     """
-    if not path.is_file():
+    if not isfile(path):
         return None
-    text = path.read_text("utf-8")
-    return hashlib.sha256(text.encode()).hexdigest(), tuple(imported_by(text, Path(__file__).parents[1]))
+    text = content(path)
+    return hashlib.sha256(text).hexdigest(), tuple(imported_by(text.decode(), PROJECT))
 
 
-def imported_by(text: str, root: Path) -> Iterator[Path]:
+def content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def imported_by(text: str, root: str) -> Iterator[str]:
     """Yield the possible paths of the project modules that a file imports: ``from package import module`` has two."""
     for module, names in IMPORT.findall(text):
-        path = root / module.replace(".", "/")
-        yield path.with_suffix(".py")
-        yield from (path / f"{name}.py" for name in re.findall(r"\w+", names))
+        path = f"{root}/{module.replace('.', '/')}"
+        yield f"{path}.py"
+        if isdir(path):
+            yield from (f"{path}/{name}.py" for name in re.findall(r"\w+", names))

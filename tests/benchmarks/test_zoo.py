@@ -84,6 +84,22 @@ def test_files_that_have_a_row_are_not_measured_again(tmp_path, monkeypatch):
     assert measured == ["two", "one", "two"]
 
 
+def test_starts_have_byte_code_and_the_cold_one_has_no_kernel(tmp_path, monkeypatch):
+    """The first process of each engine is not counted, and leaves its kernels elsewhere."""
+    starts = []
+
+    def started(path, engines, threads, files, folder, cache="kernels"):
+        starts.append((engines, cache))
+        return {"error": "", "start": len(starts)}
+
+    monkeypatch.setattr(zoo, "figures_of", started)
+    monkeypatch.setattr(zoo, "feeds_of", lambda path, seed: {"x": np.ones(1)})
+    row = zoo.measured(tmp_path / "m.onnx", ["cgraph", "onnxruntime"], 1)
+    own = [("cgraph", "other"), ("cgraph", "kernels"), ("cgraph", "kernels")]
+    assert starts == [*own, ("onnxruntime", "other"), ("onnxruntime", "kernels")]
+    assert [row[x]["start"] for x in ("cold", "cgraph", "onnxruntime")] == [2, 3, 5]
+
+
 def test_no_name_is_twice_but_those_of_another_exporter():
     names = [name for key, family in FAMILIES.items() if key != "texts-dynamo" for name in family.names]
     assert len(names) == len(set(names)) > 150 and len(FAMILIES) >= 12

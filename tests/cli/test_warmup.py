@@ -10,12 +10,15 @@ import pytest
 import cgraph as cg
 from cgraph.cli import main, warmup
 from cgraph.cli.warmup import COMMON, convolution, filters, models, of_one, of_two, progress, unary
+from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
+from cgraph.kernels.target import host_target
 from tests.support.tolerance import assert_near
 
 
 def test_a_warmup_says_what_was_compiled_and_what_was_there(monkeypatch, capsys):
-    store = SimpleNamespace(misses=100, hits=200, folder="kernels")
+    loaded = []
+    store = SimpleNamespace(misses=100, hits=200, folder="kernels", load=lambda *args: loaded.append(args))
 
     def build():
         store.misses += 3
@@ -25,6 +28,7 @@ def test_a_warmup_says_what_was_compiled_and_what_was_there(monkeypatch, capsys)
     monkeypatch.setattr(warmup, "COMMON", {"a": build, "b": build})
     assert main(["warmup"]) == 0
     assert re.search(r"2 graphs in .* s: 6 kernels compiled, 10 were there, in kernels", capsys.readouterr().out)
+    assert loaded == [(interpreter(), host_target())]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cpu import threads as threads_module
-from cgraph.engine.cpu.threads import ThreadPool, futex_number, run_table
+from cgraph.engine.cpu.threads import Native, ThreadPool, futex_number, run_table
 from cgraph.kernels.interpret import emit
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.move.calls import copy_calls, fill_calls
@@ -290,6 +290,15 @@ def test_a_call_without_tasks_is_skipped(four):
         assert run(four, table, threads) == 2
     assert ran == [1, 1]
     assert four.run(table.rows.ctypes.data, 0, 4) == 0
+
+
+def test_functions_of_the_interpreter_are_loaded_when_they_are_used():
+    native = Native()
+    assert callable(native.halt) and vars(native).keys() == {"read", "halt"} and not native.is_used
+    assert callable(native.alone) and vars(native).keys() == {"read", "halt", "alone", "hold", "release"}
+    assert native.is_used and callable(native.follow) and "lead" in vars(native)
+    with pytest.raises(AttributeError, match="sleep"):
+        _ = native.sleep
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -10,6 +10,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import FormatError, UnassignedError, UnavailableError
 from cgraph.formats.onnx import load, save, serialised
+from cgraph.formats.onnx.messages import MODULE, messages
 from cgraph.ir.graph import apply
 from cgraph.ops.shape import Contiguous
 from nn import models
@@ -155,6 +156,8 @@ def test_constants_have_no_more_bytes_than_protobuf_writes(monkeypatch):
 @pytest.mark.parametrize("act", [lambda: serialised(X, [X]), lambda: load(b"model")])
 def test_without_the_package_onnx_the_way_to_it_is_named(act, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    messages.cache_clear()
     with pytest.raises(UnavailableError, match="pip install"):
         act()
 

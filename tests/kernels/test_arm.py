@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from cgraph.ir.traverse import post_order
 from cgraph.kernels import host as host_module
 from cgraph.kernels.isa.arm import ARCHITECTURE
 from cgraph.kernels.isa.records import Host, Target
 from cgraph.kernels.kernel import Kernel, Pointer, View
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.bytes import dots
 from cgraph.kernels.llvm.compile import KernelText, compile_kernel, link_and_optimise

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from cgraph.kernels.interpret.atomics import add, call, give_way, load, now, sleep_briefly, store, swap
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.target import host_target
 from tests.support.emitted import OWN, compiled, emitter_over, run_emitted, words_of

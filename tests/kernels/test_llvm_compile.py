@@ -1,13 +1,15 @@
 """From an emitter to machine code: marks of emitters, foreign functions and what they may call, the head of PTX."""
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from llvmlite import ir
 
 from cgraph.errors import NoKernelError
 from cgraph.kernels.isa.architectures import architecture
+from cgraph.kernels.isa.wasm import ARCHITECTURE
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import compile as compiler
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, POINTER, VOID, Builder
 from cgraph.kernels.llvm.compile import ANYWHERE, KernelText, compile_kernel, emit_kernel, emitter_of
 from cgraph.kernels.llvm.emitter import called_as, final
@@ -39,7 +41,7 @@ def test_an_emitters_marks_go_with_its_text():
     assert text_of(final(lambda k: None)).is_final
     assert text_of(lambda k: setattr(k, "is_narrow", True)).is_narrow
     kind = ir.FunctionType(VOID, [POINTER])
-    assert 'define void @"own"(ptr %".1")' in text_of(called_as(kind)(lambda k: None)).text
+    assert 'define void @"own"(ptr %.1)' in text_of(called_as(kind)(lambda k: None)).text
     assert f'target triple = "{target_machine(HOST).triple}"' in plain.text
 
 
@@ -61,7 +63,7 @@ def calling(name, definition):
     """An emitter that doubles a number by a foreign function."""
 
     def write(k, x, out):
-        kind = ir.DoubleType()
+        kind = ir.DOUBLE
         f = k.declare("double_it", kind, [kind])
         k.linked[name] = definition
         out.store(k.wrap(k.b.call(f, [x.load().v]), "f8"))
@@ -108,6 +110,34 @@ def test_final_text_goes_past_the_optimiser_and_other_text_through_it():
     for is_final in (False, True):
         module = compiler.link_and_optimise("own", replace(code, is_final=is_final), target_machine(HOST))
         assert ("alloca" in str(module)) is is_final
+
+
+def test_only_own_kernels_that_run_here_are_simplified_instead_of_optimised(monkeypatch):
+    passes, own = [], compiler.optimise
+    monkeypatch.setattr(compiler, "simplify", lambda *args: passes.append("simplify"))
+    monkeypatch.setattr(compiler, "optimise", lambda *args, **named: passes.append("optimise") or own(*args, **named))
+    monkeypatch.setattr(compiler, "emitter_of", lambda _: lambda k: None)
+    compile_kernel(OWN, "own", HOST)
+    compile_kernel(OWN, "own", ARCHITECTURE.targets[0])
+    monkeypatch.setattr(compiler, "emitter_of", lambda _: lambda k: k.linked.update(f=DOUBLE))
+    compile_kernel(OWN, "own", HOST)
+    monkeypatch.setattr(compiler, "emitter_of", lambda _: final(lambda k: None))
+    compile_kernel(OWN, "own", HOST)
+    assert passes == ["simplify", "optimise", "optimise"]
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_simplified_code_has_no_slots(is_older, monkeypatch):
+    def write(k, out):
+        s = k.slot(1, "i8")
+        s.value = s.value + 1
+        out.store(s.value)
+
+    if is_older:
+        monkeypatch.delattr(llvm.newpassmanagers.NewPassManager, "add_sroa_pass")
+    code = text_of(emitter_over(write, (np.zeros(1, "i8"),)))
+    module = compiler.link_and_optimise("own", code, target_machine(HOST), quick=True)
+    assert "alloca" not in str(module) and "store i64 2" in str(module)
 
 
 def test_a_narrow_kernel_has_code_of_the_narrow_target(monkeypatch):

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import llvmlite.binding as llvm
 import pytest
-from llvmlite import ir
 
 from cgraph.engine.cpu.threads import WORDS
 from cgraph.kernels import store as store_module
@@ -17,6 +16,7 @@ from cgraph.kernels.isa.systems import errno_function, has_elf, is_windows
 from cgraph.kernels.isa.x86 import ARCHITECTURE
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import compile as compile_module
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import INDEX, Builder
 from cgraph.kernels.llvm.compile import emit_kernel
 from cgraph.kernels.objects import is_for

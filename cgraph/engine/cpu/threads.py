@@ -23,7 +23,6 @@ import numpy as np
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import Kernel
-from cgraph.record import Record
 from cgraph.system.fair_lock import FairLock
 from cgraph.system.machine import at_fork, has_futex, quick_clock
 
@@ -61,11 +60,14 @@ def run_rows(
     return _pool.run(table, rows, threads, stop, functions, NEVER_OVER if whole else SLICE_NANOSECONDS)
 
 
-class Native(Record):
+class Native:
     """The interpreter's functions: run alone, lead a team, follow in a team, hold and release all cores.
 
-    The last two belong to the reader of weights: read pieces of a file into a ring, and halt. `memory` owns their code
-    if no store keeps it.
+    The last two belong to the reader of weights: read pieces of a file into a ring, and halt. A function is loaded when
+    it is first used, together with those of its group. Changes: attributes are added.
+
+    Fields
+        memory: of functions that no store owns
     """
 
     alone: Callable[..., int]
@@ -77,8 +79,30 @@ class Native(Record):
     halt: Callable[..., int]
     memory: Any = None
 
+    def __getattr__(self, name: str) -> Any:
+        """Load the group of a function that is not there yet, compiling it if it is not cached."""
+        group = next((group for group in GROUPS if name in group), None)
+        if group is None:
+            raise AttributeError(name)
+        kernels = [kernel for kernel in interpreter() if kernel.family.rpartition(".")[2] in group]
+        target = import_module("cgraph.kernels.target").host_target()
+        self.add(import_module("cgraph.kernels.store").store().load(kernels, target))
+        return vars(self)[name]
 
-_natives: list[Native] = []  # the first one counts
+    def add(self, addresses: Mapping[Kernel, int]) -> None:
+        """Add the functions at these addresses."""
+        new = {}
+        for kernel, address in addresses.items():
+            kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * WORDS[kernel.family])
+            new[kernel.family.rpartition(".")[2]] = kind(address)
+        vars(self).update(new)
+
+    @property
+    def is_used(self) -> bool:
+        """True if a run may be inside native code."""
+        return "hold" in vars(self)
+
+
 WORDS = {  # that the functions are given
     "interpret.alone": 6,
     "interpret.lead": 8,
@@ -88,30 +112,24 @@ WORDS = {  # that the functions are given
     "ring.read": 4,
     "ring.halt": 1,
 }
+FORK = ("hold", "release")  # of every group that runs calls: compiling them in a fork would wait for the store
+GROUPS = (("alone", *FORK), ("lead", "follow", *FORK), ("read", "halt"))
+_native = Native()
 
 
 def native() -> Native:
-    """Return this process's interpreter; compile it if it is not cached."""
-    if not _natives:
-        target = import_module("cgraph.kernels.target").host_target()
-        take_native(import_module("cgraph.kernels.store").store().load(interpreter(), target))
-    return _natives[0]
+    """Return this process's interpreter, whose functions are loaded when they are first used."""
+    return _native
 
 
 def offer_native(make: Callable[[], tuple[Mapping[Kernel, int], Any]]) -> None:
-    """Install the interpreter that `make` returns (addresses and memory), if this process has none."""
-    if not _natives:
-        take_native(*make())
+    """Install the interpreter that `make` returns (addresses and memory), if this process has none.
 
-
-def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
-    """Install the functions at these addresses, in that memory, as this process's interpreter, if there is none.
-
-    They are never freed, because threads sleep inside their code.
+    The functions are never freed, because threads sleep inside their code.
     """
-    by_family = {kernel.family: address for kernel, address in addresses.items()}
-    types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in WORDS.items()}
-    _natives.append(Native(**{n.rpartition(".")[2]: types[n](by_family[n]) for n in WORDS}, memory=memory))
+    if not _native.is_used:
+        addresses, _native.memory = make()
+        _native.add(addresses)
 
 
 def interpreter() -> list[Kernel]:
@@ -262,13 +280,13 @@ class ThreadPool:
 
     def pause(self) -> None:
         """Wait until no run is inside native code, and let none in: before a fork, so that no value is half written."""
-        if _natives:
+        if _native.is_used:
             while native().hold(self._address, self.size) < self.size:
                 pass
 
     def resume(self) -> None:
         """Let runs continue."""
-        if _natives:
+        if _native.is_used:
             native().release(self._address)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_external, map_file
+from cgraph.formats.onnx.messages import messages
 from cgraph.formats.onnx.small import BITS, packed_bytes, unpack
 from cgraph.formats.onnx.split import split_model
 from cgraph.formats.onnx.tensors import (
@@ -25,7 +26,6 @@ from cgraph.formats.onnx.tensors import (
 from cgraph.formats.onnx.wire import fields
 from cgraph.formats.unspecified import UnknownError
 from cgraph.kernels.mapped import release
-from cgraph.system.extras import missing_package
 
 ENTRIES = {"location", "offset", "length", "checksum"}
 _STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
@@ -165,12 +165,9 @@ def open_source(source: str | Path | bytes | memoryview, label: str = "the model
 
 def parse(small: bytes) -> Any:
     """Parse a ModelProto. FormatError if it is malformed."""
-    try:
-        import onnx
-        from google.protobuf.message import DecodeError
-    except ImportError:
-        raise missing_package("onnx", "ONNX files") from None
-    proto = onnx.ModelProto()
+    proto = messages().ModelProto()
+    from google.protobuf.message import DecodeError
+
     try:
         proto.ParseFromString(small)
     except (DecodeError, UnicodeDecodeError) as error:

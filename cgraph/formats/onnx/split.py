@@ -12,9 +12,9 @@ from typing import Any
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.onnx.messages import messages
 from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_varint, fields
 from cgraph.record import Record
-from cgraph.system.extras import missing_package
 
 TENSOR = "onnx.TensorProto"
 SEGMENT = 3  # field number in a TensorProto
@@ -50,15 +50,13 @@ class Kind(Record, eq=False):
 @cache
 def kinds() -> dict[str, Kind]:
     """Return the message types inside a ModelProto, by name."""
-    try:
-        from google.protobuf.descriptor import FieldDescriptor as Types
-        from onnx import ModelProto
-    except ImportError:
-        raise missing_package("onnx", "ONNX files") from None
+    model = messages().ModelProto
+    from google.protobuf.descriptor import FieldDescriptor as Types
+
     integers = {Types.CPPTYPE_INT32, Types.CPPTYPE_INT64, Types.CPPTYPE_UINT64, Types.CPPTYPE_ENUM}
     floats = {Types.CPPTYPE_FLOAT, Types.CPPTYPE_DOUBLE}
     kinds_by_name: dict[str, Kind] = {}
-    waiting: list[Any] = [ModelProto.DESCRIPTOR]
+    waiting: list[Any] = [model.DESCRIPTOR]
     while waiting:
         message = waiting.pop()
         if message.full_name in kinds_by_name:

@@ -10,6 +10,7 @@ from cgraph.dtypes.convert import FLOAT32, convert, is_storage, name_of, resolve
 from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.onnx.messages import messages
 from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import LARGEST
@@ -47,10 +48,8 @@ def number_of_dtype(dtype: np.dtype) -> int:
 
 def dtype_name(number: int) -> str:
     """Return ONNX's name of a dtype, such as ``FLOAT16``."""
-    from onnx import TensorProto
-
     try:
-        return TensorProto.DataType.Name(number)
+        return messages().TensorProto.DataType.Name(number)
     except ValueError:
         return str(number)
 

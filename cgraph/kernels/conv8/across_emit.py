@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from llvmlite import ir
-
 from cgraph.kernels.conv8.emit import finish
 from cgraph.kernels.conv8.halves_emit import vector_of
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector
 from cgraph.kernels.llvm.emitter import final

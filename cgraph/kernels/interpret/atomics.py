@@ -1,9 +1,8 @@
 """Instructions of the interpreter: words that threads share, clocks, and calls of kernels by address."""
 
-from llvmlite import ir
-
 from cgraph.kernels.isa.systems import is_windows
-from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, Builder
+from cgraph.kernels.llvm import ir
+from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
 from cgraph.kernels.llvm.instructions import call_void
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -13,8 +12,8 @@ BILLION = 1_000_000_000
 
 def call(k: Builder, function: Val, args: Val, first: Val, last: Val) -> None:
     """Call the kernel at an address."""
-    at = k.b.inttoptr(function.v, KERNEL_TYPE.as_pointer())
-    k.b.call(at, [k.b.inttoptr(args.v, POINTER), first.v, last.v])
+    at = k.b.inttoptr(function.v, POINTER)
+    k.b.call(at, [k.b.inttoptr(args.v, POINTER), first.v, last.v], VOID)
 
 
 def load(k: Builder, at: Ptr) -> Val:
@@ -22,12 +21,12 @@ def load(k: Builder, at: Ptr) -> Val:
 
 
 def store(k: Builder, at: Ptr, value: Val) -> None:
-    k.b.atomic_rmw("xchg", at.v, value.v, "release")  # llvmlite has no atomic store through an untyped pointer
+    k.b.atomic_rmw("xchg", at.v, value.v, "release")
 
 
 def swap(k: Builder, at: Ptr, old: Val, new: Val) -> Val:
     """Write `new` if the word is `old`; return whether it was."""
-    return k.wrap(k.b.extract_value(k.b.cmpxchg(at.v, old.v, new.v, "acq_rel", "acquire"), 1), "b1")
+    return k.wrap(k.b.cmpxchg(at.v, old.v, new.v, "acq_rel", "acquire"), "b1")
 
 
 def add(k: Builder, at: Ptr, value: Val) -> None:
@@ -55,7 +54,7 @@ def now(k: Builder, clock: int) -> Val:
 def sleep_briefly(k: Builder, microseconds: int) -> None:
     """Sleep some microseconds, on Windows a millisecond or more."""
     if is_windows(k.module.triple):
-        k.b.call(k.declare("Sleep", ir.VoidType(), [INT]), [ir.Constant(INT, -(-microseconds // 1000))])
+        k.b.call(k.declare("Sleep", VOID, [INT]), [ir.Constant(INT, -(-microseconds // 1000))])
     else:
         k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, microseconds)])
 

@@ -24,8 +24,6 @@ core the caller waits for one as long as a slice, then returns to Python.
 
 from types import SimpleNamespace
 
-from llvmlite import ir
-
 from cgraph.kernels.control import CONTROLS, FAILED, FREED, PASSED, READ, READ_FAILED, STALLED
 from cgraph.kernels.interpret.atomics import (
     add,
@@ -39,6 +37,7 @@ from cgraph.kernels.interpret.atomics import (
     swap,
 )
 from cgraph.kernels.interpret.jumps import jump
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Ptr, Val

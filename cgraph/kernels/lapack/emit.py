@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from llvmlite import ir
-
 from cgraph.kernels.code_image import LAPACK
 from cgraph.kernels.control import NO_EIGENVALUES, NO_SINGULAR_VALUES, NOT_FINITE, NOT_POSITIVE, SINGULAR
 from cgraph.kernels.lapack.calls import WIDE, lapack_name
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 

@@ -9,19 +9,17 @@ from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 
 import numpy as np
-from llvmlite import ir
 
 from cgraph.kernels.families import signature_of
 from cgraph.kernels.isa.architectures import address_bits
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.llvm import storage
+from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
 from cgraph.kernels.signature import Words
 from cgraph.kernels.target import Target
 
-INDEX, VOID = ir.IntType(64), ir.VoidType()
-POINTER = ir.PointerType()
+INDEX, VOID, POINTER = ir.IntType(64), ir.VOID, ir.POINTER
 KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX, INDEX])
 
 
@@ -35,14 +33,14 @@ class Builder:
         self.module, self.function, self.kernel, self.target = module, function, kernel, target
         self.linked: dict[str, str] = {}  # LLVM text of foreign functions that this one calls, by name
         self.is_narrow = False  # limits vectors that LLVM creates to 256 bits
-        self.entry = function.append_basic_block("entry")
-        self.b = ir.IRBuilder(function.append_basic_block("body"))
+        self.entry = ir.IRBuilder(module, function, function.append_basic_block("entry"))
+        self.b = ir.IRBuilder(module, function, function.append_basic_block("body"))
 
     def finish(self) -> None:
         """End the function; slots live in the entry block, which falls through to the body."""
         if not self.b.block.is_terminated:
             self.b.ret_void()
-        ir.IRBuilder(self.entry).branch(self.function.blocks[1])
+        self.entry.branch(self.function.blocks[1])
 
     # -- arguments ------------------------------------------------------------------------------------------------
     def tasks(self) -> tuple[Val, Val]:
@@ -281,13 +279,9 @@ class Builder:
 
     def stack(self, dtype: str, lanes: int = 0, count: int = 1, align: int = 64) -> ir.Value:
         """Return memory for `count` values on the stack, allocated once per call of the kernel."""
-        builder = ir.IRBuilder(self.entry)
         dtype = "u1" if dtype == "b1" and count > 1 else storage.memory_dtype(dtype)
         kind = vector_type(dtype, lanes)
-        place = builder.alloca(kind if count == 1 else ir.ArrayType(kind, count))
-        place.align = align
-        place.type = POINTER  # llvmlite still returns the old typed pointer, which refuses other element types
-        return place
+        return self.entry.alloca(kind if count == 1 else ir.ArrayType(kind, count), align)
 
     def stack_ptr(self, dtype: str, count: int) -> Ptr:
         """A small array on the stack."""
@@ -307,7 +301,7 @@ class Builder:
 
     def index(self, i: ir.Value) -> Val:
         """A loop's counter as an index."""
-        return self.wrap(self.b.sext(i, INDEX) if i.type.width < 64 else i, "i8")
+        return self.wrap(self.b.sext(i, INDEX), "i8")
 
     @contextmanager
     def loop(self, low, high, step=1) -> Iterator[Val]:

@@ -13,15 +13,15 @@ from importlib import import_module
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from cgraph.errors import NoKernelError
 from cgraph.kernels.families import place_of
 from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
 from cgraph.kernels.llvm.own_mathematics import OwnMathematics
-from cgraph.kernels.target import Target, target_machine
+from cgraph.kernels.target import Target, code_generation, target_machine
 from cgraph.record import Record
 
 
@@ -72,12 +72,12 @@ def emit_gpu_kernel(kernel: Kernel, symbol: str, words: int, target: Target) -> 
     emit(k, *kernel.params)
     k.finish()
     threads, resident = getattr(emit, "block_threads", TASK_THREADS), getattr(emit, "resident", 1)
-    head = (
-        f'define ptx_kernel void @"{symbol}"(ptr byval([{words} x i64]) align 8 %".1", i64 %".2") '
+    args, tasks = function.args
+    function.head = (
+        f"define ptx_kernel void {function.ref}(ptr byval([{words} x i64]) align 8 {args.ref}, {tasks.operand}) "
         f'"nvvm.reqntid"="{threads},1,1" "nvvm.minctasm"="{resident}"'
     )
-    plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite cannot write such types
-    return KernelText(str(module).replace(plain, head), k.linked)
+    return KernelText(str(module), k.linked)
 
 
 def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tuple[bytes, float]:
@@ -90,30 +90,42 @@ def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tupl
     return machine.emit_assembly(module).encode(), time.perf_counter() - start
 
 
-def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
-    """Return the object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
+def compile_kernel(kernel: Kernel, symbol: str, target: Target, own: Any = None) -> tuple[bytes, float]:
+    """Return the object code of `kernel`, whose function is called `symbol`, and the seconds it took.
+
+    Parameters
+        own: the parts of LLVM that only this thread uses (`cgraph.kernels.llvm.side_by_side.OwnLlvm`); None for those
+            that all threads share
+    """
     start = time.perf_counter()
     code = emit_kernel(kernel, symbol, target)
-    machine = target_machine(target.narrow if code.is_narrow else target)
-    module = link_and_optimise(symbol, code, machine)
-    return machine.emit_object(module), time.perf_counter() - start
+    machine = (own.machine if own else target_machine)(target.narrow if code.is_narrow else target)
+    quick, context = code_generation(target).jit, own.context if own else None
+    module = link_and_optimise(symbol, code, machine, quick=quick, context=context)
+    return own.emit(machine, module) if own else machine.emit_object(module), time.perf_counter() - start
 
 
-def link_and_optimise(symbol: str, code: KernelText, machine: Any, vectors: bool = True) -> Any:
+def link_and_optimise(
+    symbol: str, code: KernelText, machine: Any, vectors: bool = True, quick: bool = False, context: Any = None
+) -> Any:
     """Return the module with everything that it calls linked in. NoKernelError if foreign code calls an unknown
     function.
 
-    Loops of foreign code are vectorised if `vectors`; the project's own kernels are vectors already.
+    Loops of foreign code are vectorised if `vectors`; the project's own kernels are vectors already. If `quick`, those
+    pass through `simplify` alone. `context`: LLVM's, None for the one that all threads share.
     """
-    module = llvm.parse_assembly(code.text)
+    module = llvm.parse_assembly(code.text, context)
     own = {f.name for f in module.functions}
     for text in code.linked.values():
-        module.link_in(llvm.parse_assembly(text))
+        module.link_in(llvm.parse_assembly(text, context))
     if code.linked:
         make_internal(module, symbol)
     module.verify()
     if not code.is_final:
-        optimise(module, machine, vectors=vectors and bool(code.linked))
+        if quick and not code.linked:
+            simplify(module, machine)
+        else:
+            optimise(module, machine, vectors=vectors and bool(code.linked))
     require_known_functions(code, module, own)
     return module
 
@@ -137,6 +149,21 @@ def require_known_functions(code: KernelText, module: Any, own: set[str]) -> Non
             f"{', '.join(code.linked)} calls {', '.join(names)}, which kernels lack. "
             "Use arithmetic and functions of math and NumPy only"
         )
+
+
+def simplify(module: Any, machine: Any) -> None:
+    """Make slots registers, and simplify branches and instructions once: a tenth of the time of `optimise`.
+
+    Enough for own kernels that run here: their emitters write vectors and loops out, and the code generator hoists.
+    llvmlite 0.44 lacks a pass, and optimises.
+    """
+    passes = llvm.create_new_module_pass_manager()
+    if not hasattr(passes, "add_sroa_pass"):
+        return optimise(module, machine, vectors=False)
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    return passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 def optimise(module: Any, machine: Any, vectors: bool) -> None:

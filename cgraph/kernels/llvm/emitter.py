@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from llvmlite import ir
+from cgraph.kernels.llvm import ir
 
 
 def final(emit: Callable) -> Callable:

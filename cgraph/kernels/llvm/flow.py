@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from llvmlite import ir
-
-from cgraph.kernels.llvm import storage
+from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder
 from cgraph.kernels.llvm.values import BOOL, MutableValue, Ptr, Val, vector_type
 

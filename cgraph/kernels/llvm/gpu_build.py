@@ -10,8 +10,7 @@ GPUs: their task is a block of threads.
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import INDEX, POINTER, VOID
 from cgraph.kernels.llvm.own_mathematics import OwnMathematics
 from cgraph.kernels.llvm.values import Ptr, Val, scalar_type
@@ -36,7 +35,7 @@ class GpuBuilder(OwnMathematics):
     """The function under construction, for a GPU. Changes as it is used."""
 
     def pointer(self, address: Val, dtype: str) -> Ptr:
-        at = self.b.inttoptr(address.v, ir.PointerType(addrspace=GLOBAL))
+        at = self.b.inttoptr(address.v, ir.PointerType(GLOBAL))
         return Ptr(self, self.b.addrspacecast(at, POINTER), dtype)
 
     def tasks(self) -> tuple[Val, Val]:
@@ -103,7 +102,7 @@ class GpuBuilder(OwnMathematics):
         """Return an array that the threads of a block share, 16-byte aligned; undefined until written."""
         name = self.module.get_unique_name("shared")
         array = ir.GlobalVariable(self.module, ir.ArrayType(scalar_type(dtype), count), name, SHARED)
-        array.linkage, array.initializer, array.align = "internal", ir.Constant(array.value_type, ir.Undefined), 16
+        array.align = 16
         return Ptr(self, self.b.addrspacecast(array, POINTER), dtype)
 
     def barrier(self) -> None:

@@ -1,24 +1,10 @@
 """Instructions of the target that LLVM's operations do not express, by operation: `cgraph.kernels.isa`."""
 
-from llvmlite import ir
-
 from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.architectures import instruction_of
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import VOID, Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of, vector_type
-
-
-class Bfloat(ir.Type):
-    """LLVM's bfloat, which llvmlite lacks."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Bfloat)
-
-    def __hash__(self) -> int:
-        return hash(Bfloat)
 
 
 def has_instruction(k: Builder, operation: str, lanes: int = 0) -> bool:
@@ -48,4 +34,4 @@ def call_void(k: Builder, operation: str) -> None:
 def as_bits(k: Builder, x: Val, dtype: str) -> ir.Value:
     """Return the bits of a vector as elements of another dtype."""
     lanes = x.lanes * nbytes_of(x.dtype) // nbytes_of(dtype)
-    return k.b.bitcast(x.v, ir.VectorType(Bfloat(), lanes) if dtype == BFLOAT16.code else vector_type(dtype, lanes))
+    return k.b.bitcast(x.v, ir.VectorType(ir.BFLOAT, lanes) if dtype == BFLOAT16.code else vector_type(dtype, lanes))

@@ -18,8 +18,7 @@ import math
 from collections.abc import Callable
 from math import inf, nan, pi
 
-from llvmlite import ir
-
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.flow import fold
 from cgraph.kernels.llvm.values import Ptr, Val
@@ -96,7 +95,7 @@ def one_by_pi(k: Builder) -> Ptr:
     if words is None:
         kind = ir.ArrayType(INDEX, len(ONE_BY_PI))
         words = ir.GlobalVariable(k.module, kind, "one_by_pi", addrspace=1 if k.target.code == "ptx" else 0)
-        words.linkage, words.global_constant, words.initializer = "internal", True, ir.Constant(kind, ONE_BY_PI)
+        words.is_constant, words.initializer = True, ir.Constant(kind, ONE_BY_PI)
     return Ptr(k, k.b.addrspacecast(words, POINTER) if k.target.code == "ptx" else words, "u8")
 
 
@@ -218,7 +217,8 @@ def subtract_if_fits(k: Builder, a: Val, b: Val) -> Val:
 
 
 def leading_zeros(k: Builder, x: Val) -> Val:
-    return k.wrap(k.b.ctlz(x.v, ir.Constant(ir.IntType(1), 0)), x.dtype)
+    function = k.declare(f"llvm.ctlz.{x.v.type}", x.v.type, [x.v.type, ir.BOOL])
+    return k.wrap(k.b.call(function, [x.v, ir.Constant(ir.BOOL, 0)]), x.dtype)
 
 
 RARE: dict[str, Callable[..., Val]] = {

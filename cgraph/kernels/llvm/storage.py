@@ -6,9 +6,8 @@ gives the same bits: by one instruction where it exists, by integer arithmetic e
 
 from typing import Any
 
-from llvmlite import ir
-
 from cgraph.dtypes.storage import BY_CODE, StorageDtype
+from cgraph.kernels.llvm import ir
 
 Builder = Any  # of `cgraph.kernels.llvm.build`, which reads this file
 Val = Any  # of `cgraph.kernels.llvm.values`, which does so too
@@ -30,8 +29,8 @@ def widen(k: Builder, raw: Val, dtype: str) -> Val:
     storage = BY_CODE[dtype]
     if not is_one_instruction(k, storage):
         return storage.widen(k, raw)
-    half = k.b.bitcast(raw.v, lanes_of(ir.HalfType(), raw.lanes))
-    return k.wrap(k.b.fpext(half, lanes_of(ir.FloatType(), raw.lanes)), "f4", raw.lanes)
+    half = k.b.bitcast(raw.v, lanes_of(ir.HALF, raw.lanes))
+    return k.wrap(k.b.fpext(half, lanes_of(ir.FLOAT, raw.lanes)), "f4", raw.lanes)
 
 
 def narrow(k: Builder, x: Val, dtype: str) -> Val:
@@ -39,7 +38,7 @@ def narrow(k: Builder, x: Val, dtype: str) -> Val:
     storage = BY_CODE[dtype]
     if not is_one_instruction(k, storage):
         return storage.round(k, x)
-    half = k.b.fptrunc(x.v, lanes_of(ir.HalfType(), x.lanes))
+    half = k.b.fptrunc(x.v, lanes_of(ir.HALF, x.lanes))
     return k.wrap(k.b.bitcast(half, lanes_of(ir.IntType(storage.bits), x.lanes)), storage.unsigned, x.lanes)
 
 

@@ -6,23 +6,24 @@ memory alone; these values are ``f4`` in a register (`cgraph.kernels.llvm.storag
 the other side's type; a scalar next to a vector is spread over its lanes.
 """
 
+from functools import cache
 from typing import Any
 
-from llvmlite import ir
-
-from cgraph.kernels.llvm import storage
+from cgraph.kernels.llvm import ir, storage
 
 Builder = Any  # a value's builder is not imported here: `cgraph.kernels.llvm.build`
-BOOL = ir.IntType(1)
+BOOL = ir.BOOL
 
 
+@cache
 def scalar_type(dtype: str) -> ir.Type:
     """The LLVM type of one element in a register."""
     if dtype[0] == "f":
-        return ir.FloatType() if dtype == "f4" else ir.DoubleType()
+        return ir.FLOAT if dtype == "f4" else ir.DOUBLE
     return BOOL if dtype == "b1" else ir.IntType(8 * int(dtype[1:]))
 
 
+@cache
 def vector_type(dtype: str, lanes: int) -> ir.Type:
     """Return the type of `lanes` elements; 0 lanes is a scalar."""
     return ir.VectorType(scalar_type(dtype), lanes) if lanes else scalar_type(dtype)
@@ -134,11 +135,11 @@ class Ptr:
         if isinstance(elements, int) and elements == 0:
             return self
         index = self.k.val(elements, "i8").v
-        return Ptr(self.k, self.k.b.gep(self.v, [index], source_etype=_memory_type(self.dtype)), self.dtype)
+        return Ptr(self.k, self.k.b.gep(self.v, index, _memory_type(self.dtype)), self.dtype)
 
     def plus_bytes(self, nbytes) -> "Ptr":
         index = self.k.val(nbytes, "i8").v
-        return Ptr(self.k, self.k.b.gep(self.v, [index], source_etype=ir.IntType(8)), self.dtype)
+        return Ptr(self.k, self.k.b.gep(self.v, index, ir.IntType(8)), self.dtype)
 
     def as_dtype(self, dtype: str) -> "Ptr":
         return Ptr(self.k, self.v, dtype)

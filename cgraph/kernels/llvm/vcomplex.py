@@ -6,9 +6,8 @@ shuffle. Functions beyond sums and products are formulas (`cgraph.kernels.comple
 
 from typing import Any
 
-from llvmlite import ir
-
 from cgraph.kernels.expression import part_of
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.values import Val, vector_type
 
 Builder = Any

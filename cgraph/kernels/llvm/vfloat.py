@@ -8,8 +8,7 @@ conversion to integer, and is defined for NaN and infinities too.
 
 from collections.abc import Callable, Sequence
 
-from llvmlite import ir
-
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
 from cgraph.kernels.llvm.values import Val

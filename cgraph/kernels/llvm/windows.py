@@ -1,7 +1,6 @@
 """Helpers of window kernels: the larger of two values, the least value of a dtype."""
 
-from llvmlite import ir
-
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val, vector_type
 

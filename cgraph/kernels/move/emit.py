@@ -7,9 +7,8 @@ larger than it.
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from llvmlite import ir
-
 from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import transpose
 from cgraph.kernels.llvm.instructions import call_void

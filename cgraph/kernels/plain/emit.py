@@ -1,7 +1,6 @@
 """Copies of plain images with padding: rows are memory copies."""
 
-from llvmlite import ir
-
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder
 from cgraph.kernels.llvm.emitter import final
 

@@ -11,11 +11,9 @@ of the operands: a block is read before it is written.
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from llvmlite import ir
-
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm import storage
+from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import prefetch
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of

@@ -6,8 +6,7 @@ memory. uniform, bits and bernoulli have the reference's bits; normal differs by
 
 from math import pi
 
-from llvmlite import ir
-
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of
 from cgraph.kernels.llvm.vlog import log

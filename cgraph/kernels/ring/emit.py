@@ -6,12 +6,11 @@ sleeps on the other's word (futex; where there is none, naps). FAILED is the err
 
 from types import SimpleNamespace
 
-from llvmlite import ir
-
 from cgraph.kernels.control import FAILED, FREED, HALT, READ
 from cgraph.kernels.interpret.atomics import INT, load, store
 from cgraph.kernels.interpret.emit import nap, wake
 from cgraph.kernels.isa.systems import errno_function, is_windows
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Val

@@ -8,6 +8,7 @@ row. NaN comes last in either direction; -0 equals 0.
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.move.emit import RowSpan, each_run
@@ -242,6 +243,7 @@ def forward(k: Builder, source: Items, to: Items, at: tuple[Val, Val, Val], desc
 def either(k: Builder, condition: Val, x: Val, y: Val) -> Val:
     """Select without a branch, because no branch predictor would guess the choice."""
     choice = k.select(condition, x, y)
+    assert isinstance(choice.v, ir.Instruction)
     choice.v.set_metadata("unpredictable", k.module.add_metadata([]))
     return choice
 

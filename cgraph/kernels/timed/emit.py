@@ -5,9 +5,8 @@ word that counts calls, and the most entries, alone in their cache lines, then e
 task, last task (excluded), begin and end in nanoseconds, the thread. Calls beyond the most entries are not recorded.
 """
 
-from llvmlite import ir
-
 from cgraph.kernels.interpret.atomics import call, now
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.emitter import called_as
 

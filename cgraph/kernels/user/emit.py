@@ -13,7 +13,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from llvmlite import ir
 from numba import njit, types
 from numba.np import linalg
 from numba.np.numpy_support import as_dtype, from_dtype
@@ -21,6 +20,7 @@ from numpy import dtype as numpy_dtype
 
 from cgraph.dtypes.convert import code_of
 from cgraph.errors import NoKernelError
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import POINTER, Builder
 from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 from cgraph.kernels.llvm.vmath import FLOAT
@@ -71,6 +71,7 @@ def each(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ins: str, 
                 )
                 numbers = [number_at(place) for place in places]
                 for x in numbers:
+                    assert isinstance(x, ir.Instruction)
                     x.set_metadata("alias.scope", apart)
                 compiled(*numbers)
                 result = k.cast(compiled.result(), out.dtype)
@@ -87,7 +88,7 @@ def element(k: Builder, row: Val, stride: Val, column: Val, dtype: str, access: 
     return k.pointer(row, dtype) if access == "s" else k.pointer(row + column * stride, dtype)
 
 
-def scopes(k: Builder) -> ir.MDValue:
+def scopes(k: Builder) -> ir.Value:
     """Return an alias scope: a store cannot change what a later iteration of the loop reads.
 
     This holds for an output in an operand's own bytes too, since each element is read, then written, and never again.
