@@ -14,6 +14,7 @@ from cgraph.cli.model import CliModel, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
+from cgraph.running.difference import difference
 from cgraph.system.progress import Bars, with_progress
 from cgraph.terminal import say
 
@@ -114,21 +115,6 @@ def alternate_runs(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
             if i >= WARM:
                 seconds[name].append(perf_counter() - begin)
     return seconds
-
-
-def difference(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest difference of two outputs, relative to the largest finite value of `y`.
-
-    Infinite if shapes differ, or if an infinity or a NaN stands on one side only.
-    """
-    if x.shape != y.shape:
-        return float("inf")
-    wide_x, wide_y = (a.astype(np.result_type(a.dtype, np.float64)) for a in (x, y))
-    same = (wide_x == wide_y) | (np.isnan(wide_x) & np.isnan(wide_y))
-    with np.errstate(invalid="ignore"):
-        gap = float(np.abs(np.where(same, 0.0, wide_x - wide_y)).max(initial=0.0))
-    scale = float(np.abs(wide_y[np.isfinite(wide_y)]).max(initial=0.0))
-    return gap / max(scale, 1e-30) if np.isfinite(gap) else float("inf")
 
 
 def lines_of(facts: dict[str, Any], against: str | None) -> list[str]:
