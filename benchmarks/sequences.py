@@ -64,7 +64,7 @@ class Past:
         self.start = cg.Const(np.array([PAST]))
         self.inputs: list[cg.Var] = []
 
-    def extended(self, layer: Any, name: str, x: cg.Node, mode: Any) -> cg.Node:
+    def append(self, layer: Any, name: str, x: cg.Node, mode: Any) -> cg.Node:
         self.inputs.append(cg.Var((1, HEADS, PAST, WIDTH), name=f"past{len(self.inputs)}"))
         return cg.concat([self.inputs[-1], x], 2)
 

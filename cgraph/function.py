@@ -174,7 +174,7 @@ def rounding_of(
     if isinstance(precision, Tolerance):
         precision = measured_precision(request, backend, options, precision, names)
     if isinstance(precision, MixedPrecision):
-        return precision, RoundedLayers(precision.rounded)
+        return precision, RoundedLayers(precision.bf16_layers)
     return None, None if precision is None else RoundedLayers()
 
 

@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
     runs: dict[str, Run] = {OURS: lambda: function(*arrays)}
     options = rounding_options(args, model, arrays)
     if options:
-        rounded = model.compiled(memory=args.memory, threads=args.threads, **options)
-        runs[f"{OURS} bf16"] = lambda: rounded(*arrays)
+        in_bf16 = model.compiled(memory=args.memory, threads=args.threads, **options)
+        runs[f"{OURS} bf16"] = lambda: in_bf16(*arrays)
     if args.against:
         runs |= PEERS[args.against](args.model, values, args.threads or cores())
     outputs = {name: as_list(once()) for name, once in runs.items()}
@@ -76,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
         "seconds": {name: {"least": min(t), "median": median(t), "runs": len(t)} for name, t in times.items()},
     }
     if options:
-        facts["precision"] = rounded.precision.facts()
-    facts["compared"] = {name: compared(name, outputs, times) for name in runs if name != OURS}
+        facts["precision"] = in_bf16.precision.facts()
+    facts["comparisons"] = {name: comparison(name, outputs, times) for name in runs if name != OURS}
     if args.against:
-        facts |= facts["compared"][args.against]
+        facts |= facts["comparisons"][args.against]
     say(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
     return 0
 
@@ -92,7 +92,7 @@ def rounding_options(args: argparse.Namespace, model: CliModel, arrays: tuple[np
     return precision_options(args, samples if args.samples else lambda: [arrays])
 
 
-def compared(name: str, outputs: dict[str, list[np.ndarray]], times: dict[str, list[float]]) -> dict[str, float]:
+def comparison(name: str, outputs: dict[str, list[np.ndarray]], times: dict[str, list[float]]) -> dict[str, float]:
     """Return the speed of our float32 relative to another run, and the largest difference of outputs from it."""
     pairs = zip(outputs[OURS], outputs[name])
     return {
@@ -198,7 +198,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         lines.append(
             f"{name:<{width}} least {t['least'] * 1e3:9.3f} ms, median {t['median'] * 1e3:9.3f} ms of {t['runs']}"
         )
-    for name, x in facts.get("compared", {}).items():
+    for name, x in facts.get("comparisons", {}).items():
         lines.append(
             f"{x['speed_ratio']:.2f} x the speed of {name}; outputs differ by {x['largest_difference']:.2e} at most"
         )

@@ -92,7 +92,8 @@ def gather() -> dict[str, Any]:
 def bf16_text(facts: dict[str, Any]) -> str:
     """Return what ``precision="bf16"`` computes with, and why."""
     if facts["bf16"] == "pairs":
-        return "precision=bf16 rounds: one instruction adds up two products in the time of a float32 multiply-add"
+        instruction = "vdpbf16ps" if facts["vdpbf16ps"] else "one instruction"
+        return f"precision=bf16 rounds: {instruction} adds up two products in the time of a float32 multiply-add"
     return f"precision=bf16 computes in float32: {facts['no_bf16']}"
 
 

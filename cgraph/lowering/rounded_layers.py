@@ -1,9 +1,12 @@
 """The layers that may round their factors to bfloat16, by name."""
 
+from math import prod
+
 from cgraph.ir.graph import Node, Op
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.isa.bfloat16 import reason_for_float32
 from cgraph.kernels.target import Target
+from cgraph.ops.conv import Conv, ConvTranspose
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.conv import ConvEpilogue
@@ -11,6 +14,8 @@ from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import is_widened
 from cgraph.passes.layer_names import layer_name
+
+LAYERS = (Conv, ConvTranspose, ConvEpilogue, Matmul, MatmulEpilogue)
 
 
 class RoundedLayers:
@@ -44,8 +49,7 @@ class RoundedLayers:
                 otherwise = node.origin.name or op_of(node).name.removesuffix("_epilogue")
                 self._name_of[weights] = layer_name(weights, otherwise, self.multiply_adds)
             name = self._name_of[weights]
-            count = op_of(node).multiply_adds(*(x.spec for x in node.operands[:2]))
-            self.multiply_adds[name] = self.multiply_adds.get(name, 0) + count
+            self.multiply_adds[name] = self.multiply_adds.get(name, 0) + work_of(node)
 
     def allow(self, right: Node) -> bool:
         """Return True if the layer with this right side may round. Lowering calls it last, once the layer can."""
@@ -61,9 +65,15 @@ def op_of(node: Node) -> Op:
     return getattr(node.op, "conv", node.op)
 
 
+def work_of(node: Node) -> int:
+    """Return the multiply-adds of a layer; of frames of volumes, whose op counts none, from the filters' size."""
+    x, y = node.operands[:2]
+    return op_of(node).multiply_adds(x.spec, y.spec) or node.size * prod(y.shape[1:])
+
+
 def weights_of(node: Node) -> Node | None:
     """Return the constant that a convolution or product of float32 multiplies by; None for other nodes."""
-    if not isinstance(node.op, ConvEpilogue | Matmul | MatmulEpilogue) or node.dtype != "f4" or not node.size:
+    if not isinstance(node.op, LAYERS) or node.dtype != "f4" or not node.size:
         return None
     leaf = leaf_of(node.operands[1])
     return leaf if isinstance(leaf.op, ConstOp) else None

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from cgraph.errors import GraphError
 from cgraph.record import Record
 from cgraph.terminal import visible
@@ -36,7 +38,7 @@ class Tolerance(Record, eq=False):
     skip: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.error, int | float) and not isinstance(self.error, bool)
+        is_number = isinstance(self.error, int | float | np.integer | np.floating) and not isinstance(self.error, bool)
         if not is_number or not math.isfinite(self.error):
             raise GraphError(f"the error of a Tolerance is a finite number, not {self.error!r:.60}. Pass 1e-2, say")
         if self.error < LEAST_ERROR:
@@ -87,7 +89,7 @@ class MixedPrecision(Record):
     reason: str = ""
 
     @property
-    def rounded(self) -> frozenset[str]:
+    def bf16_layers(self) -> frozenset[str]:
         """The names of the layers that round to bfloat16."""
         return frozenset(x.name for x in self.layers if x.computed == BF16)
 
@@ -102,7 +104,7 @@ class MixedPrecision(Record):
 
     def summary(self) -> list[str]:
         """Return lines about all layers together."""
-        count, total = len(self.rounded), sum(x.multiply_adds for x in self.layers)
+        count, total = len(self.bf16_layers), sum(x.multiply_adds for x in self.layers)
         share = sum(x.multiply_adds for x in self.layers if x.computed == BF16) / max(total, 1)
         lines = [f"{count} of {len(self.layers)} layers in bf16, {share:.1%} of their multiply-adds"]
         if self.reason:

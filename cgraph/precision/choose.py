@@ -41,7 +41,7 @@ def choose_precision(
         LayerPrecision(name, *computed_of(name, choice, listing, tolerance), choice.alone.get(name))
         for name in listing.multiply_adds
     )
-    return MixedPrecision(layers, tolerance.error, tuple(zip(outputs, choice.errors)), listing.reason)
+    return MixedPrecision(layers, float(tolerance.error), tuple(zip(outputs, choice.errors)), listing.reason)
 
 
 def computed_of(
@@ -99,20 +99,20 @@ def precision_of(listing: RoundedLayers, before: MixedPrecision | None) -> Mixed
         GraphError: the choice rounds a layer that the graph does not have
     """
     choice = MixedPrecision(()) if before is None else before
-    check_names(choice.rounded, listing.multiply_adds, "precision")
+    check_names(choice.bf16_layers, listing.multiply_adds, "precision")
     earlier = {x.name: x for x in choice.layers}
     layers = tuple(layer_of(name, listing, earlier) for name in listing.multiply_adds)
     new = MixedPrecision(layers, choice.tolerance, choice.errors, listing.reason)
-    if new.rounded == choice.rounded:
+    if new.bf16_layers == choice.bf16_layers:
         return new
     return MixedPrecision(layers, choice.tolerance, (), listing.reason)  # its errors are those of another choice
 
 
 def layer_of(name: str, listing: RoundedLayers, earlier: Mapping[str, LayerPrecision]) -> LayerPrecision:
     """Return how a layer of a lowered graph is computed."""
-    count, asked = listing.multiply_adds[name], earlier.get(name)
-    alone = asked.error if asked else None
+    count, before = listing.multiply_adds[name], earlier.get(name)
+    alone = before.error if before else None
     if name in listing.able and (listing.names is None or name in listing.names):
         return LayerPrecision(name, BF16, count, "", alone)
     reason = listing.reason or (ELSEWHERE if name not in listing.able else "not selected")
-    return LayerPrecision(name, FLOAT32, count, (asked and asked.reason) or reason, alone)
+    return LayerPrecision(name, FLOAT32, count, (before and before.reason) or reason, alone)

@@ -119,7 +119,7 @@ def test_the_text_has_a_line_for_each_engine():
     ]
     assert bench.lines_of(facts) == lines
     facts["seconds"]["onnxruntime"] = {"least": 0.5, "median": 1.0, "runs": 20}
-    facts["compared"] = {"onnxruntime": {"speed_ratio": 400.0, "largest_difference": 0.00012}}
+    facts["comparisons"] = {"onnxruntime": {"speed_ratio": 400.0, "largest_difference": 0.00012}}
     assert bench.lines_of(facts) == [
         *lines,
         "onnxruntime  least   500.000 ms, median  1000.000 ms of 20",
@@ -161,8 +161,8 @@ def test_a_model_is_timed_beside_openvino_in_float32_and_as_it_comes(folder, cap
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert list(facts["seconds"]) == ["cgraph", "openvino", "openvino as it comes"]
-    assert facts["largest_difference"] == facts["compared"]["openvino"]["largest_difference"] < 1e-5
-    assert facts["compared"]["openvino as it comes"]["largest_difference"] < 0.1
+    assert facts["largest_difference"] == facts["comparisons"]["openvino"]["largest_difference"] < 1e-5
+    assert facts["comparisons"]["openvino as it comes"]["largest_difference"] < 0.1
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].startswith("openvino as it comes least") and "the speed of openvino as it comes" in lines[5]
@@ -176,7 +176,7 @@ def test_rounded_layers_have_a_row_of_their_own(folder, precision, monkeypatch, 
     assert main(["bench", "net.onnx", "--runs", "2", "--precision", precision, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert list(facts["seconds"]) == ["cgraph", "cgraph bf16"]
-    assert 0 < facts["compared"]["cgraph bf16"]["largest_difference"] < 0.1
+    assert 0 < facts["comparisons"]["cgraph bf16"]["largest_difference"] < 0.1
     assert [layer[1] for layer in facts["precision"]["layers"]] == ["bf16"]
 
 

@@ -95,4 +95,4 @@ def test_a_saved_function_needs_samples_and_has_the_precision(model, tmp_path, c
     assert "Give --samples FOLDER" in capsys.readouterr().err
     assert main(["save", path, "-o", folder, "--precision", "0.1", "--samples", samples]) == 0
     assert "1 of 1 layers in bf16" in capsys.readouterr().out
-    assert len(cg.load(folder).precision.rounded) == 1
+    assert len(cg.load(folder).precision.bf16_layers) == 1

@@ -329,7 +329,7 @@ def test_a_tolerance_is_measured_once_at_the_sizes_of_its_samples():
     options = {"engine": PairsEngine(), "precision": cg.Tolerance(0.5, [np.ones((3, 8), "f4")])}
     function = cg.compile_sizes(build, {"x": ("n", 8)}, most={"n": 5}, **options)
     first, other = function.at(n=3).precision, function.at(n=4).precision
-    assert first.rounded == other.rounded == {"matmul"} and first.errors == other.errors
+    assert first.bf16_layers == other.bf16_layers == {"matmul"} and first.errors == other.errors
     assert first.layers[0].multiply_adds < other.layers[0].multiply_adds
     for samples in ([], [(1, 2)]):
         with pytest.raises(InputError, match="samples with 1 arrays each"):

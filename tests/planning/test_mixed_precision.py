@@ -27,6 +27,13 @@ def test_an_error_below_that_of_float32_is_refused_with_the_least(error):
         Tolerance(error, [])
 
 
+def test_numbers_of_numpy_are_numbers():
+    sample = np.ones((2, 2), "f4")
+    x = cg.Var((2, 2), name="x")
+    f = cg.compile(x @ sample, [x], precision=Tolerance(np.float32(0.5), [sample]))
+    assert type(f.precision.tolerance) is float and f.precision.tolerance == 0.5
+
+
 def test_the_least_error_is_that_of_one_rounding():
     assert Tolerance(LEAST_ERROR, []).error == np.finfo("f4").eps / 2 == LEAST_ERROR
 
@@ -67,7 +74,7 @@ def test_facts_are_plain():
     facts = MixedPrecision(LAYERS, 0.01, (("scores", 0.0041),)).facts()
     assert facts["layers"][1] == ["conv2", "bf16", 300, "", 0.003]
     assert (facts["tolerance"], facts["errors"], facts["reason"]) == (0.01, [["scores", 0.0041]], "")
-    assert MixedPrecision(LAYERS).rounded == {"conv2"}
+    assert MixedPrecision(LAYERS).bf16_layers == {"conv2"}
 
 
 def test_unknown_names_are_refused_with_the_names_there():

@@ -44,7 +44,7 @@ def error_of_all(engine):
 @every_engine
 def test_a_large_tolerance_rounds_every_layer_and_a_small_one_none(engine):
     every, none = (compiled(cg.Tolerance(error, SAMPLES), engine) for error in (1.0, 1e-7))
-    assert every.precision.rounded == {"w0", "w1", "w2", "w3"} and not none.precision.rounded
+    assert every.precision.bf16_layers == {"w0", "w1", "w2", "w3"} and not none.precision.bf16_layers
     np.testing.assert_array_equal(every(SAMPLES[0]), compiled("bf16", engine)(SAMPLES[0]))
     np.testing.assert_array_equal(none(SAMPLES[0]), compiled(None, engine)(SAMPLES[0]))
     assert none.precision.errors == (("output0", 0.0),)
@@ -57,7 +57,7 @@ def test_the_reported_error_is_that_of_the_function_and_within_the_tolerance(eng
     accepted = 0.8 * error_of_all(engine)
     function, exact = compiled(cg.Tolerance(accepted, SAMPLES), engine), compiled(None, engine)
     precision = function.precision
-    assert 0 < len(precision.rounded) < 4
+    assert 0 < len(precision.bf16_layers) < 4
     measured = max(output_error(function(x), exact(x)) for x in SAMPLES)
     assert precision.errors == (("output0", measured),) and 0 < measured <= accepted
     assert [x.name for x in precision.layers] == ["w0", "w1", "w2", "w3"] and precision.tolerance == accepted
@@ -87,7 +87,7 @@ def test_a_choice_for_another_graph_is_refused_with_the_names_there():
 
 def test_layers_in_skip_stay_float32_and_unknown_ones_are_refused():
     precision = compiled(cg.Tolerance(1.0, SAMPLES, skip=["w1"])).precision
-    assert precision.rounded == {"w0", "w2", "w3"} and precision.layers[1].reason == "named in skip"
+    assert precision.bf16_layers == {"w0", "w2", "w3"} and precision.layers[1].reason == "named in skip"
     with pytest.raises(GraphError, match=r"skip has 'w9', which is not a layer .* Use names of w0, w1, w2, w3"):
         compiled(cg.Tolerance(1.0, SAMPLES, skip=["w9"]))
 
@@ -96,11 +96,11 @@ def test_a_processor_that_gains_nothing_computes_in_float32_and_says_why(monkeyp
     plain = replace(target_named("portable"), bf16="", tiles="")
     monkeypatch.setattr(CpuEngine, "kernel_target", property(lambda _: plain))
     function = compiled(cg.Tolerance(1.0, SAMPLES), CpuEngine)
-    assert not function.precision.rounded and not function.precision.errors
+    assert not function.precision.bf16_layers and not function.precision.errors
     assert "portable has no instruction that multiplies bfloat16 numbers" in str(function.precision)
     np.testing.assert_array_equal(function(SAMPLES[0]), compiled(None, CpuEngine)(SAMPLES[0]))
     elsewhere = compiled(compiled(cg.Tolerance(1.0, SAMPLES)).precision, CpuEngine).precision
-    assert not elsewhere.rounded and not elsewhere.errors, "errors of another choice are not this one's"
+    assert not elsewhere.bf16_layers and not elsewhere.errors, "errors of another choice are not this one's"
 
 
 def test_updates_are_measured_as_outputs_and_nothing_is_assigned_meanwhile():
@@ -111,7 +111,7 @@ def test_updates_are_measured_as_outputs_and_nothing_is_assigned_meanwhile():
     )
     np.testing.assert_array_equal(state.value, SAMPLES[2])
     assert [name for name, error in function.precision.errors if error > 0] == ["y", "state"]
-    assert len(function.precision.rounded) == 2
+    assert len(function.precision.bf16_layers) == 2
 
 
 def test_indices_count_by_the_share_that_changes():
@@ -164,17 +164,17 @@ def test_other_options_keep_the_choice_and_its_bits():
         cg.compile(y, [x], engine=PairsEngine(), precision=cg.Tolerance(1.0, samples), **more) for more in options
     ]
     first, *others = functions
-    assert first.precision.rounded == {"mixed", "last"}
+    assert first.precision.bf16_layers == {"mixed", "last"}
     assert {x.reason for x in first.precision.layers[:2]} == {"not computed in bfloat16 on this processor"}
     for other in others:
         assert other.precision == first.precision
         np.testing.assert_array_equal(other(samples[0]), first(samples[0]))
     narrow = cg.compile(y, [x], engine=PairsEngine(), precision=cg.Tolerance(1.0, samples), weights_dtype="bfloat16")
-    assert narrow.precision.rounded == {"mixed", "last"}
+    assert narrow.precision.bf16_layers == {"mixed", "last"}
 
 
 def test_frozen_vars_are_layers():
     x, w = cg.Var((16, 48), name="x"), cg.Var((48, 48), name="weights").assign(WEIGHTS[0])
     options = {"engine": PairsEngine(), "precision": cg.Tolerance(1.0, SAMPLES)}
-    assert cg.compile(x @ w, [x], freeze=[w], **options).precision.rounded == {"weights"}
+    assert cg.compile(x @ w, [x], freeze=[w], **options).precision.bf16_layers == {"weights"}
     assert cg.compile(x @ w, [x], **options).precision.layers == ()

@@ -44,7 +44,7 @@ def test_saved_and_pickled_functions_have_their_precision(tmp_path):
     function.save(tmp_path / "saved")
     loaded = cg.load(tmp_path / "saved")
     assert loaded.precision == pickle.loads(pickle.dumps(function)).precision == function.precision
-    assert len(loaded.precision.rounded) == 1
+    assert len(loaded.precision.bf16_layers) == 1
     loaded.save(tmp_path / "again")
     assert cg.load(tmp_path / "again").precision == function.precision
     cg.compile(x @ w, [x]).save(tmp_path / "floats")
