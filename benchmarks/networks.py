@@ -3,13 +3,18 @@
 python -m benchmarks.networks [networks] [engines] [1|2]       one image; resnet18@8 for 8 images, which cgraph computes
                                                                one by one, resnet18@8/4 four at a time
 python -m benchmarks.networks processor [networks] [engines]   the same by processor time of one thread
+python -m benchmarks.networks bf16 int8 ...                    rows of these precisions instead of float32: cgraph's
+                                                               precision="bf16" beside openvino as it comes, and 8-bit
+                                                               files of onnxruntime's quantiser in each engine
 """
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +23,8 @@ import nn
 from benchmarks.byte_networks import efficientnet_b0, unet
 from benchmarks.fpn import fpn
 from benchmarks.peers import Run, onnxruntime_run, openvino_run
-from benchmarks.runner import PROCESSOR, Absent, print_table
-from cgraph.formats.onnx import serialised
+from benchmarks.runner import PROCESSOR, ROUNDED, Absent, precision_of, print_table
+from cgraph.formats.onnx import load, serialised
 from nn.compile import freeze
 from nn.layer import Layer
 
@@ -47,13 +52,13 @@ def image_of(model: Layer, batch: int = 1) -> np.ndarray:
 
 def named(case: str) -> tuple[str, int]:
     """Return the network and the number of images of a case."""
-    name, _, batch = case.partition("/")[0].partition("@")
+    name, _, batch = precision_of(case)[0].partition("/")[0].partition("@")
     return name, int(batch or 1)
 
 
 def exported(case: str) -> Path:
     """Return the network as an ONNX file, written once and by rename, since several workers may write it at once."""
-    path = FOLDER / f"{case.partition('/')[0]}.onnx"
+    path = FOLDER / f"{precision_of(case)[0].partition('/')[0]}.onnx"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         name, batch = named(case)
@@ -67,20 +72,39 @@ def exported(case: str) -> Path:
 
 
 def prepare(engine: str, case: str, threads: int) -> Run:
-    name, batch = named(case)
+    (name, batch), (plain, precision) = named(case), precision_of(case)
+    if precision == "int8":
+        return int8_run(engine, name, threads)
     if engine == "cgraph":
-        return cgraph_run(name, threads, batch, int(case.partition("/")[2] or 1))
+        options = {"precision": precision} if precision else {}
+        return cgraph_run(name, threads, batch, int(plain.partition("/")[2] or 1), **options)
+    if precision and engine != "openvino":
+        raise Absent("it computes in float32 only, or bfloat16 is not its default")
     if engine == "ncnn":
         return ncnn_run(case, threads)
     feeds = {"image": image_of(NETWORKS[name](None), batch)}
+    if precision:
+        return openvino_run(str(exported(case)), feeds, threads, as_it_comes=True)
     return PEERS[engine](str(exported(case)), feeds, threads)
 
 
-def cgraph_run(name: str, threads: int, batch: int = 1, at_once: int = 1) -> Run:
+def cgraph_run(name: str, threads: int, batch: int = 1, at_once: int = 1, **options: Any) -> Run:
     model = NETWORKS[name](0)
     images = image_of(model, batch)
-    predict = nn.compile(model, batch=at_once, threads=threads)
+    predict = nn.compile(model, batch=at_once, threads=threads, **options)
     return lambda: predict(images)
+
+
+def int8_run(engine: str, name: str, threads: int) -> Run:
+    """Return a run of the 8-bit file that onnxruntime's quantiser writes, in any engine that reads it."""
+    if engine == "ncnn":
+        raise Absent("it does not read 8-bit ONNX files")
+    path = import_module("benchmarks.quantised").quantised(f"{name} u8s8")
+    feeds = {"image": image_of(NETWORKS[name](None))}
+    if engine != "cgraph":
+        return PEERS[engine](str(path), feeds, threads)
+    function = load(path).compile(threads=threads)
+    return lambda: function(feeds["image"])
 
 
 def ncnn_run(name: str, threads: int) -> Run:
@@ -126,6 +150,8 @@ PEERS = {"onnxruntime": onnxruntime_run, "openvino": openvino_run}
 
 def main(words: list[str]) -> None:
     names = [x for x in words if named(x)[0] in NETWORKS] or list(NETWORKS)
+    precisions = [x for x in ROUNDED if x in words]
+    names = [f"{name} {x}" for name in names for x in precisions] or names
     engines = [x for x in ENGINES if x in words] or ENGINES
     if "processor" in words:
         print_table("benchmarks.networks", names, engines, (1,), PROCESSOR)

@@ -2,21 +2,27 @@
 
 python -m benchmarks.sequences [cases] [engines] [1|2]
 python -m benchmarks.sequences processor [cases] [engines]     the same by processor time of one thread
+python -m benchmarks.sequences bf16 int8 ...   rows of these precisions instead of float32: cgraph's precision="bf16"
+                                               beside openvino as it comes, and encoders of onnxruntime's quantiser
 python -m benchmarks.sequences bytes        arenas of attention by its length, and of the graph of plain ops
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
 import nn
+from benchmarks import networks
 from benchmarks.peers import Run, onnxruntime_run, openvino_run
-from benchmarks.runner import PROCESSOR, Absent, print_table
+from benchmarks.runner import PROCESSOR, ROUNDED, Absent, precision_of, print_table
 from cgraph.errors import bytes_text
-from cgraph.formats.onnx import serialised
+from cgraph.formats.onnx import load, serialised
 from nn.compile import freeze
 from nn.layer import initialise
 
@@ -58,7 +64,7 @@ class Past:
         self.start = cg.Const(np.array([PAST]))
         self.inputs: list[cg.Var] = []
 
-    def extended(self, layer: Any, name: str, x: cg.Node, mode: Any) -> cg.Node:
+    def append(self, layer: Any, name: str, x: cg.Node, mode: Any) -> cg.Node:
         self.inputs.append(cg.Var((1, HEADS, PAST, WIDTH), name=f"past{len(self.inputs)}"))
         return cg.concat([self.inputs[-1], x], 2)
 
@@ -99,6 +105,9 @@ PEERS = {"onnxruntime": onnxruntime_run, "openvino": openvino_run}
 
 
 def prepare(engine: str, case: str, threads: int) -> Run:
+    case, precision = precision_of(case)
+    if precision:
+        return rounded_run(engine, case, precision, threads)
     if engine == "fused":
         return fused_run(case, threads)
     if engine in PEERS:
@@ -111,6 +120,42 @@ def prepare(engine: str, case: str, threads: int) -> Run:
     outputs, inputs, values = CASES[case]()
     function = cg.compile(outputs, inputs, threads=threads, **options)
     return lambda: function(*values)
+
+
+def rounded_run(engine: str, case: str, precision: str, threads: int) -> Run:
+    """Return a run of a case in bfloat16 or int8."""
+    if not case.startswith(("encoder", "decoder")):
+        raise Absent("no weights")
+    if precision == "int8":
+        return int8_run(engine, case, threads)
+    if engine == "openvino":
+        return peer_run(partial(openvino_run, as_it_comes=True), case, threads)
+    if engine != "cgraph":
+        raise Absent("it computes in float32 only, or bfloat16 is not its default")
+    if case == "decoder-step":
+        return step_in_place(threads, precision=precision)
+    outputs, inputs, values = CASES[case]()
+    function = cg.compile(outputs, inputs, threads=threads, precision=precision)
+    return lambda: function(*values)
+
+
+def int8_run(engine: str, case: str, threads: int) -> Run:
+    """Return a run of an encoder that onnxruntime's static quantiser wrote, by any engine that reads the file."""
+    if not case.startswith("encoder") or engine not in ("cgraph", *PEERS):
+        raise Absent("encoders in cgraph, onnxruntime and openvino alone")
+    outputs, inputs, (value,) = CASES[case]()
+    path = networks.FOLDER / f"{case}_u8s8.onnx"
+    if not path.exists():
+        quantised = import_module("benchmarks.quantised")
+        networks.FOLDER.mkdir(parents=True, exist_ok=True)
+        plain = networks.FOLDER / f"{case}.{os.getpid()}.onnx"
+        plain.write_bytes(serialised(outputs, inputs))
+        quantised.written(plain, path, quantised.Pictures(value, inputs[0].name), "u8s8")
+        plain.unlink()
+    if engine != "cgraph":
+        return PEERS[engine](str(path), {inputs[0].name: value}, threads)
+    function = load(path).compile(threads=threads)
+    return lambda: function(value)
 
 
 def peer_run(peer: Callable[..., Run], case: str, threads: int) -> Run:
@@ -154,6 +199,8 @@ def main(words: list[str]) -> None:
         print_bytes()
         return
     names = [x for x in CASES if x in words] or list(CASES)
+    precisions = [x for x in ROUNDED if x in words]
+    names = [f"{name} {x}" for name in names for x in precisions] or names
     engines = [x for x in ENGINES if x in words] or ENGINES
     if "processor" in words:
         print_table("benchmarks.sequences", names, engines, (1,), PROCESSOR)

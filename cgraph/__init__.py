@@ -40,6 +40,7 @@ NAMES = {
     "cgraph.memory.problem": ("Plan", "Problem", "ProblemOperand", "UsageInterval"),
     "cgraph.ops.leaf": ("Const", "Var"),
     "cgraph.ops.pullback": ("pullback",),
+    "cgraph.planning.mixed_precision": ("LayerPrecision", "MixedPrecision", "Tolerance"),
     "cgraph.record": ("Record",),
     "cgraph.running.runner": ("Runner",),
     "cgraph.sizes": ("SizedFunction", "compile_sizes"),
@@ -55,6 +56,7 @@ NAMES = {
 APART = (
     "cgraph.errors",
     "cgraph.memory.problem",
+    "cgraph.planning.mixed_precision",
     "cgraph.record",
     "cgraph.running.runner",
     "cgraph.saved.function",

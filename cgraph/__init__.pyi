@@ -52,6 +52,9 @@ from cgraph.memory.problem import UsageInterval as UsageInterval
 from cgraph.ops.leaf import Const as Const
 from cgraph.ops.leaf import Var as Var
 from cgraph.ops.pullback import pullback as pullback
+from cgraph.planning.mixed_precision import LayerPrecision as LayerPrecision
+from cgraph.planning.mixed_precision import MixedPrecision as MixedPrecision
+from cgraph.planning.mixed_precision import Tolerance as Tolerance
 from cgraph.record import Record as Record
 from cgraph.running.runner import Runner as Runner
 from cgraph.saved.function import SavedFunction as SavedFunction

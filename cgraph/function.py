@@ -19,6 +19,7 @@ from cgraph.errors import FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
+from cgraph.lowering.rounded_layers import RoundedLayers
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.incremental_tables import tables_of
 from cgraph.memory.problem import Plan, Strategy
@@ -26,14 +27,29 @@ from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import RowPort
 from cgraph.passes.freeze import freeze
 from cgraph.planning.compiled import Compiled
+from cgraph.planning.mixed_precision import MixedPrecision, Tolerance
 from cgraph.planning.options import CompileOptions, Request, check_together, members, options_of
 from cgraph.planning.orders import check_order
 from cgraph.planning.strategy import strategy_named
+from cgraph.precision.choose import choose_precision, precision_of
+from cgraph.record import replace
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
 from cgraph.storage.function_cache import FunctionCache, nbytes_of
 from cgraph.storage.weight_file import StreamedWeights
 from cgraph.system.keywords import checks_keywords
+
+TRIAL = {
+    "memory": "greedy_by_size",
+    "order": "depth_first",
+    "changing": (),
+    "budget": None,
+    "recompute": False,
+    "bands": None,
+    "weights": None,
+    "rows": (),
+}
+"""Options of functions that are compiled to measure errors: planned fast, with the bits of any other plan."""
 
 
 @checks_keywords()
@@ -57,7 +73,7 @@ def compile(
     weights: StreamedWeights | None = None,
     rows: Sequence[NodeLike] = (),
     weights_dtype: str | None = None,
-    precision: str | None = None,
+    precision: str | Tolerance | MixedPrecision | None = None,
 ) -> "Function":
     """Make a Function of a graph.
 
@@ -84,7 +100,8 @@ def compile(
         weights: read large constants from a file while a run computes
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory
         weights_dtype: store large weights as ``float16`` or ``bfloat16``; arithmetic stays in float32
-        precision: ``bf16``: convolutions and products by constants may round their factors to bfloat16
+        precision: ``bf16``: convolutions and products by constants may round their factors to bfloat16; a `Tolerance`:
+            those that keep the outputs within an error; a Function's `precision`: those that it rounds
     Raises
         GraphError: no outputs; an input or the target of an update is not a Var; an unknown name; options that
             contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a Var in
@@ -128,16 +145,53 @@ def compile_request(
     check_together(request, options, backend.refuses, backend.name)
     pictures = pictures_of(request, options, backend)
     fed = frozenset(x for x in options.rows if isinstance(x, Var))
+    choice, layers = rounding_of(request, backend, options, names)
+    options = replace(options, precision=layers)
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
-    roots = freeze(roots, options.freeze)
-    if options.restructure is not None:
-        roots = cut_patches(roots, request.inputs, *options.restructure)
-    request = request.of(backend.lower(roots, options))
+    request = request.of(backend.lower(prepared_roots(roots, request.inputs, options), options))
     compiled = backend.plan(request, options)
     program = backend.program(backend.code(request, compiled))
-    if fed:
-        return RowsFunction(request, compiled, program, single, names, pictures, fed)
-    return Function(request, compiled, program, single, names)
+    function = (
+        RowsFunction(request, compiled, program, single, names, pictures, fed)
+        if fed
+        else Function(request, compiled, program, single, names)
+    )
+    function.precision = None if layers is None else precision_of(layers, choice)
+    return function
+
+
+def prepared_roots(roots: tuple[Node, ...], inputs: Sequence[Var], options: CompileOptions) -> tuple[Node, ...]:
+    """Return a graph as engines lower it: with constants for the Vars of `freeze`, and in patches if requested."""
+    roots = freeze(roots, options.freeze)
+    return roots if options.restructure is None else cut_patches(roots, inputs, *options.restructure)
+
+
+def rounding_of(
+    request: Request, backend: Engine, options: CompileOptions, names: Sequence[str]
+) -> tuple[MixedPrecision | None, RoundedLayers | None]:
+    """Return the choice of layers that round, and the layers for lowering; None for all layers, and for none."""
+    precision = options.precision
+    if isinstance(precision, Tolerance):
+        precision = measured_precision(request, backend, options, precision, names)
+    if isinstance(precision, MixedPrecision):
+        return precision, RoundedLayers(precision.bf16_layers)
+    return None, None if precision is None else RoundedLayers()
+
+
+def measured_precision(
+    request: Request, backend: Engine, options: CompileOptions, tolerance: Tolerance, names: Sequence[str]
+) -> MixedPrecision:
+    """Return the choice of layers that keeps outputs and updates within a tolerance. Trials change no Var."""
+    whole = Request(prepared_roots(request.roots, request.inputs, options), request.inputs, {})
+    plain = replace(options, **TRIAL)
+
+    def build(layers: RoundedLayers | None) -> Function:
+        lowered = whole.of(backend.lower(whole.roots, replace(plain, precision=layers)))
+        compiled = backend.plan(lowered, plain)
+        return Function(lowered, compiled, backend.program(backend.code(lowered, compiled)), False)
+
+    outputs = names or [f"output{i}" for i in range(len(request.outputs))]
+    return choose_precision(build, tolerance, request.inputs, [*outputs, *(x.name for x in request.updates)])
 
 
 def output_names(outputs: Any) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
+from cgraph.planning.mixed_precision import Tolerance
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords, options_of
 from cgraph.record import Record
 from cgraph.running.arguments import ordered, run_by_name
@@ -109,6 +110,8 @@ class SizedFunction:
         check_options(self.options)
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
         self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
+        if isinstance(self.options.get("precision"), Tolerance):
+            self.options["precision"] = self._measured_precision()
         if self.most is not None:
             if self.most.keys() != set(self.sizes):
                 raise GraphError(
@@ -119,6 +122,19 @@ class SizedFunction:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
         return visible(f"<SizedFunction ({inputs}); {len(self._functions)} sizes>")
+
+    def _measured_precision(self) -> Any:
+        """Return the choice of layers, measured at the sizes of the first sample; every other size has the same."""
+        samples = list(self.options["precision"].samples)
+        first = samples[0] if samples else ()
+        arrays = first if isinstance(first, tuple | list) else (first,)
+        if len(arrays) != len(self.shapes):
+            raise InputError(
+                f"a Tolerance needs samples with {len(self.shapes)} arrays each, one for each input, not {len(arrays)}"
+            )
+        sizes = self.sizes_of(dict(zip(self.shapes, arrays)))
+        self._check(sizes)
+        return self._compiled_at(sizes).precision  # not kept: a plan of this size would limit that of the largest
 
     @property
     def nbytes(self) -> int:

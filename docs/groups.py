@@ -44,7 +44,8 @@ CGRAPH = (
         "Build and compile",
         "A `Var` is an array whose value comes later; functions of nodes build a graph; `compile` or `jit` makes a "
         "Function.",
-        "Var Const Node eval item compile Function jit vmap compile_sizes SizedFunction Record",
+        "Var Const Node eval item compile Function jit vmap compile_sizes SizedFunction Tolerance MixedPrecision "
+        "LayerPrecision Record",
     ),
     group(
         "Gradients",

@@ -20,6 +20,7 @@ SUBJECTS = {
     "transforms": "jit, grad, vmap",
     "sizes": "one Function, many sizes",
     "function": "compile, Function",
+    "precision": "which layers round",
     "saved": "saved Functions",
     "running": "a call of a program",
     "engine": "cpu, cuda, cuda-sim, reference",

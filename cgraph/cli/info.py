@@ -13,17 +13,13 @@ from cgraph.engine.cuda.gpu import describe_gpus
 from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.cache import CacheFolder
 from cgraph.kernels.host import tiles_state
-from cgraph.kernels.isa.records import Target
+from cgraph.kernels.isa.bfloat16 import PAIRS, has_instruction, reason_for_float32
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 from cgraph.system.machine import allowed_processors
 from cgraph.terminal import say
 from cgraph.version import __version__
 
-BF16 = {
-    "pairs": "one instruction adds up two products of bfloat16 numbers",
-    "float32": "products of bfloat16 numbers are not faster here, so precision=bf16 computes in float32",
-}
 TILES = {
     "permitted": "Intel AMX; CpuEngine(tiles=True) multiplies bytes and bfloat16 numbers on them, else nothing does",
     "refused": "Intel AMX, but the system refuses them to this process, as it does where a signal stack is small",
@@ -51,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     lines = {
         "cgraph": facts["cgraph"],
         "processor": f"{facts['cpu']}, kernels for {facts['target']} ({facts['float32_lanes']} float32 at a time)",
-        "bf16": BF16[facts["bf16"]],
+        "bf16": bf16_text(facts),
         "tiles": TILES[facts["tiles"]],
         "threads": f"{facts['threads']}: of {facts['cores']} cores this process may use {facts['affinity']}, "
         + (f"its quota is {quota:g}" if quota is not None else "without a quota"),
@@ -74,7 +70,9 @@ def gather() -> dict[str, Any]:
         "cpu": cpu_name(),
         "target": target.name,
         "float32_lanes": target.lanes,
-        "bf16": bf16_of(target),
+        "bf16": "pairs" if target.bf16 else "float32",
+        "vdpbf16ps": has_instruction(target, PAIRS),
+        "no_bf16": reason_for_float32(target) or None,
         "tiles": tiles_state() or None,
         "cores": os.cpu_count(),
         "affinity": allowed_processors(),
@@ -91,9 +89,12 @@ def gather() -> dict[str, Any]:
     }
 
 
-def bf16_of(target: Target) -> str:
-    """Return what ``precision="bf16"`` computes with: ``pairs`` of bfloat16 numbers, or ``float32``."""
-    return "pairs" if target.bf16 else "float32"
+def bf16_text(facts: dict[str, Any]) -> str:
+    """Return what ``precision="bf16"`` computes with, and why."""
+    if facts["bf16"] == "pairs":
+        instruction = "vdpbf16ps" if facts["vdpbf16ps"] else "one instruction"
+        return f"precision=bf16 rounds: {instruction} adds up two products in the time of a float32 multiply-add"
+    return f"precision=bf16 computes in float32: {facts['no_bf16']}"
 
 
 def gpu_lines() -> tuple[list[str], str | None]:

@@ -2,19 +2,16 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cgraph.cli.arguments import whole_number
-from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model import CliModel, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
-from cgraph.cli.pictures import PICTURES, add_look, look_of
+from cgraph.cli.pictures import add_look
+from cgraph.cli.samples import runs_of
 from cgraph.errors import FormatError
-from cgraph.formats.npz import read_npy, read_npz
+from cgraph.formats.npz import read_npy
 from cgraph.formats.onnx import save
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
@@ -22,9 +19,6 @@ from cgraph.passes.integers.patterns import EIGHT_BITS
 from cgraph.quantiser import Bars, quantise
 from cgraph.quantiser.ranges import METHODS
 from cgraph.terminal import say
-
-ARRAYS = (".npy", ".npz")
-Runs = list[tuple[np.ndarray, ...]]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -78,47 +72,3 @@ def inputs_of(model: CliModel, reference: str) -> tuple[Var, ...]:
             f"{reference} has lengths that are known only when run, which are not quantised. Give them with --shape"
         )
     return model.inputs or tuple(x for x in post_order(model.outputs) if isinstance(x, Var) and not x.is_assigned)
-
-
-def runs_of(args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
-    """Return the arrays of each run: a picture is one run, an array one for each batch along its first axis."""
-    folder = args.samples
-    files = sorted(x for x in folder.rglob("*") if x.is_file()) if folder.is_dir() else [folder]
-    files = [x for x in files if x.suffix.lower() in (*PICTURES, *ARRAYS)]
-    if not files:
-        raise FormatError(f"{folder} holds no pictures, .npy or .npz files. Give another --samples")
-    runs: Runs = []
-    for path in files:
-        if len(runs) >= args.most:
-            break
-        runs += runs_in(path, args, inputs, constants)
-    return runs[: args.most]
-
-
-def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], constants: Mapping[str, np.ndarray]) -> Runs:
-    """Return the runs that one file gives."""
-    open_inputs = [x for x in inputs if x.name not in constants]
-    if not open_inputs:
-        raise FormatError(f"{path} is not needed: every input has its value. Leave out a --constant")
-    if path.suffix.lower() in PICTURES:
-        arrays = read_inputs([str(path)], inputs, look_of(args), constants)
-        return [tuple(arrays[x.name] for x in inputs)]
-    contents = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: read_npy(path)}
-    missing = [x.name for x in open_inputs if x.name not in contents]
-    if missing:
-        raise FormatError(f"{path} has no array for the input {missing[0]}. Add one of this name")
-    counts = {
-        len(contents[x.name]) // max(x.shape[0], 1) if x.ndim and contents[x.name].ndim else 1 for x in open_inputs
-    }
-    if len(counts) > 1:
-        raise FormatError(
-            f"{path}: the inputs have {' and '.join(map(str, sorted(counts)))} runs. Give each input as many rows"
-        )
-
-    def part(x: Var, i: int) -> np.ndarray:
-        if x.name in constants:
-            return constants[x.name]
-        rows = contents[x.name][i * x.shape[0] : (i + 1) * x.shape[0]] if x.ndim else contents[x.name]
-        return np.asarray(rows, x.dtype) if np.can_cast(rows.dtype, x.dtype, "same_kind") else rows
-
-    return [tuple(part(x, i) for x in inputs) for i in range(counts.pop())]

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +15,7 @@ from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model_arguments import add_model, constants_of, is_saved
 from cgraph.cli.pictures import add_look, look_of
 from cgraph.cli.precision_arguments import add_precision, precision_options
+from cgraph.cli.samples import runs_of
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
@@ -66,7 +68,9 @@ def run(args: argparse.Namespace) -> int:
     values = read_inputs(args.input, model.inputs, look_of(args), constants_of(args, model.inputs))
     loaded = perf_counter()
     with stream_options(args.stream) as streamed:
-        options = streamed | precision_options(args)
+        own = tuple(values[x.name] for x in model.inputs)
+        samples = partial(runs_of, args, model.inputs, constants_of(args, model.inputs))
+        options = streamed | precision_options(args, samples if args.samples else lambda: [own])
         function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget, **options)
     compiled = perf_counter()
     runs = max(args.times, 1)
@@ -79,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
         write_npz(args.save, dict(zip(names, outputs)))
     seconds = {"load": loaded - begin, "compile": compiled - loaded, "run": (done - compiled) / runs}
     facts = facts_of(function, seconds, dict(zip(names, outputs)), labels, args.top)
-    say(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
+    precision = function.precision.summary() if function.precision else []
+    say(json.dumps(facts, indent=1) if args.json else "\n".join([*precision, *lines_of(facts)]))
     return 0
 
 
@@ -135,6 +140,7 @@ def facts_of(
         "plan_nbytes": function.nbytes,
         **({"lower_bound_nbytes": compiled.lower_bound} if compiled else {}),
         **({"streamed_nbytes": weights.nbytes, "ring_nbytes": weights.ring} if weights else {}),
+        **({"precision": function.precision.facts()} if function.precision else {}),
         "outputs": [output_facts(name, x, labels, top) for name, x in outputs.items()],
     }
 

@@ -67,7 +67,14 @@ class ExportEngine(Record):
 
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """Run all passes, then choose the layouts of the target."""
-        how = LoweringOptions(options.passes, options.winograd, in_place, options.storage_dtype, options.in_pairs)
+        how = LoweringOptions(
+            options.passes,
+            options.winograd,
+            in_place,
+            options.storage_dtype,
+            options.in_pairs,
+            options.rounded_layers,
+        )
         target = machine_named(self.machine).target
         lowered = lower_graph(roots, target, how)
         better = self.target_for(lowered)

@@ -242,7 +242,8 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     n = node.shape[0] // (depth.volumes if depth else 1)
     if depth is not None and weights is not None:
         weights = stack_filters(weights, shape.c // depth.taps)
-    pairs = depth is None and b.options.pairs and not b.target.tiles and weights is not None and takes_pairs(shape)
+    can_pair = depth is None and not b.target.tiles and weights is not None and takes_pairs(shape)
+    pairs = can_pair and b.options.rounds(node.operands[1])
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
     tile = winograd_rule(shape, n, weights) if is_float else 0
     if weights is not None:

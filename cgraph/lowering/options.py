@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from cgraph.ir.graph import Node
 from cgraph.kernels.mapped import Keep, in_place
+from cgraph.lowering.rounded_layers import RoundedLayers
 from cgraph.record import Record
 
 
@@ -16,6 +18,7 @@ class LoweringOptions(Record, eq=False):
         storage_dtype: the dtype to which large weights are rounded; None stores them unchanged
         pairs: convolutions and products may round their factors to bfloat16; they do where the target multiplies such
             numbers faster than float32
+        layers: with `pairs`, the layers that may round; None allows all
     """
 
     passes: bool = True
@@ -23,3 +26,12 @@ class LoweringOptions(Record, eq=False):
     keep: Keep = in_place
     storage_dtype: np.dtype | None = None
     pairs: bool = False
+    layers: RoundedLayers | None = None
+
+    def rounds(self, right: Node) -> bool:
+        """Return True if a layer that can round its factors does; called last, once the layer can.
+
+        Parameters
+            right: the filters, or the right side of the product
+        """
+        return self.pairs and (self.layers is None or self.layers.allow(right))

@@ -90,7 +90,8 @@ def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node 
     if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)):
         return None
     rows, source, (k, n) = prod(node.shape[:-1]), unbroadcast(operands[1]), y.shape
-    rounds, has_tiles = panels.options.pairs and node.dtype == np.float32, bool(panels.target.tiles)
+    rounds = node.dtype == np.float32 and panels.options.rounds(operands[1])
+    has_tiles = bool(panels.target.tiles)
     has_addend, activation = epilogue_of(node)
     if rounds and has_tiles and suits_tiles(rows, k, NUMBER_NBYTES):
         op = TiledMatmul(k, n, has_addend, activation)

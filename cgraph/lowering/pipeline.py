@@ -36,6 +36,8 @@ def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOption
 def to_physical(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Choose physical layouts for one target, then fuse physical ops."""
     options = replace(options, pairs=options.pairs and target.multiplies_bfloat16)
+    if options.layers is not None:
+        options.layers.begin(roots, target)
     roots = pack_matmul(lower_images(roots, target, options), target, options)
     roots = tile_attentions(roots, target, options)
     return transpose_once(fuse_stencils(fuse_reductions(roots), target), target)

@@ -13,8 +13,10 @@ from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
 from cgraph.ir.roots import Roots
 from cgraph.ir.spec import dtype_of
+from cgraph.lowering.rounded_layers import RoundedLayers
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
+from cgraph.planning.mixed_precision import MixedPrecision, Tolerance
 from cgraph.record import Record
 from cgraph.storage.weight_file import StreamedWeights
 from cgraph.system.byte_counts import SIZE, byte_count, is_byte_count
@@ -71,7 +73,8 @@ class CompileOptions(Record):
         weights_dtype: a storage dtype, such as ``bfloat16``: round the large constants that convolutions and products
             read, and store them in fewer bytes; arithmetic stays in float32. See docs/half.md
         precision: ``bf16``: convolutions and products by constants may round their factors to bfloat16 and add in
-            float32. They do where that is faster; elsewhere they stay float32. See docs/half.md
+            float32. They do where that is faster; elsewhere they stay float32. A `Tolerance` decides for each layer by
+            the error of samples; a `MixedPrecision` repeats a choice. Engines get `RoundedLayers`. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory: the
             same bits. See docs/memory.md
     """
@@ -89,12 +92,17 @@ class CompileOptions(Record):
     weights: StreamedWeights | None = None
     rows: Sequence[Node] = ()
     weights_dtype: str | None = None
-    precision: str | None = None
+    precision: str | Tolerance | MixedPrecision | RoundedLayers | None = None
 
     @property
     def in_pairs(self) -> bool:
         """Return True if products may multiply bfloat16 numbers."""
         return self.precision is not None
+
+    @property
+    def rounded_layers(self) -> RoundedLayers | None:
+        """The layers that may round, if the choice is by layer."""
+        return self.precision if isinstance(self.precision, RoundedLayers) else None
 
     @property
     def storage_dtype(self) -> np.dtype | None:
@@ -120,7 +128,7 @@ class CompileKeywords(TypedDict, total=False):
     weights: StreamedWeights | None
     rows: Sequence[Node]
     weights_dtype: str | None
-    precision: str | None
+    precision: str | Tolerance | MixedPrecision | None
 
 
 COMPILE_KEYWORDS = ("engine", "threads", *CompileOptions._fields)
@@ -185,7 +193,10 @@ CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "weights": ("StreamedWeights(path)", lambda x: isinstance(x, StreamedWeights | None)),
     "rows": ("inputs and outputs, such as [x, y]", lambda x: all(isinstance(v, Node) for v in x)),
     "weights_dtype": (" or ".join(BY_NAME), lambda x: x is None or is_weights_dtype(x)),
-    "precision": ("bf16, or None for float32", lambda x: x is None or (isinstance(x, str) and x == "bf16")),
+    "precision": (
+        "bf16, a Tolerance, the precision of a Function, or None for float32",
+        lambda x: x == "bf16" if isinstance(x, str) else isinstance(x, Tolerance | MixedPrecision | None),
+    ),
 }
 """For each option, the values that it accepts, in words and as a predicate."""
 SEVERAL = ("changing", "freeze", "rows")

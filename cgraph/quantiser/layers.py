@@ -1,18 +1,18 @@
 """The layers that are quantised: convolutions of images and matrix products with constant weights."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.conv import Conv2d
-from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, unbroadcast
+from cgraph.ops.shape import unbroadcast
 from cgraph.passes.fold_constants import constant_of
 from cgraph.passes.fuse_epilogues import Chain, extend
 from cgraph.passes.integers.patterns import IsInner, bound
+from cgraph.passes.layer_names import layer_name
 from cgraph.record import Record
 
 
@@ -58,9 +58,8 @@ def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_in
             continue
         fold = fold_conv if isinstance(core.op, Conv2d) else fold_product
         end, weights, bias = fold(core, weights, users, is_inner)
-        layers.append(
-            WeightLayer(name_of(right, core, layers), core, end, last_bound(end, users, is_inner), weights, bias)
-        )
+        name = layer_name(right, core.op.name, {x.name for x in layers})
+        layers.append(WeightLayer(name, core, end, last_bound(end, users, is_inner), weights, bias))
     return layers
 
 
@@ -98,15 +97,3 @@ def last_bound(node: Node, users: Mapping[Node, Sequence[Node]], is_inner: IsInn
     while is_inner(node) and (pair := bound(users[node][0])) and pair[0] is node:
         node = users[node][0]
     return node
-
-
-def name_of(right: Node, core: Node, before: Iterable[WeightLayer]) -> str:
-    """Return the name of the weights or of the op, made distinct by a number."""
-    while isinstance(right.op, BroadcastTo | Reshape | Transpose):
-        right = right.operands[0]
-    stem = (isinstance(right.op, ConstOp) and right.op.label) or core.op.name
-    names, name, i = {layer.name for layer in before}, stem, 1
-    while name in names:
-        i += 1
-        name = f"{stem}.{i}"
-    return name

@@ -15,9 +15,8 @@ from cgraph.ops.shape import reshape
 from cgraph.ops.take import scatter_add
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.ranges import BINS, METHODS, Range
+from cgraph.running.samples import Samples
 from cgraph.system.progress import Tell, with_progress
-
-Samples = Sequence[tuple[np.ndarray, ...]]
 
 
 def ranges_of(network: Network, inputs: Sequence[Var], samples: Samples, method: str, tell: Tell) -> dict[Node, Range]:

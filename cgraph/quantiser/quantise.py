@@ -21,13 +21,13 @@ from cgraph.passes.integers.patterns import EIGHT_BITS
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
 from cgraph.quantiser.layers import WeightLayer
 from cgraph.quantiser.network import Network, network_of, prepare
-from cgraph.quantiser.observe import Samples, ranges_of
+from cgraph.quantiser.observe import ranges_of
 from cgraph.quantiser.ranges import METHODS, ByteForm, weights_of
 from cgraph.quantiser.rebuild import quantised_outputs
 from cgraph.quantiser.report import Answers, Report, Sensitivity, places
 from cgraph.quantiser.simulate import Simulation
 from cgraph.record import Record, replace
-from cgraph.storage.cell import fitting_array
+from cgraph.running.samples import Samples, sample_runs
 from cgraph.system.keywords import checks_keywords
 from cgraph.system.progress import Tell, silent, with_progress
 
@@ -116,7 +116,7 @@ def quantise(
     choices = Choices(**options)
     roots = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
     variables = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
-    runs = sample_runs(samples, variables)
+    runs = sample_runs(samples, variables, "quantising")
     roots = prepare(roots, variables)
     network = network_to_quantise(roots, choices)
     floats = compile(roots, variables)
@@ -136,14 +136,6 @@ def quantise(
     return Quantised(new_outputs, variables, report)
 
 
-def sample_runs(samples: Iterable[Any], variables: tuple[Var, ...]) -> list[tuple[np.ndarray, ...]]:
-    """Return the arrays of each run. InputError if there is none."""
-    runs = [sample_arrays(x, variables) for x in samples]
-    if not runs:
-        raise InputError("quantising needs at least one sample. Pass arrays that the network will meet")
-    return runs
-
-
 def network_to_quantise(roots: tuple[Node, ...], choices: Choices) -> Network:
     """Return the network without the layers that `choices` skips. GraphError if no layer is left."""
     network = network_of(roots).without(choices.skip)
@@ -161,14 +153,6 @@ def deprecated_labels(options: dict[str, Any], labels: Any) -> Any:
         return labels
     warnings.warn("quantise(wanted=...) is deprecated. Use labels=...", DeprecationWarning, stacklevel=3)
     return options.pop("wanted")
-
-
-def sample_arrays(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
-    """Return the arrays of one run. InputError if they do not fit the inputs."""
-    arrays = sample if isinstance(sample, tuple | list) else (sample,)
-    if len(arrays) != len(inputs):
-        raise InputError(f"a sample has {len(arrays)} arrays for {len(inputs)} inputs. Pass a tuple with one for each")
-    return tuple(fitting_array(array, x.spec, x.name) for array, x in zip(arrays, inputs))
 
 
 def answers_of(floats: Function, samples: Samples, labels: Any, tell: Tell) -> Answers:

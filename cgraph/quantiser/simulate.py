@@ -14,9 +14,9 @@ from cgraph.ops.quantise import dequantize, quantize
 from cgraph.ops.reduce import mean
 from cgraph.quantiser.layers import WeightLayer
 from cgraph.quantiser.network import Network
-from cgraph.quantiser.observe import Samples
 from cgraph.quantiser.ranges import ByteForm, IntegerWeights, Quantum
 from cgraph.quantiser.rebuild import apply_layer
+from cgraph.running.samples import Samples
 from cgraph.storage.cell import assign_all
 from cgraph.system.progress import Tell, with_progress
 

@@ -44,7 +44,10 @@ class Runner:
         single: a call returns the only output itself, not a list of it
         names: of the outputs, each different; ``output0``, ``output1``, … unless the caller or a file named them
         incremental: selects the steps that must run when Vars change; None if every step always runs
+        precision: a `cgraph.MixedPrecision`, how each layer is computed, if `compile` got the option; else None
     """
+
+    precision: Any = None
 
     def __init__(
         self,

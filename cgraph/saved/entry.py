@@ -76,6 +76,7 @@ def compiled_entry(
         "complete": [code.complete[x] for x in function.outputs],
         "views": [view_entry(code.views[x], number_of, start_of) for x in function.outputs],
         "arrays": arrays.index,
+        "precision": None if function.precision is None else function.precision.facts(),
     }
 
 

@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 
@@ -40,6 +41,9 @@ class SavedFunction(Runner):
         single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
         super().__init__(program, *roles, single, IncrementalPlan(steps, variables, lambda: tables), manifest.names)
         self.parts = parts
+        precision = parts.entry.get("precision")
+        if precision is not None:
+            self.precision = import_module("cgraph.saved.precision_entry").precision_of(precision)
         self._fill(parts.files[STATE])
 
     def save(self, folder: str | os.PathLike) -> None:

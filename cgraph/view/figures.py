@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from cgraph.planning.mixed_precision import MixedPrecision
 from cgraph.record import Record
 
 
@@ -133,6 +134,7 @@ class Figures(Record):
         on_host: steps that run on the host, with the bytes carried there and back
         weights: weights that each run reads from a file
         regions: steps that run in bands of rows
+        precision: how each layer is computed, if `compile` got the option
     """
 
     steps: tuple[StepRow, ...]
@@ -153,6 +155,7 @@ class Figures(Record):
     on_host: tuple[tuple[str, int], ...] = ()
     weights: WeightFigures | None = None
     regions: tuple[RegionRow, ...] = ()
+    precision: MixedPrecision | None = None
 
     @property
     def ratio(self) -> float:
@@ -176,6 +179,7 @@ class Figures(Record):
             "weights": vars(self.weights) | {"pieces": [vars(x) for x in self.weights.pieces]}
             if self.weights
             else None,
+            "precision": self.precision.facts() if self.precision else None,
             "regions": [vars(x) | {"rings": [vars(ring) for ring in x.rings]} for x in self.regions],
             "inner": [[name, figures.as_dict()] for name, figures in self.inner],
         }

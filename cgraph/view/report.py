@@ -78,6 +78,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None, weights: WeightFigure
         shown.program.on_host if isinstance(shown, Function) else (),
         weights,
         tuple(region_row(t, node) for t, node in regions_of(compiled)),
+        shown.precision if isinstance(shown, Function) else None,
     )
 
 

@@ -54,6 +54,9 @@ def _facts(report: Figures) -> list[tuple[str, ...]]:
     if report.weights:
         note = f"in {len(report.weights.pieces)} pieces through a ring of {bytes_text(report.weights.ring)}"
         lines.append((cell("weights"), number(bytes_text(report.weights.nbytes)), cell("from disk"), cell(note)))
+    if report.precision is not None:
+        for text in report.precision.summary():
+            lines.append((cell("precision"), cell(""), cell(""), cell(text)))
     if report.kernels:
         k = report.kernels
         note = f"{k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} in {k.compile_seconds:.2f} s"

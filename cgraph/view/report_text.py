@@ -18,6 +18,9 @@ def report_text(report: Figures, most: int | None) -> str:
         lines.append(f"({len(report.steps) - len(rows)} of {len(report.steps)} steps with less {by} are left out)")
     if report.weights:
         lines += ["", *weights_lines(report.weights, most)]
+    if report.precision is not None:
+        first, *more = (plain(x) for x in str(report.precision).split("\n"))
+        lines += ["", f"precision {first}", *(f"          {x}" for x in more)]
     for region in report.regions:
         lines += ["", *region_lines(region)]
     for name, inner in report.inner:

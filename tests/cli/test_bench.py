@@ -9,8 +9,10 @@ import pytest
 import cgraph as cg
 from cgraph.cli import bench, main
 from cgraph.cli.model import CliModel
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import save
+from tests.support.emulated import PairsEngine
 from tests.support.tolerance import near
 
 
@@ -115,10 +117,10 @@ def test_the_text_has_a_line_for_each_engine():
         "m.onnx: load and compile 1.26 s, 3 threads, arena 2 KiB",
         "cgraph       least     1.000 ms, median     2.500 ms of 20",
     ]
-    assert bench.lines_of(facts, None) == lines
+    assert bench.lines_of(facts) == lines
     facts["seconds"]["onnxruntime"] = {"least": 0.5, "median": 1.0, "runs": 20}
-    facts |= {"speed_ratio": 400.0, "largest_difference": 0.00012}
-    assert bench.lines_of(facts, "onnxruntime") == [
+    facts["comparisons"] = {"onnxruntime": {"speed_ratio": 400.0, "largest_difference": 0.00012}}
+    assert bench.lines_of(facts) == [
         *lines,
         "onnxruntime  least   500.000 ms, median  1000.000 ms of 20",
         "400.00 x the speed of onnxruntime; outputs differ by 1.20e-04 at most",
@@ -144,6 +146,38 @@ def test_only_onnx_files_are_compared_with_onnxruntime():
     with pytest.raises(FormatError) as error:
         bench.onnxruntime_run("m.tflite", {}, 1)
     assert str(error.value) == "m.tflite: only .onnx files can be compared with onnxruntime"
+
+
+def test_only_onnx_files_are_compared_with_openvino():
+    with pytest.raises(FormatError, match=r"m.tflite: only .onnx files can be compared with openvino"):
+        bench.openvino_run("m.tflite", {}, 1, {})
+
+
+def test_a_model_is_timed_beside_openvino_in_float32_and_as_it_comes(folder, capsys):
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    x = cg.Var((2, 4), name="x")
+    save("net.onnx", cg.exp(x) @ np.ones((4, 3), "f4"), [x])
+    arguments = ["bench", "net.onnx", "--against", "openvino", "--runs", "2", "--threads", "1"]
+    assert main([*arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts["seconds"]) == ["cgraph", "openvino", "openvino as it comes"]
+    assert facts["largest_difference"] == facts["comparisons"]["openvino"]["largest_difference"] < 1e-5
+    assert facts["comparisons"]["openvino as it comes"]["largest_difference"] < 0.1
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3].startswith("openvino as it comes least") and "the speed of openvino as it comes" in lines[5]
+
+
+@pytest.mark.parametrize("precision", ["bf16", "0.1"])
+def test_rounded_layers_have_a_row_of_their_own(folder, precision, monkeypatch, capsys):
+    monkeypatch.setattr(CpuEngine, "kernel_target", PairsEngine.kernel_target)
+    x = cg.Var((4, 8), name="x")
+    save("net.onnx", x @ np.random.default_rng(0).standard_normal((8, 8)).astype("f4"), [x])
+    assert main(["bench", "net.onnx", "--runs", "2", "--precision", precision, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts["seconds"]) == ["cgraph", "cgraph bf16"]
+    assert 0 < facts["comparisons"]["cgraph bf16"]["largest_difference"] < 0.1
+    assert [layer[1] for layer in facts["precision"]["layers"]] == ["bf16"]
 
 
 def test_a_model_is_timed_beside_onnxruntime_on_the_same_inputs(folder, capsys):

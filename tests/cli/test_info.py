@@ -48,11 +48,20 @@ def test_text_names_processor_threads_and_kernels(capsys):
 
 
 @pytest.mark.parametrize(
-    ("bf16", "words"), [("", "in float32"), ("dot", "one instruction"), ("emulated", "one instruction")]
+    ("bf16", "features", "words"),
+    [
+        ("", "+avx2", "in float32: the target .* has no instruction"),
+        ("", "+avx512bf16", "in float32: vdpbf16ps is slower than float32 on this processor$"),
+        ("", "+avx512bf16,+amx-bf16", r"in float32: vdpbf16ps is slower .*CpuEngine\(tiles=True\)"),
+        ("dot", "+avx512bf16", "rounds: vdpbf16ps"),
+        ("emulated", "", "rounds: one instruction"),
+    ],
 )
-def test_it_says_what_bf16_brings(bf16, words, monkeypatch, capsys):
-    monkeypatch.setattr(info, "host_target", lambda: replace(host_target(), bf16=bf16))
-    assert words in line_of("bf16", capsys)
+def test_it_says_what_bf16_brings(bf16, features, words, monkeypatch, capsys):
+    monkeypatch.setattr(info, "host_target", lambda: replace(host_target(), bf16=bf16, features=features))
+    assert re.search(words, line_of("bf16", capsys))
+    facts = gather()
+    assert facts["vdpbf16ps"] == ("+avx512bf16" in features) and bool(facts["no_bf16"]) == (not bf16)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
 
     facts = {
         "cgraph": "1.2", "cpu": "a cpu", "target": "avx9", "float32_lanes": 48, "bf16": "pairs", "tiles": None,
-        "cores": 31, "affinity": 17, "quota": 2.5,
+        "vdpbf16ps": False, "no_bf16": None, "cores": 31, "affinity": 17, "quota": 2.5,
         "threads": 5, "cache": "folder", "cache_kernels": 41, "cache_nbytes": 3072, "cuda": ["one", "two"],
         "no_cuda": None, "python": "3.x", "numpy": "2.y", "llvmlite": "0.z",
     }  # fmt: skip
@@ -157,7 +157,7 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
     assert [line[11:] for line in capsys.readouterr().out.splitlines()] == [
         "1.2",
         "a cpu, kernels for avx9 (48 float32 at a time)",
-        "one instruction adds up two products of bfloat16 numbers",
+        "precision=bf16 rounds: one instruction adds up two products in the time of a float32 multiply-add",
         "this processor has none",
         "5: of 31 cores this process may use 17, its quota is 2.5",
         "41 on disk, 3 KiB, in folder",

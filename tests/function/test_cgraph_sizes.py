@@ -15,6 +15,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.formats import onnx
 from cgraph.kernels import store
+from tests.support.emulated import PairsEngine
 from tests.support.kernels import TARGETS
 from tests.support.onnx_models import FLOAT, INT64, model_of
 from tests.support.patience import PATIENCE
@@ -316,3 +317,23 @@ def test_of_many_sizes_those_that_came_last_are_kept(monkeypatch):
     for n in (1, 2, 3, 1, 4, 1, 3, 2):
         np.testing.assert_array_equal(function(np.ones(n, "f4")), np.full(n, 2.0))
     assert built == [1, 2, 3, 4, 2]
+
+
+def test_a_tolerance_is_measured_once_at_the_sizes_of_its_samples():
+    w = np.random.default_rng(0).standard_normal((8, 8)).astype("f4")
+
+    def build(sizes):
+        x = cg.Var((sizes["n"], 8), name="x")
+        return x @ w, x
+
+    options = {"engine": PairsEngine(), "precision": cg.Tolerance(0.5, [np.ones((3, 8), "f4")])}
+    function = cg.compile_sizes(build, {"x": ("n", 8)}, most={"n": 5}, **options)
+    first, other = function.at(n=3).precision, function.at(n=4).precision
+    assert first.bf16_layers == other.bf16_layers == {"matmul"} and first.errors == other.errors
+    assert first.layers[0].multiply_adds < other.layers[0].multiply_adds
+    for samples in ([], [(1, 2)]):
+        with pytest.raises(InputError, match="samples with 1 arrays each"):
+            cg.compile_sizes(build, {"x": ("n", 8)}, **options | {"precision": cg.Tolerance(0.5, samples)})
+    with pytest.raises(InputError, match="n is 6"):
+        wide = cg.Tolerance(0.5, [np.ones((6, 8), "f4")])
+        cg.compile_sizes(build, {"x": ("n", 8)}, most={"n": 5}, **options | {"precision": wide})

@@ -201,7 +201,9 @@ def test_a_name_that_there_is_not_is_refused_on_each_engine(engine, options):
         cg.compile(y, [x], engine=engine, **options)
 
 
-@pytest.mark.parametrize("options", [{"weights_dtype": "float16"}, {"precision": "bf16"}])
+@pytest.mark.parametrize(
+    "options", [{"weights_dtype": "float16"}, {"precision": "bf16"}, {"precision": cg.Tolerance(0.1, [])}]
+)
 def test_without_passes_no_weights_are_rounded(options):
     x, y = network()
     with pytest.raises(cg.GraphError, match="passes=False"):

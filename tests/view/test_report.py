@@ -15,6 +15,7 @@ from cgraph.view.notebook import MOST_ITEMS
 from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import report, timed_report
 from cgraph.view.report_html import STYLE
+from tests.support.emulated import PairsEngine
 from tests.support.planned import planned
 
 ONES = np.ones((16, 16), "float32")
@@ -212,3 +213,17 @@ def test_a_node_shows_the_last_nodes_that_it_is_made_of():
         y = np.sin(y)
     text = y._repr_html_()
     assert text.count("<tr>") == MOST_ITEMS + 1 and "14 nodes before these" in text
+
+
+def test_a_report_says_how_each_layer_is_computed():
+    x, sample = cg.Var((8, 32), name="x"), np.ones((8, 32), "f4")
+    w = cg.Const(np.random.default_rng(0).standard_normal((32, 32)), "float32", name="weights")
+    function = cg.compile(x @ w, x, engine=PairsEngine(), precision=cg.Tolerance(0.1, [sample]))
+    shown = function.report()
+    lines = str(shown).splitlines()
+    start = lines.index("precision 1 of 1 layers in bf16, 100.0% of their multiply-adds")
+    assert lines[start + 1].startswith("          measured error of output0") and lines[start + 3].endswith("weights")
+    assert json.loads(shown.json())["precision"] == json.loads(json.dumps(function.precision.facts()))
+    assert "1 of 1 layers in bf16" in shown.html()
+    plain = cg.compile(x @ w, x).report()
+    assert "precision" not in str(plain) and plain.precision is None

@@ -71,7 +71,12 @@ class CpuEngine(Record):
     def lower(self, roots: tuple[Node, ...], options: CompileOptions) -> tuple[Node, ...]:
         """Run all passes, then choose the layouts on which this target's kernels are fastest."""
         how = LoweringOptions(
-            options.passes, options.winograd, keep_for(options), options.storage_dtype, options.in_pairs
+            options.passes,
+            options.winograd,
+            keep_for(options),
+            options.storage_dtype,
+            options.in_pairs,
+            options.rounded_layers,
         )
         return lower_graph(roots, self.kernel_target, how)
 

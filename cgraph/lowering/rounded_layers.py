@@ -1,0 +1,87 @@
+"""The layers that may round their factors to bfloat16, by name."""
+
+from math import prod
+
+from cgraph.ir.graph import Node, Op
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.isa.bfloat16 import reason_for_float32
+from cgraph.kernels.target import Target
+from cgraph.ops.conv import Conv, ConvTranspose
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.linear import Matmul
+from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.physical.matmul import MatmulEpilogue
+from cgraph.ops.shape import Transpose, unbroadcast
+from cgraph.passes.fold_constants import is_widened
+from cgraph.passes.layer_names import layer_name
+
+LAYERS = (Conv, ConvTranspose, ConvEpilogue, Matmul, MatmulEpilogue)
+
+
+class RoundedLayers:
+    """The layers of a graph that may round. Changes: lowering lists the layers, and which of them can round.
+
+    Layers that read the same weights are one layer.
+
+    Fields
+        names: the layers that may round; None for all
+        multiply_adds: of each layer, by name, in running order
+        able: names of the layers that round if they may
+        reason: why the target rounds none; empty if it may round
+    """
+
+    def __init__(self, names: frozenset[str] | None = None) -> None:
+        self.names = names
+        self.multiply_adds: dict[str, int] = {}
+        self.able: set[str] = set()
+        self.reason = ""
+        self._name_of: dict[Node, str] = {}
+
+    def begin(self, roots: tuple[Node, ...], target: Target) -> None:
+        """List the layers of a graph that is lowered for a target."""
+        self.reason = reason_for_float32(target)
+        self.multiply_adds.clear()
+        for node in post_order(roots):
+            weights = weights_of(node)
+            if weights is None:
+                continue
+            if weights not in self._name_of:
+                otherwise = node.origin.name or op_of(node).name.removesuffix("_epilogue")
+                self._name_of[weights] = layer_name(weights, otherwise, self.multiply_adds)
+            name = self._name_of[weights]
+            self.multiply_adds[name] = self.multiply_adds.get(name, 0) + work_of(node)
+
+    def allow(self, right: Node) -> bool:
+        """Return True if the layer with this right side may round. Lowering calls it last, once the layer can."""
+        name = self._name_of.get(leaf_of(right))
+        if name is None:
+            return self.names is None
+        self.able.add(name)
+        return self.names is None or name in self.names
+
+
+def op_of(node: Node) -> Op:
+    """Return the op of a layer without its epilogue."""
+    return getattr(node.op, "conv", node.op)
+
+
+def work_of(node: Node) -> int:
+    """Return the multiply-adds of a layer; of frames of volumes, whose op counts none, from the filters' size."""
+    x, y = node.operands[:2]
+    return op_of(node).multiply_adds(x.spec, y.spec) or node.size * prod(y.shape[1:])
+
+
+def weights_of(node: Node) -> Node | None:
+    """Return the constant that a convolution or product of float32 multiplies by; None for other nodes."""
+    if not isinstance(node.op, LAYERS) or node.dtype != "f4" or not node.size:
+        return None
+    leaf = leaf_of(node.operands[1])
+    return leaf if isinstance(leaf.op, ConstOp) else None
+
+
+def leaf_of(right: Node) -> Node:
+    """Return the value that is broadcast, transposed or widened."""
+    right = unbroadcast(right)
+    while isinstance(right.op, Transpose) or is_widened(right):
+        (right,) = right.operands
+    return right

@@ -1,0 +1,180 @@
+"""compile(precision=Tolerance(...)): the measured error of every output is within the tolerance, and reported."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.errors import GraphError, InputError
+from cgraph.kernels.target import target_named
+from cgraph.record import replace
+from cgraph.running.difference import output_error
+from tests.support.emulated import PairsEngine, TilesEngine
+
+ENGINES = {"pairs": PairsEngine, "tiles": TilesEngine}
+every_engine = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+RNG = np.random.default_rng(0)
+SAMPLES = [RNG.standard_normal((16, 48)).astype("f4") for _ in range(3)]
+WEIGHTS = [RNG.standard_normal((48, 48)).astype("f4") / 7 for _ in range(4)]
+
+
+def network(count=4):
+    """A product after another; each is a layer named for its weights."""
+    x = cg.Var((16, 48), name="x")
+    y = x
+    for i, w in enumerate(WEIGHTS[:count]):
+        y = cg.tanh(y @ cg.Const(w, name=f"w{i}"))
+    return x, y
+
+
+def compiled(precision, engine=PairsEngine, threads=1, **options):
+    x, y = network()
+    return cg.compile(y, [x], engine=engine(threads=threads), precision=precision, **options)
+
+
+def error_of_all(engine):
+    """The largest error of the samples with every layer rounded."""
+    ((_, error),) = compiled(cg.Tolerance(1.0, SAMPLES), engine).precision.errors
+    return error
+
+
+@every_engine
+def test_a_large_tolerance_rounds_every_layer_and_a_small_one_none(engine):
+    every, none = (compiled(cg.Tolerance(error, SAMPLES), engine) for error in (1.0, 1e-7))
+    assert every.precision.bf16_layers == {"w0", "w1", "w2", "w3"} and not none.precision.bf16_layers
+    np.testing.assert_array_equal(every(SAMPLES[0]), compiled("bf16", engine)(SAMPLES[0]))
+    np.testing.assert_array_equal(none(SAMPLES[0]), compiled(None, engine)(SAMPLES[0]))
+    assert none.precision.errors == (("output0", 0.0),)
+    assert {x.reason for x in none.precision.layers} == {"beyond the accepted error"}
+    assert all(x.error > 1e-7 for x in none.precision.layers)
+
+
+@every_engine
+def test_the_reported_error_is_that_of_the_function_and_within_the_tolerance(engine):
+    accepted = 0.8 * error_of_all(engine)
+    function, exact = compiled(cg.Tolerance(accepted, SAMPLES), engine), compiled(None, engine)
+    precision = function.precision
+    assert 0 < len(precision.bf16_layers) < 4
+    measured = max(output_error(function(x), exact(x)) for x in SAMPLES)
+    assert precision.errors == (("output0", measured),) and 0 < measured <= accepted
+    assert [x.name for x in precision.layers] == ["w0", "w1", "w2", "w3"] and precision.tolerance == accepted
+    assert {x.multiply_adds for x in precision.layers} == {16 * 48 * 48}
+
+
+def test_the_choice_is_the_same_every_time_and_on_any_number_of_threads():
+    tolerance = cg.Tolerance(0.8 * error_of_all(PairsEngine), SAMPLES)
+    choices = {compiled(tolerance, threads=threads).precision for threads in (1, 1, 2)}
+    assert len(choices) == 1
+
+
+def test_a_choice_is_repeated_without_samples_and_after_pickling():
+    function = compiled(cg.Tolerance(0.8 * error_of_all(PairsEngine), SAMPLES))
+    again = compiled(pickle.loads(pickle.dumps(function.precision)))
+    assert again.precision == function.precision
+    np.testing.assert_array_equal(again(SAMPLES[1]), function(SAMPLES[1]))
+
+
+def test_a_choice_for_another_graph_is_refused_with_the_names_there():
+    x, y = network(2)
+    with pytest.raises(GraphError, match=r"precision has 'w2', which is not a layer of .* Use names of w0, w1"):
+        cg.compile(y, [x], engine=PairsEngine(), precision=compiled("bf16").precision)
+    with pytest.raises(GraphError, match="none, since it has no products by constants"):
+        cg.compile(x + 1, [x], engine=PairsEngine(), precision=compiled("bf16").precision)
+
+
+def test_layers_in_skip_stay_float32_and_unknown_ones_are_refused():
+    precision = compiled(cg.Tolerance(1.0, SAMPLES, skip=["w1"])).precision
+    assert precision.bf16_layers == {"w0", "w2", "w3"} and precision.layers[1].reason == "named in skip"
+    with pytest.raises(GraphError, match=r"skip has 'w9', which is not a layer .* Use names of w0, w1, w2, w3"):
+        compiled(cg.Tolerance(1.0, SAMPLES, skip=["w9"]))
+
+
+def test_a_processor_that_gains_nothing_computes_in_float32_and_says_why(monkeypatch):
+    plain = replace(target_named("portable"), bf16="", tiles="")
+    monkeypatch.setattr(CpuEngine, "kernel_target", property(lambda _: plain))
+    function = compiled(cg.Tolerance(1.0, SAMPLES), CpuEngine)
+    assert not function.precision.bf16_layers and not function.precision.errors
+    assert "portable has no instruction that multiplies bfloat16 numbers" in str(function.precision)
+    np.testing.assert_array_equal(function(SAMPLES[0]), compiled(None, CpuEngine)(SAMPLES[0]))
+    elsewhere = compiled(compiled(cg.Tolerance(1.0, SAMPLES)).precision, CpuEngine).precision
+    assert not elsewhere.bf16_layers and not elsewhere.errors, "errors of another choice are not this one's"
+
+
+def test_updates_are_measured_as_outputs_and_nothing_is_assigned_meanwhile():
+    x, state = cg.Var((16, 48), name="x"), cg.Var((16, 48), name="state").assign(SAMPLES[2])
+    after = cg.tanh(state @ WEIGHTS[0])
+    function = cg.compile(
+        {"y": x @ WEIGHTS[1]}, [x], {state: after}, engine=PairsEngine(), precision=cg.Tolerance(1.0, SAMPLES)
+    )
+    np.testing.assert_array_equal(state.value, SAMPLES[2])
+    assert [name for name, error in function.precision.errors if error > 0] == ["y", "state"]
+    assert len(function.precision.bf16_layers) == 2
+
+
+def test_indices_count_by_the_share_that_changes():
+    x = cg.Var((16, 48), name="x")
+    y = x @ WEIGHTS[0]
+    function = cg.compile([y, cg.argmax(y, 1)], [x], engine=PairsEngine(), precision=cg.Tolerance(1.0, SAMPLES))
+    (_, floats), (_, indices) = function.precision.errors
+    assert floats > 0 and indices in np.arange(17) / 16
+
+
+def test_random_callbacks_are_refused_with_the_least_that_can_be_met():
+    values, x = itertools.count(1), cg.Var((16, 48), name="x")
+    noise = cg.delay_array((16, 48), "float32", lambda a: a + np.float32(next(values)), x)
+    with pytest.raises(GraphError, match=r"no choice of layers meets an error of 0.001: two runs .* differ by \d"):
+        cg.compile(noise @ WEIGHTS[0], [x], engine=PairsEngine(), precision=cg.Tolerance(1e-3, SAMPLES))
+
+
+def test_wrong_samples_are_refused():
+    with pytest.raises(InputError, match="precision=Tolerance.* needs at least one sample"):
+        compiled(cg.Tolerance(1e-2, []))
+    with pytest.raises(InputError, match="a sample has 2 arrays for 1 inputs"):
+        compiled(cg.Tolerance(1e-2, [(SAMPLES[0], SAMPLES[0])]))
+    with pytest.raises(InputError, match=r"x .*float32\[16,48\]"):
+        compiled(cg.Tolerance(1e-2, [SAMPLES[0][:3]]))
+
+
+@pytest.mark.parametrize("engine", ["reference", "cuda-sim"])
+def test_engines_without_the_option_refuse_a_tolerance(engine):
+    x, y = network()
+    with pytest.raises(GraphError, match="does not support precision="):
+        cg.compile(y, [x], engine=engine, precision=cg.Tolerance(1e-2, SAMPLES))
+
+
+def images():
+    """A network of convolutions, of which the first and the depthwise one cannot round."""
+    rng = np.random.default_rng(1)
+    x = cg.Var((1, 3, 16, 16), name="x")
+    shapes = {"first": (16, 3, 3, 3), "deep": (16, 1, 3, 3), "mixed": (16, 16, 3, 3), "last": (8, 16, 1, 1)}
+    y = x
+    for name, shape in shapes.items():
+        f = cg.Const(rng.standard_normal(shape).astype("f4") / 4, name=name)
+        y = cg.relu(cg.conv2d(y, f, 1, shape[2] // 2, 1, 16 if name == "deep" else 1))
+    return x, y, [rng.standard_normal(x.shape).astype("f4")]
+
+
+def test_other_options_keep_the_choice_and_its_bits():
+    x, y, samples = images()
+    options = [{}, {"budget": "1MiB"}, {"bands": 8}, {"rows": [x]}, {"memory": "one_each"}]
+    functions = [
+        cg.compile(y, [x], engine=PairsEngine(), precision=cg.Tolerance(1.0, samples), **more) for more in options
+    ]
+    first, *others = functions
+    assert first.precision.bf16_layers == {"mixed", "last"}
+    assert {x.reason for x in first.precision.layers[:2]} == {"not computed in bfloat16 on this processor"}
+    for other in others:
+        assert other.precision == first.precision
+        np.testing.assert_array_equal(other(samples[0]), first(samples[0]))
+    narrow = cg.compile(y, [x], engine=PairsEngine(), precision=cg.Tolerance(1.0, samples), weights_dtype="bfloat16")
+    assert narrow.precision.bf16_layers == {"mixed", "last"}
+
+
+def test_frozen_vars_are_layers():
+    x, w = cg.Var((16, 48), name="x"), cg.Var((48, 48), name="weights").assign(WEIGHTS[0])
+    options = {"engine": PairsEngine(), "precision": cg.Tolerance(1.0, SAMPLES)}
+    assert cg.compile(x @ w, [x], freeze=[w], **options).precision.bf16_layers == {"weights"}
+    assert cg.compile(x @ w, [x], **options).precision.layers == ()
