@@ -1,6 +1,6 @@
 """Work: the kernel calls of a node on one target, and the steps that engines run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -37,6 +37,7 @@ class Work(Record, eq=False):
         nbytes: maximum bytes of workspace while the node runs
         overwrites: operands whose bytes the result may use: a permission, not an obligation
         strided: the calls accept operands of any strides; otherwise these are made contiguous first
+        strided_operands: those that may have any strides if `strided` is false
         inner: the plans of inner steps in the workspace, by what they compute, for reports and pictures
         exact: takes views of the result and the operands, returns the bytes of workspace for these; None if it is
             `nbytes`
@@ -50,6 +51,7 @@ class Work(Record, eq=False):
     inner: Mapping[str, Any] = field(default_factory=dict)
     exact: Callable[..., int] | None = None
     over: InPlaceJoin | None = None
+    strided_operands: Collection[int] = ()
 
     def needs(self, out: Any, xs: Sequence[Any]) -> int:
         """Return the bytes of workspace for these views, at any address."""

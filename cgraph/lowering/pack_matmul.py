@@ -1,12 +1,13 @@
 """Packing of the constant right sides of matrix products."""
 
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from cgraph.dtypes.convert import is_storage
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.roots import New, Roots, rebuild
+from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm.portions import pack_b
 from cgraph.kernels.target import Target
@@ -22,6 +23,7 @@ from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs
 from cgraph.ops.physical.tiled import NUMBER_NBYTES, TiledMatmul, pack_numbers, round_numbers
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import stored_array
+from cgraph.passes.loop_bodies import in_bodies
 
 
 def pack_matmul(
@@ -29,7 +31,7 @@ def pack_matmul(
     target: Target,
     options: LoweringOptions = LoweringOptions(),  # noqa: B008 - frozen
 ) -> tuple[Node, ...]:
-    """Pack the constant right sides of products into panels: same values, no packing in every run.
+    """Pack the constant right sides of products into panels, in bodies too: same values, no packing in every run.
 
     Constants of a storage dtype keep it. May worsen: bytes kept for good, when the constant has other users. Not
     packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
@@ -37,9 +39,9 @@ def pack_matmul(
     """
     if target.has_blocks:
         return outputs
-    graph = Roots.of(outputs)
+    graph = in_bodies(outputs, partial(pack_matmul, target=target, options=options))
     if not graph.has(Matmul, MatmulEpilogue, IntegerMatmul):
-        return outputs
+        return graph
 
     panels = Panels(target, options)
 

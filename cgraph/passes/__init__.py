@@ -15,14 +15,15 @@ from cgraph.passes.fuse_layer_norm import fuse_layer_norm
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_rms_norm import fuse_rms_norm
+from cgraph.passes.fuse_rotary import fuse_rotary
 from cgraph.passes.multiply_powers import multiply_powers
 from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
     tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, drop_identities, drop_factors, drop_taps,
-    fold_depth, fuse_attention, fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_epilogues,
-    fuse_matmul, fuse_pointwise,
+    fold_depth, fuse_attention, fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_rotary,
+    fuse_epilogues, fuse_matmul, fuse_pointwise,
 )  # fmt: skip
 
 

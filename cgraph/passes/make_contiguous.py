@@ -24,10 +24,11 @@ def make_contiguous(outputs: tuple[Node, ...], facts: NodeFacts) -> Roots:
 
     def change(node: Node, new: New) -> Node | None:
         operands = [new[x] for x in node.operands]
-        strided = {x for x in operands if is_strided(x)}
-        if not strided or facts.work(node).strided:
+        if not any(map(is_strided, operands)) or facts.work(node).strided:
             return None
-        return with_operands(node, tuple([copied(x) if x in strided else x for x in operands]))
+        free = facts.work(node).strided_operands
+        parts = [x if i in free or not is_strided(x) else copied(x) for i, x in enumerate(operands)]
+        return None if all(x is y for x, y in zip(parts, operands)) else with_operands(node, tuple(parts))
 
     graph = rebuild(outputs, change)
     for x in graph:

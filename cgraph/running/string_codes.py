@@ -1,12 +1,15 @@
 """Strings of a call: inputs become codes before a run, codes of outputs become strings after it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cgraph.errors import InputError
 from cgraph.record import Record
+from cgraph.running.text_features import TextInput
 
 
 class StringCodes(Record, eq=False):
@@ -15,11 +18,22 @@ class StringCodes(Record, eq=False):
     Fields
         numbers: code of each string
         inputs, outputs: the inputs, and the indices of outputs, that hold codes
+        texts: those of the inputs whose strings a call splits or changes first
     """
 
     numbers: Mapping[str, int]
     inputs: frozenset[Any]
     outputs: frozenset[int]
+    texts: Mapping[Any, TextInput] = field(default_factory=dict)
+
+    def strings(self, x: Any, value: Any) -> np.ndarray:
+        """Return the strings of an input. InputError if it has another shape or other elements."""
+        return array_of_strings(value, self.texts[x].shape if x in self.texts else x.spec.shape, x.name)
+
+    def encode(self, x: Any, strings: np.ndarray, more: dict[str, int]) -> np.ndarray:
+        """Return what a run reads of an input's strings; `more` gains those that the model does not have."""
+        codes = partial(codes_of, numbers=self.numbers, more=more)
+        return self.texts[x].encode(strings, codes) if x in self.texts else codes(strings)
 
 
 def array_of_strings(value: Any, shape: Sequence[int], name: str) -> np.ndarray:

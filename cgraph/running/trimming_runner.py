@@ -9,7 +9,7 @@ from cgraph.errors import InputError
 from cgraph.record import Record
 from cgraph.running.results import Results
 from cgraph.running.runner import Runner
-from cgraph.running.string_codes import StringCodes, array_of_strings, codes_of, strings_for
+from cgraph.running.string_codes import StringCodes, strings_for
 
 
 class Case(Record):
@@ -56,7 +56,7 @@ class Trimming(Runner):
         """Return an input's value as an instance takes it; strings stay strings until the run."""
         if self.trims.strings is None or x not in self.trims.strings.inputs:
             return super()._value(x, value)
-        return array_of_strings(value, x.spec.shape, x.name)
+        return self.trims.strings.strings(x, value)
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
         """Refuse `out`: the lengths are unknown before the run."""
@@ -71,8 +71,8 @@ class Trimming(Runner):
         """Run the function, with codes in place of strings."""
         more: dict[str, int] = {}
         if self.trims.strings is not None:
-            numbers = self.trims.strings.numbers
-            inputs = {x: codes_of(v, numbers, more) if x in self.trims.strings.inputs else v for x, v in inputs.items()}
+            strings = self.trims.strings
+            inputs = {x: strings.encode(x, v, more) if x in strings.inputs else v for x, v in inputs.items()}
         return self._trimmed(super()._run(inputs, out, copy), more)
 
     def _run_directly(self, args: tuple) -> Any:

@@ -10,6 +10,7 @@ from cgraph.running.trimming_runner import Case, Trimming, Trims
 from cgraph.saved.function import SavedFunction
 from cgraph.saved.manifest import Manifest, get, is_size, items, malformed, numbers
 from cgraph.saved.parts import Parts
+from cgraph.saved.texts import text_entry, texts_of
 
 LAST = -1  # in place of a condition
 
@@ -29,7 +30,13 @@ def trims_entry(function: Runner) -> dict[str, Any] | None:
     trims, strings = function.trims, None
     if trims.strings is not None:
         inputs = [i for i, x in enumerate(function.inputs) if x in trims.strings.inputs]
-        strings = {"words": [*trims.strings.numbers], "inputs": inputs, "outputs": sorted(trims.strings.outputs)}
+        texts = [text_entry(trims.strings.texts.get(function.inputs[i])) for i in inputs]
+        strings = {
+            "words": [*trims.strings.numbers],
+            "inputs": inputs,
+            "outputs": sorted(trims.strings.outputs),
+            "texts": texts,
+        }
     return {
         "cases": [[case_entry(x) for x in cases] for cases in trims.cases],
         "texts": [*trims.texts],
@@ -93,7 +100,9 @@ def strings_of(entry: Any, manifest: Manifest, count: int) -> StringCodes:
     words = get(entry, "words", list)
     if not all(type(x) is str for x in words) or len(set(words)) != len(words):
         raise malformed("words")
-    inputs = frozenset(manifest.inputs[i] for i in numbers(entry, "inputs", len(manifest.inputs)))
+    inputs = [manifest.inputs[i] for i in numbers(entry, "inputs", len(manifest.inputs))]
     if any(x.spec.dtype.kind != "i" for x in inputs):
         raise malformed("an input of strings")
-    return StringCodes({x: i for i, x in enumerate(words)}, inputs, frozenset(numbers(entry, "outputs", count)))
+    texts = texts_of(entry.get("texts", [None] * len(inputs)), inputs)
+    outputs = frozenset(numbers(entry, "outputs", count))
+    return StringCodes({x: i for i, x in enumerate(words)}, frozenset(inputs), outputs, texts)

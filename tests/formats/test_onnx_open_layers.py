@@ -6,9 +6,12 @@ import numpy as np
 import onnx
 import pytest
 
+import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import compile_sizes, load
+from cgraph.formats.onnx.operators.recurrent import WRITTEN_OUT
+from cgraph.ir.traverse import post_order
 from tests.support.onnx_open import agrees, node, numbers, open_model
 from tests.support.tolerance import assert_near
 
@@ -74,6 +77,54 @@ def test_samples_end_before_an_open_length():
     lengths = np.array([1, 2, 2], "i4")
     raw = layer("LSTM", ["rows", "w", "r", "", "lengths", "h", "h"], "bidirectional", 0, {"lengths": lengths})
     agrees(raw, feeds(LENGTH, floats(LENGTH, BATCH, INPUTS), 2, 4, 5))
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_the_steps_of_the_length_are_a_loop_and_those_of_few_steps_are_written_out(kind, direction):
+    function = agrees(
+        few_steps(kind, direction, WRITTEN_OUT), feeds(WRITTEN_OUT, floats(WRITTEN_OUT, BATCH, INPUTS), 1, 4)
+    )
+    assert "while_loop" not in names_of_steps(function)
+    function = agrees(few_steps(kind, direction, WRITTEN_OUT + 1), feeds(5, floats(5, BATCH, INPUTS), 1, 3, 5))
+    assert "while_loop" in names_of_steps(function)
+
+
+def few_steps(kind: str, direction: str, length: int) -> bytes:
+    """A layer over the rows that a mask of `length` selects."""
+    ways = 2 if direction == "bidirectional" else 1
+    shapes = {"w": (ways, GATES[kind] * HIDDEN, INPUTS), "r": (ways, GATES[kind] * HIDDEN, HIDDEN)}
+    constants = {"axis": numbers(0), **{name: floats(*shape) for name, shape in shapes.items()}}
+    made = node(kind, ["rows", "w", "r"], ["y", "last"], hidden_size=HIDDEN, direction=direction)
+    inputs = {"x": ("f4", (length, BATCH, INPUTS)), "m": ("?", (length,))}
+    return open_model([*MASK, rows_of(0), made], inputs, constants, "y last")
+
+
+def names_of_steps(function: Any) -> set[str]:
+    return {step.node.name for step in function.compiled.steps}
+
+
+def test_a_loop_of_steps_has_as_many_nodes_for_any_maximum():
+    counts = [len(post_order(load(few_steps("LSTM", "forward", n)).outputs)) for n in (8, 5000)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_saved_layer_of_open_length_gives_the_same_bits_with_any_number_of_threads(tmp_path, threads):
+    model, feed = load(few_steps("GRU", "bidirectional", 9)), feeds(9, floats(9, BATCH, INPUTS), 6)[0]
+    want = model.compile(threads=1)(**feed)
+    model.compile(threads=threads).save(tmp_path / "layer")
+    for got, other in zip(cg.load(tmp_path / "layer")(**feed), want, strict=True):
+        np.testing.assert_array_equal(got, other)
+
+
+def test_sequences_and_samples_of_open_numbers_batch_first():
+    constants = {"axis": numbers(0), "w": floats(1, 4 * HIDDEN, INPUTS), "r": floats(1, 4 * HIDDEN, HIDDEN)}
+    both = [*MASK, rows_of(0, "x", "samples"), rows_of(1, "samples", "rows")]
+    swapped = node("Transpose", ["rows"], ["turned"], perm=[1, 0, 2])
+    made = node("LSTM", ["turned", "w", "r"], ["y", "last"], hidden_size=HIDDEN, direction="reverse")
+    raw = open_model([*both, swapped, made], {"x": ("f4", (6, 6, INPUTS)), "m": ("?", (6,))}, constants, "y last")
+    agrees(raw, feeds(6, floats(6, 6, INPUTS), 1, 4, 6))
 
 
 def test_inputs_of_an_open_number_are_refused():

@@ -179,6 +179,17 @@ def test_different_elements_are_found_when_run(in_order):
     agrees(open_model(nodes, {"x": ("f4", (9,))}, {}, "y a b c"), feeds)
 
 
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("open_axis", [0, 1])
+def test_different_slices_of_a_value_of_dynamic_length(in_order, axis, open_axis):
+    rows = node("Compress", ["x", "m"], ["rows"], axis=open_axis)
+    nodes = [rows, node("Unique", ["rows"], ["y", "a", "b", "c"], sorted=in_order, axis=axis)]
+    rng = np.random.default_rng(3)
+    feeds = [{"x": rng.integers(0, 2, (6, 6)).astype("f4"), "m": np.arange(6) < n} for n in (1, 2, 4, 6)]
+    agrees(open_model(nodes, {"x": ("f4", (6, 6)), "m": ("?", (6,))}, {}, "y a b c"), feeds)
+
+
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 

@@ -44,12 +44,28 @@ def test_different_elements_and_where_they_are(constant, in_order, name):
     assert_equal_results("Unique", [UNIQUE[name]], constant, results=4, sorted=in_order)
 
 
+@pytest.mark.parametrize("constant", [(), (0,)])
 @pytest.mark.parametrize("in_order", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_different_slices_of_constants(in_order, axis):
+def test_different_slices(constant, in_order, axis):
     x = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4]], "f4")
-    assert_equal_results("Unique", [x], (0,), results=4, sorted=in_order, axis=axis)
-    assert_equal_results("Unique", [x[::-1].copy()], (0,), results=4, sorted=in_order, axis=axis)
+    assert_equal_results("Unique", [x], constant, results=4, sorted=in_order, axis=axis)
+    assert_equal_results("Unique", [x[::-1].copy()], constant, results=4, sorted=in_order, axis=axis)
+    assert_equal_results("Unique", [x[:, :1].copy()], constant, results=4, sorted=in_order, axis=axis)
+
+
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_different_slices_of_many_columns_that_a_run_computes(in_order, axis):
+    x = np.random.default_rng(2).integers(0, 2, (6, 3, 2)).astype("i8")
+    assert_equal_results("Unique", [x], (), results=4, sorted=in_order, axis=axis)
+
+
+def test_a_slice_with_a_number_that_is_none_differs_from_all_others():
+    x = np.array([[1, np.nan], [0, 1], [1, np.nan], [0, 1]], "f4")
+    items, _, inverse, counts = assert_equal_results("Unique", [x], (), by="reference", results=4, axis=0)
+    np.testing.assert_array_equal(items, [[0, 1], [1, np.nan], [1, np.nan]])
+    assert inverse.tolist() == [1, 0, 2, 0] and counts.tolist() == [2, 1, 1]
 
 
 @pytest.mark.parametrize("in_order", [0, 1])

@@ -74,7 +74,7 @@ def test_strings_are_split(options):
 
 
 def test_strings_of_an_input_are_refused_and_the_advice_works():
-    raw = model_of("StringNormalizer", (WORDS[:3],), (STRING,), case_change_action="UPPER")
+    raw = model_of("StringNormalizer", (WORDS[:3],), (STRING,), case_change_action="UPPER", stopwords=["x"])
     with pytest.raises(FormatError, match=r"StringNormalizer.*operand 0 must be constant.*constants={'x0': value}"):
         load(raw)
     assert load(raw, constants={"x0": WORDS[:3]}).compile()(WORDS[:3])[0].tolist() == ["MONDAY", "TUESDAY", "MONDAY"]

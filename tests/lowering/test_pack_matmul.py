@@ -11,6 +11,7 @@ from cgraph.kernels.target import host_target
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.ops.linear import Matmul
+from cgraph.ops.loop import Loop
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.ops.physical.tiled import TiledMatmul
@@ -51,6 +52,17 @@ PACKED = {
 @pytest.mark.parametrize("name", UNPACKED)
 def test_not_packed(name):
     assert_left(lambda outputs: pack_matmul(outputs, host_target()), UNPACKED[name])
+
+
+def test_constants_in_the_bodies_of_loops_are_packed_once():
+    rows = cg.Var((9, 4, 4), "float64", "rows")
+    root, _ = cg.scan(lambda state, row: (cg.tanh(state @ CONSTANT + row), state), X, rows)
+    (packed,) = pack_matmul((root,), host_target())
+    (loop,) = (node for node in post_order([packed]) if isinstance(node.op, Loop))
+    assert [type(x.op) for x in loop.op.body.order if x.op.name == "matmul"] == [PackedMatmul]
+    values = {x: np.random.default_rng(5).normal(size=x.shape) for x in (X, rows)}
+    for got, want in zip(evaluate([packed], values), evaluate([root], values)):
+        assert_close(got, want)
 
 
 @pytest.mark.parametrize("name", PACKED)

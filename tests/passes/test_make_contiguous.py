@@ -43,3 +43,12 @@ def test_the_views_of_all_nodes_are_known():
     outputs = (norm(X.T)[::2],)
     (found,) = make_contiguous(outputs, facts)
     assert found in facts.views and all(x in facts.views for x in found.operands)
+
+
+def test_the_initial_state_of_a_loop_is_copied_from_any_strides():
+    rows, wide = cg.Var((9, 3), "float64", "rows"), cg.broadcast_to(cg.Const(np.zeros(3)), (4, 3))
+    last, _ = cg.scan(lambda state, row: (state + row, row), wide, rows)
+    function = cg.compile([last], [rows])
+    assert "contiguous" not in {step.node.name for step in function.compiled.steps}
+    values = np.arange(27.0).reshape(9, 3)
+    np.testing.assert_array_equal(function(values)[0], np.broadcast_to(values.sum(0), (4, 3)))

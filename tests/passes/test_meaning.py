@@ -228,6 +228,7 @@ def every_op():
     w = normal(np.random.default_rng(0), v, 0.1, (40, 24))
     yield volumes_of_every_kind()
     yield [cg.relu(v @ w + 1.0), cg.relu(v @ cg.Var((40, 24), name="w") + 1.0), cg.pad(cg.exp(v[1:-1]), 1)]
+    yield [v * 0.6 + cg.concat([-v[:, 20:], v[:, :20]], 1) * 0.8]  # rotary positions
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -10,6 +10,7 @@ import cgraph as cg
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.model import Alternative, Model
 from cgraph.running.string_codes import StringCodes
+from cgraph.running.text_features import Splitter, TextFeature, TextInput
 from cgraph.saved.layout import MANIFEST, with_sum
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
@@ -81,6 +82,17 @@ def changed(entry, *path, value):
     return entry
 
 
+def load_changed(model, folder, change):
+    """Save the function of a model, change one value of its entry, and load it."""
+    model.compile().save(folder)
+    entries = json.loads((folder / MANIFEST).read_text())
+    del entries["crc32"]
+    *path, value = change
+    entries["trims"] = changed(entries["trims"], *path, value=value)
+    (folder / MANIFEST).write_bytes(with_sum(json.dumps(entries)))
+    return cg.load(folder)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -97,12 +109,63 @@ def changed(entry, *path, value):
     ids=str,
 )  # fmt: skip
 def test_an_entry_that_does_not_fit_is_refused(tmp_path, change):
-    model_of_lengths().compile().save(tmp_path / "f")
-    file = tmp_path / "f" / MANIFEST
-    entries = json.loads(file.read_text())
-    del entries["crc32"]
-    *path, value = change
-    entries["trims"] = changed(entries["trims"], *path, value=value)
-    file.write_bytes(with_sum(json.dumps(entries)))
     with pytest.raises(FormatError, match="malformed"):
-        cg.load(tmp_path / "f")
+        load_changed(model_of_lengths(), tmp_path / "f", change)
+
+
+def model_of_texts():
+    """How often a word occurs in each text, and the codes of the texts in lower case."""
+    row = cg.Var((3 * 2 + 3,), "int64", "texts")
+    counts = TextFeature(
+        np.arange(3), "LOWER", Splitter("[a-z]+", (), 1, False, "#"), {("fox",): 1, ("a", "b"): 0}, 1, 2
+    )
+    text = TextInput((3,), False, (counts, TextFeature(np.arange(3), "LOWER")))
+    strings = StringCodes({"fox": 0}, frozenset([row]), frozenset([1]), {row: text})
+    return Model((row,), (row[:6].reshape(3, 2) + 0, row[6:] + 0), ("counts", "words"), strings=strings)
+
+
+def test_texts(tmp_path):
+    for copy in copies(model_of_texts().compile(), tmp_path):
+        counts, words = copy(["A x B fox", "FOX fox", ""])
+        assert counts.tolist() == [[1, 1], [0, 2], [0, 0]] and words.tolist() == ["a x b fox", "fox fox", ""]
+
+
+FIRST = ("strings", "texts", 0)
+FEATURE = (*FIRST, "features", 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("strings", "texts", []),
+        ("strings", "texts", {}),
+        (*FIRST, 3),
+        (*FIRST, "shape", [2]),
+        (*FIRST, "shape", [-3]),
+        (*FIRST, "codes", True),
+        (*FIRST, "features", []),
+        (*FIRST, "features", 0, 1),
+        (*FEATURE, "index", [[3], [0, 1, 3]]),
+        (*FEATURE, "index", [[3], [0, 1]]),
+        (*FEATURE, "index", [[3], [0, 1, -1]]),
+        (*FEATURE, "case", "TITLE"),
+        (*FEATURE, "columns", 3),
+        (*FEATURE, "columns", -1),
+        (*FEATURE, "skips", -1),
+        (*FEATURE, "grams", [[["a"], 2]]),
+        (*FEATURE, "grams", [[[], 0]]),
+        (*FEATURE, "grams", [[[1], 0]]),
+        (*FEATURE, "splitter", ["a", ["b"], 1, False, "#"]),
+        (*FEATURE, "splitter", [1, [], 1, False, "#"]),
+        (*FEATURE, "splitter", ["a", [], -1, False, "#"]),
+    ],
+    ids=str,
+)
+def test_texts_that_do_not_fit_are_refused(tmp_path, change):
+    with pytest.raises(FormatError, match="malformed"):
+        load_changed(model_of_texts(), tmp_path / "f", change)
+
+
+def test_a_pattern_without_a_bound_on_its_time_is_refused_in_a_saved_function_too(tmp_path):
+    with pytest.raises(FormatError, match="the pattern .* is not supported"):
+        load_changed(model_of_texts(), tmp_path / "f", (*FEATURE, "splitter", ["(a+)+b", [], 1, False, "#"]))

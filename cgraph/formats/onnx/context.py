@@ -9,7 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
 from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged
-from cgraph.formats.onnx.vocabulary import CodedStrings, Vocabulary
+from cgraph.formats.onnx.vocabulary import CodedStrings, Tokens, Vocabulary
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
@@ -70,7 +70,7 @@ class Context(Record, eq=False):
         if isinstance(x, Ragged):
             reason = f"operand {i} is {x.text}, of a length known only at run time, which it does not take"
             raise UnknownError(reason, constants=self.evaluator.missing(x.node))
-        if isinstance(x, CodedStrings):
+        if isinstance(x, CodedStrings | Tokens):
             raise not_of_strings(i, x)
         if not isinstance(x, Node):
             raise FormatError(f"operand {i} is {'missing' if x is None else 'a sequence'}")
@@ -108,7 +108,7 @@ class Context(Record, eq=False):
         """Return True if the value or a length of one of these operands is known only at run time."""
         values = [self.value(i) for i in places if self.value(i) is not None]
         for i in places:
-            if isinstance(self.value(i), CodedStrings):
+            if isinstance(self.value(i), CodedStrings | Tokens):
                 raise not_of_strings(i, self.operands[i])
         return any(isinstance(x, Ragged) or self.evaluator.lacks(x) for x in values)
 
@@ -178,6 +178,8 @@ class Context(Record, eq=False):
     def text(self, i: int) -> "Context":
         """Return a copy in which operand i, which must hold strings, is their codes."""
         x = self.value(i)
+        if isinstance(x, Tokens):
+            raise not_of_strings(i, x)
         if not isinstance(x, CodedStrings):
             raise FormatError(f"operand {i} holds no strings, but attributes do: use the attributes for its dtype")
         return self.reading({i: x.node})
@@ -206,8 +208,13 @@ class Context(Record, eq=False):
         return i < len(self.read_results) and self.read_results[i]
 
 
-def not_of_strings(i: int, x: CodedStrings) -> FormatError:
+def not_of_strings(i: int, x: CodedStrings | Tokens) -> FormatError:
     """Return the error for an operand of strings."""
+    if isinstance(x, Tokens):
+        return FormatError(
+            f"operand {i} is {x.text}, tokens whose number a run decides: only TfIdfVectorizer, Flatten of the texts' "
+            "axes and Identity take them. Do its work in Python, and pass its result"
+        )
     return FormatError(
         f"operand {i} is {x.text}, which it does not take: strings can only be moved, compared with those of the file "
         "and returned. Do its work in Python, and pass its result"

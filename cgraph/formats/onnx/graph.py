@@ -15,8 +15,9 @@ from cgraph.formats.onnx.context import OPERATORS, Context, Value
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum
 from cgraph.formats.onnx.either import Either, build_both, resolve
+from cgraph.formats.onnx.operators.strings import moved_tokens
 from cgraph.formats.onnx.tensors import shape_of_proto, sparse_array, widen
-from cgraph.formats.onnx.vocabulary import MOVES, READS, STRING, CodedStrings, Vocabulary, strings_of
+from cgraph.formats.onnx.vocabulary import MOVES, READS, STRING, CodedStrings, Tokens, Vocabulary, strings_of
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -197,7 +198,8 @@ class OnnxGraphBuilder:
             self.array,
             self.vocabulary,
         )
-        answer = importer(context)
+        is_split = key in MOVES and any(isinstance(x, Tokens) for x in operands)
+        answer = moved_tokens(context) if is_split else importer(context)
         listed = list(answer) if isinstance(answer, tuple | list) else [answer]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")

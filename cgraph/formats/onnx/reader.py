@@ -25,7 +25,8 @@ from cgraph.formats.onnx.graph import OnnxGraphBuilder, lookup, opsets_of, unsup
 from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widen
-from cgraph.formats.onnx.vocabulary import STRING, CodedStrings, Vocabulary
+from cgraph.formats.onnx.text_inputs import with_text_inputs
+from cgraph.formats.onnx.vocabulary import STRING, CodedStrings, Tokens, Vocabulary
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import astype
@@ -103,7 +104,7 @@ def graph_of(
         raise FormatError(f"maximum gives {unused[0]!r}, but no computed value has this name. Remove it")
     opened.forget()
     cases = [choices_of(x.node if isinstance(x, CodedStrings) else x) for x in outputs]
-    return Model(
+    model = Model(
         tuple(leaves(values.values())),
         tuple(last.node for *_, last in cases),
         names,
@@ -114,6 +115,7 @@ def graph_of(
         strings=string_codes_of(vocabulary, [values[name] for name in sorted(string_inputs)], outputs),
         choices={i: tuple(first) for i, (*first, _) in enumerate(cases) if first},
     )
+    return with_text_inputs(model, vocabulary.features)
 
 
 def coded(vocabulary: Vocabulary, name: str, value: Any) -> np.ndarray:
@@ -151,6 +153,8 @@ def tensors_of(name: str, x: Any) -> list[tuple[str, Any]]:
     """
     if isinstance(x, Either) and not all(isinstance(value, Node | Ragged) for _, value in cases_of(x)):
         raise UnknownError(f"output {name!r} is {x.text}, as a run decides", constants=[x.selector.read])
+    if isinstance(x, Tokens):
+        raise FormatError(f"output {name!r} is {x.text}, tokens whose number a run decides: remove it from the outputs")
     if isinstance(x, Node | Ragged | Either | CodedStrings):
         return [(name, x)]
     if not x:

@@ -10,13 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.ir.graph import Node
-from cgraph.ops.leaf import Const
+from cgraph.ir.traverse import post_order
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import Const, ConstOp, Var, VarOp
+from cgraph.ops.shape import ViewOp
+from cgraph.ops.take import Take
 from cgraph.record import Record
+from cgraph.running.text_features import TextFeature
 
 STRING = 8  # ONNX's dtype number
+FAR = 1 << 40  # above every code
 STRING_COST = 200  # bytes of a string in the table, and work to look one up
 MOVES = frozenset(
     "Identity Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather GatherElements GatherND Expand "
@@ -38,8 +45,28 @@ class CodedStrings(Record, eq=False):
         return f"string[{','.join(map(str, self.node.shape))}]" if isinstance(self.node, Node) else "string[…]"
 
 
+class Tokens(Record, eq=False):
+    """The tokens of an input's texts, whose number a run decides; only n-grams of them are counted.
+
+    Fields
+        source: the input
+        texts: the feature of the texts, with a splitter
+    """
+
+    source: Var
+    texts: TextFeature
+
+    @property
+    def text(self) -> str:
+        """``string[4,…]``."""
+        return f"string[{','.join(map(str, self.texts.index.shape))},…]"
+
+
 class Vocabulary:
     """The strings of one file. Changes: it grows while the file is read.
+
+    Fields
+        features: the input and the feature of each Var whose value a call computes of an input's strings
 
     Parameters
         allowance: the remaining cost of reading the file
@@ -48,6 +75,31 @@ class Vocabulary:
     def __init__(self, allowance: Allowance) -> None:
         self.allowance = allowance
         self.numbers: dict[str, int] = {}
+        self.features: dict[Var, tuple[Var, TextFeature]] = {}
+
+    def feature(self, source: Var, feature: TextFeature) -> Var:
+        """Return a Var whose value a call computes of the strings of an input."""
+        x = Var(feature.shape, "int64")
+        self.features[x] = source, feature
+        return x
+
+    def texts(self, node: Node) -> tuple[Var, TextFeature] | None:
+        """Return the input whose strings a node of codes moves, and where to; None if it depends on anything else."""
+        order = post_order([node])
+        leaves = [x for x in order if isinstance(x, Var)]
+        if len(leaves) != 1 or any(not isinstance(x.op, ConstOp | VarOp | ViewOp | Concat | Take) for x in order):
+            return None
+        (leaf,) = leaves
+        nbytes = 32 * sum(x.size for x in order)
+        self.allowance.spend("the texts of an input", nbytes=nbytes, work=nbytes)
+        places = np.arange(leaf.size).reshape(leaf.shape)
+        index, other = (evaluate([node], {leaf: x})[0] for x in (places, places + FAR))
+        if not np.array_equal(index + FAR, other):
+            return None  # some of them are constants
+        source, base = self.features.get(leaf, (leaf, None))
+        if base is None:
+            return source, TextFeature(index, "NONE")
+        return source, TextFeature(base.index.reshape(-1)[index], base.case)
 
     def codes(self, strings: Iterable[str]) -> np.ndarray:
         """Return the codes of strings, int64."""

@@ -27,6 +27,10 @@ class Rounds(PlannedOp):
     inner_names = ("a round",)
     op: Loop
 
+    @property
+    def copied(self) -> int:
+        return len(self.op.body.carry)
+
     def parts(
         self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
     ) -> Iterator[Part]:
@@ -66,6 +70,10 @@ class WhileRounds(PlannedOp):
 
     inner_names = ("the condition", "a round")
     op: WhileLoop
+
+    @property
+    def copied(self) -> int:
+        return len(self.op.body.carry)
 
     def parts(
         self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None

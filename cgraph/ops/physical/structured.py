@@ -27,6 +27,11 @@ class PlannedOp(Op):
     plans: tuple[PlannedBody, ...]
 
     @property
+    def copied(self) -> int:
+        """The number of leading operands that are copied and may have any strides."""
+        return 0
+
+    @property
     def name(self) -> str:
         return self.op.name
 
@@ -49,7 +54,8 @@ class PlannedOp(Op):
             return self.parts(target, out, operands, workspace)
 
         inner = {name: body.plan for name, body in zip(self.inner_names, self.plans)}
-        return Work(parts, max(body.nbytes for body in self.plans), inner=inner)
+        nbytes = max(body.nbytes for body in self.plans)
+        return Work(parts, nbytes, inner=inner, strided_operands=range(self.copied))
 
     def parts(
         self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None

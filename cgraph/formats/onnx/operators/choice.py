@@ -53,8 +53,8 @@ def non_zero(c: Context) -> Array:
 
 @operator("Unique")
 def unique(c: Context) -> tuple[Any, ...]:
-    """Import Unique, sorted or in order of occurrence; unique slices need a constant operand."""
-    if c.is_open(0) and "axis" not in c.attributes:
+    """Import Unique, sorted or in order of occurrence, of elements or of slices along an axis."""
+    if c.is_open(0):
         return open_unique(c)
     c.spend(nbytes=64 * c[0].size, work=64 * c[0].size)
     x, axis = c.constant(0), c.attribute("axis")
@@ -68,22 +68,20 @@ def unique(c: Context) -> tuple[Any, ...]:
 
 
 def open_unique(c: Context) -> tuple[Array, ...]:
-    """Import Unique at run time: sort, and select the first of each run of equal elements.
+    """Import Unique at run time: sort, and select the first of each run of equal elements or slices.
 
-    Padding repeats the first element of the value, so it only changes counts, which are corrected.
+    Padding repeats the first slice of the value, so it only changes counts, which are corrected.
     """
-    flat = reshape_to(c, c.array(0), [-1])
-    length, node = lengths_of(flat)[0], node_in(flat)
+    x, axis = c.array(0), c.attribute("axis")
+    x, axis = (reshape_to(c, x, [-1]), 0) if axis is None else (x, axis_of(axis, x.ndim))
+    lengths, length = counts_of(x), lengths_of(x)[axis]
+    node = cg.moveaxis(fill_padding(c.limits, x, 0, [a for a in lengths if a != axis]), axis, 0)
     n = node.shape[0]
     if not n:
-        return flat, *[Const(np.zeros(0, np.int64))] * 3
+        return x, *[Const(np.zeros(0, np.int64))] * 3
     valid = c.limits.steps(n) < node_of(length)
-    node = cg.where(valid, node, node[0])
-    order = cg.argsort(node)
-    rising = cg.take(node, order, 0)
-    differs = cg.not_equal(rising[1:], rising[:-1])
-    if node.dtype.kind == "f":
-        differs = cg.logical_and(differs, cg.logical_not(cg.logical_and(cg.isnan(rising[1:]), cg.isnan(rising[:-1]))))
+    node = cg.where(cg.reshape(valid, (n, *[1] * (node.ndim - 1))), node, node[:1])
+    order, differs = sorted_order(c, node)
     begins = cg.concat([cg.ones((1,), bool), differs], 0)
     group = cg.scatter(cg.zeros((n,), "int64"), order, cg.cumsum(cg.astype(begins, "int64")) - 1, "set")
     if not c.attribute("sorted", 1):
@@ -92,9 +90,35 @@ def open_unique(c: Context) -> tuple[Array, ...]:
     counts = cg.scatter(cg.zeros((n,), "int64"), group, cg.astype(valid, "int64"), "add")
     count = cg.where(cg.equal(node_of(length), 0), 0, cg.sum(cg.astype(begins, "int64")))
     c.limits.at_most(count, n)
-    sizes = {0: c.limits.length(count)}
-    results = [with_lengths(v, sizes) for v in (cg.take(node, first, 0), first, counts)]
-    return results[0], results[1], with_lengths(group, {0: length}), results[2]
+    size = c.limits.length(count)
+    items = with_lengths(cg.moveaxis(cg.take(node, first, 0), 0, axis), {**lengths, axis: size})
+    first, counts = (with_lengths(v, {0: size}) for v in (first, counts))
+    return items, first, with_lengths(group, {0: length}), counts
+
+
+def sorted_order(c: Context, x: Node) -> tuple[Node, Node]:
+    """Return the indices that sort slices ``[n, ...]`` by their elements, and whether each one differs from the one
+    before it ``[n - 1]``. Elements that are NaN are equal to one another, slices with one differ from all others.
+    """
+    n = x.shape[0]
+    if x.ndim == 1:
+        order = cg.argsort(x)
+        rising = cg.take(x, order, 0)
+        differs = cg.not_equal(rising[1:], rising[:-1])
+        if x.dtype.kind == "f":
+            both = cg.logical_and(cg.isnan(rising[1:]), cg.isnan(rising[:-1]))
+            differs = cg.logical_and(differs, cg.logical_not(both))
+        return order, differs
+    rows = cg.reshape(x, (n, x.size // n))
+    order = c.limits.steps(n)
+    if rows.shape[1]:  # stable sorts by each column, the last one first
+
+        def by_column(order: Node, column: Node) -> tuple[Node, tuple[()]]:
+            return cg.take(order, cg.argsort(cg.take(column, order, 0)), 0), ()
+
+        order, _ = cg.scan(by_column, order, cg.flip(cg.swapaxes(rows, 0, 1), 0))
+    rising = cg.take(rows, order, 0)
+    return order, cg.any(cg.not_equal(rising[1:], rising[:-1]), 1)
 
 
 def by_first_place(group: Node, n: int) -> Node:

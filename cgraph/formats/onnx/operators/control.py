@@ -1,4 +1,4 @@
-"""Importers of If, Loop and Scan, which are inlined and unrolled."""
+"""Importers of If and Loop, which are inlined and unrolled."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -192,53 +192,6 @@ def empty(proto: Any) -> Node:
     """Return the collected result of a loop without iterations."""
     kind = proto.type.tensor_type
     return cg.zeros((0, *(d.dim_value for d in kind.shape.dim)), dtype_of_number(kind.elem_type, proto.name))
-
-
-@operator("Scan")
-def scan(c: Context) -> tuple[Node, ...]:
-    """Import Scan, unrolled along the scanned axes; opset 8 has a batch axis and lengths."""
-    if c.opset < 9:
-        return scan_of_batch(c)
-    return scan_rows(c, c.required("body"), c.nodes, c.required("num_scan_inputs"))
-
-
-def scan_rows(c: Context, body: Any, operands: list[Node], count: int) -> tuple[Node, ...]:
-    """Scan states and operands; return the last states, then the collected results."""
-    states, rows = operands[: len(operands) - count], operands[len(operands) - count :]
-    axes = c.attribute("scan_input_axes", [0] * count)
-    backward = c.attribute("scan_input_directions", [0] * count)
-    rows = [cg.moveaxis(x, a, 0) for x, a in zip(rows, axes)]
-    length = rows[0].shape[0]
-    if any(x.shape[0] != length for x in rows) or length > MOST_TRIPS:
-        raise FormatError(
-            f"scanned operands have lengths {[x.shape[0] for x in rows]}; give one length up to {MOST_TRIPS}"
-        )
-    c.spend(nodes=length * (len(rows) + 1))
-    results = len(body.output) - len(states)
-    collected: list[list[Node]] = [[] for _ in range(results)]
-    for t in range(length):
-        items = [x[length - 1 - t if back else t] for x, back in zip(rows, backward)]
-        step_results = c.build(body, [*states, *items])
-        states = step_results[: len(states)]
-        for values, x in zip(collected, step_results[len(states) :]):
-            values.append(x)
-    directions = c.attribute("scan_output_directions", [0] * results)
-    output_axes = c.attribute("scan_output_axes", [0] * results)
-    outputs = [cg.stack(v[::-1] if back else v, a) for v, back, a in zip(collected, directions, output_axes)]
-    return (*states, *outputs)
-
-
-def scan_of_batch(c: Context) -> tuple[Node, ...]:
-    """Import Scan of opset 8, whose operand 0 (lengths) must be absent; each sample is scanned by itself."""
-    if c.value(0) is not None:
-        raise FormatError("lengths of sequences are not supported. Omit operand 0")
-    operands = [c[i] for i in range(1, len(c.operands))]
-    c.spend(nodes=operands[0].shape[0] * len(operands))
-    results = [
-        scan_rows(c, c.required("body"), [x[i] for x in operands], c.required("num_scan_inputs"))
-        for i in range(operands[0].shape[0])
-    ]
-    return tuple(cg.stack(list(values), 0) for values in zip(*results))
 
 
 @operator("ai.onnx.preview.training.Gradient")

@@ -1,7 +1,10 @@
 """Importers of LSTM, GRU and RNN, unrolled: the graph has the nodes of each step."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
@@ -9,12 +12,15 @@ from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size
 from cgraph.formats.onnx.dynamic.value import Array, counts_of, cut_to_common, lengths_of, node_in, with_lengths
 from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Const
+from cgraph.ops.prefix import prefix
 from cgraph.record import Record
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 Function = Callable[[Node], Node]
 NODES_PER_STEP = 24
+WRITTEN_OUT = 4  # steps of a dynamic length up to which the graph has the nodes of each
 
 
 def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
@@ -110,8 +116,8 @@ def recurrent(c: Context) -> tuple[Array, ...]:
     turns = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(way)
     if turns is None:
         raise FormatError(f"direction {way!r} is not supported. Use forward, reverse or bidirectional")
-    ends = ends_of_samples(c, length)
-    directions = [one_direction(c, x, i, turned, ends) for i, turned in enumerate(turns)]
+    ends = None if c.value(4) is None else cg.expand_dims(cg.astype(c[4], "int64"), 1)
+    directions = [one_direction(c, x, i, turned, length, ends) for i, turned in enumerate(turns)]
     y = cg.stack([steps for steps, _ in directions], 1)
     last = [cg.stack([state[k] for _, state in directions], 0) for k in range(2 if c.kind == "LSTM" else 1)]
     if layout:
@@ -140,38 +146,74 @@ def with_common_batch(c: Context, layout: int) -> tuple[Context, Length, Length]
     return c.reading(dict(zip(values, nodes))), length, batch
 
 
-def ends_of_samples(c: Context, length: Length) -> Node | None:
-    """Return the length of each sample ``[batch or 1, 1]``; None if all have the full length."""
-    lengths = None if c.value(4) is None else cg.expand_dims(cg.astype(c[4], "int64"), 1)
-    if not isinstance(length, Size):
-        return lengths
-    whole = cg.reshape(length.node, (1, 1))
-    return whole if lengths is None else cg.minimum(lengths, whole)
-
-
-def one_direction(c: Context, x: Node, i: int, turned: bool, ends: Node | None) -> tuple[Node, tuple[Node, ...]]:
+def one_direction(
+    c: Context, x: Node, i: int, turned: bool, length: Length, ends: Node | None
+) -> tuple[Node, tuple[Node, ...]]:
     """Run one direction over ``[length, batch, inputs]``; return ``[length, batch, hidden]`` and the last state."""
-    length, batch = x.shape[:2]
-    c.spend(nodes=NODES_PER_STEP * length)
+    steps, batch = x.shape[:2]
     d = direction_of(c, i, x)
-    hidden = d.r.shape[1]
-    states = 2 if c.kind == "LSTM" else 1
-    initial = [c.get(5 + k) for k in range(states)]
+    initial = [c.get(5 + k) for k in range(2 if c.kind == "LSTM" else 1)]
     if c.attribute("layout", 0):
         initial = [None if s is None else cg.swapaxes(s, 0, 1) for s in initial]
-    state = tuple(cg.zeros((batch, hidden), x.dtype) if s is None else s[i] for s in initial)
-    flat = cg.matmul(cg.reshape(x, (length * batch, x.shape[2])), d.w.T) + d.wb
-    gates = cg.reshape(flat, (length, batch, d.w.shape[0]))
-    results: list[Any] = [None] * length
-    for t in reversed(range(length)) if turned else range(length):
-        new = STEP[c.kind](d, gates[t], state)
-        results[t] = new[0]
-        if ends is not None:
-            alive = cg.greater(ends, t)
-            results[t] = cg.where(alive, new[0], cg.zeros_like(new[0]))
-            new = tuple(cg.where(alive, a, b) for a, b in zip(new, state))
-        state = new
-    return cg.stack(results, 0) if results else cg.zeros((0, batch, hidden), x.dtype), state
+    state = tuple(cg.zeros((batch, d.r.shape[1]), x.dtype) if s is None else s[i] for s in initial)
+    flat = cg.matmul(cg.reshape(x, (steps * batch, x.shape[2])), d.w.T) + d.wb
+    run = Run(partial(STEP[c.kind], d), turned, ends)
+    if isinstance(length, Size) and steps > WRITTEN_OUT:
+        c.spend(nodes=NODES_PER_STEP)
+        gates = cg.reshape(prefix(flat, length.node * batch), (steps, batch, d.w.shape[0]))
+        return run.counted(gates, state, length.node)
+    c.spend(nodes=NODES_PER_STEP * steps)
+    count = length.node if isinstance(length, Size) else None
+    return run.written_out(cg.reshape(flat, (steps, batch, d.w.shape[0])), state, count)
+
+
+class Run(Record, eq=False):
+    """The steps of one direction.
+
+    Fields
+        step: from the gates of one step ``[batch, gates * hidden]`` and the state to the next state
+        turned: from the last step to the first
+        ends: the length of each sample ``[batch, 1]``: afterwards its results are 0 and its state stays; None without
+    """
+
+    step: Callable[[Node, tuple[Node, ...]], tuple[Node, ...]]
+    turned: bool
+    ends: Node | None
+
+    def at(self, t: Any, gates: Node, state: tuple[Node, ...], end: Node | None) -> tuple[Node, tuple[Node, ...]]:
+        """Return the result and the state of step `t`; `end`: see `ends`."""
+        new = self.step(gates, state)
+        if end is None:
+            return new[0], new
+        alive = cg.greater(end, t)
+        return cg.where(alive, new[0], cg.zeros_like(new[0])), tuple(cg.where(alive, a, b) for a, b in zip(new, state))
+
+    def written_out(self, gates: Node, state: tuple[Node, ...], count: Node | None) -> tuple[Node, tuple[Node, ...]]:
+        """Return results and last state of a graph with the nodes of each step; from `count` on, nothing changes."""
+        length, ends = gates.shape[0], self.ends
+        if count is not None:
+            whole = cg.reshape(count, (1, 1))
+            ends = whole if ends is None else cg.minimum(ends, whole)
+        results: list[Any] = [None] * length
+        for t in reversed(range(length)) if self.turned else range(length):
+            results[t], state = self.at(t, gates[t], state, ends)
+        return cg.stack(results, 0) if results else cg.zeros((0, *state[0].shape), gates.dtype), state
+
+    def counted(self, gates: Node, state: tuple[Node, ...], count: Node) -> tuple[Node, tuple[Node, ...]]:
+        """Return results and last state of a loop of `count` steps, which is at most that of the gates."""
+        length = gates.shape[0]
+
+        def one_step(values: tuple[Node, ...]) -> tuple[Node, ...]:
+            n, y, *before = values
+            t = count - 1 - n if self.turned else n
+            row = cg.reshape(cg.take_rows(gates, t, 1), gates.shape[1:])
+            result, after = self.at(t, row, tuple(before), self.ends)
+            return n + 1, cg.set_rows(y, t, cg.expand_dims(result, 0)), *after
+
+        zero = Const(np.zeros((), gates.dtype))
+        start = (Const(np.array(0, np.int64)), cg.broadcast_to(zero, (length, *state[0].shape)), *state)
+        _, y, *last = cg.while_loop(lambda values: cg.less(values[0], count), one_step, start, length)
+        return y, tuple(last)
 
 
 def direction_of(c: Context, i: int, x: Node) -> Direction:

@@ -1,20 +1,30 @@
-"""Importers that compute strings while the graph is built: their operands must be constant.
+"""Importers that compute strings while the graph is built, or by each call of an input's strings.
 
 RegexFullMatch is refused: nothing bounds the time of a pattern of a file.
 """
 
-from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.vocabulary import STRING_COST, CodedStrings
+from cgraph.formats.onnx.context import Context, not_of_strings, operator
+from cgraph.formats.onnx.vocabulary import STRING_COST, CodedStrings, Tokens
 from cgraph.ir.graph import Node
-from cgraph.ops.leaf import Const
+from cgraph.ops.leaf import Const, Var
+from cgraph.record import replace
+from cgraph.running.text_features import CASES, Splitter, TextFeature
 
-CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
+
+def open_texts(c: Context) -> tuple[Var, TextFeature]:
+    """Return the input whose strings are operand 0, and which of them. FormatError if they are not of one input."""
+    texts = c.vocabulary.texts(c.text(0)[0])
+    if texts is None:
+        raise FormatError(
+            "operand 0 is neither constant nor moved strings of one input. Do its work in Python, and pass its result"
+        )
+    return texts
 
 
 def strings(c: Context, i: int) -> np.ndarray:
@@ -28,18 +38,59 @@ def strings(c: Context, i: int) -> np.ndarray:
 @operator("StringNormalizer")
 def string_normalizer(c: Context) -> CodedStrings:
     """Import StringNormalizer: drop stop words of ``[c]`` or ``[1, c]``, change the case; at least one string."""
-    x, how = strings(c, 0), c.attribute("case_change_action", "NONE")
-    if how not in CASES or x.ndim not in (1, 2) or (x.ndim == 2 and len(x) != 1):
+    node, how = c.text(0)[0], c.attribute("case_change_action", "NONE")
+    if how not in CASES or node.ndim not in (1, 2) or (node.ndim == 2 and len(node) != 1):
         raise FormatError(
-            f"case_change_action {how!r:.40} of strings {list(x.shape)} is not supported. Use {', '.join(CASES)} and "
-            "one row"
+            f"case_change_action {how!r:.40} of strings {list(node.shape)} is not supported. Use {', '.join(CASES)} "
+            "and one row"
         )
     stops, exact = c.attribute("stopwords", []), c.attribute("is_case_sensitive", 0)
+    if c.evaluator.lacks(node) and not stops:
+        source, texts = open_texts(c)
+        if how != "NONE" and texts.case not in ("NONE", how):
+            raise FormatError(f"texts in {texts.case} are changed to {how}, which is not supported. Leave out one")
+        return CodedStrings(c.vocabulary.feature(source, replace(texts, case=texts.case if how == "NONE" else how)))
+    x = strings(c, 0)
     key = str if exact else str.lower
     dropped = set(map(key, stops))
     left = [CASES[how](word) for word in x.reshape(-1) if key(word) not in dropped] or [""]
     words = np.array(left, object)
     return c.vocabulary.constant(words.reshape(1, -1) if x.ndim == 2 else words)
+
+
+@operator("com.microsoft.Tokenizer")
+def tokenizer(c: Context) -> CodedStrings | Tokens:
+    """Import Tokenizer: constant texts are split now, those of an input by each call."""
+    splitter = Splitter(
+        c.attribute("tokenexp", ""), tuple(c.attribute("separators", [])), c.required("mincharnum"),
+        bool(c.required("mark")), c.required("pad_value"),
+    )  # fmt: skip
+    if bool(splitter.pattern) == bool(splitter.separators) or splitter.least < 1:
+        raise FormatError("a Tokenizer needs either tokenexp or separators, and mincharnum of at least 1")
+    splitter.check()
+    if c.evaluator.lacks(c.text(0)[0]):
+        source, texts = open_texts(c)
+        return Tokens(source, replace(texts, splitter=splitter))
+    x = strings(c, 0)
+    letters = sum(map(len, x.reshape(-1)))
+    c.spend(nbytes=STRING_COST * letters, work=STRING_COST * letters * (1 + len(splitter.separators)))
+    rows = splitter.rows(x.reshape(-1))
+    c.spend(nbytes=STRING_COST * sum(map(len, rows)))
+    return c.vocabulary.constant(np.array(rows, object).reshape(*x.shape, -1 if x.size else 0))
+
+
+def moved_tokens(c: Context) -> Tokens:
+    """Return the tokens after Identity, or Flatten to one row for each text."""
+    tokens = c.value(0)
+    if not isinstance(tokens, Tokens) or c.kind not in ("Identity", "Flatten"):
+        raise not_of_strings(*next((i, x) for i, x in enumerate(c.operands) if isinstance(x, Tokens)))
+    if c.kind == "Identity":
+        return tokens
+    shape, axis = tokens.texts.index.shape, c.attribute("axis", 1)
+    axis = axis + len(shape) + 1 if axis < 0 else axis
+    if axis > len(shape) or prod(shape[axis:]) != 1:  # the tokens of several texts would become those of one
+        raise not_of_strings(0, tokens)
+    return replace(tokens, texts=replace(tokens.texts, index=tokens.texts.index.reshape(prod(shape[:axis]))))
 
 
 @operator("StringConcat")

@@ -1,0 +1,132 @@
+"""Scan over dynamic lengths, as onnxruntime runs it: a loop of as many rounds, and masked rounds where it must be."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from cgraph.errors import FormatError, InputError
+from cgraph.formats.onnx import load
+from cgraph.ir.traverse import post_order
+from tests.support.onnx_open import agrees, node, numbers, open_model
+
+pytest.importorskip("onnxruntime")
+LENGTH = 6
+MASK = [node("NonZero", ["m"], ["n"]), node("Squeeze", ["n", "axis"], ["i"])]
+RNG = np.random.default_rng(0)
+
+
+def graph(nodes: list[Any], inputs: str, outputs: str) -> Any:
+    names = ([helper.make_empty_tensor_value_info(name) for name in text.split()] for text in (inputs, outputs))
+    return helper.make_graph(nodes, "body", *names)
+
+
+SUMS = graph([node("Add", ["s", "row"], ["sum"]), node("Mul", ["sum", "factor"], ["kept"])], "s row", "sum kept")
+
+
+def scan_model(body: Any, states: str, axis: int = 0, results: str = "last all", **options: Any) -> bytes:
+    """A Scan over the rows of `x` that a mask selects along an axis."""
+    rows = node("Gather", ["x", "i"], ["rows"], axis=axis)
+    made = node("Scan", [*states.split(), "rows"], results.split(), body=body, num_scan_inputs=1, **options)
+    shape = (LENGTH, 3) if axis == 0 else (3, LENGTH)
+    constants = {"axis": numbers(0), "start": np.ones(3, "f4"), "factor": np.float32(2), "zero": numbers(0)}
+    return open_model([*MASK, rows, made], {"x": ("f4", shape), "m": ("?", (LENGTH,))}, constants, results)
+
+
+def feeds(axis: int = 0, counts: tuple[int, ...] = (1, 4, LENGTH)) -> list[dict[str, Any]]:
+    x = RNG.uniform(-1, 1, (LENGTH, 3) if axis == 0 else (3, LENGTH)).astype("f4")
+    return [{"x": x, "m": RNG.permutation(LENGTH) < count} for count in counts]
+
+
+def has_loop(raw: bytes) -> bool:
+    return any(x.op.name == "while_loop" for x in post_order(load(raw).outputs))
+
+
+@pytest.mark.parametrize("backward", [0, 1])
+@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("output_axis", [0, 1, -1])
+def test_a_loop_runs_as_many_rounds_as_there_are_rows(backward, turned, axis, output_axis):
+    raw = scan_model(
+        SUMS, "start", axis, scan_input_axes=[axis], scan_output_axes=[output_axis],
+        scan_input_directions=[backward], scan_output_directions=[turned],
+    )  # fmt: skip
+    assert has_loop(raw)
+    agrees(raw, feeds(axis))
+
+
+def test_no_rows_leave_the_state():
+    last, kept = load(scan_model(SUMS, "start")).compile()(**feeds(0, (0,))[0])
+    assert kept.shape == (0, 3)
+    np.testing.assert_array_equal(last, np.ones(3, "f4"))
+
+
+def test_rows_of_a_fixed_number_and_of_a_dynamic_one_must_be_as_many():
+    body = graph([node("Add", ["s", "row"], ["t"]), node("Mul", ["t", "other"], ["sum"])], "s row other", "sum")
+    rows = node("Gather", ["x", "i"], ["rows"], axis=0)
+    made = node("Scan", ["start", "rows", "x"], ["last"], body=body, num_scan_inputs=2)
+    constants = {"axis": numbers(0), "start": np.ones(3, "f4")}
+    raw = open_model([*MASK, rows, made], {"x": ("f4", (LENGTH, 3)), "m": ("?", (LENGTH,))}, constants, "last")
+    agrees(raw, feeds(0, (LENGTH,)))
+    with pytest.raises(InputError, match="lengths known only at run time do not fit"):
+        load(raw).compile()(**feeds(0, (2,))[0])
+
+
+GROWING = graph(
+    [
+        node("Greater", ["row", "limit"], ["high"]),
+        node("Compress", ["row", "high"], ["few"], axis=0),
+        node("ReduceSum", ["few"], ["part"], keepdims=0),
+        node("Add", ["s", "part"], ["sum"]),
+        node("Identity", ["part"], ["kept"]),
+    ],
+    "s row",
+    "sum kept",
+)
+
+
+def test_values_of_dynamic_length_inside_a_round():
+    body = GROWING
+    body.initializer.append(helper.make_tensor("limit", 1, [], [0.0]))
+    raw = scan_model(body, "start")
+    agrees(raw, feeds())
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_rounds_with_something_to_check_are_written_out(turned):
+    """The number of elements that are not 0 must fit the shape: a condition of each round."""
+    nodes = [
+        node("NonZero", ["row"], ["places"]),
+        node("Squeeze", ["places", "zero"], ["flat"]),
+        node("Gather", ["row", "flat"], ["some"]),
+        node("Add", ["some", "row"], ["twice"]),
+        node("Add", ["s", "twice"], ["sum"]),
+        node("Identity", ["twice"], ["kept"]),
+    ]
+    raw = scan_model(
+        graph(nodes, "s row", "sum kept"), "start", scan_input_directions=[turned], scan_output_directions=[turned]
+    )
+    assert not has_loop(raw)
+    agrees(raw, feeds())
+
+
+def test_a_state_whose_value_decides_a_shape_is_known_in_written_out_rounds():
+    nodes = [
+        node("Expand", ["row", "s"], ["wide"]),
+        node("ReduceSum", ["wide"], ["kept"], keepdims=0),
+        node("Identity", ["s"], ["same"]),
+    ]
+    rows = node("Gather", ["x", "i"], ["rows"], axis=0)
+    made = node("Scan", ["shape", "rows"], ["last", "all"], body=graph(nodes, "s row", "same kept"), num_scan_inputs=1)
+    constants = {"axis": numbers(0), "shape": numbers(1, 3)}
+    raw = open_model([*MASK, rows, made], {"x": ("f4", (LENGTH, 3)), "m": ("?", (LENGTH,))}, constants, "last all")
+    agrees(raw, feeds())
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_number_of_scanned_operands_that_does_not_fit_is_refused(count):
+    made = node("Scan", ["start", "x"], ["last", "all"], body=SUMS, num_scan_inputs=count)
+    raw = open_model([made], {"x": ("f4", (LENGTH, 3))}, {"start": np.ones(3, "f4"), "factor": np.float32(2)}, "last")
+    with pytest.raises(FormatError, match=f"num_scan_inputs is {count}, but there are 2 operands"):
+        load(raw)

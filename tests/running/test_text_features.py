@@ -1,0 +1,72 @@
+"""Features of texts: tokens, n-grams with skips and padding, and the patterns whose time is bounded."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.running.text_features import Splitter, TextFeature, TextInput, check_pattern, ngrams
+
+
+def splitter(pattern="", separators=(), least=1, mark=False, pad="#"):
+    return Splitter(pattern, separators, least, mark, pad)
+
+
+@pytest.mark.parametrize(
+    ("how", "text", "tokens"),
+    [
+        (splitter("[a-z]+"), "ab C d_e1", ["ab", "d", "e"]),
+        (splitter(r"\w+"), "été 1_a", ["t", "1_a"]),
+        (splitter(r"\b\w\w+\b"), "a bc d ef!", ["bc", "ef"]),
+        (splitter("[a-z]+", least=2), "ab c def", ["ab", "def"]),
+        (splitter("."), "a\nb", ["a", "b"]),
+        (splitter(separators=("",)), "añb", ["a", "ñ", "b"]),
+        (splitter(separators=(" ", "[,;]")), "a b,c;;d ", ["a", "b", "c", "d"]),
+        (splitter(separators=("x{2}",), least=2), "abxxcxxde", ["ab", "de"]),
+        (splitter("[a-z]", mark=True), "ab", ["\x02", "a", "b", "\x03"]),
+    ],
+)
+def test_tokens_of_a_text(how, text, tokens):
+    how.check()
+    assert how.tokens(text) == tokens
+
+
+def test_rows_are_padded_to_one_number_of_tokens():
+    assert splitter("[a-z]").rows(["abc", "", "d"]) == [["a", "b", "c"], ["#"] * 3, ["d", "#", "#"]]
+    assert splitter("[a-z]").rows([]) == []
+
+
+def test_ngrams_with_skips():
+    pairs = [list(x) for x in ngrams("abcd", 2, 1)]
+    assert pairs == [[("a", "b"), ("b", "c"), ("c", "d")], [("a", "c"), ("b", "d")]]
+    assert [list(x) for x in ngrams("abc", 1, 5)] == [["a", "b", "c"]]
+    assert not any(list(x) for x in ngrams("ab", 3, 10**9))
+
+
+def test_codes_and_counts_of_an_input():
+    grams = {("a",): 0, ("a", "b"): 2, ("#",): 1}
+    counts = TextFeature(np.array([2, 0]), "LOWER", splitter("[a-z]"), grams, 0, 3)
+    upper = TextFeature(np.array([[1]]), "UPPER")
+    text = TextInput((3,), True, (counts, upper))
+    numbers = {"x": 0, "AB": 1, "A A": 2, "X": 3}
+    row = text.encode(np.array(["AB", "x", "A A"], object), lambda words: np.array([numbers[w] for w in words]))
+    assert row.tolist() == [1, 0, 2, *[2, 0, 0], *[1, 0, 1], 3] and text.size == len(row)
+
+
+REFUSED = [
+    *("", "a*", "(a)", "a|b", "(?i)a", "a+b+", "a*a*a", "a?b?c?", "[a-z]{1,2000}", "[[:alpha:]]", "\\1", "[a"),
+    *("^a", "a$", "x{2,}y+", "a??", "a" * 1001, "\\b", "[a&&b]", "\\p{L}", "a**", "a{0,3}", "\\b+a"),
+]
+
+
+@pytest.mark.parametrize("pattern", REFUSED)
+def test_patterns_without_a_bound_on_their_time_are_refused(pattern):
+    with pytest.raises(FormatError, match="is not supported: use characters and classes"):
+        check_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[a-zA-Z0-9_]+", ".", r"\w+", "[^ ]+", r"[^]\\a-]+", "ab{2,3}c+", r"\.", r"\b\w\w+\b"]
+)
+def test_patterns_of_one_repeat_are_taken(pattern):
+    check_pattern(pattern)
+    splitter(pattern).tokens("ab " * 1000)
