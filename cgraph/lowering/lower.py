@@ -39,7 +39,7 @@ def lower_images(outputs: tuple[Node, ...], target: Target, options: LoweringOpt
     rows = select_lowerings(order, context)
     if not rows:
         return outputs
-    tiles = TileChoice.of(order, context.laned, graph, target, options.pairs)
+    tiles = TileChoice.of(order, context.laned, graph, target, options)
     builder = ImageBuilder(forms_of(order, rows, context, tiles.images), target, options, tiles.shapes)
     for node in at_origins(order):
         row = rows.get(node)

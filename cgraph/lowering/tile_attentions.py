@@ -11,12 +11,13 @@ from cgraph.ops.physical.tile_attention import TiledAttention
 
 
 def tile_attentions(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
-    """Return the graph with attention of many queries on tiles.
+    """Return the graph with attention of many queries on tiles, if all layers may round.
 
     Attention to the keys of a cache, which has a start, stays in float32: what lies in a cache beyond the last key is
     not read.
     """
-    if not (options.pairs and target.tiles):
+    is_choice = options.layers is not None and options.layers.names is not None
+    if not (options.pairs and target.tiles) or is_choice:
         return roots
     return rewrite(roots, [(Attention, on_tiles)])
 

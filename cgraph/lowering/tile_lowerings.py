@@ -23,6 +23,7 @@ from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
 from cgraph.kernels.tile_products.calls import pack_columns
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.lowering.image_builder import ImageBuilder, array_of
+from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.zero_proof import keeps_rest
 from cgraph.ops.arithmetic import Cast
 from cgraph.ops.average_pool import AvgPool
@@ -105,13 +106,14 @@ class TileChoice(Record, eq=False):
     images: set[Node]
 
     @staticmethod
-    def of(order: Iterable[Node], blocked: set[Node], graph: Roots, target: Target, pairs: bool) -> "TileChoice":
+    def of(
+        order: Iterable[Node], blocked: set[Node], graph: Roots, target: Target, options: LoweringOptions
+    ) -> "TileChoice":
         """Return the choice for a target.
 
         Parameters
             order: all nodes
             blocked: the channel-blocked ones
-            pairs: float32 convolutions may round their factors to bfloat16
         """
         if not target.tiles:
             return TileChoice({}, set())
@@ -121,10 +123,10 @@ class TileChoice(Record, eq=False):
         for x in layers:
             plain = x.operands[0] not in blocked
             is_float = isinstance(x.op, ConvEpilogue)
-            shape = tile_shape(x, target, plain) if is_float and pairs else None
+            shape = tile_shape(x, target, plain) if is_float else None
             if takes_bytes and not is_float:
                 shape = byte_tile_shape(x, target, plain)
-            if shape is not None:
+            if shape is not None and (not is_float or options.rounds(x.operands[1])):
                 shapes[x] = shape
         return TileChoice(shapes, images_of(shapes, blocked, graph, target) if shapes else set())
 

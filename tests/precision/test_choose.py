@@ -178,3 +178,24 @@ def test_frozen_vars_are_layers():
     options = {"engine": PairsEngine(), "precision": cg.Tolerance(1.0, SAMPLES)}
     assert cg.compile(x @ w, [x], freeze=[w], **options).precision.bf16_layers == {"weights"}
     assert cg.compile(x @ w, [x], **options).precision.layers == ()
+
+
+@every_engine
+def test_convolutions_and_attention_follow_the_choice(engine):
+    """With only some layers chosen, the images between others stay float32, and so does attention."""
+    x = cg.Var((1, 32, 8, 8), name="x")
+    y = x
+    for i in range(3):
+        f = (RNG.standard_normal((32, 32, 3, 3)) / 17).astype("f4")
+        y = cg.relu(cg.conv2d(y, cg.Const(f, name=f"f{i}"), 1, 1))
+    tokens = cg.reshape(y, (1, 1, 32, 64))
+    outputs = [y, cg.scaled_dot_product_attention(tokens, tokens, tokens)]
+    samples = [RNG.standard_normal(x.shape).astype("f4") for _ in range(2)]
+    compiled_for = lambda precision: cg.compile(outputs, [x], engine=engine(threads=1), precision=precision)  # noqa: E731
+    all_of_them = compiled_for(cg.Tolerance(1.0, samples))
+    assert all_of_them.precision.bf16_layers == {"f0", "f1", "f2"}
+    accepted = 0.8 * max(error for _, error in all_of_them.precision.errors)
+    function, exact = compiled_for(cg.Tolerance(accepted, samples)), compiled_for(None)
+    assert 0 < len(function.precision.bf16_layers) < 3
+    for i, (_, error) in enumerate(function.precision.errors):
+        assert error == max(output_error(function(s)[i], exact(s)[i]) for s in samples) <= accepted
