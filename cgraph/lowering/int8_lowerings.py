@@ -10,7 +10,7 @@ from cgraph.kernels.depthwise8.calls import halo8
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
 from cgraph.lowering.image_builder import ImageBuilder
-from cgraph.lowering.pack_int8 import starts
+from cgraph.lowering.pack_int8 import byte_constants
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
@@ -51,9 +51,11 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
     else:
         source = Form(*x.shape, shape.source_lanes, "u1", halo8(shape, shape.window), op.zero)  # type: ignore[call-arg,arg-type]
     arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
-    packed = b.packed((filters, shape), partial(pack_bytes, shape, arrays[0]))
-    result, *numbers = starts(shape, arrays[0], arrays[1], op.zero, arrays[2], op.result)
-    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in numbers)]
+    numbers = byte_constants(shape, *arrays, op.zero, op.result)
+    shape, result = numbers.shape, numbers.result
+    key = (filters, bias, scale, shape) if shape.in_columns else (filters, shape)
+    packed = b.packed(key, partial(pack_bytes, shape, numbers.filters))
+    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in (numbers.start, numbers.scale))]
     other = None
     if residual:
         other = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))

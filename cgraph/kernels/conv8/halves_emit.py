@@ -15,8 +15,8 @@ from cgraph.kernels.conv8.emit import finish
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import each_task, fold
-from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, upper_product
+from cgraph.kernels.llvm.flow import each_task, fold, hidden
+from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, saturated_byte, upper_product
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
@@ -54,6 +54,11 @@ class Tile(Record):
     def channels(self) -> int:
         """Channels whose sums are in registers."""
         return 2 * self.pairs
+
+    @property
+    def bits(self) -> int:
+        """The sums are those of the convolution times two to this power."""
+        return 0
 
 
 @final
@@ -126,26 +131,40 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
 
 def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:
     """Store the bytes of one channel of neighbouring pixels."""
+    step = a.o_step if p.is_rows else GROUP
+    put_bytes(k, p, a, sums, factors, [out + step * q for q in range(len(sums))])
+
+
+def put_bytes(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, outs: Sequence[Ptr]) -> None:
+    """Store the bytes of one channel of some pixels, each at its address."""
     factor, shift = factors.load(), factors.load(a.shifts)
     zero = k.cast(a.zero, "i4")
-    low, high = (k.cast(x, "i4") if p.clips else n for x, n in ((a.low, 0), (a.high, 255)))
-    for q, y in enumerate(sums):
-        y = rounded(k, y, factor, shift, zero, p.fixed == "once")
-        out.store(k.cast(k.smaller(k.larger(y, low), high), "u1"), a.o_step * q)
+    for y, out in zip(sums, outs):
+        y = rounded(k, y, factor, shift, zero, p.fixed == "once", p.bits)
+        out.store(k.cast(bounded_byte(k, p, a, y), "u1"))
 
 
-def rounded(k: Builder, x: Val, factor: Val, shift: Val, zero: Val, once: bool) -> Val:
-    """Return `fixed_product` plus a zero point, for a bounded `Result`: ``abs(x) < 2**30``, ``-20 <= shift <= -2``.
+def bounded_byte(k: Builder, p: Any, a: SimpleNamespace, x: Val) -> Val:
+    """Return an int32 between the bounds of the result, those of a byte if `p` does not clip."""
+    if not p.clips:
+        return saturated_byte(k, x)
+    return k.smaller(k.larger(x, k.cast(a.low, "i4")), k.cast(a.high, "i4"))
+
+
+def rounded(k: Builder, x: Val, factor: Val, shift: Val, zero: Val, once: bool, bits: int = 0) -> Val:
+    """Return `fixed_product` plus a zero point, for a bounded `Result`: ``abs(x) < 2**30``, ``-20 <= shift <= -2``;
+    `x` is multiplied by ``2**bits``.
 
     Then the upper word of a product is enough. Once: halves of the last place kept lie above it. Twice: the first
     product is that of ``2 * x``, rounded; then halves go away from zero, so a negative number is less by one before.
     """
     if once:
         places = -1 - shift
-        y = upper_product(k, x, factor)
+        y = upper_product(k, x >> bits if bits else x, factor)
     else:
         places = -shift
-        y = upper_product(k, x << 1, factor, 1 << 31)
+        y = upper_product(k, x >> bits - 1 if bits else x << 1, factor, 1 << 31)
+        y = hidden(k, y)  # one multiplication serves both
         y = y + (y >> 31)
     half = ((zero << 1) + 1 << places) >> 1
     return (y + half) >> places

@@ -27,9 +27,11 @@ Halo = tuple[int, int, int, int]
 
 
 def halo8(shape: ByteShape, window: Window) -> Halo:
-    """Return the halo that a convolution reads; a depthwise one by vectors reads columns in groups of four."""
+    """Return the halo that a convolution reads; a depthwise one by vectors, or one by taps, reads columns in groups of
+    four.
+    """
     top, left, bottom, right = window.halo(shape.h, shape.w)
-    in_groups = is_depthwise8(shape) and not shape.by_rows
+    in_groups = is_depthwise8(shape) and not shape.by_rows or shape.by_taps
     return top, left, bottom, right + (-window.kernel[1] % GROUP if in_groups else 0)
 
 

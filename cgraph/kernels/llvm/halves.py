@@ -1,8 +1,10 @@
 """Numbers of 16 bits in the halves of words: instructions of processors without vectors, elsewhere arithmetic."""
 
+from llvmlite import ir
+
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
-from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def bytes_as_halves(k: Builder, word: Val, odd: int, signed: bool) -> Val:
@@ -35,3 +37,45 @@ def add_product(k: Builder, x: Val, y: Val, total: Val, high: int) -> Val:
 def upper_product(k: Builder, x: Val, y: Val, added: int = 0) -> Val:
     """Return the upper word of ``x * y + added``, which is one instruction."""
     return k.cast((k.cast(x, "i8") * k.cast(y, "i8") + added) >> 32, "i4")
+
+
+def saturated_byte(k: Builder, x: Val) -> Val:
+    """Return the byte without a sign that is nearest to an int32, as an int32."""
+    if has_instruction(k, "saturated byte"):
+        return call_instruction(k, "saturated byte", 0, x)
+    return k.smaller(k.larger(x, 0), 255)
+
+
+class LoadPair(ir.LoadInstr):
+    """A volatile load of 64 bits: ARM's code generator makes it one instruction, and splits other ones."""
+
+    def descr(self, buf: list[str]) -> None:
+        own: list[str] = []
+        super().descr(own)
+        buf.append("".join(own).replace("load", "load volatile", 1))
+
+
+class StorePair(ir.StoreInstr):
+    """A volatile store of 64 bits, as `LoadPair`."""
+
+    def descr(self, buf: list[str]) -> None:
+        own: list[str] = []
+        super().descr(own)
+        buf.append("".join(own).replace("store", "store volatile", 1))
+
+
+def load_pair(k: Builder, at: Ptr) -> tuple[Val, Val]:
+    """Return two neighbouring words."""
+    load = LoadPair(k.b.block, at.v, typ=ir.IntType(64))
+    load.align = 4
+    k.b._insert(load)
+    both = k.wrap(load, "u8")
+    return k.cast(both, "i4"), k.cast(both >> 32, "i4")
+
+
+def store_pair(k: Builder, at: Ptr, x: Val, y: Val) -> None:
+    """Store two neighbouring words."""
+    both = k.cast(k.bits(x, "u4"), "u8") | k.cast(k.bits(y, "u4"), "u8") << 32
+    store = StorePair(k.b.block, both.v, at.v)
+    store.align = 4
+    k.b._insert(store)

@@ -22,7 +22,10 @@ from cgraph.kernels.conv8.calls import (
     Result,
     conv8_calls,
     is_depthwise8,
+    join_halves,
     pack_conv8,
+    plain_starts,
+    split_halves,
 )
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
@@ -127,7 +130,7 @@ class BlockedIntegerConv(Op):
         f = unpack_bytes(shape, filters).astype("i8")
         conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
         sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
-        bias = start[: shape.k] + (zero - shape.middle) * f.sum((1, 2, 3))
+        bias = first_sums(shape, f, start) + (zero - shape.middle) * f.sum((1, 2, 3))
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         y = requantise(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
         return self.form.to_blocked(y)
@@ -175,17 +178,30 @@ class BlockedIntegerConv(Op):
 
 
 def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
-    """Pack filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
+    """Pack filters ``[k, c / groups, r, s]`` as the layer's kernel reads them."""
+    packed = order_bytes(shape, filters)
+    return join_halves(packed) if shape.in_columns else packed
+
+
+def order_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Return filters in the order in which the layer's kernel reads them."""
     return (pack_depthwise8 if is_depthwise8(shape) else pack_conv8)(shape, filters)
 
 
 def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
     """Return the filters that `pack_bytes` packed."""
     filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
-    places = pack_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
+    places = order_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
+    values = split_halves(packed) if shape.in_columns else packed
     out = np.zeros(filter_shape, packed.dtype)
-    out.ravel()[places[places > 0] - 1] = packed.ravel()[places > 0]
+    out.ravel()[places[places > 0] - 1] = values.ravel()[places > 0]
     return out
+
+
+def first_sums(shape: ByteShape, filters: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the sums with which those of products begin, of all filters."""
+    start = start[: shape.k]
+    return plain_starts(shape, filters, start) if shape.in_columns else start
 
 
 class IntegerMatmul(Op):
@@ -239,8 +255,9 @@ class PackedIntegerMatmul(Op):
         return Spec((*x.shape[:-1], self.shape.k), np.dtype(self.result.dtype))
 
     def meaning(self, x, panels, start, scale):
-        y = unpack_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
-        bias = start[: self.shape.k] + (self.zero - self.shape.middle) * y.sum(0)
+        filters = unpack_bytes(self.shape, panels).astype("i8")
+        y = filters[:, :, 0, 0].T
+        bias = first_sums(self.shape, filters, start) + (self.zero - self.shape.middle) * y.sum(0)
         return requantise((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
 
     def multiply_adds(self, x: Spec, *rest: Spec) -> int:
