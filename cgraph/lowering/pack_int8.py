@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import ByteShape, Result, column_starts, is_depthwise8, pack_numbers
+from cgraph.kernels.depthwise8.calls import has_planes
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles
 from cgraph.ops.fixed import fixed_products
@@ -70,6 +71,8 @@ def byte_constants(
         other, scale_other = calmed(result, start, scale, reach)
         if is_bounded(other, scale_other, reach):
             result, start, scale = replace(result, bounded=True), other, scale_other
+            if is_depthwise8(shape) and has_planes(shape) and result.join is None:
+                shape = replace(shape, in_columns=True)
     return ByteConstants(shape, result, filters, pack_numbers(shape, start), pack_numbers(shape, scale))
 
 

@@ -71,7 +71,7 @@ def rows(k: Builder, *params) -> None:
             first = k.smaller(start, pixels - PIXELS)
             places = [place_of(k, a, first + q) for q in range(PIXELS)]
             unpack_pixels(k, p, a, [x + (row * a.x_row + column * p.x_step) for row, column in places], halves)
-            put_blocks(k, p, a, halves, [out + (row * a.o_row + column * a.o_step) for row, column in places])
+            put_pairs(k, p, a, halves, [out + (row * a.o_row + column * a.o_step) for row, column in places])
 
 
 def place_of(k: Builder, a: SimpleNamespace, pixel: Val) -> tuple[Val, Val]:
@@ -93,21 +93,19 @@ def unpack_pixels(k: Builder, p: Tile, a: SimpleNamespace, pixels: Sequence[Ptr]
         s.next = [*pixels, moves + 1, to + p.taps * PIXELS * HALVES]
 
 
-def put_blocks(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, outs: Sequence[Ptr]) -> None:
+def put_pairs(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, outs: Sequence[Ptr]) -> None:
     """Store the results of all channels of some pixels."""
-    factors = a.scale
-    with fold(k, 0, a.panels, [a.w, a.bias, factors, *outs]) as s:
-        w, bias, factors, *outs = s.values
-        sums: list[Val] = []  # [channels][pixels]
-        for first in range(0, GROUP, PAIR):
-            starts = [bias.load(first + c) for c in range(PAIR) for _ in range(PIXELS)]
-            w, *some = add_words(k, p, a, halves, w, starts)
-            sums += some
-        for c in range(GROUP):
-            inside = s.i * GROUP + c < a.channels if p.is_rows else k.const(1, "b1")
+    pairs, plane = a.panels * (GROUP // PAIR), k.cast(a.o_plane, "i4")
+    first = [a.w, a.bias, a.scale, a.scale + a.shifts, k.const(PAIR, "i4"), *outs]
+    with fold(k, 0, pairs, first) as s:
+        w, bias, factors, shifts, step, *outs = s.values
+        starts = [bias.load(c) for c in range(PAIR) for _ in range(PIXELS)]
+        w, *sums = add_words(k, p, a, halves, w, starts)
+        for c, (factor, shift) in enumerate(zip(load_pair(k, factors), load_pair(k, shifts))):
+            inside = s.i * PAIR + c < a.channels if p.is_rows else k.const(1, "b1")
             with k.if_(inside):
-                put_bytes(k, p, a, sums[c * PIXELS : (c + 1) * PIXELS], factors + c, [out + c for out in outs])
-        s.next = [w, bias + GROUP, factors + GROUP, *(out + a.o_plane for out in outs)]
+                put_bytes(k, p, a, sums[c * PIXELS : (c + 1) * PIXELS], factor, shift, [out + c for out in outs])
+        s.next = [w, *(x + PAIR for x in (bias, factors, shifts)), plane - step, *(out + step for out in outs)]
 
 
 def add_words(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, w: Ptr, sums: Sequence[Val]) -> list:

@@ -132,12 +132,14 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
 def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:
     """Store the bytes of one channel of neighbouring pixels."""
     step = a.o_step if p.is_rows else GROUP
-    put_bytes(k, p, a, sums, factors, [out + step * q for q in range(len(sums))])
+    outs = [out + step * q for q in range(len(sums))]
+    put_bytes(k, p, a, sums, factors.load(), factors.load(a.shifts), outs)
 
 
-def put_bytes(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, outs: Sequence[Ptr]) -> None:
+def put_bytes(
+    k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factor: Val, shift: Val, outs: Sequence[Ptr]
+) -> None:
     """Store the bytes of one channel of some pixels, each at its address."""
-    factor, shift = factors.load(), factors.load(a.shifts)
     zero = k.cast(a.zero, "i4")
     for y, out in zip(sums, outs):
         y = rounded(k, y, factor, shift, zero, p.fixed == "once", p.bits)
@@ -158,13 +160,22 @@ def rounded(k: Builder, x: Val, factor: Val, shift: Val, zero: Val, once: bool, 
     Then the upper word of a product is enough. Once: halves of the last place kept lie above it. Twice: the first
     product is that of ``2 * x``, rounded; then halves go away from zero, so a negative number is less by one before.
     """
+    places, half = rounding(k, shift, zero, once)
+    return scaled(k, x, factor, places, half, once, bits)
+
+
+def rounding(k: Builder, shift: Val, zero: Val, once: bool) -> tuple[Val, Val]:
+    """Return the places by which `scaled` shifts, and the number that it adds before."""
+    places = -1 - shift if once else -shift
+    return places, ((zero << 1) + 1 << places) >> 1
+
+
+def scaled(k: Builder, x: Val, factor: Val, places: Val, half: Val, once: bool, bits: int = 0) -> Val:
+    """Return `rounded`, by the numbers of `rounding`."""
     if once:
-        places = -1 - shift
         y = upper_product(k, x >> bits if bits else x, factor)
     else:
-        places = -shift
         y = upper_product(k, x >> bits - 1 if bits else x << 1, factor, 1 << 31)
         y = hidden(k, y)  # one multiplication serves both
         y = y + (y >> 31)
-    half = ((zero << 1) + 1 << places) >> 1
     return (y + half) >> places

@@ -34,6 +34,25 @@ def add_product(k: Builder, x: Val, y: Val, total: Val, high: int) -> Val:
     return total + left * right
 
 
+def add_crossed(k: Builder, x: Val, y: Val, total: Val, high: int) -> Val:
+    """Return ``total`` plus the product of the low half of `x` and the high half of `y`; with `high` of the others."""
+    operation = "high by low" if high else "low by high"
+    if has_instruction(k, operation):
+        return call_instruction(k, operation, 0, x, y, total)
+    left, right = ((z << 16 * (1 - upper)) >> 16 for z, upper in ((x, high), (y, 1 - high)))
+    return total + left * right
+
+
+def low_halves(k: Builder, x: Val, y: Val) -> Val:
+    """Return the low half of `x`, then that of `y`."""
+    return (x & 0xFFFF) | (y << 16)
+
+
+def high_halves(k: Builder, x: Val, y: Val) -> Val:
+    """Return the high half of `x`, then that of `y`."""
+    return k.bits(k.bits(x, "u4") >> 16, "i4") | (y & -0x10000)
+
+
 def upper_product(k: Builder, x: Val, y: Val, added: int = 0) -> Val:
     """Return the upper word of ``x * y + added``, which is one instruction."""
     return k.cast((k.cast(x, "i8") * k.cast(y, "i8") + added) >> 32, "i4")

@@ -180,7 +180,12 @@ class BlockedIntegerConv(Op):
 def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Pack filters ``[k, c / groups, r, s]`` as the layer's kernel reads them."""
     packed = order_bytes(shape, filters)
-    return join_halves(packed) if shape.in_columns else packed
+    return join_halves(packed) if has_joined_halves(shape) else packed
+
+
+def has_joined_halves(shape: ByteShape) -> bool:
+    """Return True if packed weights are not bytes of filters."""
+    return shape.in_columns and not is_depthwise8(shape)
 
 
 def order_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
@@ -192,7 +197,7 @@ def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
     """Return the filters that `pack_bytes` packed."""
     filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
     places = order_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
-    values = split_halves(packed) if shape.in_columns else packed
+    values = split_halves(packed) if has_joined_halves(shape) else packed
     out = np.zeros(filter_shape, packed.dtype)
     out.ravel()[places[places > 0] - 1] = values.ravel()[places > 0]
     return out
@@ -201,7 +206,7 @@ def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
 def first_sums(shape: ByteShape, filters: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Return the sums with which those of products begin, of all filters."""
     start = start[: shape.k]
-    return plain_starts(shape, filters, start) if shape.in_columns else start
+    return plain_starts(shape, filters, start) if has_joined_halves(shape) else start
 
 
 class IntegerMatmul(Op):
