@@ -305,6 +305,11 @@ class Builder:
             return ir.Constant(kind, min(x, ENDLESS))
         return self.b.trunc(self.val(x, "i8").v, kind)
 
+    def count(self, x: Val) -> Val:
+        """Return an index as a number of an address's width."""
+        v = self.counter(x)
+        return self.wrap(v, "i4" if v.type.width == 32 else "i8")
+
     def index(self, i: ir.Value) -> Val:
         """A loop's counter as an index."""
         return self.wrap(self.b.sext(i, INDEX) if i.type.width < 64 else i, "i8")

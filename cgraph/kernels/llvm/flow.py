@@ -77,7 +77,7 @@ def banded_rows(k: Builder, planes: Val, rows: Val, band: Val) -> Iterator[tuple
     """Yield image, plane and row of each task of a call, in the order of `cgraph.kernels.views.row_bands`."""
     with each_task(k, (rows + band - 1) // band, planes, band) as (image, number, plane, row):
         row = number * band + row
-        with k.if_(row < rows):
+        with k.if_(k.count(row) < k.count(rows)):
             yield image, plane, row
 
 
@@ -88,14 +88,14 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
     They are counted, not divided: four divisions would slow short tasks down.
     """
     first, last = k.tasks()
-    rest, slots = first, []
-    for size in reversed(sizes):
+    rest, slots = k.count(first), []
+    for size in map(k.count, reversed(sizes)):
         rest, digit = divmod_of(rest, size)
         slots.append((k.slot(digit), size))
     outermost = k.slot(rest)
     with k.loop(first, last):
-        values = [slot.value for slot, _ in slots]
-        digits = [outermost.value, *values[::-1]]
+        values = [k.cast(slot.value, "i8") for slot, _ in slots]
+        digits = [k.cast(outermost.value, "i8"), *values[::-1]]
         count_up(k, [*slots, (outermost, None)])
         yield digits
 
