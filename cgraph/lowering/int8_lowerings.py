@@ -51,11 +51,11 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
     else:
         source = Form(*x.shape, shape.source_lanes, "u1", halo8(shape, shape.window), op.zero)  # type: ignore[call-arg,arg-type]
     arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
-    numbers = byte_constants(shape, *arrays, op.zero, op.result)
-    shape, result = numbers.shape, numbers.result
+    constants = byte_constants(shape, *arrays, op.zero, op.result)
+    shape, result = constants.shape, constants.result
     key = (filters, bias, scale, shape) if shape.in_columns else (filters, shape)
-    packed = b.packed(key, partial(pack_bytes, shape, numbers.filters))
-    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in (numbers.start, numbers.scale))]
+    packed = b.packed(key, partial(pack_bytes, shape, constants.filters))
+    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in constants.numbers)]
     other = None
     if residual:
         other = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))

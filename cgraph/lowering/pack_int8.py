@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, column_starts, is_depthwise8, pack_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_numbers
 from cgraph.kernels.depthwise8.calls import has_planes
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles
@@ -21,9 +21,9 @@ COLUMN_BITS, COLUMN_SHIFT = 23, -13  # of sums of unpacked pixels; the shift of 
 
 def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
     """Return the product on tile registers, if the target has them, or as tiles of a 1×1 convolution."""
-    op, (x, *constants) = node.op, operands
+    op, (x, *arrays) = node.op, operands
     assert isinstance(op, IntegerMatmul)
-    y, bias, scale = (c.op.array for c in constants)  # type: ignore[attr-defined]
+    y, bias, scale = (c.op.array for c in arrays)  # type: ignore[attr-defined]
     k, n = y.shape
     if target.tiles and suits_tiles(prod(x.shape[:-1]), k, 1):
         size = TileSize(k, n, 1)
@@ -32,9 +32,9 @@ def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node
         return apply(TiledIntegerMatmul(k, n, op.zero, op.result), x, *(Const(c, copy=False) for c in packed))
     shape = ByteShape(y.shape[0], 1, prod(x.shape[:-1]), y.shape[1], target)
     filters = np.ascontiguousarray(y.T)[:, :, None, None]
-    numbers = byte_constants(shape, filters, bias, scale, op.zero, op.result)
-    packed = [pack_bytes(numbers.shape, numbers.filters), numbers.start, numbers.scale]
-    packed_op = PackedIntegerMatmul(numbers.shape, op.zero, numbers.result)
+    constants = byte_constants(shape, filters, bias, scale, op.zero, op.result)
+    packed = [pack_bytes(constants.shape, constants.filters), *constants.numbers]
+    packed_op = PackedIntegerMatmul(constants.shape, op.zero, constants.result)
     return apply(packed_op, x, *(Const(c, copy=False) for c in packed))
 
 
@@ -44,14 +44,13 @@ class ByteConstants(Record, eq=False):
     Fields
         shape, result: of the convolution; with `in_columns` and `bounded` where the constants allow it
         filters: int8 ``[k, c / groups, r, s]``; zeros for channels that are the same for all images
-        start, scale: initial sums and scales up to the last panel
+        numbers: initial sums and scales up to the last panel; with `in_columns` those of `column_numbers`
     """
 
     shape: ByteShape
     result: Result
     filters: np.ndarray
-    start: np.ndarray
-    scale: np.ndarray
+    numbers: tuple[np.ndarray, ...]
 
 
 def byte_constants(
@@ -73,7 +72,7 @@ def byte_constants(
             result, start, scale = replace(result, bounded=True), other, scale_other
             if is_depthwise8(shape) and has_planes(shape) and result.join is None:
                 shape = replace(shape, in_columns=True)
-    return ByteConstants(shape, result, filters, pack_numbers(shape, start), pack_numbers(shape, scale))
+    return ByteConstants(shape, result, filters, (pack_numbers(shape, start), pack_numbers(shape, scale)))
 
 
 def column_constants(
@@ -90,9 +89,8 @@ def column_constants(
     if filters.min(initial=0) == -128 or not is_bounded(start, scale, sums_reached(filters, 0), COLUMN_BITS):
         return None
     shape = replace(shape, in_columns=True)
-    sums = column_starts(shape, filters, start)
-    result = replace(result, bounded=True)
-    return ByteConstants(shape, result, filters, pack_numbers(shape, sums), pack_numbers(shape, scale))
+    numbers = column_numbers(shape, filters, start, scale, result.fixed == "once")
+    return ByteConstants(shape, replace(result, bounded=True), filters, (numbers,))
 
 
 def sums_reached(filters: np.ndarray, middle: int) -> np.ndarray:

@@ -331,10 +331,8 @@ def column_calls(
         tasks, chunk_of(tasks, tile_ns(shape.target, height * grid.columns * shape.words * shape.panels)),
         moves=Pointer(moves), groups=len(moves), rounds=shape.words // turns,
         x=source.at, x_image=source.image, x_row=source.row,
-        w=weights.at, bias=weights.bias, scale=weights.scale,
-        shifts=shape.panels * shape.panel_channels, channels=shape.k,
-        zero=result.zero, low=result.low, high=result.high,
-        panels=shape.panels, rows=grid.rows, columns=grid.columns, height=height, strips=strips,
+        w=weights.at, numbers=weights.bias, channels=shape.k, zero=result.zero, low=result.low,
+        high=result.high, panels=shape.panels, rows=grid.rows, columns=grid.columns, height=height, strips=strips,
         **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
     )  # fmt: skip
     return KernelCalls((call,), (moves,))
@@ -437,9 +435,11 @@ def in_halves(packed: np.ndarray, pairs: int) -> np.ndarray:
 
 
 def in_columns(packed: np.ndarray) -> np.ndarray:
-    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as ``[panels, pairs, steps, 2 channels, 4 inputs]``."""
+    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as ``[first or second pair, panels, steps, 2
+    channels, 4 inputs]``.
+    """
     y = packed.reshape(*packed.shape[:2], 2, 2, GROUP)
-    return np.ascontiguousarray(y.transpose(0, 2, 1, 3, 4))
+    return np.ascontiguousarray(y.transpose(2, 0, 1, 3, 4))
 
 
 def join_halves(weights: np.ndarray) -> np.ndarray:
@@ -454,17 +454,37 @@ def split_halves(weights: np.ndarray) -> np.ndarray:
     return np.stack([-high - (low < 0), low], 1).astype("i1").reshape(weights.shape)
 
 
-def column_starts(shape: ByteShape, filters: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return the initial sums of `cgraph.kernels.conv8.columns_emit`, which wrap."""
-    along = filters.transpose(0, 3, 1, 2) if shape.by_taps else filters  # the inputs of a word
+def column_numbers(shape: ByteShape, filters: np.ndarray, start: np.ndarray, scale: np.ndarray, once: bool) -> np.ndarray:
+    """Return the numbers of `cgraph.kernels.conv8.columns_emit`: ``[first or second pair, panels, (initial sum, factor,
+    places), 2 channels]``. The initial sums wrap.
+
+    Parameters
+        start, scale: as for other kernels, of all filters
+    """
+    sums = 256 * start.astype("i8") + column_offsets(shape, filters)
+    rows = pack_numbers(shape, np.stack([sums.astype("i4"), scale[0], places_of(scale[1], once)]))
+    return np.ascontiguousarray(rows.reshape(3, -1, 2, 2).transpose(2, 1, 0, 3))
+
+
+def split_numbers(
+    shape: ByteShape, filters: np.ndarray, numbers: np.ndarray, once: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the initial sums and the scales of which `column_numbers` returned the numbers."""
+    sums, factors, places = numbers.transpose(2, 1, 0, 3).reshape(3, -1)[:, : shape.k]
+    start = (sums - column_offsets(shape, filters).astype("i4")) >> 8
+    return start, np.stack([factors, places_of(places, once)])
+
+
+def column_offsets(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Return what initial sums make up for, as int64: it depends on which inputs of a word are first and second."""
+    along = filters.transpose(0, 3, 1, 2) if shape.by_taps else filters
     first, second = (along[:, i::2].sum((1, 2, 3), dtype="i8") for i in range(2))
-    return (256 * (start.astype("i8") - first) + 32769 * second).astype("i4")
+    return 32769 * second - 256 * first
 
 
-def plain_starts(shape: ByteShape, filters: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return the initial sums from which `column_starts` computed these."""
-    offset = column_starts(shape, filters, np.zeros(len(filters), "i4"))
-    return (start - offset) >> 8
+def places_of(shift: np.ndarray, once: bool) -> np.ndarray:
+    """Return the places by which a product is shifted after its upper word, or the shift of these places."""
+    return -1 - shift if once else -shift
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

@@ -14,17 +14,19 @@ wrap, but their ends are below 2**31: the convolution's are below 2**23, and no 
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from cgraph.kernels.conv8.halves_emit import put_bytes
+from cgraph.kernels.conv8.columns_signature import NUMBERS
+from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scaled
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import apart, each_task, fold, repeat
+from cgraph.kernels.llvm.flow import apart, each_task, repeat
 from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, load_pair, store_pair
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 PIXELS = 2  # whose sums are in registers
 PAIR = 2  # channels whose sums are in registers
+BITS = 8  # sums are those of the convolution times two to this power
 HALVES = 2  # words into which a word of a pixel is unpacked
 LOW_BYTES, SIGN = 0x00FF00FF, -0x7FFF8000  # 0x80008000: bytes 1 and 3 less 128
 
@@ -48,11 +50,6 @@ class Tile(Record):
     fixed: str
     clips: bool
     is_rows: bool
-
-    @property
-    def bits(self) -> int:
-        """The sums are those of the convolution times two to this power."""
-        return 8
 
 
 @final
@@ -94,18 +91,31 @@ def unpack_pixels(k: Builder, p: Tile, a: SimpleNamespace, pixels: Sequence[Ptr]
 
 
 def put_pairs(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, outs: Sequence[Ptr]) -> None:
-    """Store the results of all channels of some pixels."""
-    pairs, plane = a.panels * (GROUP // PAIR), k.cast(a.o_plane, "i4")
-    first = [a.w, a.bias, a.scale, a.scale + a.shifts, k.const(PAIR, "i4"), *outs]
-    with fold(k, 0, pairs, first) as s:
-        w, bias, factors, shifts, step, *outs = s.values
-        starts = [bias.load(c) for c in range(PAIR) for _ in range(PIXELS)]
-        w, *sums = add_words(k, p, a, halves, w, starts)
-        for c, (factor, shift) in enumerate(zip(load_pair(k, factors), load_pair(k, shifts))):
-            inside = s.i * PAIR + c < a.channels if p.is_rows else k.const(1, "b1")
-            with k.if_(inside):
-                put_bytes(k, p, a, sums[c * PIXELS : (c + 1) * PIXELS], factor, shift, [out + c for out in outs])
-        s.next = [w, *(x + PAIR for x in (bias, factors, shifts)), plane - step, *(out + step for out in outs)]
+    """Store the results of all channels of some pixels: of the first pairs of all blocks, then of the second ones."""
+    with repeat(k, k.const(GROUP // PAIR, "i8"), [a.w, a.numbers, k.const(0, "i4"), *outs]) as part:
+        w, numbers, first, *outs = part.values
+        with repeat(k, a.panels, [w, numbers, first, *outs]) as s:
+            w, numbers, channel, *places = s.values
+            w, numbers, channel = put_pair(k, p, a, halves, w, numbers, channel, places)
+            s.next = [w, numbers, channel, *(x + a.o_plane for x in places)]
+        part.next = [*s.values[:2], first + PAIR, *(out + PAIR for out in outs)]
+
+
+def put_pair(
+    k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, w: Ptr, numbers: Ptr, channel: Val, outs: Sequence[Ptr]
+) -> tuple[Ptr, Ptr, Val]:
+    """Store the results of two channels; return the next weights, numbers and channel."""
+    starts = [numbers.load(c) for c in range(PAIR) for _ in range(PIXELS)]
+    w, *sums = add_words(k, p, a, halves, w, starts)
+    zero = k.cast(a.zero, "i4")
+    for c, (factor, places) in enumerate(zip(load_pair(k, numbers + PAIR), load_pair(k, numbers + 2 * PAIR))):
+        inside = channel + c < k.count(a.channels) if p.is_rows else k.const(1, "b1")
+        half = half_of(k, places, zero)
+        with k.if_(inside):
+            for out, x in zip(outs, sums[c * PIXELS :]):
+                y = scaled(k, x, factor, places, half, p.fixed == "once", BITS)
+                (out + c).store(k.cast(bounded_byte(k, p, a, y), "u1"))
+    return w, numbers + NUMBERS, channel + GROUP
 
 
 def add_words(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, w: Ptr, sums: Sequence[Val]) -> list:

@@ -55,12 +55,6 @@ class Tile(Record):
         """Channels whose sums are in registers."""
         return 2 * self.pairs
 
-    @property
-    def bits(self) -> int:
-        """The sums are those of the convolution times two to this power."""
-        return 0
-
-
 @final
 def rows(k: Builder, *params) -> None:
     """Emit the results. Task: one row of one block of channels of an image; a last tile overlaps its neighbour."""
@@ -131,19 +125,12 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
 
 def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:
     """Store the bytes of one channel of neighbouring pixels."""
-    step = a.o_step if p.is_rows else GROUP
-    outs = [out + step * q for q in range(len(sums))]
-    put_bytes(k, p, a, sums, factors.load(), factors.load(a.shifts), outs)
-
-
-def put_bytes(
-    k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factor: Val, shift: Val, outs: Sequence[Ptr]
-) -> None:
-    """Store the bytes of one channel of some pixels, each at its address."""
-    zero = k.cast(a.zero, "i4")
-    for y, out in zip(sums, outs):
-        y = rounded(k, y, factor, shift, zero, p.fixed == "once", p.bits)
-        out.store(k.cast(bounded_byte(k, p, a, y), "u1"))
+    step, once = a.o_step if p.is_rows else GROUP, p.fixed == "once"
+    factor, places = factors.load(), places_of(factors.load(a.shifts), once)
+    half = half_of(k, places, k.cast(a.zero, "i4"))
+    for q, x in enumerate(sums):
+        y = bounded_byte(k, p, a, scaled(k, x, factor, places, half, once))
+        out.store(k.cast(y, "u1"), step * q)
 
 
 def bounded_byte(k: Builder, p: Any, a: SimpleNamespace, x: Val) -> Val:
@@ -153,25 +140,16 @@ def bounded_byte(k: Builder, p: Any, a: SimpleNamespace, x: Val) -> Val:
     return k.smaller(k.larger(x, k.cast(a.low, "i4")), k.cast(a.high, "i4"))
 
 
-def rounded(k: Builder, x: Val, factor: Val, shift: Val, zero: Val, once: bool, bits: int = 0) -> Val:
-    """Return `fixed_product` plus a zero point, for a bounded `Result`: ``abs(x) < 2**30``, ``-20 <= shift <= -2``;
-    `x` is multiplied by ``2**bits``.
+def scaled(k: Builder, x: Val, factor: Val, places: Val, half: Val, once: bool, bits: int = 0) -> Val:
+    """Return `fixed_product` plus a zero point, for a bounded `Result`: ``abs(x) < 2**30``, ``-20 <= shift <= -2``.
 
     Then the upper word of a product is enough. Once: halves of the last place kept lie above it. Twice: the first
     product is that of ``2 * x``, rounded; then halves go away from zero, so a negative number is less by one before.
+
+    Parameters
+        x: the sum, times ``2**bits``
+        places, half: see `places_of` and `half_of`
     """
-    places, half = rounding(k, shift, zero, once)
-    return scaled(k, x, factor, places, half, once, bits)
-
-
-def rounding(k: Builder, shift: Val, zero: Val, once: bool) -> tuple[Val, Val]:
-    """Return the places by which `scaled` shifts, and the number that it adds before."""
-    places = -1 - shift if once else -shift
-    return places, ((zero << 1) + 1 << places) >> 1
-
-
-def scaled(k: Builder, x: Val, factor: Val, places: Val, half: Val, once: bool, bits: int = 0) -> Val:
-    """Return `rounded`, by the numbers of `rounding`."""
     if once:
         y = upper_product(k, x >> bits if bits else x, factor)
     else:
@@ -179,3 +157,13 @@ def scaled(k: Builder, x: Val, factor: Val, places: Val, half: Val, once: bool, 
         y = hidden(k, y)  # one multiplication serves both
         y = y + (y >> 31)
     return (y + half) >> places
+
+
+def places_of(shift: Any, once: bool) -> Any:
+    """Return the places by which `scaled` shifts a product."""
+    return -1 - shift if once else -shift
+
+
+def half_of(k: Builder, places: Val, zero: Val) -> Val:
+    """Return the number that `scaled` adds before it shifts: half of the last place, and a zero point."""
+    return ((zero << 1) + 1 << places) >> 1

@@ -40,11 +40,6 @@ class Tile(Record):
     joins: bool
     is_rows: bool
 
-    @property
-    def bits(self) -> int:
-        """As in `cgraph.kernels.conv8.halves_emit.Tile`."""
-        return 0
-
 
 @final
 def rows(k: Builder, *params) -> None:

@@ -10,7 +10,7 @@ second that of the second pixel times a and of the next ones times (b, c); with 
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from cgraph.kernels.conv8.halves_emit import bounded_byte, rounding, scaled
+from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, places_of, scaled
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
@@ -75,20 +75,23 @@ def blocks(k: Builder, *params) -> None:
                 s.next = [x + a.tap_row, k.select(slot == TAPS - 1, zero, slot + 1)]
             x, slot = s.values
             top = k.select(slot == 0, zero, k.const(TAPS, "i4") - slot)  # row of the filter at the first place
-            with k.loop(0, GROUP) as c:
-                put_channel(k, p, a, planes + c * p.plane, filters + c * FILTER, top, out + c)
+            with repeat(k, k.const(GROUP, "i8"), [planes, filters, out]) as s:
+                channel_planes, filter_, channel_out = s.values
+                put_channel(k, p, a, channel_planes, filter_, top, channel_out)
+                s.next = [channel_planes + p.plane, filter_ + FILTER, channel_out + 1]
             rows.next = [x, down, slot, out + a.o_row]
 
 
 def unpack_filters(k: Builder, p: Tile, a: SimpleNamespace, first: Val, to: Ptr) -> None:
-    """Store four filters: ``[channels]`` bias, factor, places and half of `rounding`, then rows as two pairs, of which
+    """Store four filters: ``[channels]`` bias, factor, places and half of `scaled`, then rows as two pairs, of which
     the first two follow again.
     """
     with k.loop(0, GROUP) as c:
         channel, at = first + c, to + c * FILTER
         factors, w = a.scale + channel, a.w + channel * TAPS
         store_pair(k, at, (a.bias + channel).load(), factors.load())
-        store_pair(k, at + 2, *rounding(k, factors.load(a.shifts), k.cast(a.zero, "i4"), p.fixed == "once"))
+        places = places_of(factors.load(a.shifts), p.fixed == "once")
+        store_pair(k, at + 2, places, half_of(k, places, k.cast(a.zero, "i4")))
         for row in range(TAPS):
             pairs = [bytes_as_halves(k, w.load(row), odd, True) for odd in range(2)]
             for place in range(row, ROWS, TAPS):
