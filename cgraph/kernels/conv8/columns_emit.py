@@ -19,7 +19,7 @@ from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scaled
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import apart, each_task, repeat
+from cgraph.kernels.llvm.flow import apart, each_task, hidden, repeat
 from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, load_pair, store_pair
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
@@ -125,11 +125,14 @@ def add_words(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, w: Ptr, sums
         halves, w = apart(k, halves), apart(k, w)
         for turn in range(p.turns):
             weights = load_pair(k, w + PAIR * turn)
-            low = [bytes_as_halves(k, word, 0, True) for word in weights]
-            for q in range(PIXELS):
-                first, second = load_pair(k, halves + (turn * PIXELS + q) * HALVES)
-                for c in range(PAIR):
+            pixels = [load_pair(k, halves + (turn * PIXELS + q) * HALVES) for q in range(PIXELS)]
+            for c in range(PAIR):
+                low = bytes_as_halves(k, weights[c], 0, True)
+                for q in range(PIXELS):
                     at = c * PIXELS + q
-                    sums[at] = add_products(k, second, low[c], add_products(k, first, weights[c], sums[at]))
+                    sums[at] = add_products(k, pixels[q][0], weights[c], sums[at])
+                for q in range(PIXELS):
+                    at = c * PIXELS + q
+                    sums[at] = add_products(k, pixels[q][1], low, sums[at])
         s.next = [halves + p.turns * PIXELS * HALVES, w + p.turns * PAIR, *sums]
     return s.values[1:]

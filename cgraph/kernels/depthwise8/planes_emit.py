@@ -120,29 +120,39 @@ def unpack_pixels(k: Builder, p: Tile, pixels: Sequence[Ptr], to: Ptr) -> None:
 
 def put_channel(k: Builder, p: Tile, a: SimpleNamespace, rows: Ptr, filter_: Ptr, top: Val, out: Ptr) -> None:
     """Store a row of results of one channel; `top`: the row of the filter for the first of the rows."""
-    bias, factor = load_pair(k, filter_)
-    places, half = load_pair(k, filter_ + 2)
+    numbers = SimpleNamespace()
+    numbers.bias, numbers.factor = load_pair(k, filter_)
+    numbers.places, numbers.half = load_pair(k, filter_ + 2)
     taps = filter_ + CONSTANTS + 2 * top
-    with repeat(k, (a.columns + 1) >> 1, [rows, out]) as s:
+    with repeat(k, a.columns >> 1, [rows, out]) as s:
+        rows, out = (apart(k, x) for x in s.values)
+        for i, y in enumerate(results(k, p, a, rows, apart(k, taps), numbers, 2)):
+            out.store(y, i * GROUP)
+        s.next = [rows + p.stride, out + 2 * GROUP]
+    if p.is_odd:
         rows, out = s.values
-        at, taps = apart(k, rows), apart(k, taps)
-        sums = [bias] * 2
-        for slot in range(TAPS):
-            row = at + slot * p.room
-            words = [*load_pair(k, row), *([row.load(2)] if p.stride == 2 else [])]
-            sums = add_row(k, p, sums, words, *load_pair(k, taps + 2 * slot))
-        multiplier = hidden(k, factor)  # the instruction is of words, not of numbers that were widened before
-        first, second = (bounded_byte(k, p, a, scaled(k, y, multiplier, places, half, p.fixed == "once")) for y in sums)
-        second = hidden(k, second)  # without a jump
-        with k.if_(s.is_last ^ True if p.is_odd else k.const(1, "b1")):
-            (out + GROUP).store(k.cast(second, "u1"))
-        out.store(k.cast(first, "u1"))
-        s.next = [at + p.stride, out + 2 * GROUP]
+        out.store(results(k, p, a, rows, taps, numbers, 1)[0])
+
+
+def results(
+    k: Builder, p: Tile, a: SimpleNamespace, at: Ptr, taps: Ptr, numbers: SimpleNamespace, count: int
+) -> list[Val]:
+    """Return one result, or two neighbouring ones."""
+    sums = [numbers.bias] * count
+    for slot in range(TAPS):
+        row = at + slot * p.room
+        words = [*load_pair(k, row), *([row.load(2)] if p.stride * (count - 1) == 2 else [])]
+        sums = add_row(k, p, sums, words, *load_pair(k, taps + 2 * slot))
+    factor = hidden(k, numbers.factor)  # the instruction is of words, not of numbers that were widened before
+    scale = factor, numbers.places, numbers.half, p.fixed == "once"
+    return [k.cast(bounded_byte(k, p, a, scaled(k, y, *scale)), "u1") for y in sums]
 
 
 def add_row(k: Builder, p: Tile, sums: Sequence[Val], words: Sequence[Val], first: Val, second: Val) -> list[Val]:
-    """Return the sums of two neighbouring results plus the products of one row of taps."""
+    """Return the sums of one result, or of two neighbouring ones, plus the products of one row of taps."""
     left = add_crossed(k, words[1], second, add_products(k, words[0], first, sums[0]), 0)
+    if len(sums) == 1:
+        return [left]
     if p.stride == 2:
         return [left, add_crossed(k, words[2], second, add_products(k, words[1], first, sums[1]), 0)]
     return [left, add_products(k, words[1], second, add_crossed(k, words[0], first, sums[1], 1))]

@@ -47,10 +47,7 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
 
 @contextmanager
 def repeat(k: Builder, count: Val, init: Sequence[Carried]) -> Iterator[SimpleNamespace]:
-    """Emit a loop of `count` iterations, at least one, that counts down; with carried values as in `fold`.
-
-    ``s.is_last`` is true in the last iteration.
-    """
+    """Emit a loop of `count` iterations, at least one, that counts down; with carried values as in `fold`."""
     before, high = k.b.block, k.counter(count)
     body, end = (k.function.append_basic_block(n) for n in ("repeat", "repeat_end"))
     k.b.branch(body)
@@ -60,14 +57,13 @@ def repeat(k: Builder, count: Val, init: Sequence[Carried]) -> Iterator[SimpleNa
     phis = [k.b.phi(x.v.type) for x in init]
     for phi, x in zip(phis, init):
         phi.add_incoming(x.v, before)
-    less = k.b.sub(rest, ir.Constant(rest.type, 1))
-    is_last = k.wrap(k.b.icmp_signed("==", less, ir.Constant(rest.type, 0)), "b1")
-    state = SimpleNamespace(values=[rewrap(x, p) for x, p in zip(init, phis)], is_last=is_last, next=None)
+    state = SimpleNamespace(values=[rewrap(x, p) for x, p in zip(init, phis)], next=None)
     yield state
     for phi, x in zip(phis, state.next):
         phi.add_incoming(x.v, k.b.block)
+    less = k.b.sub(rest, ir.Constant(rest.type, 1))
     rest.add_incoming(less, k.b.block)
-    k.b.cbranch(is_last.v, end, body)
+    k.b.cbranch(k.b.icmp_signed("!=", less, ir.Constant(rest.type, 0)), body, end)
     k.b.position_at_end(end)
     state.values = state.next
 
