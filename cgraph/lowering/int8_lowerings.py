@@ -53,7 +53,7 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
     arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
     constants = byte_constants(shape, *arrays, op.zero, op.result)
     shape, result = constants.shape, constants.result
-    key = (filters, bias, scale, shape) if shape.in_columns else (filters, shape)
+    key = (filters, bias, scale, shape) if shape.is_unpacked else (filters, shape)
     packed = b.packed(key, partial(pack_bytes, shape, constants.filters))
     operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in constants.numbers)]
     other = None

@@ -42,9 +42,9 @@ class ByteConstants(Record, eq=False):
     """Constants of a convolution of bytes, and what they say about its kernel.
 
     Fields
-        shape, result: of the convolution; with `in_columns` and `bounded` where the constants allow it
+        shape, result: of the convolution; unpacked and bounded where the constants allow it
         filters: int8 ``[k, c / groups, r, s]``; zeros for channels that are the same for all images
-        numbers: initial sums and scales up to the last panel; with `in_columns` those of `column_numbers`
+        numbers: initial sums and scales up to the last panel; of unpacked pixels those of `column_numbers`
     """
 
     shape: ByteShape
@@ -71,7 +71,7 @@ def byte_constants(
         if is_bounded(other, scale_other, reach):
             result, start, scale = replace(result, bounded=True), other, scale_other
             if is_depthwise8(shape) and has_planes(shape) and result.join is None:
-                shape = replace(shape, in_columns=True)
+                shape = replace(shape, is_unpacked=True)
     return ByteConstants(shape, result, filters, (pack_numbers(shape, start), pack_numbers(shape, scale)))
 
 
@@ -88,7 +88,7 @@ def column_constants(
     scale = np.where(same, np.array([[1 << 30], [COLUMN_SHIFT]]), scale).astype(scale.dtype)
     if filters.min(initial=0) == -128 or not is_bounded(start, scale, sums_reached(filters, 0), COLUMN_BITS):
         return None
-    shape = replace(shape, in_columns=True)
+    shape = replace(shape, is_unpacked=True)
     numbers = column_numbers(shape, filters, start, scale, result.fixed == "once")
     return ByteConstants(shape, replace(result, bounded=True), filters, (numbers,))
 

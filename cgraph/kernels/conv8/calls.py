@@ -10,7 +10,7 @@ from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tilin
 from cgraph.kernels.conv8.across_signature import ROWS as ACROSS_ROWS
 from cgraph.kernels.conv8.columns_signature import ROWS as COLUMN_ROWS
 from cgraph.kernels.conv8.halves_signature import ROWS
-from cgraph.kernels.conv8.signature import TILE
+from cgraph.kernels.conv8.signature import TILE, places_of
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -32,11 +32,13 @@ class ByteShape(ConvShape):
 
     Fields
         is_plain: an image has four adjacent channels, some of which may be unused, or one: first layers
-        in_columns: pixels are unpacked once for all filters (`cgraph.kernels.conv8.columns_emit`)
+        is_unpacked: images become halves of words before they are multiplied, pixels once for all filters
+            (`cgraph.kernels.conv8.columns_emit`), rows of a depthwise convolution once
+            (`cgraph.kernels.depthwise8.planes_emit`)
     """
 
     dtype: str = "u1"
-    in_columns: bool = False
+    is_unpacked: bool = False
 
     @property
     def source_lanes(self) -> int:
@@ -176,7 +178,7 @@ class ByteWeights(Record):
 
     Fields
         at: in the layout of `pack_conv8`
-        bias: int32, up to the last panel's end
+        bias: int32, up to the last panel's end; of unpacked pixels all numbers (`column_numbers`)
         scale: float32, up to the last panel's end; two rows of int32 for a `fixed` result
     """
 
@@ -225,7 +227,7 @@ def conv8_calls(
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
-    if shape.in_columns:
+    if shape.is_unpacked:
         return column_calls(shape, grid, source, out, weights, result)
     if shape.by_rows and sides is SHARED:
         return (across_calls if shape.is_across else halves_calls)(shape, grid, source, out, weights, result, residual)
@@ -413,7 +415,7 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
         out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
     if not shape.by_rows:
         return out
-    if shape.in_columns:
+    if shape.is_unpacked:
         return in_columns(out)
     return in_vectors(out) if shape.is_across else in_halves(out, shape.pairs)
 
@@ -480,11 +482,6 @@ def column_offsets(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     along = filters.transpose(0, 3, 1, 2) if shape.by_taps else filters
     first, second = (along[:, i::2].sum((1, 2, 3), dtype="i8") for i in range(2))
     return 32769 * second - 256 * first
-
-
-def places_of(shift: np.ndarray, once: bool) -> np.ndarray:
-    """Return the places by which a product is shifted after its upper word, or the shift of these places."""
-    return -1 - shift if once else -shift
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

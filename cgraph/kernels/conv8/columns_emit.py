@@ -54,16 +54,16 @@ class Tile(Record):
 
 @final
 def rows(k: Builder, *params) -> None:
-    """Emit the results. Task: a strip of one or two rows of an image; a last strip, or tile, overlaps its neighbour."""
+    """Emit the results. Task: a strip of one or two rows of an image; its last tile may overlap the one before."""
     p = Tile(*params)
     a = k.args()
     k.function.attributes.add("noinline")  # stacks of two kernels would add up
     halves = Ptr(k, k.stack("i4", 0, p.room * PIXELS * HALVES, align=8), "i4")
     with each_task(k, a.strips) as (image, strip):
-        row = k.smaller(strip * a.height, a.rows - a.height)
+        row = strip * a.height
         x = a.x + (image * a.x_image + row * a.x_row)
         out = a.out + (image * a.o_image + row * a.o_row)
-        pixels = a.height * a.columns
+        pixels = k.smaller(a.height, a.rows - row) * a.columns
         with k.loop(0, pixels, PIXELS) as start:
             first = k.smaller(start, pixels - PIXELS)
             places = [place_of(k, a, first + q) for q in range(PIXELS)]

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cgraph.kernels.conv8.emit import finish
+from cgraph.kernels.conv8.signature import places_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
@@ -157,11 +158,6 @@ def scaled(k: Builder, x: Val, factor: Val, places: Val, half: Val, once: bool, 
         y = hidden(k, y)  # one multiplication serves both
         y = y + (y >> 31)
     return (y + half) >> places
-
-
-def places_of(shift: Any, once: bool) -> Any:
-    """Return the places by which `scaled` shifts a product."""
-    return -1 - shift if once else -shift
 
 
 def half_of(k: Builder, places: Val, zero: Val) -> Val:

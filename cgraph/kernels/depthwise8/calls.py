@@ -57,7 +57,7 @@ def depthwise8_calls(
     if not x.covers(halo8(shape, window)):
         raise ValueError(f"a halo of {x.halo} is narrower than {halo8(shape, window)}, which the filter reads")
     if shape.by_rows:
-        if shape.in_columns:
+        if shape.is_unpacked:
             return plane_calls(shape, out, x, weights, result)
         return few_calls(shape, out, x, weights, result, residual)
     (r, s), (down, across) = window.kernel, window.stride
@@ -116,7 +116,7 @@ def plane_calls(
         zero=result.zero, low=result.low, high=result.high, rows=out.h, columns=out.w, blocks=out.blocks,
         **out_args(out),
     )  # fmt: skip
-    return KernelCalls((call,) if tasks else ())
+    return KernelCalls((call,) if tasks * out.h else ())
 
 
 def row_words(columns: int, stride: int) -> int:
@@ -144,7 +144,7 @@ def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     for halves as ``[block, row, column, lanes]``, for planes as ``[channel, row, 4]``.
     """
     r, s = shape.window.kernel
-    if shape.in_columns:
+    if shape.is_unpacked:
         padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
         return np.ascontiguousarray(padded[:, :, [0, 1, 1, 2]])
     if shape.by_rows:

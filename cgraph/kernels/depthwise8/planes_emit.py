@@ -10,7 +10,8 @@ second that of the second pixel times a and of the next ones times (b, c); with 
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, places_of, scaled
+from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scaled
+from cgraph.kernels.conv8.signature import places_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final

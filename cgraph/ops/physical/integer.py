@@ -188,7 +188,7 @@ def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
 
 def has_joined_halves(shape: ByteShape) -> bool:
     """Return True if packed weights are not bytes of filters."""
-    return shape.in_columns and not is_depthwise8(shape)
+    return shape.is_unpacked and not is_depthwise8(shape)
 
 
 def order_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
