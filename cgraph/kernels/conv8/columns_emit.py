@@ -19,7 +19,7 @@ from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scaled
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import apart, each_task, hidden, repeat
+from cgraph.kernels.llvm.flow import apart, each_task, repeat
 from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, load_pair, store_pair
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
@@ -78,15 +78,16 @@ def place_of(k: Builder, a: SimpleNamespace, pixel: Val) -> tuple[Val, Val]:
 
 
 def unpack_pixels(k: Builder, p: Tile, a: SimpleNamespace, pixels: Sequence[Ptr], halves: Ptr) -> None:
-    """Store pixels as halves, ``[words][pixels][2]``."""
+    """Store pixels as halves, ``[words][2][pixels]``."""
     with repeat(k, a.groups, [*pixels, a.moves, halves]) as s:
         *pixels, moves, to = s.values
         move, to = moves.load(), apart(k, to)
         pixels = [x + move for x in pixels]
         for tap in range(p.taps):
-            for q, x in enumerate(pixels):
-                word = (x + tap * p.tap_step).as_dtype("i4").load(align=1)
-                store_pair(k, to + (tap * PIXELS + q) * HALVES, (word & LOW_BYTES) ^ -1, word ^ SIGN)
+            words = [(x + tap * p.tap_step).as_dtype("i4").load(align=1) for x in pixels]
+            at = to + tap * PIXELS * HALVES
+            store_pair(k, at, *((word & LOW_BYTES) ^ -1 for word in words))
+            store_pair(k, at + PIXELS, *(word ^ SIGN for word in words))
         s.next = [*pixels, moves + 1, to + p.taps * PIXELS * HALVES]
 
 
@@ -125,14 +126,10 @@ def add_words(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, w: Ptr, sums
         halves, w = apart(k, halves), apart(k, w)
         for turn in range(p.turns):
             weights = load_pair(k, w + PAIR * turn)
-            pixels = [load_pair(k, halves + (turn * PIXELS + q) * HALVES) for q in range(PIXELS)]
-            for c in range(PAIR):
-                low = bytes_as_halves(k, weights[c], 0, True)
-                for q in range(PIXELS):
-                    at = c * PIXELS + q
-                    sums[at] = add_products(k, pixels[q][0], weights[c], sums[at])
-                for q in range(PIXELS):
-                    at = c * PIXELS + q
-                    sums[at] = add_products(k, pixels[q][1], low, sums[at])
+            for part in range(HALVES):
+                pixels = load_pair(k, halves + (turn * HALVES + part) * PIXELS)
+                sums = [add_products(k, x, word, sums[c * PIXELS + q])
+                        for c, word in enumerate(weights) for q, x in enumerate(pixels)]  # fmt: skip
+                weights = [bytes_as_halves(k, word, 0, True) for word in weights]
         s.next = [halves + p.turns * PIXELS * HALVES, w + p.turns * PAIR, *sums]
     return s.values[1:]
