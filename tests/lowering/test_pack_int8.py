@@ -105,7 +105,7 @@ def test_pixels_are_unpacked_once_where_sums_and_weights_are_small_and_both_are_
         filters[3, 2] = -128
 
     def large_sum(filters, bias, scale):
-        bias[4] = 1 << 23
+        bias[4], scale[1, 4] = 1 << 23, -16
 
     assert unpacked_layer()[1].shape.is_unpacked and unpacked_layer()[1].result.bounded
     for change in (most_negative_weight, large_sum):
@@ -142,7 +142,8 @@ def test_an_unpacked_product_is_the_product(fixed):
     expected = node.op.meaning(images, *constants)
     assert packed.op.meaning(images, *arrays).tolist() == expected.tolist()
     assert unpack_bytes(packed.op.shape, arrays[0])[:, :, 0, 0].T.tolist() == constants[0].tolist()
-    assert kernel_result(packed, HALVES, images, *arrays).tolist() == expected.tolist()
+    (got,) = kernel_result(packed, [images, *arrays], "all", target=HALVES)
+    assert got.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def unpack_pixels(k: Builder, p: Tile, a: SimpleNamespace, pixels: Sequence[Ptr]
 
 def put_pairs(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, outs: Sequence[Ptr]) -> None:
     """Store the results of all channels of some pixels: of the first pairs of all blocks, then of the second ones."""
-    with repeat(k, k.const(GROUP // PAIR, "i8"), [a.w, a.numbers, k.const(0, "i4"), *outs]) as part:
+    with repeat(k, k.const(GROUP // PAIR, "i8"), [a.w, a.numbers, k.const(0, "i8"), *outs]) as part:
         w, numbers, first, *outs = part.values
         with repeat(k, a.panels, [w, numbers, first, *outs]) as s:
             w, numbers, channel, *places = s.values
@@ -110,7 +110,7 @@ def put_pair(
     w, *sums = add_words(k, p, a, halves, w, starts)
     zero = k.cast(a.zero, "i4")
     for c, (factor, places) in enumerate(zip(load_pair(k, numbers + PAIR), load_pair(k, numbers + 2 * PAIR))):
-        inside = channel + c < k.count(a.channels) if p.is_rows else k.const(1, "b1")
+        inside = k.count(channel + c) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
         half = half_of(k, places, zero)
         with k.if_(inside):
             for out, x in zip(outs, sums[c * PIXELS :]):
