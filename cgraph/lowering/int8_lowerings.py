@@ -50,8 +50,8 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
         source = replace(b.forms[x], fill=op.zero)
     else:
         source = Form(*x.shape, shape.source_lanes, "u1", halo8(shape, shape.window), op.zero)  # type: ignore[call-arg,arg-type]
-    arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
-    constants = byte_constants(shape, *arrays, op.zero, op.result)
+    weights, starts, scales = (c.op.array for c in (filters, bias, scale))  # type: ignore[attr-defined]
+    constants = byte_constants(shape, weights, starts, scales, op.zero, op.result)
     shape, result = constants.shape, constants.result
     key = (filters, bias, scale, shape) if shape.is_unpacked else (filters, shape)
     packed = b.packed(key, partial(pack_bytes, shape, constants.filters))

@@ -109,7 +109,11 @@ def calmed(result: Result, start: np.ndarray, scale: np.ndarray, reach: np.ndarr
     least, most = result_ends(result, start, scale, reach)
     middle = ((least - result.zero) << 1 - LEAST_SHIFT) - reach.sum(0) // 2
     constant = np.stack([np.full_like(scale[0], 1 << 30), np.full_like(scale[1], LEAST_SHIFT)])
-    same = (least == most) & (np.abs(start + reach) < 1 << 31).all(0) & (result_ends(result, middle, constant, reach) == least).all(0)
+    same = (
+        (least == most)
+        & (np.abs(start + reach) < 1 << 31).all(0)
+        & (result_ends(result, middle, constant, reach) == least).all(0)
+    )
     return np.where(same, middle, start).astype(start.dtype), np.where(same, constant, scale)
 
 

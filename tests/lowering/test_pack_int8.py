@@ -58,7 +58,11 @@ def fixed_layer(bias, factor, shift):
     filters[:, 0], filters[0, :, 0, 0] = 1, (127, -128)
     shape = ByteShape(2, 1, 3, len(bias), HALVES)
     scale = np.array([factor, shift], "int32")
-    return filters, scale, byte_constants(shape, filters, np.array(bias, "int32"), scale, 5, Result(zero=9, fixed="twice"))
+    return (
+        filters,
+        scale,
+        byte_constants(shape, filters, np.array(bias, "int32"), scale, 5, Result(zero=9, fixed="twice")),
+    )
 
 
 @pytest.mark.parametrize(

@@ -456,7 +456,9 @@ def split_halves(weights: np.ndarray) -> np.ndarray:
     return np.stack([-high - (low < 0), low], 1).astype("i1").reshape(weights.shape)
 
 
-def column_numbers(shape: ByteShape, filters: np.ndarray, start: np.ndarray, scale: np.ndarray, once: bool) -> np.ndarray:
+def column_numbers(
+    shape: ByteShape, filters: np.ndarray, start: np.ndarray, scale: np.ndarray, once: bool
+) -> np.ndarray:
     """Return the numbers of `cgraph.kernels.conv8.columns_emit`: ``[first or second pair, panels, (initial sum, factor,
     places), 2 channels]``. The initial sums wrap.
 

@@ -125,7 +125,7 @@ def add_words(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, w: Ptr, sums
         halves, w, *sums = s.values
         halves, w = apart(k, halves), apart(k, w)
         for turn in range(p.turns):
-            weights = load_pair(k, w + PAIR * turn)
+            weights = [*load_pair(k, w + PAIR * turn)]
             for part in range(HALVES):
                 pixels = load_pair(k, halves + (turn * HALVES + part) * PIXELS)
                 sums = [add_products(k, x, word, sums[c * PIXELS + q])

@@ -56,6 +56,7 @@ class Tile(Record):
         """Channels whose sums are in registers."""
         return 2 * self.pairs
 
+
 @final
 def rows(k: Builder, *params) -> None:
     """Emit the results. Task: one row of one block of channels of an image; a last tile overlaps its neighbour."""

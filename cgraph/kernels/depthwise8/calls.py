@@ -128,7 +128,12 @@ def has_planes(shape: ByteShape) -> bool:
     """Return True if rows of a depthwise convolution may be unpacked once: few columns, filters of three."""
     window, columns = shape.window, shape.result[1]
     fits = shape.target.dot == "halves" and window.kernel == (TAPS, TAPS) and columns > 1
-    return fits and window.stride[0] <= TAPS and window.stride[1] <= 2 and row_words(columns, window.stride[1]) <= ROOMS[-1]
+    return (
+        fits
+        and window.stride[0] <= TAPS
+        and window.stride[1] <= 2
+        and row_words(columns, window.stride[1]) <= ROOMS[-1]
+    )
 
 
 def few_pixels(columns: int, dot: str) -> int:
