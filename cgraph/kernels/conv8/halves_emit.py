@@ -120,7 +120,7 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
         return
     factors = a.scale.as_dtype("i4") + block * GROUP
     for c in range(GROUP):
-        inside = block * GROUP + c < a.channels if p.is_rows else k.const(1, "b1")
+        inside = k.count(block * GROUP + c) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
         with k.if_(inside):
             put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], factors + c, out + c)
 
