@@ -9,7 +9,7 @@ from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise8.calls import halo8
 from cgraph.kernels.target import Target
 from cgraph.lowering.image_builder import ImageBuilder
-from cgraph.lowering.pack_int8 import starts
+from cgraph.lowering.pack_int8 import byte_constants
 from cgraph.lowering.tile_lowerings import tile_byte_convolution
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS, byte_layer_of
@@ -43,10 +43,12 @@ def byte_convolution(b: ImageBuilder, node: Node) -> Node:
         source = replace(b.forms[x], fill=op.zero)
     else:
         source = Form(*x.shape, shape.source_lanes, "u1", halo8(shape, shape.window), op.zero)  # type: ignore[call-arg,arg-type]
-    arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
-    packed = b.packed((filters, shape), partial(pack_bytes, shape, arrays[0]))
-    result, *numbers = starts(shape, arrays[0], arrays[1], op.zero, arrays[2], op.result)
-    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in numbers)]
+    weights, starts, scales = (c.op.array for c in (filters, bias, scale))  # type: ignore[attr-defined]
+    constants = byte_constants(shape, weights, starts, scales, op.zero, op.result)
+    shape, result = constants.shape, constants.result
+    key = (filters, bias, scale, shape) if shape.is_unpacked else (filters, shape)
+    packed = b.packed(key, partial(pack_bytes, shape, constants.filters))
+    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in constants.numbers)]
     other = None
     if residual:
         other = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))

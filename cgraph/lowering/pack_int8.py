@@ -5,23 +5,25 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, pack_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_numbers
+from cgraph.kernels.depthwise8.calls import has_planes
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles
 from cgraph.ops.fixed import fixed_products
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
-from cgraph.record import replace
+from cgraph.record import Record, replace
 
 LEAST_SHIFT, MOST_SHIFT = -20, -2  # of a bounded result
+COLUMN_BITS, COLUMN_SHIFT = 23, -13  # of sums of unpacked pixels; the shift of channels that are always the same
 
 
 def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
     """Return the product on tile registers, if the target has them, or as tiles of a 1×1 convolution."""
-    op, (x, *constants) = node.op, operands
+    op, (x, *arrays) = node.op, operands
     assert isinstance(op, IntegerMatmul)
-    y, bias, scale = (c.op.array for c in constants)  # type: ignore[attr-defined]
+    y, bias, scale = (c.op.array for c in arrays)  # type: ignore[attr-defined]
     k, n = y.shape
     if target.tiles and suits_tiles(prod(x.shape[:-1]), k, 1):
         size = TileSize(k, n, 1)
@@ -30,26 +32,65 @@ def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node
         return apply(TiledIntegerMatmul(k, n, op.zero, op.result), x, *(Const(c, copy=False) for c in packed))
     shape = ByteShape(y.shape[0], 1, prod(x.shape[:-1]), y.shape[1], target)
     filters = np.ascontiguousarray(y.T)[:, :, None, None]
-    result, *numbers = starts(shape, filters, bias, op.zero, scale, op.result)
-    constants_packed = [pack_bytes(shape, filters), *numbers]
-    return apply(PackedIntegerMatmul(shape, op.zero, result), x, *(Const(c, copy=False) for c in constants_packed))
+    constants = byte_constants(shape, filters, bias, scale, op.zero, op.result)
+    packed = [pack_bytes(constants.shape, constants.filters), *constants.numbers]
+    packed_op = PackedIntegerMatmul(constants.shape, op.zero, constants.result)
+    return apply(packed_op, x, *(Const(c, copy=False) for c in packed))
 
 
-def starts(
-    shape: ByteShape, filters: np.ndarray, bias: np.ndarray, zero: int, scale: np.ndarray, result: Result
-) -> tuple[Result, np.ndarray, np.ndarray]:
-    """Return the result, the initial sums (the bias minus the contribution of the images' zero point) and the scales,
-    up to the last panel.
+class ByteConstants(Record, eq=False):
+    """Constants of a convolution of bytes, and what they say about its kernel.
+
+    Fields
+        shape, result: of the convolution; unpacked and bounded where the constants allow it
+        filters: int8 ``[k, c / groups, r, s]``; zeros for channels that are the same for all images
+        numbers: initial sums and scales up to the last panel; of unpacked pixels those of `column_numbers`
+    """
+
+    shape: ByteShape
+    result: Result
+    filters: np.ndarray
+    numbers: tuple[np.ndarray, ...]
+
+
+def byte_constants(
+    shape: ByteShape, filters: np.ndarray, bias: np.ndarray, scale: np.ndarray, zero: int, result: Result
+) -> ByteConstants:
+    """Return the constants of a convolution: initial sums are the bias minus the contribution of the images' zero
+    point.
 
     The result is bounded where that is known; then channels that are the same for all images may have other numbers.
     """
     start = bias - (zero - shape.middle) * filters.sum((1, 2, 3), dtype="int32")
     if result.fixed and result.dtype == "u1" and shape.by_rows:
         reach = sums_reached(filters, shape.middle)
+        columns = column_constants(shape, result, filters, start, scale, reach)
+        if columns is not None:
+            return columns
         other, scale_other = calmed(result, start, scale, reach)
         if is_bounded(other, scale_other, reach):
             result, start, scale = replace(result, bounded=True), other, scale_other
-    return result, pack_numbers(shape, start), pack_numbers(shape, scale)
+            if is_depthwise8(shape) and has_planes(shape) and result.join is None:
+                shape = replace(shape, is_unpacked=True)
+    return ByteConstants(shape, result, filters, (pack_numbers(shape, start), pack_numbers(shape, scale)))
+
+
+def column_constants(
+    shape: ByteShape, result: Result, filters: np.ndarray, start: np.ndarray, scale: np.ndarray, reach: np.ndarray
+) -> ByteConstants | None:
+    """Return the constants of the kernel that unpacks pixels once for all filters, None if it cannot compute them."""
+    if not shape.has_columns or is_depthwise8(shape) or result.join is not None:
+        return None
+    least, most = result_ends(result, start, scale, reach)
+    same = (least == most) & (np.abs(start + reach) < 1 << 31).all(0)
+    filters = np.where(same[:, None, None, None], 0, filters).astype("i1")
+    start = np.where(same, (least - result.zero) << 1 - COLUMN_SHIFT, start).astype(start.dtype)
+    scale = np.where(same, np.array([[1 << 30], [COLUMN_SHIFT]]), scale).astype(scale.dtype)
+    if filters.min(initial=0) == -128 or not is_bounded(start, scale, sums_reached(filters, 0), COLUMN_BITS):
+        return None
+    shape = replace(shape, is_unpacked=True)
+    numbers = column_numbers(shape, filters, start, scale, result.fixed == "once")
+    return ByteConstants(shape, replace(result, bounded=True), filters, (numbers,))
 
 
 def sums_reached(filters: np.ndarray, middle: int) -> np.ndarray:
@@ -65,19 +106,24 @@ def calmed(result: Result, start: np.ndarray, scale: np.ndarray, reach: np.ndarr
 
     Trained networks have channels without effect, with biases and shifts of any size.
     """
-
-    def ends(start: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        whole = fixed_products((start + reach).astype("i4"), scale[0], scale[1], result.fixed == "once").astype("i8")
-        return np.clip(whole + result.zero, result.low, result.high)
-
-    least, most = ends(start, scale)
+    least, most = result_ends(result, start, scale, reach)
     middle = ((least - result.zero) << 1 - LEAST_SHIFT) - reach.sum(0) // 2
     constant = np.stack([np.full_like(scale[0], 1 << 30), np.full_like(scale[1], LEAST_SHIFT)])
-    same = (least == most) & (np.abs(start + reach) < 1 << 31).all(0) & (ends(middle, constant) == least).all(0)
+    same = (
+        (least == most)
+        & (np.abs(start + reach) < 1 << 31).all(0)
+        & (result_ends(result, middle, constant, reach) == least).all(0)
+    )
     return np.where(same, middle, start).astype(start.dtype), np.where(same, constant, scale)
 
 
-def is_bounded(start: np.ndarray, scale: np.ndarray, reach: np.ndarray) -> bool:
-    """Return True if 32 bits suffice to round all sums; see `Result`."""
-    small = np.abs(start + reach) < 1 << 30
+def result_ends(result: Result, start: np.ndarray, scale: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """Return the bytes of the least and the largest sums, as int64 ``[2, k]``."""
+    whole = fixed_products((start + reach).astype("i4"), scale[0], scale[1], result.fixed == "once").astype("i8")
+    return np.clip(whole + result.zero, result.low, result.high)
+
+
+def is_bounded(start: np.ndarray, scale: np.ndarray, reach: np.ndarray, bits: int = 30) -> bool:
+    """Return True if 32 bits suffice to round all sums, which are below ``2**bits``; see `Result`."""
+    small = np.abs(start + reach) < 1 << bits
     return bool(small.all() and (scale[1] >= LEAST_SHIFT).all() and (scale[1] <= MOST_SHIFT).all())

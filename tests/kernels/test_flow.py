@@ -29,6 +29,21 @@ def test_a_fold_carries_each_value_to_its_place_in_the_next_round(low, high, ste
     assert out.tolist() == [a, b, 0]
 
 
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_loop_that_counts_down_carries_values_as_often_as_it_is_told(count):
+    out = np.zeros(2, "i8")
+
+    def write(k, place):
+        with flow.repeat(k, k.const(count, "i8"), [k.const(1, "i8"), place]) as s:
+            number, at = s.values
+            s.next = [flow.hidden(k, number * 3), at]
+        number, at = s.values
+        at.store(number, 1)
+
+    run_emitted(write, HOST, out)
+    assert out.tolist() == [0, 3**count]
+
+
 @pytest.mark.parametrize(("first", "last"), [(0, 48), (5, 6), (7, 31), (47, 48), (3, 3)])
 def test_tasks_have_their_digits_wherever_a_call_begins(first, last):
     out = np.full((48, 4), -1)

@@ -5,13 +5,14 @@ import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
-from cgraph.kernels.conv8.calls import ByteShape, Result
+from cgraph.kernels.conv8.calls import ByteShape, Result, split_numbers
 from cgraph.kernels.target import target_named
-from cgraph.lowering.pack_int8 import pack_product, starts
+from cgraph.lowering.pack_int8 import byte_constants, pack_product
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, requantise, unpack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
 from cgraph.record import replace
 from tests.support.emulated import emulate_tiles
+from tests.support.ops import kernel_result
 
 RNG = np.random.default_rng(0)
 TARGET = target_named("portable")
@@ -22,8 +23,9 @@ def test_a_start_is_the_bias_without_the_zero_points_part_and_0_behind_the_last_
     filters = RNG.integers(-128, 128, (COLUMNS, DEPTH, 1, 1), "int8")
     bias, scale = RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32")
     shape = ByteShape(DEPTH, 1, 3, COLUMNS, TARGET)
-    result, start, scales = starts(shape, filters, bias, 131, scale, Result())
-    assert result == Result()
+    constants = byte_constants(shape, filters, bias, scale, 131, Result())
+    start, scales = constants.numbers
+    assert constants.result == Result() and constants.shape is shape and constants.filters is filters
     assert start.dtype == np.int32 and start.shape == (shape.panels * shape.panel_channels,) == scales.shape
     assert start[:COLUMNS].tolist() == [
         int(bias[j]) - 131 * sum(int(n) for n in filters[j].reshape(-1)) for j in range(COLUMNS)
@@ -56,7 +58,11 @@ def fixed_layer(bias, factor, shift):
     filters[:, 0], filters[0, :, 0, 0] = 1, (127, -128)
     shape = ByteShape(2, 1, 3, len(bias), HALVES)
     scale = np.array([factor, shift], "int32")
-    return filters, scale, starts(shape, filters, np.array(bias, "int32"), 5, scale, Result(zero=9, fixed="twice"))
+    return (
+        filters,
+        scale,
+        byte_constants(shape, filters, np.array(bias, "int32"), scale, 5, Result(zero=9, fixed="twice")),
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,8 @@ def test_a_fixed_result_is_bounded_where_sums_and_shifts_are_small_or_its_channe
     bias, shift, bounded
 ):
     """Shifts of -21 leave the zero point alone, and large sums the largest byte."""
-    filters, scale, (result, start, scales) = fixed_layer([100, bias], [3 << 29, 2**30], [-7, shift])
+    filters, scale, constants = fixed_layer([100, bias], [3 << 29, 2**30], [-7, shift])
+    result, (start, scales) = constants.result, constants.numbers
     assert result.bounded == bounded
     images = np.concatenate([np.indices((256, 2)).reshape(2, -1).T * (1, 255), RNG.integers(0, 256, (99, 2))])
     flat = filters[:, :, 0, 0].astype("i8")
@@ -79,7 +86,68 @@ def test_a_fixed_result_is_bounded_where_sums_and_shifts_are_small_or_its_channe
 def test_other_targets_and_floats_have_no_bounded_results():
     filters, bias, scale = np.ones((1, 1, 1, 1), "int8"), np.zeros(1, "int32"), np.array([[2**30], [-7]], "int32")
     for target, result, factors in ((TARGET, Result(fixed="once"), scale), (HALVES, Result(), np.ones(1, "f4"))):
-        assert starts(ByteShape(1, 1, 3, 1, target), filters, bias, 0, factors, result)[0] == result
+        constants = byte_constants(ByteShape(1, 1, 3, 1, target), filters, bias, factors, 0, result)
+        assert constants.result == result and not constants.shape.is_unpacked
+
+
+MANY = 9  # channels of a result, enough to unpack pixels once for all
+
+
+def unpacked_layer(change=lambda filters, bias, scale: None, w=3, c=6):
+    """Random constants of a layer with many results, changed, and what a target without vectors gets for them."""
+    rng = np.random.default_rng(2)
+    filters = rng.integers(-127, 128, (MANY, c, 1, 1), "int8")
+    bias = rng.integers(-9000, 9000, MANY, "int32")
+    scale = np.stack([rng.integers(1 << 30, 1 << 31, MANY), np.full(MANY, -8)]).astype("int32")
+    change(filters, bias, scale)
+    shape, result = ByteShape(c, 1, w, MANY, HALVES), Result(zero=9, fixed="twice")
+    return (filters, bias, scale), byte_constants(shape, filters, bias, scale, 5, result)
+
+
+def test_pixels_are_unpacked_once_where_sums_and_weights_are_small_and_both_are_many():
+    def most_negative_weight(filters, bias, scale):
+        filters[3, 2] = -128
+
+    def large_sum(filters, bias, scale):
+        bias[4], scale[1, 4] = 1 << 23, -16
+
+    assert unpacked_layer()[1].shape.is_unpacked and unpacked_layer()[1].result.bounded
+    for change in (most_negative_weight, large_sum):
+        constants = unpacked_layer(change)[1]
+        assert not constants.shape.is_unpacked and constants.result.bounded
+    assert not unpacked_layer(w=1)[1].shape.is_unpacked
+    assert not unpacked_layer(c=4 * 144 + 1)[1].shape.is_unpacked
+
+
+@pytest.mark.parametrize("bias", [1 << 27, -(1 << 27)])
+def test_unpacked_channels_that_are_the_same_for_all_images_read_nothing(bias):
+    def constant_channel(filters, biases, scale):
+        biases[7] = bias
+
+    (filters, biases, scale), constants = unpacked_layer(constant_channel)
+    assert constants.shape.is_unpacked and not constants.filters[7].any()
+    assert (constants.filters[:7] == filters[:7]).all()
+    start, scales = split_numbers(constants.shape, constants.filters, *constants.numbers, once=False)
+    images = RNG.integers(0, 256, (99, 6))
+    expected = requantise((images - 5) @ filters[:, :, 0, 0].T.astype("i8") + biases, scale, constants.result)
+    sums = images @ constants.filters[:, :, 0, 0].T.astype("i8") + start
+    assert requantise(sums, scales, constants.result).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("fixed", ["once", "twice"])
+def test_an_unpacked_product_is_the_product(fixed):
+    (filters, bias, scale), _ = unpacked_layer()
+    constants = np.ascontiguousarray(filters[:, :, 0, 0].T), bias, scale
+    x = cg.Var((4, 6), "uint8", "x")
+    node = apply(IntegerMatmul(5, Result(zero=3, fixed=fixed)), x, *map(cg.Const, constants))
+    packed = pack_product(node, node.operands, HALVES)
+    assert packed.op.shape.is_unpacked and len(packed.operands) == 3
+    images, arrays = RNG.integers(0, 256, x.shape, "uint8"), [c.op.array for c in packed.operands[1:]]
+    expected = node.op.meaning(images, *constants)
+    assert packed.op.meaning(images, *arrays).tolist() == expected.tolist()
+    assert unpack_bytes(packed.op.shape, arrays[0])[:, :, 0, 0].T.tolist() == constants[0].tolist()
+    (got,) = kernel_result(packed, [images, *arrays], "all", target=HALVES)
+    assert got.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(

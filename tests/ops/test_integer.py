@@ -11,6 +11,7 @@ from cgraph.kernels.conv8.calls import ByteShape, Join, Result
 from cgraph.kernels.depthwise8.calls import halo8
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.window import Window
+from cgraph.lowering.pack_int8 import byte_constants
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.integer import (
@@ -136,6 +137,31 @@ def test_filters_are_packed_and_unpacked():
         op = blocked(target_named(TARGETS[0]), groups, c, k)
         f = RNG.integers(-128, 128, (k, c // groups, 2, 3), "int8")
         np.testing.assert_array_equal(unpack_bytes(op.shape, pack_bytes(op.shape, f)), f)
+
+
+@pytest.mark.parametrize("groups", [1, 8])
+def test_unpacked_convolutions_are_the_plain_ones_and_their_bands(groups):
+    """Pixels are unpacked once for all filters, and the rows of a depthwise convolution once."""
+    target, c = replace(target_named("portable"), dot="halves", registers=4, architecture="generic"), 8
+    window = Window((3, 3), (1, 1), (1, 0, 1, 2))
+    f = RNG.integers(-127, 128, (8, c // groups, 3, 3), "int8")
+    bias = RNG.integers(-900, 900, 8, "int32")
+    scale = np.stack([RNG.integers(1 << 30, 1 << 31, 8), np.full(8, -9)]).astype("int32")
+    shape = ByteShape(c, 6, 7, 8, target, window, groups)
+    constants = byte_constants(shape, f, bias, scale, 7, Result(zero=50, fixed="twice"))
+    assert constants.shape.is_unpacked and len(constants.numbers) == (1 if groups == 1 else 2)
+    source = Form(2, c, 6, 7, 4, "u1", halo8(shape, window), 7)
+    form = Form(2, 8, *shape.result, 4, "u1", (1, 0, 2, 1), 50)
+    op = BlockedIntegerConv(constants.shape, source, form, constants.result)
+    x = RNG.integers(0, 256, source.logical, "uint8")
+    want = IntegerConv(Conv2d((1, 1), window.pad, (1, 1), groups), 7, op.result).meaning(x, f, bias, scale)
+    packed = [source.to_blocked(x), pack_bytes(constants.shape, constants.filters), *constants.numbers]
+    node = apply(op, *(cg.Var(v.shape, v.dtype) for v in packed))
+    (got,) = kernel_result(node, packed, "all", target=target)
+    np.testing.assert_array_equal(form.plain(got), want)
+    np.testing.assert_array_equal(form.plain(op.meaning(*packed)), want)
+    np.testing.assert_array_equal(unpack_bytes(constants.shape, packed[1]), f)
+    assert_rows(op, packed, got, target)
 
 
 def test_other_forms_are_refused_and_work_is_counted():

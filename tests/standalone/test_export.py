@@ -12,6 +12,7 @@ from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.errors import BudgetError, FormatError, GraphError
 from cgraph.kernels.machines import machine_named, machines
 from cgraph.kernels.target import host_target
+from cgraph.quantiser import quantise
 from tests.support.exported import call, require, run_export
 
 EMULATED = ("neon", "neon-i8mm", "cortex-m4", "cortex-m7", "cortex-m55", "wasm32", "riscv64")
@@ -71,6 +72,29 @@ def test_an_emulated_machine_gives_the_bits_of_its_twin_and_keeps_its_state(name
     for _ in range(2):
         f(*values)
     assert run.outputs == bytes_of(f(*values))
+
+
+def byte_network():
+    """An 8-bit network whose first image has one channel: a wide window, depthwise and pointwise convolutions."""
+    rng = np.random.default_rng(1)
+    x = cg.Var((1, 1, 21, 10), "float32", "x")
+
+    def filters(*shape):
+        return cg.Const((rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype("float32"))
+
+    y = cg.relu(cg.conv2d(x, filters(10, 1, 5, 4), stride=2, pad=(2, 1, 2, 1)))
+    for stride in (1, 2):
+        y = cg.relu(cg.conv2d(y, filters(10, 1, 3, 3), stride=stride, pad=1, groups=10))
+        y = cg.relu(cg.conv2d(y, filters(10, 10, 1, 1)))
+    calibration = [(rng.standard_normal(x.shape).astype("float32"),) for _ in range(3)]
+    return quantise([cg.mean(y, (2, 3))], [x], calibration)
+
+
+@pytest.mark.parametrize("name", ["cortex-m7", "cortex-m55"])
+def test_a_network_of_bytes_has_the_bits_of_its_twin(name, tmp_path):
+    network = byte_network()
+    cg.export(network.outputs, network.inputs, tmp_path / "m", target=name)
+    assert run_export(tmp_path / "m").outputs == (tmp_path / "m/check/out.bin").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["cortex-m7", "cortex-m55"])

@@ -7,6 +7,8 @@ from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, masked_store, transpose
 from cgraph.kernels.llvm.values import Ptr, Val
 
+WORD = 4  # bytes
+
 
 @final
 def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
@@ -70,18 +72,25 @@ def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
 def fill_halo(k: Builder, dtype: str, lanes: int) -> None:
     """Fill the halo of a plane. Task: one row of one block of an image, halo included, by bands."""
     a = k.args()
-    rows, columns = a.above + a.h + a.below, a.before + a.w + a.after
-    fill = k.splat(k.cast(a.fill, dtype), lanes)
+    rows, columns = a.above + a.h + a.below, k.count(a.before + a.w + a.after)
+    above, end, before, after = (k.count(x) for x in (a.above, a.above + a.h, a.before, a.after))
+    fill = fill_of(k, k.cast(a.fill, dtype), lanes)
     with banded_rows(k, a.blocks, rows, a.band) as (image, block, row):
         line = a.out + (image * a.image + block * a.plane + row * a.line)
-        is_outside = (row < a.above) | (row >= a.above + a.h)
-        fill_pixels(k, line, k.select(is_outside, columns, a.before), fill)
-        fill_pixels(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, a.after), fill)
+        number = k.count(row)
+        is_outside = (number < above) | (number >= end)
+        fill_pixels(k, line, k.select(is_outside, columns, before), lanes, fill)
+        fill_pixels(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, after), lanes, fill)
 
 
-def fill_pixels(k: Builder, at: Ptr, pixels: Val, fill: Val) -> None:
-    with k.loop(0, pixels) as i:
-        at.store(fill, i * fill.lanes)
+def fill_of(k: Builder, x: Val, lanes: int) -> Val:
+    """Return a number in all lanes of a pixel: a vector, or the bytes of a word, which every processor stores."""
+    return k.cast(x, "i4") * 0x01010101 if (x.dtype, lanes) == ("u1", WORD) else k.splat(x, lanes)
+
+
+def fill_pixels(k: Builder, at: Ptr, count: Val, lanes: int, fill: Val) -> None:
+    with k.loop(0, k.cast(count, "i8")) as i:
+        (at + i * lanes).as_dtype(fill.dtype).store(fill, align=1 if fill.dtype != at.dtype else None)
 
 
 @final

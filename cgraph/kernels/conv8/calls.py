@@ -8,8 +8,9 @@ import numpy as np
 from cgraph.kernels.conv.addresses import Grid, PixelSource
 from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tiling_of
 from cgraph.kernels.conv8.across_signature import ROWS as ACROSS_ROWS
+from cgraph.kernels.conv8.columns_signature import ROWS as COLUMN_ROWS
 from cgraph.kernels.conv8.halves_signature import ROWS
-from cgraph.kernels.conv8.signature import TILE
+from cgraph.kernels.conv8.signature import TILE, places_of
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -23,20 +24,51 @@ MANY_TILES = 64  # with as many tiles, the first ones cannot prefetch all of the
 GROUP = 4  # channels whose products are added up in one lane
 MIDDLE = 128
 MOST_TAPS = 8  # of a row of a filter whose code is not a loop
+ROOMS = (16, 72, 144)  # words of a pixel that the stack has room for: few sizes, so that layers share code
 
 
 class ByteShape(ConvShape):
     """A convolution of bytes.
 
     Fields
-        is_plain: an image has four adjacent channels, some of which may be unused: first layers
+        is_plain: an image has four adjacent channels, some of which may be unused, or one: first layers
+        is_unpacked: images become halves of words before they are multiplied, pixels once for all filters
+            (`cgraph.kernels.conv8.columns_emit`), rows of a depthwise convolution once
+            (`cgraph.kernels.depthwise8.planes_emit`)
     """
 
     dtype: str = "u1"
+    is_unpacked: bool = False
 
     @property
     def source_lanes(self) -> int:
+        if self.by_taps:
+            return 1
         return GROUP if self.is_plain else self.lanes
+
+    @property
+    def by_taps(self) -> bool:
+        """True if a word is four neighbouring taps of an image of one channel."""
+        is_single = self.is_plain and self.c == 1 and self.window.kernel[1] > 1
+        return is_single and self.target.dot == "halves" and self.window.dilation[1] == 1
+
+    @property
+    def words(self) -> int:
+        """Words of a pixel that all filters read."""
+        return len(self.steps) * self.unroll // GROUP
+
+    @property
+    def has_columns(self) -> bool:
+        """True if the pixels may be unpacked once for all filters: there are several of both."""
+        fits = self.words <= ROOMS[-1] and self.groups == 1
+        return fits and self.target.dot == "halves" and self.result[1] > 1 and self.k > GROUP
+
+    @property
+    def row_taps(self) -> tuple[int, int]:
+        """The words of one row of the window, and the bytes from one to the next."""
+        if self.by_taps:
+            return -(-self.window.kernel[1] // GROUP), GROUP
+        return self.window.kernel[1], self.window.dilation[1] * self.source_lanes
 
     @property
     def by_rows(self) -> bool:
@@ -84,7 +116,7 @@ class ByteShape(ConvShape):
         if not self.is_plain:
             return super().steps
         r, s = self.window.kernel
-        return tuple((0, i, j) for i in range(r) for j in range(s))
+        return tuple((0, i, j) for i in range(r) for j in range(0, s, GROUP if self.by_taps else 1))
 
 
 def is_depthwise8(shape: ByteShape) -> bool:
@@ -146,7 +178,7 @@ class ByteWeights(Record):
 
     Fields
         at: in the layout of `pack_conv8`
-        bias: int32, up to the last panel's end
+        bias: int32, up to the last panel's end; of unpacked pixels all numbers (`column_numbers`)
         scale: float32, up to the last panel's end; two rows of int32 for a `fixed` result
     """
 
@@ -195,6 +227,8 @@ def conv8_calls(
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
+    if shape.is_unpacked:
+        return column_calls(shape, grid, source, out, weights, result)
     if shape.by_rows and sides is SHARED:
         return (across_calls if shape.is_across else halves_calls)(shape, grid, source, out, weights, result, residual)
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
@@ -257,11 +291,8 @@ def halves_calls(
 ) -> KernelCalls:
     """Return the call of the kernel for processors that add up two products of 16 bits without vectors."""
     is_rows = isinstance(out, MatrixRows)
-    taps = shape.window.kernel[1] if shape.window.kernel[1] <= MOST_TAPS else 1
-    tap_step = shape.window.dilation[1] * shape.source_lanes
-    first = source.offsets[::taps]
-    turns = next(n for n in (4, 3, 2, 1) if len(first) % n == 0) if taps == 1 else 1
-    moves = np.diff(first, prepend=0).astype(np.int32)
+    taps, tap_step, moves = moves_of(shape, source)
+    turns = turns_of(len(moves)) if taps == 1 else 1
     pixels = shape.pixels(grid.columns)
     clips = (result.low, result.high) != (0, 255)
     form = result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows
@@ -269,7 +300,7 @@ def halves_calls(
     call = ROWS.call(
         (pixels, shape.pairs, taps, tap_step, turns, source.step, *form),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
-        moves=Pointer(moves), rounds=len(first) // turns, panel_offsets=Pointer(source.panel_offsets),
+        moves=Pointer(moves), rounds=len(moves) // turns, panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
         w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
         shifts=shape.panels * shape.panel_channels, channels=shape.k,
@@ -278,6 +309,47 @@ def halves_calls(
         **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (moves, source.panel_offsets))
+
+
+def column_calls(
+    shape: ByteShape,
+    grid: Grid,
+    source: PixelSource,
+    out: BlockedView | MatrixRows,
+    weights: ByteWeights,
+    result: Result,
+) -> KernelCalls:
+    """Return the call of the kernel that unpacks pixels once for all filters."""
+    is_rows = isinstance(out, MatrixRows)
+    taps, tap_step, moves = moves_of(shape, source)
+    turns = turns_of(shape.words)
+    room = next(n for n in ROOMS if n >= shape.words)
+    clips = (result.low, result.high) != (0, 255)
+    height = 2 if grid.columns % 2 and grid.rows > 1 else 1  # two rows have no half pair of pixels
+    strips = -(-grid.rows // height)
+    tasks = source.n * strips
+    call = COLUMN_ROWS.call(
+        (room, taps, tap_step, turns, source.step, result.fixed, clips, is_rows),
+        tasks, chunk_of(tasks, tile_ns(shape.target, height * grid.columns * shape.words * shape.panels)),
+        moves=Pointer(moves), groups=len(moves), rounds=shape.words // turns,
+        x=source.at, x_image=source.image, x_row=source.row,
+        w=weights.at, numbers=weights.bias, channels=shape.k, zero=result.zero, low=result.low,
+        high=result.high, panels=shape.panels, rows=grid.rows, columns=grid.columns, height=height, strips=strips,
+        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
+    )  # fmt: skip
+    return KernelCalls((call,), (moves,))
+
+
+def moves_of(shape: ByteShape, source: PixelSource) -> tuple[int, int, np.ndarray]:
+    """Return the words that are read together, the bytes from one to the next, and from one group to the next."""
+    taps, step = shape.row_taps
+    taps = taps if taps <= MOST_TAPS else 1
+    return taps, step, np.diff(source.offsets[::taps], prepend=0).astype(np.int32)
+
+
+def turns_of(words: int) -> int:
+    """Return the words of one round of a loop."""
+    return next(n for n in (4, 3, 5, 2, 1) if words % n == 0)
 
 
 def lines_ahead(shape: ByteShape, tiles: int) -> int:
@@ -322,7 +394,8 @@ def residual_args(x: BlockedView | None) -> dict[str, Any]:
 
 def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Return filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``;
-    zero for unused channels. For few registers in the order of `in_halves` or `in_vectors`.
+    zero for unused channels. For few registers in the order of `in_halves`, `in_vectors` or
+    `in_columns`.
     """
     width, groups = shape.panel_channels, shape.unroll // GROUP
     out = np.zeros((shape.panels, len(shape.steps), groups, width, GROUP), filters.dtype)
@@ -331,13 +404,19 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
         dense = filters[panel * width : (panel + 1) * width]
         if shape.groups > 1:
             dense = spread_groups(shape, dense, panel)
-        read = int(channel.max()) + shape.unroll
-        padded = np.pad(dense, ((0, 0), (0, max(read - dense.shape[1], 0)), (0, 0), (0, 0)))
-        steps = padded[:, channel + np.arange(shape.unroll), r, s]  # [k, step, channel]
+        inputs = np.arange(shape.unroll)
+        if shape.by_taps:
+            steps = np.pad(dense, ((0, 0), (0, 0), (0, 0), (0, -dense.shape[3] % GROUP)))[:, 0, r, s + inputs]
+        else:
+            read = int(channel.max()) + shape.unroll
+            padded = np.pad(dense, ((0, 0), (0, max(read - dense.shape[1], 0)), (0, 0), (0, 0)))
+            steps = padded[:, channel + inputs, r, s]  # [k, step, channel]
         by_group = steps.reshape(len(dense), len(shape.steps), groups, GROUP)
         out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
     if not shape.by_rows:
         return out
+    if shape.is_unpacked:
+        return in_columns(out)
     return in_vectors(out) if shape.is_across else in_halves(out, shape.pairs)
 
 
@@ -355,6 +434,56 @@ def in_halves(packed: np.ndarray, pairs: int) -> np.ndarray:
     """
     y = packed.reshape(*packed.shape[:2], 2 // pairs, pairs, 2, 2, 2)  # rest, pair, channel, input, odd
     return np.ascontiguousarray(y.transpose(0, 2, 1, 6, 3, 5, 4))
+
+
+def in_columns(packed: np.ndarray) -> np.ndarray:
+    """Return weights ``[panels, steps, 1, 4 channels, 4 inputs]`` as ``[first or second pair, panels, steps, 2
+    channels, 4 inputs]``.
+    """
+    y = packed.reshape(*packed.shape[:2], 2, 2, GROUP)
+    return np.ascontiguousarray(y.transpose(2, 0, 1, 3, 4))
+
+
+def join_halves(weights: np.ndarray) -> np.ndarray:
+    """Return int8 weights with every two neighbours a, b as the bytes of ``256 * -a + b``; no ``a`` is -128."""
+    pairs = weights.reshape(-1, 2).astype("<i2")
+    return (pairs[:, 1] - 256 * pairs[:, 0]).astype("<i2").view("i1").reshape(weights.shape)
+
+
+def split_halves(weights: np.ndarray) -> np.ndarray:
+    """Return the weights that `join_halves` joined."""
+    low, high = weights.reshape(-1, 2).astype("i2").T
+    return np.stack([-high - (low < 0), low], 1).astype("i1").reshape(weights.shape)
+
+
+def column_numbers(
+    shape: ByteShape, filters: np.ndarray, start: np.ndarray, scale: np.ndarray, once: bool
+) -> np.ndarray:
+    """Return the numbers of `cgraph.kernels.conv8.columns_emit`: ``[first or second pair, panels, (initial sum, factor,
+    places), 2 channels]``. The initial sums wrap.
+
+    Parameters
+        start, scale: as for other kernels, of all filters
+    """
+    sums = 256 * start.astype("i8") + column_offsets(shape, filters)
+    rows = pack_numbers(shape, np.stack([sums.astype("i4"), scale[0], places_of(scale[1], once)]))
+    return np.ascontiguousarray(rows.reshape(3, -1, 2, 2).transpose(2, 1, 0, 3))
+
+
+def split_numbers(
+    shape: ByteShape, filters: np.ndarray, numbers: np.ndarray, once: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the initial sums and the scales of which `column_numbers` returned the numbers."""
+    sums, factors, places = numbers.transpose(2, 1, 0, 3).reshape(3, -1)[:, : shape.k]
+    start = (sums - column_offsets(shape, filters).astype("i4")) >> 8
+    return start, np.stack([factors, places_of(places, once)])
+
+
+def column_offsets(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Return what initial sums make up for, as int64: it depends on which inputs of a word are first and second."""
+    along = filters.transpose(0, 3, 1, 2) if shape.by_taps else filters
+    first, second = (along[:, i::2].sum((1, 2, 3), dtype="i8") for i in range(2))
+    return 32769 * second - 256 * first
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

@@ -12,11 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from cgraph.kernels.conv8.emit import finish
+from cgraph.kernels.conv8.signature import places_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import each_task, fold
-from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, upper_product
+from cgraph.kernels.llvm.flow import each_task, fold, hidden
+from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, saturated_byte, upper_product
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
@@ -119,33 +120,47 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
         return
     factors = a.scale.as_dtype("i4") + block * GROUP
     for c in range(GROUP):
-        inside = block * GROUP + c < a.channels if p.is_rows else k.const(1, "b1")
+        inside = k.count(block * GROUP + c) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
         with k.if_(inside):
             put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], factors + c, out + c)
 
 
 def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:
     """Store the bytes of one channel of neighbouring pixels."""
-    factor, shift = factors.load(), factors.load(a.shifts)
-    zero = k.cast(a.zero, "i4")
-    low, high = (k.cast(x, "i4") if p.clips else n for x, n in ((a.low, 0), (a.high, 255)))
-    for q, y in enumerate(sums):
-        y = rounded(k, y, factor, shift, zero, p.fixed == "once")
-        out.store(k.cast(k.smaller(k.larger(y, low), high), "u1"), a.o_step * q)
+    step, once = a.o_step if p.is_rows else GROUP, p.fixed == "once"
+    factor, places = factors.load(), places_of(factors.load(a.shifts), once)
+    half = half_of(k, places, k.cast(a.zero, "i4"))
+    for q, x in enumerate(sums):
+        y = bounded_byte(k, p, a, scaled(k, x, factor, places, half, once))
+        out.store(k.cast(y, "u1"), step * q)
 
 
-def rounded(k: Builder, x: Val, factor: Val, shift: Val, zero: Val, once: bool) -> Val:
+def bounded_byte(k: Builder, p: Any, a: SimpleNamespace, x: Val) -> Val:
+    """Return an int32 between the bounds of the result, those of a byte if `p` does not clip."""
+    if not p.clips:
+        return saturated_byte(k, x)
+    return k.smaller(k.larger(x, k.cast(a.low, "i4")), k.cast(a.high, "i4"))
+
+
+def scaled(k: Builder, x: Val, factor: Val, places: Val, half: Val, once: bool, bits: int = 0) -> Val:
     """Return `fixed_product` plus a zero point, for a bounded `Result`: ``abs(x) < 2**30``, ``-20 <= shift <= -2``.
 
     Then the upper word of a product is enough. Once: halves of the last place kept lie above it. Twice: the first
     product is that of ``2 * x``, rounded; then halves go away from zero, so a negative number is less by one before.
+
+    Parameters
+        x: the sum, times ``2**bits``
+        places, half: see `places_of` and `half_of`
     """
     if once:
-        places = -1 - shift
-        y = upper_product(k, x, factor)
+        y = upper_product(k, x >> bits if bits else x, factor)
     else:
-        places = -shift
-        y = upper_product(k, x << 1, factor, 1 << 31)
+        y = upper_product(k, x >> bits - 1 if bits else x << 1, factor, 1 << 31)
+        y = hidden(k, y)  # one multiplication serves both
         y = y + (y >> 31)
-    half = ((zero << 1) + 1 << places) >> 1
     return (y + half) >> places
+
+
+def half_of(k: Builder, places: Val, zero: Val) -> Val:
+    """Return the number that `scaled` adds before it shifts: half of the last place, and a zero point."""
+    return ((zero << 1) + 1 << places) >> 1

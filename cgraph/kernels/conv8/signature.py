@@ -1,5 +1,7 @@
 """Convolution of bytes by register tiles; strides in elements."""
 
+from typing import Any
+
 from cgraph.kernels.signature import Signature
 
 # of a sum as a byte: its zero point and bounds
@@ -32,3 +34,8 @@ TILE = Signature(
         "turns": "i8", "by_block": "i8",
     },
 )  # fmt: skip
+
+
+def places_of(shift: Any, once: bool) -> Any:
+    """Return the places by which the upper word of a product with a factor is shifted, or the shift of these places."""
+    return -1 - shift if once else -shift

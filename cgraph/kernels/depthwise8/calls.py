@@ -15,6 +15,7 @@ from cgraph.kernels.conv8.calls import (
 from cgraph.kernels.depthwise.calls import pixels_of
 from cgraph.kernels.depthwise8.across_signature import ROWS as ACROSS_ROWS
 from cgraph.kernels.depthwise8.halves_signature import ROWS as HALVES_ROWS
+from cgraph.kernels.depthwise8.planes_signature import BLOCKS
 from cgraph.kernels.depthwise8.signature import ROWS
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
@@ -23,13 +24,17 @@ from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.views.window import Window
 
 FEW = {"halves": 4, "across": 3}  # pixels whose sums are in few registers at once
+TAPS = 3  # of the filters of planes
+ROOMS = (14, 26, 50)  # words of a row of a plane on the stack: few sizes, so that layers share code
 Halo = tuple[int, int, int, int]
 
 
 def halo8(shape: ByteShape, window: Window) -> Halo:
-    """Return the halo that a convolution reads; a depthwise one by vectors reads columns in groups of four."""
+    """Return the halo that a convolution reads; a depthwise one by vectors, or one by taps, reads columns in groups of
+    four.
+    """
     top, left, bottom, right = window.halo(shape.h, shape.w)
-    in_groups = is_depthwise8(shape) and not shape.by_rows
+    in_groups = is_depthwise8(shape) and not shape.by_rows or shape.by_taps
     return top, left, bottom, right + (-window.kernel[1] % GROUP if in_groups else 0)
 
 
@@ -52,6 +57,8 @@ def depthwise8_calls(
     if not x.covers(halo8(shape, window)):
         raise ValueError(f"a halo of {x.halo} is narrower than {halo8(shape, window)}, which the filter reads")
     if shape.by_rows:
+        if shape.is_unpacked:
+            return plane_calls(shape, out, x, weights, result)
         return few_calls(shape, out, x, weights, result, residual)
     (r, s), (down, across) = window.kernel, window.stride
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
@@ -92,6 +99,43 @@ def few_calls(
     return KernelCalls((call,) if tasks else ())
 
 
+def plane_calls(
+    shape: ByteShape, out: BlockedView, x: BlockedView, weights: ByteWeights, result: Result
+) -> KernelCalls:
+    """Return the call of the kernel that unpacks each row once."""
+    window = shape.window
+    down, across = window.stride
+    room = next(n for n in ROOMS if n >= row_words(out.w, across))
+    tasks = out.n * out.blocks
+    call = BLOCKS.call(
+        (room, across, out.w % 2 == 1, result.fixed, (result.low, result.high) != (0, 255)),
+        tasks, chunk_of(tasks, tile_ns(shape.target, out.h * out.w * window.taps)),
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, tap_row=x.row,
+        width=(out.w - 1) * across + TAPS, down=down,
+        w=weights.at, bias=weights.bias, scale=weights.scale, shifts=shape.panels * shape.panel_channels,
+        zero=result.zero, low=result.low, high=result.high, rows=out.h, columns=out.w, blocks=out.blocks,
+        **out_args(out),
+    )  # fmt: skip
+    return KernelCalls((call,) if tasks * out.h else ())
+
+
+def row_words(columns: int, stride: int) -> int:
+    """Return the words that an even number of results of a row of one channel reads, two pixels each."""
+    return ((columns - 1 | 1) * stride + TAPS + 1) // 2
+
+
+def has_planes(shape: ByteShape) -> bool:
+    """Return True if rows of a depthwise convolution may be unpacked once: few columns, filters of three."""
+    window, columns = shape.window, shape.result[1]
+    fits = shape.target.dot == "halves" and window.kernel == (TAPS, TAPS) and columns > 1
+    return (
+        fits
+        and window.stride[0] <= TAPS
+        and window.stride[1] <= 2
+        and row_words(columns, window.stride[1]) <= ROOMS[-1]
+    )
+
+
 def few_pixels(columns: int, dot: str) -> int:
     """Return the width of a tile of which registers hold two sums for each pixel: that which repeats few pixels."""
     most = FEW[dot]
@@ -102,9 +146,12 @@ def few_pixels(columns: int, dot: str) -> int:
 
 def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Return filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both;
-    for halves as ``[block, row, column, lanes]``.
+    for halves as ``[block, row, column, lanes]``, for planes as ``[channel, row, 4]``.
     """
     r, s = shape.window.kernel
+    if shape.is_unpacked:
+        padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
+        return np.ascontiguousarray(padded[:, :, [0, 1, 1, 2]])
     if shape.by_rows:
         padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
         return np.ascontiguousarray(padded.reshape(-1, shape.lanes, r, s).transpose(0, 2, 3, 1))

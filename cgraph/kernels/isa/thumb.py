@@ -16,6 +16,9 @@ INSTRUCTIONS = {
     ("signed bytes", 0): Intrinsic("llvm.arm.sxtb16", "i4", ("i4",)),
     ("halves dot", 0): Intrinsic("llvm.arm.smlad", "i4", ("i4", "i4", "i4")),
     ("low halves", 0): Intrinsic("llvm.arm.smlabb", "i4", ("i4", "i4", "i4")),
+    ("low by high", 0): Intrinsic("llvm.arm.smlabt", "i4", ("i4", "i4", "i4")),
+    ("high by low", 0): Intrinsic("llvm.arm.smlatb", "i4", ("i4", "i4", "i4")),
+    ("saturated byte", 0): Intrinsic("llvm.arm.usat", "i4", ("i4",), (("i4", 8, 0),)),
     ("high halves", 0): Intrinsic("llvm.arm.smlatt", "i4", ("i4", "i4", "i4")),
 }
 

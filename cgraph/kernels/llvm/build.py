@@ -299,6 +299,10 @@ class Builder:
             return ir.Constant(kind, min(x, ENDLESS))
         return self.b.trunc(self.val(x, "i8").v, kind)
 
+    def count(self, x: Val) -> Val:
+        """Return an index as a number of an address's width."""
+        return self.wrap(self.counter(x), "i4" if address_bits(self.target) == 32 else "i8")
+
     def index(self, i: ir.Value) -> Val:
         """A loop's counter as an index."""
         return self.wrap(self.b.sext(i, INDEX), "i8")

@@ -44,11 +44,34 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
 
 
 @contextmanager
+def repeat(k: Builder, count: Val, init: Sequence[Carried]) -> Iterator[SimpleNamespace]:
+    """Emit a loop of `count` iterations, at least one, that counts down; with carried values as in `fold`."""
+    before, high = k.b.block, k.counter(count)
+    body, end = (k.function.append_basic_block(n) for n in ("repeat", "repeat_end"))
+    k.b.branch(body)
+    k.b.position_at_end(body)
+    rest = k.b.phi(high.type)
+    rest.add_incoming(high, before)
+    phis = [k.b.phi(x.v.type) for x in init]
+    for phi, x in zip(phis, init):
+        phi.add_incoming(x.v, before)
+    state = SimpleNamespace(values=[rewrap(x, p) for x, p in zip(init, phis)], next=None)
+    yield state
+    for phi, x in zip(phis, state.next):
+        phi.add_incoming(x.v, k.b.block)
+    less = k.b.sub(rest, ir.Constant(rest.type, 1))
+    rest.add_incoming(less, k.b.block)
+    k.b.cbranch(k.b.icmp_signed("!=", less, ir.Constant(rest.type, 0)), body, end)
+    k.b.position_at_end(end)
+    state.values = state.next
+
+
+@contextmanager
 def banded_rows(k: Builder, planes: Val, rows: Val, band: Val) -> Iterator[tuple[Val, Val, Val]]:
     """Yield image, plane and row of each task of a call, in the order of `cgraph.kernels.views.row_bands`."""
     with each_task(k, (rows + band - 1) // band, planes, band) as (image, number, plane, row):
         row = number * band + row
-        with k.if_(row < rows):
+        with k.if_(k.count(row) < k.count(rows)):
             yield image, plane, row
 
 
@@ -59,14 +82,14 @@ def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
     They are counted, not divided: four divisions would slow short tasks down.
     """
     first, last = k.tasks()
-    rest, slots = first, []
-    for size in reversed(sizes):
+    rest, slots = k.count(first), []
+    for size in map(k.count, reversed(sizes)):
         rest, digit = divmod_of(rest, size)
         slots.append((k.slot(digit), size))
     outermost = k.slot(rest)
     with k.loop(first, last):
-        values = [slot.value for slot, _ in slots]
-        digits = [outermost.value, *values[::-1]]
+        values = [k.cast(slot.value, "i8") for slot, _ in slots]
+        digits = [k.cast(outermost.value, "i8"), *values[::-1]]
         count_up(k, [*slots, (outermost, None)])
         yield digits
 
@@ -127,10 +150,17 @@ def prefetch(k: Builder, at: Ptr, write: bool = False, locality: int = 3) -> Non
 
 def apart(k: Builder, at: Ptr) -> Ptr:
     """Return the same address, whose origin the code generator does not know: it gets a register of its own."""
-    if k.target.code == "ptx":
-        return at
-    same = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", side_effect=False)
-    return Ptr(k, k.b.call(same, [at.v]), at.dtype)
+    return at if k.target.code == "ptx" else Ptr(k, hide(k, at.v), at.dtype)
+
+
+def hidden(k: Builder, x: Val) -> Val:
+    """Return the same number, whose origin the code generator does not know: it does not compute it again."""
+    return x if k.target.code == "ptx" else k.wrap(hide(k, x.v), x.dtype)
+
+
+def hide(k: Builder, v: ir.Value) -> ir.Value:
+    """Return the same value from an instruction of no length."""
+    return k.b.call(ir.InlineAsm(ir.FunctionType(v.type, [v.type]), "", "=r,0", side_effect=False), [v])
 
 
 def first_lanes(k: Builder, count: Val, lanes: int) -> Val:

@@ -1,8 +1,9 @@
 """Numbers of 16 bits in the halves of words: instructions of processors without vectors, elsewhere arithmetic."""
 
+from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.instructions import call_instruction, has_instruction
-from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def bytes_as_halves(k: Builder, word: Val, odd: int, signed: bool) -> Val:
@@ -32,6 +33,47 @@ def add_product(k: Builder, x: Val, y: Val, total: Val, high: int) -> Val:
     return total + left * right
 
 
+def add_crossed(k: Builder, x: Val, y: Val, total: Val, high: int) -> Val:
+    """Return ``total`` plus the product of the low half of `x` and the high half of `y`; with `high` of the others."""
+    operation = "high by low" if high else "low by high"
+    if has_instruction(k, operation):
+        return call_instruction(k, operation, 0, x, y, total)
+    left, right = ((z << 16 * (1 - upper)) >> 16 for z, upper in ((x, high), (y, 1 - high)))
+    return total + left * right
+
+
+def low_halves(k: Builder, x: Val, y: Val) -> Val:
+    """Return the low half of `x`, then that of `y`."""
+    return (x & 0xFFFF) | (y << 16)
+
+
+def high_halves(k: Builder, x: Val, y: Val) -> Val:
+    """Return the high half of `x`, then that of `y`."""
+    return k.bits(k.bits(x, "u4") >> 16, "i4") | (y & -0x10000)
+
+
 def upper_product(k: Builder, x: Val, y: Val, added: int = 0) -> Val:
     """Return the upper word of ``x * y + added``, which is one instruction."""
     return k.cast((k.cast(x, "i8") * k.cast(y, "i8") + added) >> 32, "i4")
+
+
+def saturated_byte(k: Builder, x: Val) -> Val:
+    """Return the byte without a sign that is nearest to an int32, as an int32."""
+    if has_instruction(k, "saturated byte"):
+        return call_instruction(k, "saturated byte", 0, x)
+    return k.smaller(k.larger(x, 0), 255)
+
+
+def load_pair(k: Builder, at: Ptr) -> tuple[Val, Val]:
+    """Return two neighbouring words.
+
+    The load is volatile: ARM's code generator makes it one instruction, and splits other ones.
+    """
+    both = k.wrap(k.b.load(at.v, ir.IntType(64), align=4, volatile=True), "u8")
+    return k.cast(both, "i4"), k.cast(both >> 32, "i4")
+
+
+def store_pair(k: Builder, at: Ptr, x: Val, y: Val) -> None:
+    """Store two neighbouring words, volatile as in `load_pair`."""
+    both = k.cast(k.bits(x, "u4"), "u8") | k.cast(k.bits(y, "u4"), "u8") << 32
+    k.b.store(both.v, at.v, align=4, volatile=True)

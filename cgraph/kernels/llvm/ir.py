@@ -236,15 +236,16 @@ class Function(Value):
 
     Fields
         head: what precedes the blocks, in place of the usual line
+        attributes: words that follow it
     """
 
-    __slots__ = ("args", "blocks", "count", "head", "name", "result")
+    __slots__ = ("args", "attributes", "blocks", "count", "head", "name", "result")
 
     def __init__(self, module: Module, kind: FunctionType, name: str) -> None:
         self.type, self.ref, self.name, self.result = POINTER, f'@"{name}"', name, kind.result
         self.args = [Value(x, f"%.{i + 1}") for i, x in enumerate(kind.args)]
         self.blocks: list[Block] = []
-        self.count, self.head = len(kind.args), ""
+        self.count, self.head, self.attributes = len(kind.args), "", list[str]()
         module.globals[name] = self
 
     def append_basic_block(self, name: str) -> Block:
@@ -256,7 +257,7 @@ class Function(Value):
         if not self.blocks:
             return f"declare {self.result} {self.ref}({', '.join(x.type.text for x in self.args)})"
         head = self.head or f"define {self.result} {self.ref}({', '.join(x.operand for x in self.args)})"
-        return "\n".join([f"{head} {{", *map(str, self.blocks), "}"])
+        return "\n".join([f"{' '.join((head, *self.attributes))} {{", *map(str, self.blocks), "}"])
 
 
 class GlobalVariable(Value):
@@ -372,11 +373,13 @@ class IRBuilder:
     def alloca(self, kind: Type, align: int) -> Instruction:
         return self.append(POINTER, f"alloca {kind.text}, align {align}")
 
-    def load(self, at: Value, typ: Type, align: int = 0) -> Instruction:
-        return self.append(typ, f"load {typ.text}, {at.operand}{f', align {align}' if align else ''}")
+    def load(self, at: Value, typ: Type, align: int = 0, volatile: bool = False) -> Instruction:
+        kind = "load volatile" if volatile else "load"
+        return self.append(typ, f"{kind} {typ.text}, {at.operand}{f', align {align}' if align else ''}")
 
-    def store(self, x: Value, at: Value, align: int = 0) -> Instruction:
-        return self.append_void(f"store {x.operand}, {at.operand}{f', align {align}' if align else ''}")
+    def store(self, x: Value, at: Value, align: int = 0, volatile: bool = False) -> Instruction:
+        kind = "store volatile" if volatile else "store"
+        return self.append_void(f"{kind} {x.operand}, {at.operand}{f', align {align}' if align else ''}")
 
     def gep(self, at: Value, index: Value, source_etype: Type) -> Instruction:
         return self.append(at.type, f"getelementptr {source_etype.text}, {at.operand}, {index.operand}")

@@ -22,7 +22,10 @@ from cgraph.kernels.conv8.calls import (
     Result,
     conv8_calls,
     is_depthwise8,
+    join_halves,
     pack_conv8,
+    split_halves,
+    split_numbers,
 )
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
@@ -98,7 +101,8 @@ class BlockedIntegerConv(Op):
     Operands
         x: of form `source`
         filters: as `pack_bytes` returns them
-        start: initial sums, the bias minus the contribution of the zero point; scale: both up to the last panel's end
+        start: initial sums, the bias minus the contribution of the zero point; scale: both up to the last panel's end;
+            with `has_joined_halves` one operand, `column_numbers`
         residual: of form `residual`, if that is not None
     Fields
         shape: sizes, window, groups, target
@@ -116,20 +120,21 @@ class BlockedIntegerConv(Op):
     def name(self) -> str:
         return "depthwise8" if is_depthwise8(self.shape) else "conv8"
 
-    def infer(self, x: Spec, filters: Spec, start: Spec, scale: Spec, *residual: Spec) -> Spec:
+    def infer(self, x: Spec, filters: Spec, *numbers: Spec) -> Spec:
         require(x, self.source)
-        for spec in residual:
+        for spec in numbers[2:]:
             require(spec, self.residual)  # type: ignore[arg-type]
         return self.form.spec
 
-    def meaning(self, x, filters, start, scale, *residual):
+    def meaning(self, x, filters, *numbers):
         shape, window, zero = self.shape, self.shape.window, self.source.fill
         f = self.unpacked(filters).astype("i8")
         conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
         sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
-        bias = start[: shape.k] + (zero - shape.middle) * f.sum((1, 2, 3))
-        rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
-        y = requantise(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
+        start, scale = plain_numbers(shape, f, numbers, self.result)
+        bias = start + (zero - shape.middle) * f.sum((1, 2, 3))
+        rest = (self.residual.plain(r) for r in numbers[2:])  # type: ignore[union-attr]
+        y = requantise(sums + bias[:, None, None], scale[..., None, None], self.result, *rest)
         return self.form.to_blocked(y)
 
     def unpacked(self, filters: np.ndarray) -> np.ndarray:
@@ -167,8 +172,9 @@ class BlockedIntegerConv(Op):
         halo = self.form.halo != (0, 0, 0, 0) or self.source.halo != (0, 0, 0, 0)
         return (4,) if conv_overwrites_residual(self.shape, halo) else ()
 
-    def calls(self, out: View, x: View, filters: View, start: View, scale: View, *rest: View) -> list[Call]:
+    def calls(self, out: View, x: View, filters: View, start: View, *others: View) -> list[Call]:
         """Fill the halo of the result, then its pixels."""
+        scale, *rest = others or (start,)
         to, source = self.form.at(out), self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
         lower = depthwise8_calls if is_depthwise8(self.shape) else conv8_calls
@@ -179,17 +185,38 @@ class BlockedIntegerConv(Op):
 
 
 def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
-    """Pack filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
+    """Pack filters ``[k, c / groups, r, s]`` as the layer's kernel reads them."""
+    packed = order_bytes(shape, filters)
+    return join_halves(packed) if has_joined_halves(shape) else packed
+
+
+def has_joined_halves(shape: ByteShape) -> bool:
+    """Return True if packed weights are not bytes of filters."""
+    return shape.is_unpacked and not is_depthwise8(shape)
+
+
+def order_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Return filters in the order in which the layer's kernel reads them."""
     return (pack_depthwise8 if is_depthwise8(shape) else pack_conv8)(shape, filters)
 
 
 def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
     """Return the filters that `pack_bytes` packed."""
     filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
-    places = pack_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
+    places = order_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
+    values = split_halves(packed) if has_joined_halves(shape) else packed
     out = np.zeros(filter_shape, packed.dtype)
-    out.ravel()[places[places > 0] - 1] = packed.ravel()[places > 0]
+    out.ravel()[places[places > 0] - 1] = values.ravel()[places > 0]
     return out
+
+
+def plain_numbers(
+    shape: ByteShape, filters: np.ndarray, numbers: tuple[np.ndarray, ...], result: Result
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return initial sums and scales of all filters."""
+    if has_joined_halves(shape):
+        return split_numbers(shape, filters, numbers[0], result.fixed == "once")
+    return numbers[0][: shape.k], numbers[1][..., : shape.k]
 
 
 class IntegerMatmul(Op):
@@ -225,7 +252,7 @@ class PackedIntegerMatmul(Op):
 
     Operands
         x: as for IntegerMatmul
-        panels, start, scale: as for a BlockedIntegerConv of windows of one pixel
+        panels, numbers: as for a BlockedIntegerConv of windows of one pixel
     Fields
         shape: a convolution of one image with one pixel for each row of `x`
         zero, result: as for IntegerMatmul
@@ -242,10 +269,12 @@ class PackedIntegerMatmul(Op):
     def infer(self, x: Spec, panels: Spec, *rest: Spec) -> Spec:
         return Spec((*x.shape[:-1], self.shape.k), np.dtype(self.result.dtype))
 
-    def meaning(self, x, panels, start, scale):
-        y = unpack_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
-        bias = start[: self.shape.k] + (self.zero - self.shape.middle) * y.sum(0)
-        return requantise((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
+    def meaning(self, x, panels, *numbers):
+        filters = unpack_bytes(self.shape, panels).astype("i8")
+        start, scale = plain_numbers(self.shape, filters, numbers, self.result)
+        y = filters[:, :, 0, 0].T
+        bias = start + (self.zero - self.shape.middle) * y.sum(0)
+        return requantise((x.astype("i8") - self.zero) @ y + bias, scale, self.result)
 
     def multiply_adds(self, x: Spec, *rest: Spec) -> int:
         return x.size * self.shape.k
@@ -262,9 +291,10 @@ class PackedIntegerMatmul(Op):
         return Form(1, shape.c, 1, shape.w, shape.lanes, "u1", (0, 0, 0, apart))
 
     def calls(
-        self, out: View, x: View, panels: View, start: View, scale: View, workspace: View | None = None
+        self, out: View, x: View, panels: View, start: View, *others: View, workspace: View | None = None
     ) -> list[Call]:
         """Convert the rows to blocks, then compute the products."""
+        (scale,) = others or (start,)
         form = self.rows
         pixels = form.at(contiguous(scratch_pointer(workspace, form.spec.nbytes), form.shape, "u1"))
         to = MatrixRows(out.at, 0, self.shape.k)
