@@ -74,6 +74,20 @@ def test_an_emulated_machine_gives_the_bits_of_its_twin_and_keeps_its_state(name
     assert run.outputs == bytes_of(f(*values))
 
 
+@pytest.mark.parametrize("name", EMULATED)
+def test_rounded_numbers_are_numpys_on_every_machine(name, tmp_path):
+    """Some processors have no instruction for it, and the C library's function is not part of an export."""
+    if name == "wasm32":
+        require("wasm-ld", "lld")
+    x = cg.Var((64,), "float32", "x")
+    outputs = [f(x) for f in (cg.rint, cg.floor, cg.ceil, cg.trunc)]
+    export = cg.export(outputs, [x], tmp_path / "m", target=name)
+    assert not export.externals
+    run = run_export(tmp_path / "m")
+    (value,) = inputs_of(tmp_path / "m", [x])
+    assert run.outputs == bytes_of([np.rint(value), np.floor(value), np.ceil(value), np.trunc(value)])
+
+
 def byte_network():
     """An 8-bit network whose first image has one channel: a wide window, depthwise and pointwise convolutions."""
     rng = np.random.default_rng(1)

@@ -41,6 +41,7 @@ class Target(Record):
             instruction without vectors. ``across``: all products of two vectors of bytes in one instruction, which
             adds them to a number. ``plain``: integer arithmetic
         converts_half: one instruction widens or rounds float16
+        rounds: one instruction rounds a float to a whole number, or the C library does
         bf16: sums of two products of bfloat16 numbers. ``dot``: one instruction, as fast as one multiply-add of
             floats; ``emulated``: two multiply-adds, which tests use in its place; empty: float32 is at least as fast
         tiles: products of whole tiles of bytes and of bfloat16 numbers, which are used only on request. ``amx``: the
@@ -61,6 +62,7 @@ class Target(Record):
     code: str = "native"
     dot: str = "plain"
     converts_half: bool = False
+    rounds: bool = True
     bf16: str = ""
     tiles: str = ""
     selects_bytes: bool = False

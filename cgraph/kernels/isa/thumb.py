@@ -6,8 +6,10 @@ Sources: Arm v7-M Architecture Reference Manual; LLVM's ``ARMProcessors.td``.
 from cgraph.kernels.isa.records import Architecture, CodeGeneration, Intrinsic, Target
 
 FEW = 64  # columns of a block: stacks are small
-CORTEX_M4 = Target("cortex-m4", "cortex-m4", "", 1, 32, True, "thumb", block_columns=FEW)
-CORTEX_M4_BYTES = Target("cortex-m4-bytes", "cortex-m4", "", 4, 4, True, "thumb", dot="halves", block_columns=FEW)
+CORTEX_M4 = Target("cortex-m4", "cortex-m4", "", 1, 32, True, "thumb", block_columns=FEW, rounds=False)
+CORTEX_M4_BYTES = Target(
+    "cortex-m4-bytes", "cortex-m4", "", 4, 4, True, "thumb", dot="halves", block_columns=FEW, rounds=False
+)
 CORTEX_M7 = Target("cortex-m7", "cortex-m7", "", 1, 32, True, "thumb", block_columns=FEW)
 CORTEX_M7_BYTES = Target("cortex-m7-bytes", "cortex-m7", "", 4, 4, True, "thumb", dot="halves", block_columns=FEW)
 

@@ -14,6 +14,7 @@ from cgraph.kernels.families import signature_of
 from cgraph.kernels.isa.architectures import address_bits
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import ir, storage
+from cgraph.kernels.llvm.rounding import ROUNDINGS, round_by_sums
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
 from cgraph.kernels.signature import Words
@@ -192,6 +193,8 @@ class Builder:
 
     def intrinsic(self, name: str, *xs: Val) -> Val:
         """An LLVM intrinsic whose operands and result have one type, such as ``sqrt`` or ``floor``."""
+        if name in ROUNDINGS and not self.target.rounds:
+            return round_by_sums(self, name, xs[0])
         kind = vector_type(xs[0].dtype, xs[0].lanes)
         suffix = f"{xs[0].dtype[0]}{8 * nbytes_of(xs[0].dtype)}".replace("u", "i")
         full = f"llvm.{name}." + (f"v{xs[0].lanes}" if xs[0].lanes else "") + suffix
