@@ -53,6 +53,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ops/physical/stream": ("tests/passes/test_stream_rows.py",),
     "passes": ("tests/passes", "tests/lowering", "tests/ops/test_control.py"),
     "planning": ("tests/planning", "tests/memory", "tests/function", "tests/rematerialise/test_segments.py"),
+    "precision": ("tests/precision", "tests/planning/test_mixed_precision.py"),
     "quantiser": ("tests/quantiser",),
     "rematerialise": RERUNS,
     "running": ("tests/running", *RUNS, "tests/saved"),

@@ -13,7 +13,7 @@ from cgraph.passes.patterns import either, is_closed
 from cgraph.record import Record, replace
 
 
-class Window(Record, eq=False):
+class RowPart(Record, eq=False):
     """Equally spaced elements of each row of a node.
 
     Fields
@@ -28,7 +28,7 @@ class Window(Record, eq=False):
     step: int
     length: int
 
-    def shows(self, other: "Window") -> bool:
+    def shows(self, other: "RowPart") -> bool:
         """Return True if both are the same elements."""
         numbers = [(w.width, w.start, w.step, w.length) for w in (self, other)]
         return self.base is other.base and numbers[0] == numbers[1]
@@ -38,7 +38,7 @@ class Rotation(Record, eq=False):
     """The operands of a rotation: the window of x, and two tables; and the views of x that its nodes read."""
 
     adjacent: bool
-    x: Window
+    x: RowPart
     cosines: Node
     sines: Node
     views: tuple[Node, ...]
@@ -129,7 +129,7 @@ def negated(x: Node) -> Node | None:
     return next((y for y, c in either(x, Multiply) if number_of(c) == -1), None)
 
 
-def window_of_pairs(a: Node, b: Node, adjacent: bool) -> Window | None:
+def window_of_pairs(a: Node, b: Node, adjacent: bool) -> RowPart | None:
     """Return the window whose pairs have the first elements `a` and the second elements `b`; None if there is none."""
     first, second = window_of(a), window_of(b)
     step, odd = divmod(first.step, 2 if adjacent else 1)
@@ -139,17 +139,17 @@ def window_of_pairs(a: Node, b: Node, adjacent: bool) -> Window | None:
     return replace(first, step=step, length=2 * first.length)
 
 
-def window_of(x: Node) -> Window:
+def window_of(x: Node) -> RowPart:
     """Return what the rows of a node are of the rows of another one: slices, perhaps of rows reshaped to pairs."""
-    w = unstacked(x) or Window(x, x.shape[-1], 0, 1, x.shape[-1])
+    w = unstacked(x) or RowPart(x, x.shape[-1], 0, 1, x.shape[-1])
     while isinstance(w.base.op, Slice) and w.base.shape[-1] == w.width and takes_rows(w.base.op, w.base.operands[0]):
         start, step = w.base.op.starts[-1], w.base.op.steps[-1]
         wider = w.base.operands[0]
-        w = Window(wider, wider.shape[-1], start + w.start * step, w.step * step, w.length)
+        w = RowPart(wider, wider.shape[-1], start + w.start * step, w.step * step, w.length)
     return w
 
 
-def unstacked(x: Node) -> Window | None:
+def unstacked(x: Node) -> RowPart | None:
     """Return the window of ``y[..., i]`` of pairs ``[..., d, 2]``, and of ``y[..., i, :]`` of ``[..., 2, d]``."""
     part = x.operands[0] if isinstance(x.op, Reshape) else x
     if part is x or not isinstance(part.op, Slice) or part.ndim != x.ndim + 1:
@@ -158,9 +158,9 @@ def unstacked(x: Node) -> Window | None:
     rows = pairs.operands[0] if isinstance(pairs.op, Reshape) else pairs
     base = rows if rows.shape == (*lead, 2 * d) else pairs
     if pairs.shape == (*lead, d, 2) and part.shape == (*lead, d, 1):
-        return Window(base, 2 * d, op.starts[-1], 2, d)
+        return RowPart(base, 2 * d, op.starts[-1], 2, d)
     if pairs.shape == (*lead, 2, d) and part.shape == (*lead, 1, d) and op.steps[-1] == 1:
-        return Window(base, 2 * d, op.starts[-2] * d, 1, d)
+        return RowPart(base, 2 * d, op.starts[-2] * d, 1, d)
     return None
 
 

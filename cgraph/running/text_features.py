@@ -61,7 +61,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-class Splitter(Record):
+class TextSplitter(Record):
     """How a text becomes tokens.
 
     Fields
@@ -117,7 +117,7 @@ class TextFeature(Record, eq=False):
 
     index: np.ndarray
     case: str
-    splitter: Splitter | None = None
+    splitter: TextSplitter | None = None
     grams: Mapping[tuple[str, ...], int] = {}  # noqa: RUF012 - never changed
     skips: int = 0
     columns: int = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.running.text_features import CASES, Splitter, TextFeature, TextInput
+from cgraph.running.text_features import CASES, TextFeature, TextInput, TextSplitter
 from cgraph.saved.manifest import get, is_size, items, malformed
 
 WHAT = "an input of texts"
@@ -84,7 +84,7 @@ def gram_of(entry: Any, columns: int) -> tuple[tuple[str, ...], int]:
     return tuple(words), column
 
 
-def splitter_of(entry: Any) -> Splitter | None:
+def splitter_of(entry: Any) -> TextSplitter | None:
     """Return how texts are split. FormatError for a pattern that is not supported."""
     if entry is None:
         return None
@@ -92,7 +92,7 @@ def splitter_of(entry: Any) -> Splitter | None:
     words = [pattern, pad, *separators] if type(separators) is list else [None]
     if not all(type(x) is str for x in words) or type(mark) is not bool or not is_size(least):
         raise malformed(WHAT)
-    splitter = Splitter(pattern, tuple(separators), least, mark, pad)
+    splitter = TextSplitter(pattern, tuple(separators), least, mark, pad)
     if bool(pattern) == bool(separators):
         raise malformed(WHAT)
     splitter.check()

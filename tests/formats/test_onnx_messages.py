@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 from cgraph.errors import UnavailableError
-from cgraph.formats.onnx import messages as messages_module
-from cgraph.formats.onnx.messages import MODULE, load_messages, messages
+from cgraph.formats.onnx import onnx_messages as messages_module
+from cgraph.formats.onnx.onnx_messages import MODULE, load_messages, messages
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def fresh(monkeypatch):
 
 def test_a_file_is_read_without_importing_the_package():
     code = (
-        "import sys; from cgraph.formats.onnx.messages import messages; m = messages().ModelProto(ir_version=7);"
+        "import sys; from cgraph.formats.onnx.onnx_messages import messages; m = messages().ModelProto(ir_version=7);"
         "assert not sys.modules.keys() & {'onnx', 'importlib.metadata'};"
         "import onnx; assert onnx.ModelProto is type(m)"
     )

@@ -10,7 +10,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import FormatError, UnassignedError, UnavailableError
 from cgraph.formats.onnx import load, save, serialised
-from cgraph.formats.onnx.messages import MODULE, messages
+from cgraph.formats.onnx.onnx_messages import MODULE, messages
 from cgraph.ir.graph import apply
 from cgraph.ops.shape import Contiguous
 from nn import models

@@ -42,6 +42,11 @@ def test_a_count_by_hand():
     assert got.tolist() == [[2, 0, 0, 2], [0, 0, 0, 3]] and got.dtype == np.float32
 
 
+def test_n_grams_without_a_column_are_refused():
+    with pytest.raises(FormatError, match=r"the pool has 7 n-grams, ngram_indexes 2: each needs its column"):
+        load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], **POOL | {"ngram_indexes": [0, 1]}))
+
+
 @pytest.mark.parametrize(
     "options",
     [{"ngram_counts": [0, 13]}, {"ngram_counts": [-1, 3]}, {"ngram_counts": [3, 0]}, {"ngram_indexes": [0, -1]}],

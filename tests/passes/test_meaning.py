@@ -29,7 +29,7 @@ from cgraph.ops.physical.integer import (
     PackedIntegerMatmul,
     PixelSum,
 )
-from cgraph.ops.physical.lanes import BlockedOp, BlockedPoolIndices, ToPlain
+from cgraph.ops.physical.lanes import BlockedOp, BlockedPoolIndices, JoinedImages, ToPlain
 from cgraph.ops.physical.matmul import PanelMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.ops.physical.ports import RowSink, RowSource
@@ -39,6 +39,8 @@ from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.physical.structured import PlannedOp
 from cgraph.ops.physical.table import ByteTable
+from cgraph.ops.physical.tile_attention import TiledAttention
+from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
 from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
@@ -59,7 +61,8 @@ BYTES = {
 }  # integers/test_compute_integers.py
 BYTES |= {ByteMatmul, ByteTable}  # integers/test_byte_matmul.py, test_byte_tables.py
 HALVES = {PairedMatmul}  # test_precision.py
-TILED = {TiledIntegerMatmul, TiledMatmul}  # ops/test_tiled.py
+TILED = {TiledIntegerMatmul, TiledMatmul, TiledAttention}  # ops/test_tiled.py, lowering/test_tile_attentions.py
+IMAGES_OF_TILES = {TileConv, TileImages, TileIntegerConv, WideDepthwise, JoinedImages}  # ops/test_tile_conv.py
 PLANNED = {
     InPlace,
     PlannedConditional,
@@ -248,6 +251,7 @@ def test_every_physical_op(target):
         *BYTES,
         *HALVES,
         *TILED,
+        *IMAGES_OF_TILES,
     }  # the first two are lowered
     assert all(op.meaning is not Op.meaning for op in physical)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
-from cgraph.running.text_features import Splitter, TextFeature, TextInput, check_pattern, ngrams
+from cgraph.running.text_features import TextFeature, TextInput, TextSplitter, check_pattern, ngrams
 
 
 def splitter(pattern="", separators=(), least=1, mark=False, pad="#"):
-    return Splitter(pattern, separators, least, mark, pad)
+    return TextSplitter(pattern, separators, least, mark, pad)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import cgraph as cg
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.model import Alternative, Model
 from cgraph.running.string_codes import StringCodes
-from cgraph.running.text_features import Splitter, TextFeature, TextInput
+from cgraph.running.text_features import TextFeature, TextInput, TextSplitter
 from cgraph.saved.layout import MANIFEST, with_sum
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
@@ -117,7 +117,7 @@ def model_of_texts():
     """How often a word occurs in each text, and the codes of the texts in lower case."""
     row = cg.Var((3 * 2 + 3,), "int64", "texts")
     counts = TextFeature(
-        np.arange(3), "LOWER", Splitter("[a-z]+", (), 1, False, "#"), {("fox",): 1, ("a", "b"): 0}, 1, 2
+        np.arange(3), "LOWER", TextSplitter("[a-z]+", (), 1, False, "#"), {("fox",): 1, ("a", "b"): 0}, 1, 2
     )
     text = TextInput((3,), False, (counts, TextFeature(np.arange(3), "LOWER")))
     strings = StringCodes({"fox": 0}, frozenset([row]), frozenset([1]), {row: text})

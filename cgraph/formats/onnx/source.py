@@ -11,7 +11,7 @@ import numpy as np
 from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_external, map_file
-from cgraph.formats.onnx.messages import messages
+from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.small import BITS, packed_bytes, unpack
 from cgraph.formats.onnx.split import split_model
 from cgraph.formats.onnx.tensors import (

@@ -12,7 +12,7 @@ from typing import Any
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx.messages import messages
+from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_varint, fields
 from cgraph.record import Record
 

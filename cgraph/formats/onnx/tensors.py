@@ -10,7 +10,7 @@ from cgraph.dtypes.convert import FLOAT32, convert, is_storage, name_of, resolve
 from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx.messages import messages
+from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import LARGEST

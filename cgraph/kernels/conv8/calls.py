@@ -231,6 +231,20 @@ def conv8_calls(
         return column_calls(shape, grid, source, out, weights, result)
     if shape.by_rows and sides is SHARED:
         return (across_calls if shape.is_across else halves_calls)(shape, grid, source, out, weights, result, residual)
+    return vector_calls(shape, grid, source, out, weights, result, residual, sides)
+
+
+def vector_calls(
+    shape: ByteShape,
+    grid: Grid,
+    source: PixelSource,
+    out: BlockedView | MatrixRows,
+    weights: ByteWeights,
+    result: Result,
+    residual: BlockedView | None,
+    sides: Sides,
+) -> KernelCalls:
+    """Return the call of the kernel whose sums are in vectors."""
     t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
     blocks = -(-t.tiles // t.block)
     tasks = source.n * blocks * t.block * shape.panels

@@ -26,7 +26,7 @@ from cgraph.record import Record
 ROWS = 16  # entries of a tile in the tables of pixels
 
 
-class Tile(Record):
+class NumberTile(Record):
     """The params of `of_numbers`.
 
     Fields
@@ -42,9 +42,9 @@ class Tile(Record):
 
 
 @final
-def of_numbers(k: Builder, *params) -> None:
+def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str, residual: str) -> None:
     """Emit ``activation(sums + bias + residual)`` in float32, and round the result to its dtype."""
-    p, a = Tile(*params), k.args()
+    p, a = NumberTile(group, height, ahead, result, residual), k.args()
     with each_group(k, p, a, "bf16", pixels_of(a, p.group)) as at:
         beside = k.pointer(a.beside, p.residual) + at.image * a.b_image
         with k.loop(0, p.group) as tile, k.loop(0, p.height) as q:
@@ -55,7 +55,9 @@ def of_numbers(k: Builder, *params) -> None:
                 finish_pixel(k, p, a, at, q, a.out + (at.image * a.o_image + number), beside)
 
 
-def finish_pixel(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, q: Val, out: Ptr, beside: Ptr) -> None:
+def finish_pixel(
+    k: Builder, p: NumberTile, a: SimpleNamespace, at: SimpleNamespace, q: Val, out: Ptr, beside: Ptr
+) -> None:
     """Emit the results of row `q` of the tile `at.row`, whose block of channels 0 lies at `out`."""
     lanes = k.target.lanes
     for first in range(0, CHANNELS, lanes):
@@ -86,11 +88,11 @@ def block_of(dtype: str, pixel: Ptr, plane: Val, channel: Val, first: int) -> Pt
     return pixel + channel // pixel.k.target.lanes * plane
 
 
-class ByteTile(Record):
+class Tile(Record):
     """The params of `of_bytes`.
 
     Fields
-        group, height, ahead: as for `Tile`
+        group, height, ahead: as for `NumberTile`
         result, fixed, joins: as for `cgraph.kernels.conv8.emit.Tile`
         lanes, beside_lanes: channels in a block of the result and of the residual
     """
@@ -108,7 +110,7 @@ class ByteTile(Record):
 @final
 def of_bytes(k: Builder, *params) -> None:
     """Emit sums of bytes and their results, as `cgraph.kernels.conv8.emit.tile` does."""
-    p, a = ByteTile(*params), k.args()
+    p, a = Tile(*params), k.args()
     groups = each_group(k, p, a, "u1", pixels_of(a, p.group))
     with groups as at, k.loop(0, p.group) as tile, k.loop(0, p.height, ROWS_AT_ONCE) as start:
         at.row, first = tile, (at.group * p.group + tile) * ROWS
@@ -118,7 +120,7 @@ def of_bytes(k: Builder, *params) -> None:
         finish_rows(k, p, a, at)
 
 
-def finish_rows(k: Builder, p: ByteTile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+def finish_rows(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
     """Emit the results of some rows of a tile; all of them are read before they are written."""
     lanes = k.target.lanes
     out, beside = a.out + at.image * a.o_image, k.pointer(a.residual, "u1") + at.image * a.b_image
@@ -154,7 +156,7 @@ def residual_at(pixel: Ptr, numbers: list[Val], i: int) -> Ptr:
     return pixel + pixel.k.larger(numbers[i], 0)
 
 
-def put_rows(k: Builder, p: ByteTile, a: SimpleNamespace, numbers: list[Val], out: Ptr, ys: list[Val]) -> None:
+def put_rows(k: Builder, p: Tile, a: SimpleNamespace, numbers: list[Val], out: Ptr, ys: list[Val]) -> None:
     """Store one vector of the results of some rows where they belong; bytes are rounded together."""
     lanes = k.target.lanes
     if p.result == "u1":

@@ -14,7 +14,7 @@ from cgraph.formats.onnx.vocabulary import STRING_COST, CodedStrings, Tokens
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 from cgraph.record import replace
-from cgraph.running.text_features import CASES, Splitter, TextFeature
+from cgraph.running.text_features import CASES, TextFeature, TextSplitter
 
 
 def open_texts(c: Context) -> tuple[Var, TextFeature]:
@@ -61,7 +61,7 @@ def string_normalizer(c: Context) -> CodedStrings:
 @operator("com.microsoft.Tokenizer")
 def tokenizer(c: Context) -> CodedStrings | Tokens:
     """Import Tokenizer: constant texts are split now, those of an input by each call."""
-    splitter = Splitter(
+    splitter = TextSplitter(
         c.attribute("tokenexp", ""), tuple(c.attribute("separators", [])), c.required("mincharnum"),
         bool(c.required("mark")), c.required("pad_value"),
     )  # fmt: skip

@@ -46,6 +46,11 @@ def grams_of(c: Context, pool: Sequence[Any]) -> list[tuple[tuple[Any, ...], int
             "the pool: counts must rise to at most that number, indexes be at least 0. Export the model again"
         )
     lengths, grams, number = runs(c), list[Any](), 0
+    count = sum(-(-(stop - start) // n) for n, (start, stop) in enumerate(zip(starts, ends), start=1))
+    if count > len(places):
+        raise FormatError(
+            f"the pool has {count} n-grams, ngram_indexes {len(places)}: each needs its column. Export the model again"
+        )
     for n, (start, stop) in enumerate(zip(starts, ends), start=1):
         for at in range(start, stop, n):
             if n in lengths:
@@ -56,10 +61,10 @@ def grams_of(c: Context, pool: Sequence[Any]) -> list[tuple[tuple[Any, ...], int
 
 def counts_in_graph(c: Context, x: Node, pool: Sequence[int]) -> Node:
     """Count n-grams of codes or integers by comparing them."""
-    grams, skips, columns = grams_of(c, pool), c.required("max_skip_count"), max(c.required("ngram_indexes")) + 1
+    skips, columns = c.required("max_skip_count"), max(c.required("ngram_indexes")) + 1
     c.spend(nodes=columns + 6 * len(pool) * (max(skips, 0) + 1))
     parts: list[Any] = [None] * columns
-    for gram, place in grams:
+    for gram, place in grams_of(c, pool):
         parts[place] = occurrences(x, list(gram), skips)
     zero = cg.zeros(x.shape[:-1], "float32")
     return cg.stack([zero if v is None else v for v in parts], -1)

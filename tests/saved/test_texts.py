@@ -1,0 +1,91 @@
+"""Inputs of strings in a manifest: what is written is read again, and what does not fit is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError
+from cgraph.running.text_features import TextFeature, TextInput, TextSplitter
+from cgraph.saved.texts import text_entry, texts_of
+
+SPLITTER = TextSplitter("[a-z]+", (), 2, True, "#")
+COUNTED = TextFeature(np.array([[2], [0]]), "LOWER", SPLITTER, {("fox",): 0, ("a", "dog"): 2}, 1, 3)
+CODES = TextFeature(np.array([1]), "UPPER")
+TEXT = TextInput((3,), True, (COUNTED, CODES))
+STRINGS = np.array(["A dog", "Fox", "fox fox"], object)
+
+
+def entry():
+    """The entry as a file holds it."""
+    return json.loads(json.dumps(text_entry(TEXT)))
+
+
+def read(part, size=TEXT.size, dtype="int64"):
+    row = cg.Var((size,), dtype, "x")
+    return texts_of([part], [row])[row]
+
+
+def test_a_text_that_is_read_again_has_the_same_numbers():
+    codes = lambda strings: np.array([len(s) for s in strings], np.int64)  # noqa: E731
+    again = read(entry())
+    np.testing.assert_array_equal(again.encode(STRINGS, codes), TEXT.encode(STRINGS, codes))
+    assert again.shape == (3,) and again.features[0].splitter == SPLITTER and again.features[1].splitter is None
+
+
+def test_inputs_without_texts_have_no_entry():
+    assert text_entry(None) is None and texts_of([None, None], [1, 2]) == {}
+
+
+def changed(*path_and_value):
+    """The entry with one value replaced."""
+    *path, last, value = path_and_value
+    part = whole = entry()
+    for step in path:
+        part = part[step]
+    part[last] = value
+    return whole
+
+
+DAMAGED = {
+    "no shape": changed("shape", None),
+    "a negative length": changed("shape", [-3]),
+    "codes that are no bool": changed("codes", 1),
+    "a feature that is a list": changed("features", 0, []),
+    "an unknown case": changed("features", 0, "case", "TITLE"),
+    "an index beyond the strings": changed("features", 0, "index", [[2, 1], [2, 3]]),
+    "an index of another size": changed("features", 0, "index", [[2, 1], [2]]),
+    "a negative number of columns": changed("features", 0, "columns", -1),
+    "negative skips": changed("features", 0, "skips", -1),
+    "a gram without words": changed("features", 0, "grams", [[[], 0]]),
+    "a gram of numbers": changed("features", 0, "grams", [[[1], 0]]),
+    "a gram beyond the columns": changed("features", 0, "grams", [[["fox"], 3]]),
+    "a splitter of four parts": changed("features", 0, "splitter", ["[a-z]+", [], 2, True]),
+    "a pattern and separators": changed("features", 0, "splitter", ["[a-z]+", [","], 2, True, "#"]),
+    "a pattern that is a number": changed("features", 0, "splitter", [1, [], 2, True, "#"]),
+    "a mark that is a number": changed("features", 0, "splitter", ["[a-z]+", [], 2, 1, "#"]),
+}
+
+
+@pytest.mark.parametrize("part", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_entries_are_refused(part):
+    with pytest.raises(FormatError, match="of a saved function is malformed"):
+        read(part)
+
+
+def test_patterns_of_exponential_time_are_refused():
+    with pytest.raises(FormatError, match="is not supported"):
+        read(changed("features", 0, "splitter", ["(a+)+", [], 2, True, "#"]))
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(TEXT.size + 1, "int64"), (TEXT.size, "int32")])
+def test_texts_of_another_size_or_dtype_than_the_input_are_refused(size, dtype):
+    with pytest.raises(FormatError, match="an input of texts"):
+        read(entry(), size, dtype)
+
+
+def test_a_list_for_other_inputs_is_refused():
+    for part in (None, [], [None]):
+        with pytest.raises(FormatError, match="an input of texts"):
+            texts_of(part, [1, 2])
