@@ -15,7 +15,7 @@ TWINS = {
     "an op and the initialiser that draws with it": "Uniform",
     "an op and the stream that feeds or drains it": "RowSource RowSink",
     "the tile of each emitter": "Tile",
-    "LLVM's word for a part of its text": "Constant Function Instruction",
+    "LLVM's word for a part of its text": "Constant Function Instruction Value",
 }
 MOST_TWINS = 20
 

@@ -16,7 +16,7 @@ from cgraph.running.string_codes import StringCodes
 from cgraph.running.text_features import TextFeature, TextInput
 
 
-class Part(Record, eq=False):
+class FeatureSlice(Record, eq=False):
     """The integers of a feature Var, or of the codes of an input, in the row of the input."""
 
     row: Var
@@ -37,7 +37,7 @@ def with_text_inputs(model: Model, features: Mapping[Var, tuple[Var, TextFeature
     if not features or model.strings is None:
         return model
     read = set(post_order(list(nodes_of(model))))
-    parts, rows, texts = dict[Node, Part](), dict[Var, Var](), dict[Any, TextInput]()
+    parts, rows, texts = dict[Node, FeatureSlice](), dict[Var, Var](), dict[Any, TextInput]()
     for x in model.inputs:
         own = {f: feature for f, (source, feature) in features.items() if source is x and f in read}
         if not own:
@@ -47,7 +47,7 @@ def with_text_inputs(model: Model, features: Mapping[Var, tuple[Var, TextFeature
         row = rows[x] = Var((text.size,), "int64", x.name)
         texts[row], at = text, 0
         for part in [*([x] if codes else []), *own]:
-            parts[part], at = Part(row, at, at + prod(part.shape)), at + prod(part.shape)
+            parts[part], at = FeatureSlice(row, at, at + prod(part.shape)), at + prod(part.shape)
     return replaced(model, parts, rows, texts)
 
 
@@ -60,7 +60,7 @@ def nodes_of(model: Model) -> Sequence[Node]:
 
 
 def replaced(
-    model: Model, parts: Mapping[Node, Part], rows: Mapping[Var, Var], texts: Mapping[Any, TextInput]
+    model: Model, parts: Mapping[Node, FeatureSlice], rows: Mapping[Var, Var], texts: Mapping[Any, TextInput]
 ) -> Model:
     """Return a model that reads parts of rows in place of Vars."""
     named = {name: x for name, x in model.values.items() if isinstance(x, Node)}
