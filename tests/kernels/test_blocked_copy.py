@@ -120,3 +120,20 @@ def test_a_buffer_has_blocks_for_every_channel_wherever_its_value_starts(c, offs
         assert (part.channel_offset, part.nbytes) == (offset + c // 2, x.nbytes)
         assert x.ends_a_block == (whole == offset + c or (offset + c) % lanes == 0)
         assert x.starts_a_block == (offset % lanes == 0)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(("dtype", "lanes"), [("V2", 32), ("V2", 4), ("u1", 4), ("u1", 64), ("f4", 8), ("i4", 8)])
+def test_halos_of_every_dtype_are_filled_and_nothing_beyond_the_buffer(dtype, lanes, name):
+    """A bfloat16 number is a float32 in a register, and two bytes in memory."""
+    halo, size = (1, 2, 1, 3), int(dtype[1:])
+    shape = (2, 3, 4 + 2, 5 + 5, lanes)
+    raw = np.full(np.prod(shape) * size + 4096, 0x55, "u1")
+    x = BlockedView(Pointer(raw), 2, 3 * lanes, 4, 5, lanes, halo, dtype=dtype, fill=0 if dtype == "V2" else 7)
+    run_calls(fill_halo_calls(x), target_named(name))
+    code = "u2" if dtype == "V2" else dtype
+    images = raw[:-4096].view(code).reshape(shape)
+    frame = np.ones(shape, bool)
+    frame[:, :, 1:5, 2:7] = False
+    assert (images[frame] == (0 if dtype == "V2" else 7)).all()
+    assert (images[~frame].view("u1") == 0x55).all() and (raw[-4096:] == 0x55).all()

@@ -1,5 +1,6 @@
 """Copies between plain and channel-blocked images, halos, and channels that move to other lanes."""
 
+from functools import partial
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
@@ -74,23 +75,27 @@ def fill_halo(k: Builder, dtype: str, lanes: int) -> None:
     a = k.args()
     rows, columns = a.above + a.h + a.below, k.count(a.before + a.w + a.after)
     above, end, before, after = (k.count(x) for x in (a.above, a.above + a.h, a.before, a.after))
-    fill = fill_of(k, k.cast(a.fill, dtype), lanes)
+    fill, kind = fill_of(k, k.cast(a.fill, dtype), dtype, lanes)
     with banded_rows(k, a.blocks, rows, a.band) as (image, block, row):
         line = a.out + (image * a.image + block * a.plane + row * a.line)
         number = k.count(row)
         is_outside = (number < above) | (number >= end)
-        fill_pixels(k, line, k.select(is_outside, columns, before), lanes, fill)
-        fill_pixels(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, after), lanes, fill)
+        put = partial(fill_pixels, k, lanes=lanes, kind=kind, fill=fill)
+        put(line, k.select(is_outside, columns, before))
+        put(line + (a.before + a.w) * lanes, k.select(is_outside, 0, after))
 
 
-def fill_of(k: Builder, x: Val, lanes: int) -> Val:
-    """Return a number in all lanes of a pixel: a vector, or the bytes of a word, which every processor stores."""
-    return k.cast(x, "i4") * 0x01010101 if (x.dtype, lanes) == ("u1", WORD) else k.splat(x, lanes)
+def fill_of(k: Builder, x: Val, dtype: str, lanes: int) -> tuple[Val, str]:
+    """Return a number in all lanes of a pixel and its dtype in memory: a vector, or the bytes of a word, which every
+    processor stores.
+    """
+    is_word = (dtype, lanes) == ("u1", WORD)
+    return (k.cast(x, "i4") * 0x01010101, "i4") if is_word else (k.splat(x, lanes), dtype)
 
 
-def fill_pixels(k: Builder, at: Ptr, count: Val, lanes: int, fill: Val) -> None:
+def fill_pixels(k: Builder, at: Ptr, count: Val, lanes: int, kind: str, fill: Val) -> None:
     with k.loop(0, k.cast(count, "i8")) as i:
-        (at + i * lanes).as_dtype(fill.dtype).store(fill, align=1 if fill.dtype != at.dtype else None)
+        (at + i * lanes).as_dtype(kind).store(fill, align=1 if kind != at.dtype else None)
 
 
 @final
