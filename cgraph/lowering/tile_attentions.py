@@ -13,8 +13,8 @@ from cgraph.ops.physical.tile_attention import TiledAttention
 def tile_attentions(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Return the graph with attention of many queries on tiles, if all layers may round.
 
-    Attention to the keys of a cache, which has a start, stays in float32: what lies in a cache beyond the last key is
-    not read.
+    Attention to the keys of a cache, which has a start, stays in float32, so that nothing beyond the last key is
+    read.
     """
     is_choice = options.layers is not None and options.layers.names is not None
     if not (options.pairs and target.tiles) or is_choice:

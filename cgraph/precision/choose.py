@@ -25,7 +25,7 @@ def choose_precision(
         inputs: of a run
         outputs: their names
     Raises
-        InputError: there is no sample, or one does not fit the inputs
+        InputError: `samples` is empty, or one does not fit the inputs
         GraphError: `skip` has an unknown name; two runs in float32 differ by more than the tolerance
     """
     runs = sample_runs(tolerance.samples, inputs, "precision=Tolerance(...)")

@@ -18,7 +18,7 @@ def sample_runs(samples: Iterable[Any], inputs: Sequence[Variable], work: str) -
         samples: for each run the array of the input, or a tuple with one for each input
         work: what needs the samples, for the message
     Raises
-        InputError: there is no sample, or one does not fit the inputs
+        InputError: `samples` is empty, or one does not fit the inputs
     """
     runs = [sample_arrays(x, inputs) for x in samples]
     if not runs:

@@ -66,7 +66,7 @@ class TextSplitter(Record):
 
     Fields
         pattern: of a token; empty if `separators` divide a text
-        separators: patterns of what lies between tokens; one empty text makes each character a token
+        separators: patterns of the text between tokens; one empty text makes each character a token
         least: the fewest characters of a token
         mark: the tokens of a text are between `START` and `END`
         pad: the token behind those of shorter texts

@@ -62,6 +62,22 @@ def test_a_system_without_more_threads_compiles_on_one(monkeypatch):
     assert kept == list(KERNELS)
 
 
+def test_an_interrupt_between_two_starts_ends_the_threads_that_run(monkeypatch):
+    original = threading.Thread.start
+
+    def start(thread):
+        if thread.name == "cgraph-compile-2":
+            raise KeyboardInterrupt
+        original(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    codes = {}
+    with pytest.raises(KeyboardInterrupt):
+        compile_side_by_side(KERNELS, HOST, 4, lambda symbol, code, seconds: codes.update({symbol: code}))
+    assert len(codes) < len(KERNELS)
+    assert not [x for x in threading.enumerate() if x.name.startswith("cgraph-compile")]
+
+
 def test_what_a_signal_raises_while_threads_end_is_kept_until_they_have_ended():
     class Helper:
         turns = 2

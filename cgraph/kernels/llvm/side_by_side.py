@@ -7,7 +7,7 @@ Source: llvm.org/docs/ProgrammersManual.html#threads-and-llvm.
 """
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from threading import Lock, Thread
 from typing import Any
@@ -73,15 +73,23 @@ def compile_side_by_side(kernels: Mapping[str, Kernel], target: Target, threads:
 
     helpers = [Thread(target=work, name=f"cgraph-compile-{i}", daemon=True) for i in range(1, threads)]
     try:
-        for helper in helpers:
-            helper.start()
-    except RuntimeError:  # the system gives no more threads
-        pass
-    work()
+        start(helpers)
+        work()
+    except BaseException as error:  # a signal's handler raised: the others stop after their present kernel
+        errors.append(error)
     for helper in helpers:
         end(helper, errors)
     if errors:
         raise errors[0]
+
+
+def start(helpers: Sequence[Thread]) -> None:
+    """Start threads, as many as the system gives."""
+    try:
+        for helper in helpers:
+            helper.start()
+    except RuntimeError:
+        pass
 
 
 def end(helper: Thread, errors: list[BaseException]) -> None:

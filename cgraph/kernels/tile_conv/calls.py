@@ -164,8 +164,8 @@ def tiles_of_rows(rows: int, columns: int) -> PixelTiles:
 
 
 def tiles_of_image(rows: int, columns: int, width: int) -> PixelTiles:
-    """Return tiles of pixels that follow one another in an image whose rows are `width` pixels apart; what lies between
-    rows is computed, but not stored.
+    """Return tiles of pixels that follow one another in an image whose rows are `width` pixels apart; pixels between
+    rows are computed, but not stored.
     """
     count = (rows - 1) * width + columns
     group = 1 if count <= ROWS else 2
