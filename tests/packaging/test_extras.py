@@ -10,6 +10,7 @@ import cgraph as cg
 import nn
 from cgraph.dist.blocks import dask_part
 from cgraph.errors import UnavailableError
+from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.pictures import open_picture
 from cgraph.system import extras
 from nn.history import History
@@ -61,6 +62,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(name, tmp_
     for loaded in [x for x in sys.modules if x == module or x.startswith(f"{module}.")]:
         monkeypatch.setitem(sys.modules, loaded, None)
     monkeypatch.setitem(sys.modules, module, None)
+    messages.cache_clear()  # else an earlier test's module of messages is still there
     with pytest.raises(UnavailableError) as caught:
         call(tmp_path)
     assert f"need the package {package}: {extras.install_command(package)}" in str(caught.value)
