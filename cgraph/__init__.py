@@ -50,6 +50,7 @@ NAMES = {
     "cgraph.transforms.compile_function": ("jit",),
     "cgraph.transforms.vectorise": ("vmap",),
     "cgraph.standalone.export": ("export", "export_targets"),
+    "cgraph.standalone.several": ("export_sizes",),
     "cgraph.version": ("__version__",),
     "cgraph.storage.weight_file": ("StreamedWeights", "check_weights"),
 }
@@ -93,6 +94,7 @@ slots.fill(
         slots.save_functions: "cgraph.saved.write:save",
         slots.reduced_function: "cgraph.saved.write:reduced",
         slots.export_function: "cgraph.standalone.export:export_function",
+        slots.export_sized: "cgraph.standalone.several:export_sized_function",
         slots.compile_onnx: "cgraph.formats.compile_onnx:compile_onnx",
         slots.load_model: "cgraph.formats.load:load_model",
     }

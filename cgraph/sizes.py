@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from cgraph import slots
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
 from cgraph.planning.mixed_precision import Tolerance
@@ -244,6 +245,19 @@ class SizedFunction:
             )
         function.share(self._rooms, self._turns)
         return function
+
+    def export(self, folder: str | os.PathLike, sizes: Sequence[Sizes], **settings: Any) -> Any:
+        """Write one object file with a run for each size, for a function compiled with `cgraph.ExportEngine`.
+
+        Parameters
+            folder: path of the folder to create
+            sizes: of each run, such as ``[{"batch": 1}, {"batch": 8}]``
+            settings: name, names, form, memory and reset, as for `cgraph.export`
+        Raises
+            FormatError: another engine compiles the function; or as for `cgraph.export_sizes`, which also writes check
+                vectors
+        """
+        return slots.export_sized(self, folder, sizes, **settings)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Raise FormatError: a saved function has one plan."""

@@ -34,7 +34,7 @@ node_html, function_html, function_svg, report, write_trace = Hook(), Hook(), Ho
 traced_call = Hook()
 # files
 read_safetensors, write_safetensors = Hook(), Hook()
-save_functions, reduced_function, export_function = Hook(), Hook(), Hook()
+save_functions, reduced_function, export_function, export_sized = Hook(), Hook(), Hook(), Hook()
 compile_onnx, load_model = Hook(), Hook()
 
 

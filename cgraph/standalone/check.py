@@ -12,22 +12,23 @@ from cgraph.ir.spec import Spec
 SEED = 1
 
 
-def check_files(twin: Function, arrays: Sequence[np.ndarray] | None) -> dict[str, bytes]:
+def check_files(twin: Function, arrays: Sequence[np.ndarray] | None, suffix: str = "") -> dict[str, bytes]:
     """Return ``check/in.bin`` with all inputs and ``check/out.bin`` with all outputs, concatenated.
 
     Parameters
         twin: the same graph compiled for this machine, with the lanes of the exported target
         arrays: the inputs; None for random numbers, with zeros for integers if a random index is out of bounds
+        suffix: of the files' names
     """
     if arrays is not None:
         values = [np.array(x, v.spec.dtype, order="C") for x, v in zip(arrays, twin.inputs, strict=True)]
-        return vectors(values, outputs_of(twin, values))
+        return vectors(values, outputs_of(twin, values), suffix)
     values = [random_input(np.random.default_rng([SEED, i]), x.spec) for i, x in enumerate(twin.inputs)]
     try:
-        return vectors(values, outputs_of(twin, values))
+        return vectors(values, outputs_of(twin, values), suffix)
     except PositionError:
         values = [np.zeros_like(x) if x.dtype.kind in "iu" else x for x in values]
-        return vectors(values, outputs_of(twin, values))
+        return vectors(values, outputs_of(twin, values), suffix)
 
 
 def random_input(rng: np.random.Generator, spec: Spec) -> np.ndarray:
@@ -50,8 +51,8 @@ def outputs_of(twin: Function, values: Sequence[np.ndarray]) -> list[np.ndarray]
         return [np.array(instance.read(x)) if y is None else y for x, y in zip(twin.outputs, before)]
 
 
-def vectors(values: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> dict[str, bytes]:
+def vectors(values: Sequence[np.ndarray], results: Sequence[np.ndarray], suffix: str) -> dict[str, bytes]:
     return {
-        "check/in.bin": b"".join(np.ascontiguousarray(x).tobytes() for x in values),
-        "check/out.bin": b"".join(np.ascontiguousarray(x).tobytes() for x in results),
+        f"check/in{suffix}.bin": b"".join(np.ascontiguousarray(x).tobytes() for x in values),
+        f"check/out{suffix}.bin": b"".join(np.ascontiguousarray(x).tobytes() for x in results),
     }

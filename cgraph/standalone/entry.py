@@ -1,6 +1,6 @@
 """The entry of an exported program as LLVM text: argument tables, memory, and a function that makes all calls."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from cgraph.kernels.control import BEGIN, BETWEEN, SKIP
@@ -34,7 +34,11 @@ class EntryWriter:
 
     def text(self) -> str:
         """Return the module: definitions, tables, and the public functions."""
-        return "\n".join((*self.declarations(), *self.tables(), *self.run(), *self.helpers(), ""))
+        return entry_text([self])
+
+    def table(self, n: int) -> str:
+        """Return the symbol of a row's arguments."""
+        return self.symbol(f"a{n}{self.program.suffix}")
 
     def symbol(self, name: str) -> str:
         return f"@{self.prefix}_{name}"
@@ -79,7 +83,7 @@ class EntryWriter:
         for n, row in enumerate(self.program.rows):
             words = list(map(self.constant, row.words))
             types, values = (", ".join(x) for x in (map(itemgetter(0), words), map(itemgetter(1), words)))
-            yield f"{self.symbol(f'a{n}')} = internal constant <{{ {types} }}> <{{ {values} }}>, align 8"
+            yield f"{self.table(n)} = internal constant <{{ {types} }}> <{{ {values} }}>, align 8"
 
     def late_pointer(self, at: Address | Moving) -> str:
         """Emit and return the pointer to a byte of a parameter, or to one that a loop moves."""
@@ -136,7 +140,7 @@ class EntryWriter:
             self.body += [f"  br label %row{len(self.program.rows)}", f"row{len(self.program.rows)}:"]
         for copy in self.program.last_copies:
             self.copy_output(copy)
-        return [f"define i32 {self.symbol('run')}({self.parameters()}) {{", *self.body, "  ret i32 0", "}"]
+        return [f"define i32 @{self.program.run_name}({self.parameters()}) {{", *self.body, "  ret i32 0", "}"]
 
     def copy_output(self, copy: OutputCopy) -> None:
         source = self.late_pointer(copy.source) if self.is_late(copy.source) else self.pointer(copy.source)
@@ -144,7 +148,7 @@ class EntryWriter:
 
     def call(self, n: int, row: ExportRow) -> None:
         """Emit one kernel call; its late words are written into a copy of its arguments."""
-        args = self.symbol(f"a{n}")
+        args = self.table(n)
         late = [(i, word) for i, word in enumerate(row.words) if self.is_late(word)]
         if late:
             self.copy_bytes("%words", args, WORD * len(row.words))
@@ -227,3 +231,10 @@ class EntryWriter:
             at = Address(f"state:{x.name}", 0)
             place = self.late_pointer(at) if self.is_late(at) else self.symbol(x.name)
             self.copy_bytes(place, self.pointer(Address("constants", self.program.start_state[x.name])), x.nbytes)
+
+
+def entry_text(writers: Sequence[EntryWriter]) -> str:
+    """Return one module of several runs, which share the largest arena."""
+    first = max(writers, key=lambda x: x.program.arena_nbytes)
+    runs = [line for x in writers for line in (*x.tables(), *x.run())]
+    return "\n".join((*first.declarations(), *runs, *first.helpers(), ""))

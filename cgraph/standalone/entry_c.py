@@ -1,13 +1,22 @@
 """The entry as C: one line with a label for each kernel call, to read, place, time or parallelise the calls."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cgraph.kernels.control import BEGIN, BETWEEN, SKIP
 from cgraph.record import replace
 from cgraph.standalone.header import Facts, comment, parameters
 from cgraph.standalone.interface import Interface
 from cgraph.standalone.memory import MemoryLayout
-from cgraph.standalone.program import Address, ExportProgram, ExportRow, Moving, OutputCopy, RowJump, Word
+from cgraph.standalone.program import (
+    Address,
+    ExportProgram,
+    ExportRow,
+    Moving,
+    OutputCopy,
+    RowJump,
+    Word,
+    largest_arena,
+)
 
 WORDS = """#if UINTPTR_MAX > 0xffffffffu
 typedef intptr_t word;
@@ -24,27 +33,38 @@ static inline word address(const void *x) { word w; w.low = (intptr_t)x; w.high 
 
 def c_entry(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> str:
     """Return the text of ``NAME.c``, which is compiled and linked with the object file of the kernels."""
-    return "\n".join((*definitions(program, facts), *run(program, layout, facts), *reset(program, facts), ""))
+    return c_entries([program], layout, facts)
 
 
-def definitions(program: ExportProgram, facts: Facts) -> Iterator[str]:
-    """Yield memory, kernels and argument tables."""
+def c_entries(programs: Sequence[ExportProgram], layout: MemoryLayout, facts: Facts) -> str:
+    """Return the text of ``NAME.c`` for several runs, which share the memory."""
+    runs = (line for x in programs for line in (*tables(x), *run(x, layout, facts)))
+    return "\n".join((*definitions(programs, facts), *runs, *reset(programs[0], facts), ""))
+
+
+def definitions(programs: Sequence[ExportProgram], facts: Facts) -> Iterator[str]:
+    """Yield memory and kernels."""
+    program = programs[0]
     name = program.interface.prefix
     yield f'#include "{name}.h"\n#include <string.h>\n\n{WORDS}\n'
     yield f"extern const uint8_t {name}_constants[];"
-    yield f"static uint8_t arena[{max(program.arena_nbytes, 1)}] __attribute__((aligned(64)));"
+    yield f"static uint8_t arena[{max(largest_arena(programs), 1)}] __attribute__((aligned(64)));"
     yield "static int64_t stop_word, done_word;"
     for i, kernel in enumerate(program.kernels):
         yield f"void {name}_k{i}(const void *, int64_t, int64_t); /* {comment(kernel.family)} */"
-    for n, row in enumerate(program.rows):
-        words = ", ".join(c_word(x, program.interface) for x in row.words) or "N(0, 0)"
-        yield f"static const word a{n}[] = {{{words}}};"
     if facts.has_threads:
         yield (
             "static void each(cg_parallel parallel, void (*task)(const void *, int64_t, int64_t), const void *args, "
             "int64_t tasks, int64_t chunk) {\n"
             "  if (parallel && tasks > chunk) parallel(task, args, tasks, chunk);\n  else task(args, 0, tasks);\n}"
         )
+
+
+def tables(program: ExportProgram) -> Iterator[str]:
+    """Yield the arguments of each row."""
+    for n, row in enumerate(program.rows):
+        words = ", ".join(c_word(x, program.interface) for x in row.words) or "N(0, 0)"
+        yield f"static const word a{n}{program.suffix}[] = {{{words}}};"
 
 
 def c_word(word: Word, interface: Interface) -> str:
@@ -93,7 +113,7 @@ def run(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Iterator[
     names = ", ".join(f"{argument(interface, 'in', x.name)} is {x.name}" for x in interface.inputs)
     names += "".join(f", {argument(interface, 'out', x.name)} is {x.name}" for x in interface.outputs)
     yield f"\n/* {names.removeprefix(', ')} */" if names else ""
-    yield f"int {interface.prefix}_run({parameters(arguments(interface), layout, facts.has_threads)}) {{"
+    yield f"int {program.run_name}({parameters(arguments(interface), layout, facts.has_threads)}) {{"
     yield from (f"  int64_t round{n};" for n, row in enumerate(program.rows) if row.jump and row.jump.kind == BEGIN)
     yield from (copy_line(x, interface) for x in program.first_copies)
     ends = {row.jump.to for row in program.rows if row.jump}
@@ -131,9 +151,10 @@ def call_lines(n: int, row: ExportRow, program: ExportProgram) -> Iterator[str]:
     """Yield one kernel call; addresses that the caller passes are written into a copy of its arguments."""
     name, label = program.interface.prefix, comment(program.labels[row.label])
     late = [(i, x) for i, x in enumerate(row.words) if not isinstance(x, int) and is_late(x)]
-    args = "w" if late else f"a{n}"
+    table = f"a{n}{program.suffix}"
+    args = "w" if late else table
     if late:
-        yield f"  {{ word w[{len(row.words)}];\n    memcpy(w, a{n}, sizeof w);"
+        yield f"  {{ word w[{len(row.words)}];\n    memcpy(w, {table}, sizeof w);"
         yield from (f"    w[{i}] = address({c_pointer(x, program.interface)});" for i, x in late)
     call = f"each(parallel, {name}_k{row.kernel}, {args}, {row.tasks}, {row.chunk}); /* {label} */"
     yield f"    {call} }}" if late else f"  {call}"

@@ -19,16 +19,17 @@ from cgraph.ops.leaf import Var
 from cgraph.record import Record, replace
 from cgraph.standalone.check import check_files
 from cgraph.standalone.elf import with_any_float_abi
-from cgraph.standalone.entry import EntryWriter
-from cgraph.standalone.entry_c import c_entry
+from cgraph.standalone.entry import EntryWriter, entry_text
+from cgraph.standalone.entry_c import c_entries
 from cgraph.standalone.folder import check_folder, json_bytes, write_folder
-from cgraph.standalone.header import ABI, Facts, example, header
+from cgraph.standalone.header import ABI, Facts, errors_of, example_of_all, header_of_all
 from cgraph.standalone.interface import CValue, interface_of
 from cgraph.standalone.memory import MemoryLayout, caller_layout, static_layout
 from cgraph.standalone.names import c_name, check_prefix
 from cgraph.standalone.object_file import object_file
-from cgraph.standalone.program import ExportProgram, export_program
+from cgraph.standalone.program import ExportProgram, export_program, largest_arena
 from cgraph.standalone.stack import stack_bound
+from cgraph.standalone.undefined import builtins_of
 from cgraph.standalone.wasm import linked_module, loader
 from cgraph.version import __version__
 
@@ -161,6 +162,11 @@ class Settings(Record, eq=False):
     memory: str
     reset: bool
 
+    @property
+    def keeps_start(self) -> bool:
+        """True if the constants contain the initial state."""
+        return self.reset or self.memory == "caller"
+
 
 def settings_of(
     folder: str | os.PathLike,
@@ -222,41 +228,56 @@ def names_of(outputs: Any, function: Function) -> list[str]:
 
 def files_of(function: Function, how: Settings) -> tuple[dict[str, bytes], tuple[Any, ...]]:
     """Return the files by name, and the fields of `Exported` after its folder."""
-    row, target = machine_named(engine_of(function).machine), target_of(function)
     interface = interface_of(function, how.prefix, how.names)
-    program = export_program(function, interface, how.reset or how.memory == "caller")
-    layout = static_layout() if how.memory == "static" else caller_layout(interface, program.arena_nbytes)
+    program = export_program(function, interface, how.keeps_start)
+    return files_of_programs([program], how, engine_of(function).machine, target_of(function))
+
+
+def files_of_programs(
+    programs: Sequence[ExportProgram], how: Settings, machine_name: str, target: Target
+) -> tuple[dict[str, bytes], tuple[Any, ...]]:
+    """Return the files of programs that share kernels, constants and state, and the fields of `Exported`."""
+    row, first, arena_nbytes = machine_named(machine_name), programs[0], largest_arena(programs)
+    interface = first.interface
+    layout = static_layout() if how.memory == "static" else caller_layout(interface, arena_nbytes)
     machine = new_target_machine(target, row.generation)
     is_c, section = how.form == "c", row.arena_section(how.prefix)
-    entry = "" if is_c else EntryWriter(program, layout, row.bits, section, how.reset).text()
-    file = object_file(program, entry, machine, target, how.form, not layout.is_caller)
+    writers = [EntryWriter(x, layout, row.bits, section, how.reset) for x in programs]
+    file = object_file(first, "" if is_c else entry_text(writers), machine, target, how.form, not layout.is_caller)
     raw = with_any_float_abi(file.raw) if row.generation.form == "arm-elf" else file.raw
-    stack = None if is_c or row.is_linked else stack_bound(file.assembly, file.calls, f"{how.prefix}_run")
-    facts = Facts(row.name, machine.triple, digest_of(program), stack, file.externals, how.reset, is_c)
+    stacks = {
+        x.run_name: None if is_c or row.is_linked else stack_bound(file.assembly, file.calls, x.run_name)
+        for x in programs
+    }
+    bounds = [x for x in stacks.values() if x is not None]
+    stack = max(bounds) if len(bounds) == len(programs) else None
+    externals = tuple(sorted({*file.externals, "memcpy"})) if is_c else file.externals
+    facts = Facts(row.name, machine.triple, digest_of(programs), stack, externals, how.reset, is_c, stacks)
     files = {
-        f"{how.prefix}.h": header(program, layout, facts).encode(),
+        f"{how.prefix}.h": header_of_all(programs, layout, facts).encode(),
         f"{how.prefix}.{row.suffix}": raw,
-        "main.c": example(program, layout, facts.has_threads).encode(),
-        "manifest.json": json_bytes(manifest(program, layout, facts, raw)),
+        "main.c": example_of_all(programs, layout, facts.has_threads).encode(),
+        "manifest.json": json_bytes(manifest(programs, layout, facts, raw)),
     }
     if row.is_linked:
-        files |= {f"{how.prefix}.wasm": linked_module(raw, program), f"{how.prefix}.mjs": loader(program).encode()}
+        files |= {f"{how.prefix}.wasm": linked_module(raw, first), f"{how.prefix}.mjs": loader(first).encode()}
     if is_c:
-        files[f"{how.prefix}.c"] = c_entry(program, layout, facts).encode()
-    state = sum(x.nbytes for x in interface.state)
-    sizes = (program.arena_nbytes, state, len(program.constants), program.table_nbytes)
-    return files, (row.name, *sizes, stack, file.externals)
+        files[f"{how.prefix}.c"] = c_entries(programs, layout, facts).encode()
+    state, tables = sum(x.nbytes for x in interface.state), sum(x.table_nbytes for x in programs)
+    sizes = (arena_nbytes, state, len(first.constants), tables)
+    return files, (row.name, *sizes, stack, externals)
 
 
-def digest_of(program: ExportProgram) -> str:
-    """Return a hash of the program: kernels, rows and constants."""
-    text = repr([(row.kernel, row.words, row.tasks) for row in program.rows]) + repr(program.kernels)
-    return sha256(text.encode() + sha256(program.constants).digest()).hexdigest()[:16]
+def digest_of(programs: Sequence[ExportProgram]) -> str:
+    """Return a hash of the programs: kernels, rows and constants."""
+    text = "".join(repr([(row.kernel, row.words, row.tasks) for row in x.rows]) for x in programs)
+    text += repr(programs[0].kernels)
+    return sha256(text.encode() + sha256(programs[0].constants).digest()).hexdigest()[:16]
 
 
-def manifest(program: ExportProgram, layout: MemoryLayout, facts: Facts, raw: bytes) -> dict[str, object]:
+def manifest(programs: Sequence[ExportProgram], layout: MemoryLayout, facts: Facts, raw: bytes) -> dict[str, object]:
     """Return the entries of ``manifest.json``, for tools."""
-    interface = program.interface
+    program, interface = programs[0], programs[0].interface
     return {
         "abi": ABI,
         "cgraph": __version__,
@@ -264,11 +285,10 @@ def manifest(program: ExportProgram, layout: MemoryLayout, facts: Facts, raw: by
         "target": facts.target,
         "triple": facts.triple,
         "graph": facts.digest,
-        "inputs": list(map(value_entry, interface.inputs)),
-        "outputs": list(map(value_entry, interface.outputs)),
+        **({"runs": [run_entry(x, facts) for x in programs]} if program.suffix else values_entry(program)),
         "state": list(map(value_entry, interface.state)),
         "bytes": {
-            "arena": program.arena_nbytes,
+            "arena": largest_arena(programs),
             "constants": len(program.constants),
             "state": sum(x.nbytes for x in interface.state),
             "stack": facts.stack_nbytes,
@@ -277,9 +297,21 @@ def manifest(program: ExportProgram, layout: MemoryLayout, facts: Facts, raw: by
         },
         "threads": facts.has_threads,
         "externals": list(facts.externals),
-        "errors": program.errors,
+        "builtins": list(builtins_of(facts.externals)),
+        "errors": errors_of(programs),
         "sum": sha256(raw).hexdigest(),
     }
+
+
+def values_entry(program: ExportProgram) -> dict[str, object]:
+    interface = program.interface
+    return {"inputs": list(map(value_entry, interface.inputs)), "outputs": list(map(value_entry, interface.outputs))}
+
+
+def run_entry(program: ExportProgram, facts: Facts) -> dict[str, object]:
+    """Return the entries of one of several runs."""
+    nbytes = {"arena": program.arena_nbytes, "stack": facts.stacks[program.run_name]}
+    return {"run": program.run_name, "suffix": program.suffix, **values_entry(program), "bytes": nbytes}
 
 
 def value_entry(x: CValue) -> dict[str, object]:

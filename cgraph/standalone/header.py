@@ -1,16 +1,19 @@
 """The C header of an exported function, and the example that calls it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 
 from cgraph.record import Record, replace
 from cgraph.standalone.interface import CValue, Interface
 from cgraph.standalone.memory import MemoryLayout
 from cgraph.standalone.names import c_names
-from cgraph.standalone.program import ExportProgram
+from cgraph.standalone.program import ExportProgram, largest_arena
+from cgraph.standalone.undefined import builtins_of
 from cgraph.version import __version__
 
 ABI = 1
 LOCAL = ("i", "error", "room", "printf")  # names that the example uses itself
+BUILTINS = "libgcc, or the builtins of LLVM's compiler-rt, has the arithmetic that this processor lacks:"
 PARALLEL = (
     "typedef void (*cg_parallel)(void (*task)(const void *args, int64_t first, int64_t last), const void *args, "
     "int64_t tasks, int64_t chunk);"
@@ -27,6 +30,7 @@ class Facts(Record, eq=False):
         externals: names of the external functions
         has_reset: the object file has a function that restores the state
         has_threads: the run has a parameter for a function that distributes tasks over threads
+        stacks: bounds of the stack by the run's name, where there are several
     """
 
     target: str
@@ -36,6 +40,7 @@ class Facts(Record, eq=False):
     externals: tuple[str, ...]
     has_reset: bool = False
     has_threads: bool = False
+    stacks: Mapping[str, int | None] = field(default_factory=dict)
 
 
 def parameters(interface: Interface, layout: MemoryLayout, has_threads: bool = False) -> str:
@@ -52,45 +57,67 @@ def declared(x: CValue, const: str = "") -> str:
 
 def header(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> str:
     """Return the text of ``NAME.h``, for C99 and C++17."""
-    return "\n".join((*lines(program, layout, facts), ""))
+    return header_of_all([program], layout, facts)
 
 
-def lines(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Iterator[str]:
-    interface = program.interface
+def header_of_all(programs: Sequence[ExportProgram], layout: MemoryLayout, facts: Facts) -> str:
+    """Return the text of ``NAME.h`` for several runs."""
+    return "\n".join((*lines(programs, layout, facts), ""))
+
+
+def lines(programs: Sequence[ExportProgram], layout: MemoryLayout, facts: Facts) -> Iterator[str]:
+    program, interface = programs[0], programs[0].interface
     name, macro = interface.prefix, interface.prefix.upper()
     yield f"/* {name}: made by cgraph {__version__} for {facts.target} ({facts.triple}), graph {facts.digest}. */"
     yield f"#ifndef {macro}_H\n#define {macro}_H"
     yield "#include <stddef.h>\n#include <stdint.h>"
     yield '#ifdef __cplusplus\nextern "C" {\n#endif'
     yield f"#define {macro}_ABI {ABI}"
-    yield f"#define {macro}_ARENA_BYTES {program.arena_nbytes} /* the memory plan's */"
+    plan = "the largest memory plan's" if len(programs) > 1 else "the memory plan's"
+    yield f"#define {macro}_ARENA_BYTES {largest_arena(programs)} /* {plan} */"
     yield f"#define {macro}_CONSTANT_BYTES {len(program.constants)}"
     yield f"#define {macro}_STATE_BYTES {sum(x.nbytes for x in interface.state)}"
     if facts.stack_nbytes is not None:
         yield f"#define {macro}_STACK_BYTES {facts.stack_nbytes} /* without functions from outside */"
     if layout.is_caller:
         yield f"#define {macro}_MEMORY_BYTES {layout.nbytes}"
-    for kind, values in (("INPUT", interface.inputs), ("OUTPUT", interface.outputs)):
-        for x in values:
-            yield f"#define {macro}_{kind}_{x.name.upper()}_BYTES {x.nbytes} /* {x.spec} */"
-    outside = ", ".join(facts.externals) or "nothing"
-    yield f"/* From outside: {outside}. */"
+    for x in programs:
+        yield from sizes_of_run(x, facts)
+    yield f"/* From outside: {', '.join(facts.externals) or 'nothing'}. */"
+    builtins = builtins_of(facts.externals)
+    if builtins:
+        yield f"/* {BUILTINS} {', '.join(builtins)}. */"
     if facts.has_threads:
         yield f"#ifndef CG_PARALLEL\n#define CG_PARALLEL\n{PARALLEL}\n#endif"
-    yield from functions(program, layout, facts)
+    yield from functions(programs, layout, facts)
     yield "#ifdef __cplusplus\n}\n#endif\n#endif"
 
 
-def functions(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Iterator[str]:
+def sizes_of_run(program: ExportProgram, facts: Facts) -> Iterator[str]:
+    """Yield the bytes of inputs and outputs; for one of several runs also of its plan and its stack."""
+    if program.suffix:
+        yield f"#define {program.macro}_ARENA_BYTES {program.arena_nbytes}"
+        stack = facts.stacks.get(program.run_name)
+        if stack is not None:
+            yield f"#define {program.macro}_STACK_BYTES {stack}"
+    for kind, values in (("INPUT", program.interface.inputs), ("OUTPUT", program.interface.outputs)):
+        for x in values:
+            yield f"#define {program.macro}_{kind}_{x.name.upper()}_BYTES {x.nbytes} /* {x.spec} */"
+
+
+def functions(programs: Sequence[ExportProgram], layout: MemoryLayout, facts: Facts) -> Iterator[str]:
     """Yield declarations of the functions and the state."""
-    interface = program.interface
+    interface = programs[0].interface
     name = interface.prefix
-    stops = program.errors
+    stops = errors_of(programs)
     yield "/* Returns 0" + (f", or an error that {name}_error describes." if stops else ".")
+    if len(programs) > 1:
+        yield "   All runs use one arena and one state: one run at a time."
     if facts.has_threads:
         yield "   parallel calls task for ranges that cover 0 to tasks, in any order and on any threads; NULL is none."
     yield "*/"
-    yield f"int {name}_run({parameters(interface, layout, facts.has_threads)});"
+    for program in programs:
+        yield f"int {program.run_name}({parameters(program.interface, layout, facts.has_threads)});"
     yield from error_text(name, stops)
     if layout.is_caller:
         yield "/* Prepares MEMORY_BYTES at a multiple of 64, with the state as exported. Returns 1 if they are not. */"
@@ -104,6 +131,11 @@ def functions(program: ExportProgram, layout: MemoryLayout, facts: Facts) -> Ite
     )
     if facts.has_reset:
         yield f"void {name}_reset(void); /* the state as exported */"
+
+
+def errors_of(programs: Sequence[ExportProgram]) -> dict[int, str]:
+    """Return what runs may return: descriptions by number."""
+    return dict(sorted(item for program in programs for item in program.errors.items()))
 
 
 def comment(text: str) -> str:
@@ -136,31 +168,55 @@ def example_values(interface: Interface) -> tuple[tuple[CValue, ...], tuple[CVal
 
 def example(program: ExportProgram, layout: MemoryLayout, has_threads: bool = False) -> str:
     """Return a program that fills the inputs, runs once and prints the first numbers of each output."""
-    interface = program.interface
-    name, macro = interface.prefix, interface.prefix.upper()
-    inputs, outputs = example_values(interface)
+    return example_of_all([program], layout, has_threads)
+
+
+def example_of_all(programs: Sequence[ExportProgram], layout: MemoryLayout, has_threads: bool = False) -> str:
+    """Return a program that fills the inputs of each run, runs it once and prints the first numbers of each output."""
+    name = programs[0].interface.prefix
+    text = [f'#include "{name}.h"', "#include <stdio.h>", ""]
+    if layout.is_caller:
+        room = f"static union {{ long long aligned; uint8_t bytes[{name.upper()}_MEMORY_BYTES + 63]; }} room;"
+        memory = [
+            "  void *memory = room.bytes + (64 - (uintptr_t)room.bytes % 64) % 64;",
+            f"  if ({name}_begin(memory)) return 1;",
+        ]
+    if len(programs) > 1:
+        bodies = [f"run{x.suffix}" for x in programs]
+        text += [room] if layout.is_caller else []
+        for body, program in zip(bodies, programs):
+            takes = "void *memory" if layout.is_caller else "void"
+            text += [f"static int {body}({takes}) {{", *(f"  static {x}" for x in buffers(program))]
+            text += [*example_run(program, layout, has_threads), "  return 0;", "}", ""]
+        text += ["int main(void) {", *(memory if layout.is_caller else []), "  int error = 0;"]
+        passes = "memory" if layout.is_caller else ""
+        text += [f"  if (!error) error = {body}({passes});" for body in bodies]
+        return "\n".join([*text, "  return error;", "}", ""])
+    text += [f"static {x}" for x in buffers(programs[0])]
+    text += [room] if layout.is_caller else []
+    text += ["", "int main(void) {", *(memory if layout.is_caller else [])]
+    return "\n".join([*text, *example_run(programs[0], layout, has_threads), "  return 0;", "}", ""])
+
+
+def buffers(program: ExportProgram) -> Iterator[str]:
+    """Yield the arrays of inputs and outputs."""
+    inputs, outputs = example_values(program.interface)
+    yield from (f"{declared(x)};" for x in (*inputs, *outputs))
+
+
+def example_run(program: ExportProgram, layout: MemoryLayout, has_threads: bool) -> Iterator[str]:
+    """Yield the lines that fill the inputs, call the run and print."""
+    inputs, outputs = example_values(program.interface)
     arguments = [*(["memory"] if layout.is_caller else []), *(x.name for x in (*inputs, *outputs))]
     arguments += ["NULL"] if has_threads else []
-    text = [f'#include "{name}.h"', "#include <stdio.h>", ""]
-    text += [f"static {declared(x)};" for x in (*inputs, *outputs)]
-    if layout.is_caller:
-        text.append(f"static union {{ long long aligned; uint8_t bytes[{macro}_MEMORY_BYTES + 63]; }} room;")
-    text += ["", "int main(void) {"]
-    if layout.is_caller:
-        text.append("  void *memory = room.bytes + (64 - (uintptr_t)room.bytes % 64) % 64;")
-        text.append(f"  if ({name}_begin(memory)) return 1;")
     for x in inputs:
-        text.append(f"  for (size_t i = 0; i < {x.count}; i++) {x.name}[i] = ({x.type})(i % 7);")
-    text.append(f"  int error = {name}_run({', '.join(arguments)});")
+        yield f"  for (size_t i = 0; i < {x.count}; i++) {x.name}[i] = ({x.type})(i % 7);"
+    yield f"  int error = {program.run_name}({', '.join(arguments)});"
     if program.errors:
-        text.append(
-            f'  if (error) {{ printf("%s: an index is outside its axis\\n", {name}_error(error)); return error; }}'
-        )
+        says = f"{program.interface.prefix}_error(error)"
+        yield f'  if (error) {{ printf("%s: an index is outside its axis\\n", {says}); return error; }}'
     else:
-        text.append("  if (error) return error;")
+        yield "  if (error) return error;"
     for x in outputs:
         shown = min(x.count, 8)
-        text.append(
-            f'  for (size_t i = 0; i < {shown}; i++) printf("{x.name}[%d] = %g\\n", (int)i, (double){x.name}[i]);'
-        )
-    return "\n".join([*text, "  return 0;", "}", ""])
+        yield f'  for (size_t i = 0; i < {shown}; i++) printf("{x.name}[%d] = %g\\n", (int)i, (double){x.name}[i]);'

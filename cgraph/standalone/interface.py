@@ -30,7 +30,7 @@ C_TYPES = {
 }
 """The C type of each dtype's numbers: pairs for complex ones. Storage dtypes are unsigned integers with their bits."""
 OWN = ("run", "reset", "begin", "memory", "arena", "constants", "stop", "done")  # names that a header may declare
-TABLE = re.compile(r"[ak]\d+")  # the names of argument tables and kernels
+TABLE = re.compile(r"[ak]\d+(_\d+)*|run(_\d+)+")  # the names of argument tables, kernels and runs of one size
 
 
 class CValue(Record, eq=False):
@@ -81,25 +81,32 @@ class Interface(Record, eq=False):
         return f"{self.prefix}_{name}"
 
 
-def interface_of(function: Runner, prefix: str, output_names: Sequence[str] = ()) -> Interface:
+def interface_of(
+    function: Runner, prefix: str, output_names: Sequence[str] = (), state: Sequence[Any] | None = None
+) -> Interface:
     """Return the interface of a compiled function.
+
+    Parameters
+        state: the Vars that have an update edge here or in another function of the same object file; None for those of
+            this function
 
     Raises
         FormatError: an input has an update edge, a Var has no value, or the numbers of names and outputs differ
     """
-    check_vars(function)
+    updated = function.updated if state is None else state
+    check_vars(function, updated)
     labels = output_names or [x.name for x in function.outputs]
     if len(labels) != len(function.outputs):
         raise FormatError(f"{len(labels)} names for {len(function.outputs)} outputs. Give one for each")
     inputs = c_names(x.name for x in function.inputs)
     outputs = c_names((f"{x}_out" if x in inputs else x for x in c_names(labels)), inputs)
-    names = c_names(v.name for v in function.updated)
-    state = c_names((f"{x}_state" if x in OWN or TABLE.fullmatch(x) else x for x in names), OWN)
+    names = c_names(v.name for v in updated)
+    labels = c_names((f"{x}_state" if x in OWN or TABLE.fullmatch(x) else x for x in names), OWN)
     return Interface(
         prefix,
         values_of(inputs, function.inputs),
         values_of(outputs, function.outputs),
-        values_of(state, function.updated),
+        values_of(labels, updated),
     )
 
 
@@ -107,15 +114,15 @@ def values_of(names: Sequence[str], sources: Sequence[Any]) -> tuple[CValue, ...
     return tuple(CValue(name, x.spec, x) for name, x in zip(names, sources))
 
 
-def check_vars(function: Runner) -> None:
+def check_vars(function: Runner, updated: Sequence[Any]) -> None:
     """Raise FormatError for an input with an update edge, and for a Var without a value."""
-    both = next((x for x in function.inputs if any(x is v for v in function.updated)), None)
+    both = next((x for x in function.inputs if any(x is v for v in updated)), None)
     if both is not None:
         raise FormatError(
             f"{both.name} {both.spec} is an input and the target of an update: an exported function keeps its state in "
             "memory of its own. Remove it from inputs="
         )
-    empty = next((x for x in (*function.cells, *function.updated) if x.cell.array is None), None)
+    empty = next((x for x in (*function.cells, *updated) if x.cell.array is None), None)
     if empty is not None:
         raise FormatError(f"{empty.name} {empty.spec} has no value to export. Assign one first")
 

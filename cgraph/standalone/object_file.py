@@ -17,6 +17,7 @@ from cgraph.record import Record
 from cgraph.standalone.entry import llvm_bytes
 from cgraph.standalone.memory import ALIGNMENT
 from cgraph.standalone.program import ExportProgram
+from cgraph.standalone.undefined import undefined_names
 
 DEFINITION = re.compile(r"^(define .*) \{$", re.MULTILINE)
 SMALL = 4096  # bytes; less is written as text
@@ -27,7 +28,7 @@ class ExportObject(Record, eq=False):
 
     Fields
         raw: its bytes
-        externals: names of the external functions that it calls
+        externals: names of the external functions that it needs, those that LLVM adds included
         assembly: text of the same code
         calls: the functions that each function calls
     """
@@ -115,8 +116,7 @@ def object_file(
     raw = machine.emit_object(main)
     for blob in blobs:
         raw = blob.fill(raw)
-    externals = sorted(f.name for f in main.functions if f.is_declaration and not f.name.startswith("llvm."))
-    return ExportObject(raw, tuple(externals), assembly_of(main, machine), calls_of(main))
+    return ExportObject(raw, undefined_names(raw), assembly_of(main, machine), calls_of(main))
 
 
 def assembly_of(module: Any, machine: Any) -> str:

@@ -1,6 +1,6 @@
 """The rows of an exported program: kernel calls whose arguments are numbers and named addresses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -131,6 +131,7 @@ class ExportProgram(Record, eq=False):
         constants: bytes of all constants, followed by the state's initial values if `keeps_start`
         state: the current value of each state Var, by name
         start_state: offsets of the initial values in `constants`, by name; empty unless `keeps_start`
+        suffix: of the run's name, where an object file has runs for several sizes
     """
 
     interface: Interface
@@ -143,6 +144,17 @@ class ExportProgram(Record, eq=False):
     constants: bytes
     state: Mapping[str, bytes]
     start_state: Mapping[str, int]
+    suffix: str = ""
+
+    @property
+    def run_name(self) -> str:
+        """The C name of the run."""
+        return self.interface.symbol(f"run{self.suffix}")
+
+    @property
+    def macro(self) -> str:
+        """The prefix of the macros of this run."""
+        return f"{self.interface.prefix}{self.suffix}".upper()
 
     @property
     def table_nbytes(self) -> int:
@@ -156,32 +168,66 @@ class ExportProgram(Record, eq=False):
 
 
 def export_program(function: Runner, interface: Interface, keeps_start: bool = False) -> ExportProgram:
-    """Return the program of a function that the export engine compiled.
+    """Return the program of a function that the export engine compiled; see `export_programs`."""
+    return export_programs([function], [interface], [""], keeps_start)[0]
+
+
+def export_programs(
+    functions: Sequence[Runner], interfaces: Sequence[Interface], suffixes: Sequence[str], keeps_start: bool = False
+) -> tuple[ExportProgram, ...]:
+    """Return the programs of functions for one object file. All have the same kernels, constants, labels and state.
 
     Parameters
+        interfaces: of each function; their state has the same names and specs
+        suffixes: of each run's name
         keeps_start: store the state's current values as constants, too, to restore them later
     Raises
         FormatError: a step is a Python function, reads weights from a file or repeats rows
     """
-    code: Code = function.program.code
-    check_code(code)
-    state = {x.name: present_bytes(x.source) for x in interface.state}
-    constants, start_of = placed_constants(function, code, list(state.values()) if keeps_start else [])
-    symbols = _Symbols(interface, start_of, code)
-    copies = [(x, copy_of(x, code, symbols)) for x in interface.outputs]
-    whole = [(x, copy) for x, copy in copies if copy is not None and copy.nbytes]
-    return ExportProgram(
-        interface,
-        tuple(code.compiled_kernels),
-        rows_of(code, symbols),
-        tuple(copy for x, copy in whole if not is_fresh(x, code)),
-        tuple(copy for x, copy in whole if is_fresh(x, code)),
-        code.labels,
-        code.nbytes,
-        constants,
-        state,
-        {name: start_of[id(raw)] for name, raw in state.items()} if keeps_start else {},
+    codes: list[Code] = [function.program.code for function in functions]
+    for code in codes:
+        check_code(code)
+    state = {x.name: present_bytes(x.source) for x in interfaces[0].state}
+    constants, start_of = placed_constants(functions, codes, interfaces, list(state.values()) if keeps_start else [])
+    kernels = list(dict.fromkeys(k for code in codes for k in code.compiled_kernels))
+    labels = tuple(dict.fromkeys(x for code in codes for x in code.labels)) if len(codes) > 1 else codes[0].labels
+    starts = {name: start_of[id(raw)] for name, raw in state.items()} if keeps_start else {}
+    programs = []
+    for code, interface, suffix in zip(codes, interfaces, suffixes, strict=True):
+        symbols = _Symbols(interface, start_of, code)
+        copies = [(x, copy_of(x, code, symbols)) for x in interface.outputs]
+        whole = [(x, copy) for x, copy in copies if copy is not None and copy.nbytes]
+        first = tuple(copy for x, copy in whole if not is_fresh(x, code))
+        last = tuple(copy for x, copy in whole if is_fresh(x, code))
+        rows = shared_rows(rows_of(code, symbols), code, kernels, labels)
+        programs.append(
+            ExportProgram(
+                interface, tuple(kernels), rows, first, last, labels, code.nbytes, constants, state, starts, suffix
+            )
+        )
+    return tuple(programs)
+
+
+def shared_rows(
+    rows: Sequence[ExportRow], code: Code, kernels: Sequence[Kernel], labels: Sequence[str]
+) -> tuple[ExportRow, ...]:
+    """Return rows with the numbers of kernels and labels that several programs share."""
+    number_of, label_of = ({x: i for i, x in reversed([*enumerate(values)])} for values in (kernels, labels))
+    own = [number_of[k] for k in code.compiled_kernels]
+    is_own = labels is code.labels  # a program alone keeps its numbers
+    return tuple(
+        replace(
+            row,
+            kernel=row.kernel if row.kernel < 0 else own[row.kernel],
+            label=row.label if is_own else label_of[code.labels[row.label]],
+        )
+        for row in rows
     )
+
+
+def largest_arena(programs: Sequence[ExportProgram]) -> int:
+    """Return the bytes of the arena that the programs of one object file share."""
+    return max(x.arena_nbytes for x in programs)
 
 
 def check_code(code: Code) -> None:
@@ -206,18 +252,27 @@ def labels_of(code: Code, kernels: list[int]) -> str:
     return ", ".join(sorted({code.labels[code.label_of[i]] for i in rows})[:5])
 
 
-def placed_constants(function: Runner, code: Code, others: list[bytes]) -> tuple[bytes, dict[int, int]]:
+def placed_constants(
+    functions: Sequence[Runner], codes: Sequence[Code], interfaces: Sequence[Interface], others: list[bytes]
+) -> tuple[bytes, dict[int, int]]:
     """Return the bytes of all constants, and the offset of each one by the `id` of its array, Var or bytes.
 
     Equal constants are stored once, in the order in which rows first read them. Vars without an update edge and
     `others` follow.
     """
-    first = {r.symbol.number: int(r.positions.min()) for r in code.relocations if r.symbol.kind == "constant"}
-    sources = [(id(code.constants[i]), code.constants[i]) for i in sorted(first, key=first.__getitem__)]
-    sources += [(id(b), b) for b in (v.at.base for v in code.views.values()) if isinstance(b, np.ndarray)]
-    updated = set(map(id, function.updated))
-    sources += [(id(x), x.cell.array) for x in function.cells if id(x) not in updated]
+    sources: list[tuple[int, Any]] = []
+    for code in codes:
+        first = {r.symbol.number: int(r.positions.min()) for r in code.relocations if r.symbol.kind == "constant"}
+        sources += [(id(code.constants[i]), code.constants[i]) for i in sorted(first, key=first.__getitem__)]
+        sources += [(id(b), b) for b in (v.at.base for v in code.views.values()) if isinstance(b, np.ndarray)]
+    updated = {id(x.source) for interface in interfaces for x in interface.state}
+    sources += [(id(x), x.cell.array) for function in functions for x in function.cells if id(x) not in updated]
     sources += [(id(raw), np.frombuffer(raw, np.uint8)) for raw in others]
+    return joined(sources)
+
+
+def joined(sources: Sequence[tuple[int, Any]]) -> tuple[bytes, dict[int, int]]:
+    """Return the bytes of distinct arrays, aligned, and the offset of each array by its key."""
     parts: list[bytes] = []
     starts: dict[int, int] = {}
     starts_by_content: dict[tuple[int, bytes], int] = {}
