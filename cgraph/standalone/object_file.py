@@ -42,6 +42,8 @@ class ExportObject(Record, eq=False):
 class Blob(Record, eq=False):
     """Bytes of a global variable. In LLVM's text, a marker stands for large ones.
 
+    The code generator must not read the marker: it would fold a short copy of it into numbers.
+
     Fields
         symbol: its name
         raw: its bytes, at least one
@@ -63,7 +65,7 @@ class Blob(Record, eq=False):
             return f"@{self.symbol} = {self.kind} [{n} x i8] {llvm_bytes(self.raw)}, align {ALIGNMENT}"
         types = f"<{{ [{mark} x i8], [{n - mark - 1} x i8], i8 }}>"
         values = f"[{mark} x i8] {llvm_bytes(self.marker)}, [{n - mark - 1} x i8] zeroinitializer, i8 1"
-        return f"@{self.symbol} = {self.kind} {types} <{{ {values} }}>, align {ALIGNMENT}"
+        return f"@{self.symbol} = externally_initialized {self.kind} {types} <{{ {values} }}>, align {ALIGNMENT}"
 
     def fill(self, file: bytes) -> bytes:
         """Return the object file with the marker replaced by these bytes."""

@@ -38,7 +38,19 @@ export async function load(source) {
   const module = await WebAssembly.compile(bytes);
   let memory;
   const copy = (to, from, count) => { new Uint8Array(memory.buffer).copyWithin(to, from, from + count); return to; };
-  const env = { memcpy: copy, memmove: copy };
+  const whole = (low, high) => BigInt.asUintN(64, low) | (BigInt.asUintN(64, high) << 64n);
+  const put = (to, value) => {
+    const view = new DataView(memory.buffer, to >>> 0, 16);
+    view.setBigUint64(0, BigInt.asUintN(64, value), true);
+    view.setBigUint64(8, BigInt.asUintN(64, value >> 64n), true);
+  };
+  const env = {
+    memcpy: copy,
+    memmove: copy,
+    __multi3: (to, a, b, c, d) => put(to, whole(a, b) * whole(c, d)),
+    __ashlti3: (to, low, high, n) => put(to, whole(low, high) << BigInt(n)),
+    __lshrti3: (to, low, high, n) => put(to, whole(low, high) >> BigInt(n)),
+  };
   for (const { name } of WebAssembly.Module.imports(module)) {
     const plain = name.endsWith("f") && Math[name.slice(0, -1)] ? name.slice(0, -1) : name;
     env[name] ??= Math[plain] ?? (() => { throw new Error(`this page has no function ${name}`); });

@@ -82,7 +82,7 @@ def test_rounded_numbers_are_numpys_on_every_machine(name, tmp_path):
     x = cg.Var((64,), "float32", "x")
     outputs = [f(x) for f in (cg.rint, cg.floor, cg.ceil, cg.trunc)]
     export = cg.export(outputs, [x], tmp_path / "m", target=name)
-    assert not export.externals
+    assert set(export.externals) <= {"memcpy"}
     run = run_export(tmp_path / "m")
     (value,) = inputs_of(tmp_path / "m", [x])
     assert run.outputs == bytes_of([np.rint(value), np.floor(value), np.ceil(value), np.trunc(value)])

@@ -15,7 +15,7 @@ def test_bytes_are_written_as_text_or_filled_into_their_place(nbytes, kind):
     module = llvm.parse_assembly(blob.definition)
     module.verify()
     (variable,) = module.global_variables
-    assert variable.name == "m_constants" and f" = {kind} " in blob.definition and "align 64" in blob.definition
+    assert variable.name == "m_constants" and f" {kind} " in blob.definition and "align 64" in blob.definition
     if nbytes < SMALL:
         assert blob.fill(b"any file") == b"any file" and blob.definition.count("\\") == nbytes
         return

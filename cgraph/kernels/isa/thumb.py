@@ -29,6 +29,6 @@ ARCHITECTURE = Architecture(
     (CORTEX_M4, CORTEX_M7, CORTEX_M4_BYTES, CORTEX_M7_BYTES),
     INSTRUCTIONS,
     CodeGeneration(
-        "thumbv7em-none-eabihf", "", relocation="static", code_model="small", address_bits=32, form="arm-elf"
+        "thumbv7em-unknown-none-gnueabihf", "", relocation="static", code_model="small", address_bits=32, form="arm-elf"
     ),
 )

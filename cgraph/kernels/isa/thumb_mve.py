@@ -22,6 +22,11 @@ ARCHITECTURE = Architecture(
     (CORTEX_M55,),
     INSTRUCTIONS,
     CodeGeneration(
-        "thumbv8.1m.main-none-eabihf", "", relocation="static", code_model="small", address_bits=32, form="arm-elf"
+        "thumbv8.1m.main-unknown-none-gnueabihf",
+        "",
+        relocation="static",
+        code_model="small",
+        address_bits=32,
+        form="arm-elf",
     ),
 )
