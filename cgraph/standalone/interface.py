@@ -114,8 +114,9 @@ def values_of(names: Sequence[str], sources: Sequence[Any]) -> tuple[CValue, ...
     return tuple(CValue(name, x.spec, x) for name, x in zip(names, sources))
 
 
-def check_vars(function: Runner, updated: Sequence[Any]) -> None:
+def check_vars(function: Runner, state: Sequence[Any] | None = None) -> None:
     """Raise FormatError for an input with an update edge, and for a Var without a value."""
+    updated = function.updated if state is None else state
     both = next((x for x in function.inputs if any(x is v for v in updated)), None)
     if both is not None:
         raise FormatError(
