@@ -41,6 +41,7 @@ def positions(c: Context, index: Array, n: Length) -> Node:
         node = cg.astype(node, "int64")
         node = cg.where(node < 0, node + n.node, node)
         node = cg.where(cg.logical_and(node >= 0, node < n.node), node, int(n.high))
+    node = c.limits.positions(node, int(most(n)))
     return fill_padding(c.limits, Ragged(node, index.counts) if isinstance(index, Ragged) else node, 0)
 
 
@@ -52,7 +53,8 @@ def gather(c: Context) -> Array:
         node = cg.take(node_in(x), positions(c, index, lengths_of(x)[axis]), axis)
         lengths = [*lengths_of(x)[:axis], *lengths_of(index), *lengths_of(x)[axis + 1 :]]
         return with_lengths(node, dict(enumerate(lengths)))
-    return cg.take(c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim))
+    axis = axis_of(c.attribute("axis", 0), c[0].ndim)
+    return cg.take(c[0], c.limits.positions(c[1], c[0].shape[axis]), axis)
 
 
 @operator("GatherElements")
@@ -65,7 +67,8 @@ def gather_elements(c: Context) -> Array:
         for a, n in enumerate(node_in(x).shape):
             node = node if a == axis else resize_axis(node, a, min(n, node.shape[a]))
         return with_lengths(cg.take_along_axis(node_in(x)[beside(node, axis)], node, axis), counts_of(index))
-    x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
+    x, axis = c[0], axis_of(c.attribute("axis", 0), c[0].ndim)
+    index = c.limits.positions(c[1], x.shape[axis])
     return cg.take_along_axis(x[beside(index, axis)], index, axis)
 
 
@@ -88,7 +91,12 @@ def gather_nd(c: Context) -> Array:
         lengths = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
         return with_lengths(cg.gather_nd(node_in(x), places), dict(enumerate(lengths)))
     c.spend(nbytes=32 * prod(c[0].shape[:batch]) if batch else 0)
-    return cg.gather_nd(c[0], c[1], batch)
+    return cg.gather_nd(c[0], c.limits.positions(c[1], smallest_axis(c, batch)), batch)
+
+
+def smallest_axis(c: Context, batch: int = 0) -> int:
+    """Return the smallest extent among the axes of operand 0 that the indices in operand 1 refer to."""
+    return min(c[0].shape[batch : batch + c[1].shape[-1]], default=0)
 
 
 def positions_nd(c: Context, x: Array, index: Array) -> Node:
@@ -175,7 +183,8 @@ def scatter_elements(c: Context) -> Array:
     """Import ScatterElements."""
     if c.is_ragged:
         return open_scatter_elements(c)
-    x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
+    x, axis = c[0], axis_of(c.attribute("axis", 0), c[0].ndim)
+    index = c.limits.positions(c[1], x.shape[axis])
     place = beside(index, axis)
     part = cg.put_along_axis(x[place], index, c[2], axis, way_to_write(c))
     return part if part.shape == x.shape else cg.set_slice(x, place, part)
@@ -195,7 +204,7 @@ def scatter_nd(c: Context) -> Array:
     if c.is_ragged:
         return open_scatter_nd(c)
     x, rest = c[0], c[0].shape[c[1].shape[-1] :]
-    rows, flat = flatten_rows(x, c[1])
+    rows, flat = flatten_rows(x, c.limits.positions(c[1], smallest_axis(c)))
     values = cg.reshape(c[2], (*flat.shape, *rest))
     return cg.reshape(cg.scatter(rows, flat, values, way_to_write(c)), x.shape)
 
