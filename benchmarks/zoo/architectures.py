@@ -39,7 +39,7 @@ class Family(Record):
 
 
 def torchvision_without_ops() -> None:
-    """Let torchvision load beside a torch of another build: the ops of detectors, which it compiles, are slow ones here.
+    """Let torchvision load beside a torch of another build: its compiled ops are slow ones here.
 
     The package index has CPU builds of torch alone. An export runs each network once, so slow ops are enough.
     """

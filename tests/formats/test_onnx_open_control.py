@@ -86,10 +86,16 @@ GATHERS = {
     "written": (
         [node("Expand", ["at", "three"], ["e"]), node("ScatterElements", ["x", "e", "new"], ["s"]),
          node("ReduceSum", ["s", "zero"], ["r"], keepdims=0)], numbers(0)),
-    "written rows": ([node("ScatterND", ["x", "at", "flat"], ["s"]), node("ReduceSum", ["s", "zero"], ["r"], keepdims=0)],
-                     numbers(0)),
+    "written rows": (
+        [node("ScatterND", ["x", "at", "flat"], ["s"]), node("ReduceSum", ["s", "zero"], ["r"], keepdims=0)],
+        numbers(0)),
 }  # fmt: skip
-WRITTEN = {"new": np.ones((1, 3), "f4"), "flat": np.ones(3, "f4"), "three": np.array([1, 3], np.int64), "zero": numbers(0)}
+WRITTEN = {
+    "new": np.ones((1, 3), "f4"),
+    "flat": np.ones(3, "f4"),
+    "three": np.array([1, 3], np.int64),
+    "zero": numbers(0),
+}
 
 
 @pytest.mark.parametrize("is_open", [False, True])
@@ -111,7 +117,9 @@ def test_a_round_that_is_not_active_has_no_position_outside_its_axis(name, is_op
     feeds = [{"all" if is_open else "x": x_of(), "n": np.int64(n)} for n in (0, 2, 3)]
     agrees(raw, [f | ({"m": np.array([1, 1, 0, 1], bool)} if is_open else {}) for f in feeds], {"n": 7})
     with pytest.raises(PositionError, match="outside its axis"):
-        load(raw, maximum={"n": 7}).compile()(**feeds[0] | {"n": np.int64(6)} | ({"m": np.ones(4, bool)} if is_open else {}))
+        load(raw, maximum={"n": 7}).compile()(
+            **feeds[0] | {"n": np.int64(6)} | ({"m": np.ones(4, bool)} if is_open else {})
+        )
 
 
 @pytest.mark.parametrize("chosen", [True, False])
