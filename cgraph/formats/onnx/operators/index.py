@@ -30,6 +30,8 @@ from cgraph.ops.shape import axis_of, unbroadcast
 from cgraph.ops.slicing import Slice
 from cgraph.ops.take import Scatter
 
+SELECTED_SHARE = 4  # elements are selected, not sorted, if they are at most one in this many
+
 
 def positions(c: Context, index: Array, n: Length) -> Node:
     """Return indices into an axis as an array with padding 0; negative ones count from the end of a dynamic axis.
@@ -248,8 +250,7 @@ def top_k(c: Context) -> tuple[Array, Array]:
         return open_top_k(c)
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
     k = c.attribute("k") if c.opset < 10 else c.number(1)
-    places = sorted_places(x, axis, bool(c.attribute("largest", 1)))
-    places = places[(*[slice(None)] * axis, slice(0, k))]
+    places = leading_places(x, axis, k, bool(c.attribute("largest", 1)))
     return cg.take_along_axis(x, places, axis), places
 
 
@@ -263,13 +264,27 @@ def open_top_k(c: Context) -> tuple[Array, Array]:
         c.limits, x, lowest(x.dtype) if largest else np.nan if x.dtype.kind == "f" else highest(x.dtype)
     )
     room = int(min(most(k), node.shape[axis], c.maximum))
-    places = part_of_axis(sorted_places(node, axis, largest), axis, slice(0, room))
+    places = leading_places(node, axis, room, largest)
     lengths = {**counts_of(x), axis: k}
     return with_lengths(cg.take_along_axis(node, places, axis), lengths), with_lengths(places, lengths)
 
 
+def leading_places(x: Node, axis: int, k: int, largest: bool) -> Node:
+    """Return the indices of the first k elements in sorted order; NaN is larger than all numbers."""
+    if k * SELECTED_SHARE > x.shape[axis]:
+        return part_of_axis(sorted_places(x, axis, largest), axis, slice(0, k))
+    places = cg.top_k(x, k, axis, largest)[1]
+    if not largest or x.dtype.kind != "f":
+        return places
+    flags, nan_places = cg.top_k(cg.astype(cg.isnan(x), "uint8"), k, axis)
+    count = cg.sum(cg.astype(flags, "int64"), axis, keepdims=True)
+    steps = np.arange(k).reshape(-1, *[1] * (x.ndim - 1 - axis))
+    behind = cg.broadcast_to(cg.maximum(steps - count, 0), places.shape)
+    return cg.where(steps < count, nan_places, cg.take_along_axis(places, behind, axis))
+
+
 def sorted_places(x: Node, axis: int, largest: bool) -> Node:
-    """Return the indices of a stable sort along an axis."""
+    """Return the indices of a stable sort along an axis; NaN is larger than all numbers."""
     if not largest:
         return cg.argsort(x, axis)
     turned = cg.argsort(cg.flip(x, axis), axis)
