@@ -157,6 +157,36 @@ def test_branches_may_differ_in_lengths(then, other):
     agrees(raw, [{"x": x_of(), "m": m, "p": np.array(p)} for m in masks for p in (True, False)])
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_branches_of_one_dynamic_length_have_it(axis):
+    """Both branches return a value of one length, known only at run time; so does a loop that keeps it."""
+    perm = [0, 1] if axis == 0 else [1, 0]
+    graphs = {
+        key: helper.make_graph([node("Mul", ["t", factor], [key])], key, [], [info(key, "f4", None)])
+        for key, factor in (("then_branch", "two"), ("else_branch", "three"))
+    }
+    doubled = helper.make_graph(
+        [node("Add", ["s", "s"], ["next"]), node("Identity", ["c"], ["on"])], "b",
+        [info("turn", "i8", ()), info("c", "?", ()), info("s", "f4", None)],
+        [info("on", "?", ()), info("next", "f4", None)],
+    )  # fmt: skip
+    nodes = [
+        node("NonZero", ["m"], ["n"]),
+        node("Squeeze", ["n", "zero"], ["i"]),
+        node("Gather", ["x", "i"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=perm),
+        node("If", ["p"], ["y"], **graphs),
+        node("Loop", ["k", "go", "t"], ["z"], body=doubled),
+    ]
+    constants = {"zero": numbers(0), "two": np.float32(2), "three": np.float32(3), "go": np.array(True)}
+    raw = open_model(nodes, {"x": X, "m": ("?", (4,)), "p": ("?", ()), "k": ONE}, constants, "y z")
+    masks = [np.array(m, bool) for m in ([1, 0, 1, 1], [0] * 4, [1] * 4)]
+    feeds = [
+        {"x": x_of(), "m": m, "p": np.array(p), "k": np.int64(k)} for m in masks for p in (True, False) for k in (0, 2)
+    ]
+    agrees(raw, feeds, {"k": 3})
+
+
 def test_a_branch_may_have_constants_of_names_that_the_graph_around_it_has():
     """Each name is that of the innermost graph; the outer one is what it was behind the branch."""
     own = numpy_helper.from_array(np.array([[7.0, 8.0, 9.0]], "f4"), "few")
