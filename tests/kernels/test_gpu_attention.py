@@ -56,7 +56,7 @@ def test_more_columns_than_a_block_has_room_for_have_the_other_kernel():
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_ptxas_finds_no_spill_and_no_float64(depth, tmp_path):
-    text = store().ptx(Kernel("attention.gpu.band", ("f4", depth, "added", True, True)), 64, GPU)[1].decode()
+    text = store().ptx(Kernel("attention.gpu.band", ("f4", depth, "added", (True, True, True))), 64, GPU)[1].decode()
     assert text.count(".f64") <= text.count("cvt.rn.f32.f64")
     found = usage(text, GPU.cpu, tmp_path)
     assert found.registers <= (128 if depth < DEPTHS[-1] else 168) and found.stack == found.spills == 0

@@ -66,6 +66,12 @@ class Rule(Record):
     causal: bool = False
     window: int = 0
     softcap: float = 0.0
+    safe: bool = False
+
+    @property
+    def forms(self) -> tuple[bool, bool, bool]:
+        """The parameter `rule` of kernels."""
+        return self.causal, self.softcap > 0, self.safe
 
 
 class AttentionViews(Record):
@@ -112,8 +118,7 @@ def attention_calls(
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
     is_few = queries <= FEW and target.code != "ptx" and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
-    forms = rule.causal, rule.softcap > 0
-    params = (queries, kind, *forms) if is_few else (shape.rows, shape.vectors, kind, spread, *forms)
+    params = (queries, kind, rule.forms) if is_few else (shape.rows, shape.vectors, kind, spread, rule.forms)
     call = (QUERIES if is_few else BANDS).call(
         (q.dtype, *params), shape.tasks, 1,
         groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,
