@@ -10,7 +10,7 @@ from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
 from tests.kernels import test_attention
-from tests.kernels.test_attention import assert_agrees, draw, formula
+from tests.kernels.test_attention import assert_agrees, assert_same_and_near, draw, formula, with_rows_without_weights
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.ptxas import usage
 
@@ -46,6 +46,13 @@ def test_masks_and_a_cap_for_operands_of_any_strides(kind, shape):
     out = np.empty((2, 9, 4, 10), "f4")[..., ::2].swapaxes(1, 2)
     got = computed(q, k, v[..., ::-1], mask, None, True, out=out, softcap=0.7)
     assert_agrees(got, formula(q, k, v[..., ::-1], mask, None, True, 0, 0.7))
+
+
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("n", [3, 2 * KEYS + 9])
+def test_safe_queries_have_weights_of_zero_where_their_softmax_is_nan(kind, n):
+    operands = with_rows_without_weights("f4", 18, n, kind)
+    assert_same_and_near(computed(*operands, safe=True), formula(*operands, None, False, 0, safe=True))
 
 
 def test_more_columns_than_a_block_has_room_for_have_the_other_kernel():
