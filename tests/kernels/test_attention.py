@@ -169,6 +169,17 @@ def test_safe_queries_have_weights_of_zero_where_their_softmax_is_nan(target, ki
     assert_same_and_near(computed(target_named(target), *operands, safe=True), want)
 
 
+def test_bands_have_three_vectors_where_fewer_lanes_are_empty():
+    """On AVX2, with the bits of bands of two vectors: all 24 queries in one band."""
+    target = target_named("avx2")
+    widths = {m: band_shape(target, "f4", (1, 1, m, 16), 1, 16).width for m in (16, 20, 24, 32, 48, 49, 64)}
+    assert widths == {16: 16, 20: 24, 24: 24, 32: 16, 48: 24, 49: 16, 64: 16}
+    q, k, v, mask = with_rows_without_weights("f4", 24, KEYS + 1)
+    whole = computed(target, q, k, v, mask, safe=True)
+    assert_same_and_near(whole, formula(q, k, v, mask, None, False, 0, safe=True))
+    np.testing.assert_array_equal(computed(target, q[:, :, :16], k, v, mask[:, :, :16], safe=True), whole[:, :, :16])
+
+
 @every_target
 @pytest.mark.parametrize("m", [2, 9])
 def test_safe_queries_see_only_their_keys(target, m):

@@ -49,6 +49,8 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     lanes, limit = target.lanes_of(dtype), sums(target)
     queries = heads // groups * m
     vectors = next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries))
+    if vectors == 2 and target.code != "ptx" and limit >= 3 * 4:  # where no more lanes are without a query
+        vectors = min(3, 2, key=lambda v: lanes_of_bands(v, queries, lanes))
     rows = GPU_ROWS if target.code == "ptx" else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
     width = vectors * lanes
     bands = -(-queries // width)
@@ -57,6 +59,11 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     columns = max(width, min(queries, FEW))  # the kernel of few queries has them all in its scratch
     size = columns * (d + KEYS + rows + STATE + e + rows)
     return BandShape(rows, vectors, width, bands, units, each, size)
+
+
+def lanes_of_bands(vectors: int, queries: int, lanes: int) -> int:
+    """Return the lanes of all bands of so many vectors."""
+    return -(-queries // (vectors * lanes)) * vectors * lanes
 
 
 class Rule(Record):
