@@ -3,6 +3,7 @@
 `EXPORTS` has for each family a function that writes one architecture as an ONNX file, and the names that it takes.
 """
 
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,11 @@ SMALL = {
     "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "num_key_value_heads": 2,
     "head_dim": 16, "embedding_size": 32, "attn_implementation": "eager", "hidden_dim": 96, "layer_types": None,
 }  # fmt: skip
-
+OLDER = {  # names of some configurations for the same sizes
+    "d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "n_layer": 2, "n_embd": 64, "rotary_dim": 8,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "block_sizes": [1, 1],
+    "attention_types": [[["global", "local"], 1]],
+}  # fmt: skip
 
 OPS: list[Any] = []  # libraries of ops, which live as long as these objects
 
@@ -34,16 +39,45 @@ class Family(Record):
 
 
 def torchvision_without_ops() -> None:
-    """Let torchvision load beside a torch of another build: its compiled ops, which only detectors need, stay away.
+    """Let torchvision load beside a torch of another build: its compiled ops are slow ones here.
 
-    The package index has CPU builds of torch alone.
+    The package index has CPU builds of torch alone. An export runs each network once, so slow ops are enough.
     """
     import torch
 
-    if not torch.cuda.is_available() and not hasattr(torch.ops.torchvision, "nms"):
-        OPS.append(torch.library.Library("torchvision", "DEF"))
-        for name in ("nms", "qnms"):
-            OPS[-1].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    if torch.cuda.is_available() or hasattr(torch.ops.torchvision, "nms"):
+        return
+    library = torch.library.Library("torchvision", "DEF")
+    OPS.append(library)
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.impl(name, greedy_nms, "CPU")
+    library.define(
+        "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
+        "int sampling_ratio, bool aligned) -> Tensor"
+    )
+    library.impl("roi_align", lambda x, rois, *options: x.new_zeros(len(rois), x.shape[1], *options[1:3]), "CPU")
+    import torchvision
+
+    for module in (torchvision.extension, sys.modules["torchvision.ops.roi_align"]):
+        module._has_ops = has_ops  # type: ignore[attr-defined]
+
+
+def has_ops() -> bool:
+    """Say that torchvision has its ops. A function of its own, since torch compiles its text."""
+    return True
+
+
+def greedy_nms(boxes: Any, scores: Any, threshold: float) -> Any:
+    """Return the indices of the boxes that no better one overlaps by more than the threshold, the best first."""
+    import torch
+    from torchvision.ops import box_iou
+
+    rest, best = scores.argsort(descending=True), []
+    while len(rest):
+        best.append(rest[0])
+        rest = rest[1:][box_iou(boxes[rest[:1]], boxes[rest[1:]])[0] <= threshold]
+    return torch.stack(best) if best else rest
 
 
 def from_torch(module: Any, args: tuple[Any, ...], path: Path, axes: Any = None, dynamo: bool = False) -> None:
@@ -134,10 +168,8 @@ def small_config(kind: Any) -> Any:
     """Return a configuration of transformers with small sizes, of those options that it has."""
     known = kind()
     options = {key: value for key, value in SMALL.items() if hasattr(known, key) and value is not None}
-    for key, value in (("d_model", 64), ("encoder_layers", 2), ("decoder_layers", 2), ("n_layer", 2), ("n_embd", 64)):
-        if hasattr(known, key) and key not in type(known).attribute_map:
-            options[key] = value
-    return kind(**options)
+    options |= {key: value for key, value in OLDER.items() if hasattr(known, key) and key not in kind.attribute_map}
+    return kind(**{key: value for key, value in options.items() if not isinstance(getattr(kind, key, None), property)})
 
 
 def module_of(model: Any, *names: str) -> Any:
@@ -191,7 +223,7 @@ def picture_network(name: str, path: Path) -> None:
     torch.manual_seed(0)
     config = getattr(transformers, f"{name}Config")()
     for option in ("num_hidden_layers", "decoder_num_hidden_layers"):
-        if hasattr(config, option):
+        if hasattr(config, option) and not hasattr(config, "depths"):
             setattr(config, option, 2)
     model = getattr(transformers, f"{name}Model")(config)
     size = getattr(config, "image_size", 224)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.boxes import gpu_calls as gpu_boxes
-from cgraph.kernels.boxes.calls import suppress_calls
+from cgraph.kernels.boxes.calls import suppress_calls, suppress_nbytes
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -86,12 +87,15 @@ class NonMaximumSuppression(Op):
                     indices.append(int(i))
         return indices
 
-    def work(self, target: Target, *specs: Spec) -> Work:
-        def calls(out: tuple[View, View], boxes: View, scores: View, *rest: View) -> list[Call]:
-            launches = suppress_calls(out, boxes, scores, rest, self.share, self.least)
+    def work(self, target: Target, boxes: Spec, scores: Spec, order: Spec, *groups: Spec) -> Work:
+        def calls(
+            out: tuple[View, View], boxes: View, scores: View, *rest: View, workspace: View | None = None
+        ) -> list[Call]:
+            launches = suppress_calls(target, out, boxes, scores, rest, (self.share, self.least), workspace)
             return in_blocks(target, gpu_boxes.suppress_calls, launches) or launches
 
-        return Work(calls)
+        leading = scores.shape[:-1]
+        return Work(calls, suppress_nbytes(target, leading, self.size, code_of(boxes.dtype), bool(groups)))
 
 
 def overlap(x: Any, y: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import InputError
+from cgraph.ir.spec import Spec
 from cgraph.record import Record
 from cgraph.running.results import Results
 from cgraph.running.runner import Runner
@@ -51,6 +52,11 @@ class Trimming(Runner):
     """
 
     trims: Trims
+
+    @property
+    def results(self) -> list[Spec]:
+        """The specs of the values that a call returns, with the maximum of each length known only at run time."""
+        return [self.outputs[cases[-1].place].spec for cases in self.trims.cases]
 
     def _value(self, x: Any, value: Any) -> Any:
         """Return an input's value as an instance takes it; strings stay strings until the run."""

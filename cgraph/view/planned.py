@@ -35,9 +35,14 @@ def memory_of(shown: Shown) -> MemoryPicture:
 
 
 def compiled_of(shown: Shown) -> Compiled:
-    """Return the plan of a Function. GraphError if it has none."""
+    """Return the plan of a Function. GraphError if it has none, or several."""
     if isinstance(shown, Compiled):
         return shown
+    if not isinstance(shown, Function):
+        raise GraphError(
+            f"{shown!r:.90} has a plan for each size or structure of its arguments. Pass one of its Functions: "
+            "function.at(n=4) of a function with sizes, function.compiled(*args) of a function of cg.jit"
+        )
     if shown.compiled is None:
         raise GraphError("the reference engine has no memory plan to show; compile for another engine")
     return shown.compiled

@@ -130,3 +130,15 @@ def test_a_failed_export_leaves_its_text(tmp_path, monkeypatch):
 def test_an_architecture_that_raises_writes_its_traceback(tmp_path):
     write_one("video", "no such network", tmp_path / "m.onnx", tmp_path / "failure.txt")
     assert "Error" in (tmp_path / "failure.txt").read_text() and not (tmp_path / "m.onnx").exists()
+
+
+def test_the_order_of_a_detectors_boxes_does_not_count():
+    rng = np.random.default_rng(0)
+    boxes, labels, masks = rng.random((6, 4)), np.arange(6), rng.random((6, 30, 40))
+    order = np.array([1, 0, 2, 5, 4, 3])
+    ours, theirs = [boxes, labels, masks] * 2, [boxes[order], labels[order], masks[order]] * 2
+    assert zoo.difference_of_sets(ours, theirs) == 0 < zoo.difference(ours, theirs)
+    theirs[5] = masks
+    assert zoo.difference_of_sets(ours, theirs) > 0.1
+    assert zoo.difference_of_sets(ours, [boxes[order] * 1.5, labels[order], masks[order]] * 2) > 0.1
+    assert zoo.difference_of_sets(ours, [x[:5] for x in theirs]) == np.inf

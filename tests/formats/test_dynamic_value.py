@@ -7,6 +7,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.onnx.dynamic.bounds import Size
 from cgraph.formats.onnx.dynamic.value import (
+    LONG_MASK,
     Ragged,
     apply_maximum,
     broadcast_lengths,
@@ -14,10 +15,10 @@ from cgraph.formats.onnx.dynamic.value import (
     counts_of,
     cut_to_common,
     fill_padding,
+    first_elements,
     lengths_of,
     node_in,
     resize_axis,
-    steps_along,
     valid_mask,
     with_lengths,
 )
@@ -78,7 +79,15 @@ def test_padding_of_all_axes_or_one_is_filled(c):
     assert fill_padding(c.limits, x, -7, [2]) is x.node
     fixed = Const(TABLE)
     assert fill_padding(c.limits, fixed, -7) is fixed
-    assert result(steps_along(c.limits, (2, 3, 4), 1)).tolist() == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("n", [0, 1, LONG_MASK - 1, LONG_MASK, 3 * 6 * 4093, 4099 * 22, 65537])
+def test_masks_of_any_length(n, c):
+    """Long ones are matrices: whole rows, a last row in part, none; a length of no fitting divisor is one row."""
+    count = length(c, "n", max(n, 1)).node
+    for m in {0, 1, n - 1, n, n // 2, n - n // 3} - {-1}:
+        mask = result(first_elements(c.limits, n, count), {count: m})
+        assert mask.shape == (n,) and mask.sum() == min(m, n) and mask[:m].all()
 
 
 def test_a_common_length_is_a_number_where_one_is(c):

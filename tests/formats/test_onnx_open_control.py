@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from cgraph.errors import FormatError, InputError
+from cgraph.errors import FormatError, InputError, PositionError
 from cgraph.formats.onnx import load
 from tests.support.onnx_open import agrees, info, node, numbers, open_model
 
@@ -79,6 +79,63 @@ def test_a_loop_that_has_no_end_is_refused_and_one_that_finds_none_is_said():
         load(raw, maximum={"y": 4}).compile()(x=x_of() * 0)
 
 
+GATHERS = {
+    "rows": ([node("Gather", ["x", "at"], ["r"])], 0),
+    "elements": ([node("Expand", ["at", "three"], ["e"]), node("GatherElements", ["x", "e"], ["r"])], numbers(0)),
+    "pairs": ([node("GatherND", ["x", "at"], ["r"])], numbers(0)),
+    "written": (
+        [node("Expand", ["at", "three"], ["e"]), node("ScatterElements", ["x", "e", "new"], ["s"]),
+         node("ReduceSum", ["s", "zero"], ["r"], keepdims=0)], numbers(0)),
+    "written rows": (
+        [node("ScatterND", ["x", "at", "flat"], ["s"]), node("ReduceSum", ["s", "zero"], ["r"], keepdims=0)],
+        numbers(0)),
+}  # fmt: skip
+WRITTEN = {
+    "new": np.ones((1, 3), "f4"),
+    "flat": np.ones(3, "f4"),
+    "three": np.array([1, 3], np.int64),
+    "zero": numbers(0),
+}
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("name", GATHERS)
+def test_a_round_that_is_not_active_has_no_position_outside_its_axis(name, is_open):
+    """The maximum is larger than the axis, as where a mask is pasted for each box that counts."""
+    nodes, first = GATHERS[name]
+    turns = [
+        node("Add", ["turn", "first"], ["at"]), *nodes, node("Reshape", ["r", "flat_shape"], ["row"]),
+        node("Add", ["sum", "row"], ["more"]), node("Identity", ["c"], ["on"]),
+    ]  # fmt: skip
+    read = [info("turn", "i8", ()), info("c", "?", ()), info("sum", "f4", (3,))]
+    loop = helper.make_graph(turns, "b", read, [info("on", "?", ()), info("more", "f4", (3,))])
+    constants = {**WRITTEN, "first": np.asarray(first), "flat_shape": numbers(3), "c": np.array(True)}
+    nodes = [node("NonZero", ["m"], ["k"]), node("Squeeze", ["k", "zero"], ["i"]), node("Gather", ["all", "i"], ["x"])]
+    outer = [*nodes * is_open, node("Loop", ["n", "c", "start"], ["y"], body=loop)]
+    inputs = {"all" if is_open else "x": X, "n": ONE, **({"m": ("?", (4,))} if is_open else {})}
+    raw = open_model(outer, inputs, constants | {"start": np.zeros(3, "f4")})
+    feeds = [{"all" if is_open else "x": x_of(), "n": np.int64(n)} for n in (0, 2, 3)]
+    agrees(raw, [f | ({"m": np.array([1, 1, 0, 1], bool)} if is_open else {}) for f in feeds], {"n": 7})
+    with pytest.raises(PositionError, match="outside its axis"):
+        load(raw, maximum={"n": 7}).compile()(
+            **feeds[0] | {"n": np.int64(6)} | ({"m": np.ones(4, bool)} if is_open else {})
+        )
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_branch_that_is_not_active_has_no_position_outside_its_axis(chosen):
+    then = helper.make_graph([node("Gather", ["x", "i"], ["t"])], "t", [], [info("t", "f4", None)])
+    other = helper.make_graph([node("Identity", ["few"], ["o"])], "o", [], [info("o", "f4", None)])
+    graphs = {"then_branch": then, "else_branch": other}
+    nodes = [node("If", ["p"], ["y"], **graphs)]
+    raw = open_model(nodes, {"x": X, "i": ("i8", (2,)), "p": ("?", ())}, {"few": x_of(2, 3)})
+    feed = {"x": x_of(), "p": np.array(chosen)}
+    agrees(raw, [feed | {"i": numbers(0, 3 if chosen else 9)}])
+    if chosen:
+        with pytest.raises(PositionError, match="outside its axis"):
+            load(raw).compile()(**feed, i=numbers(0, 9))
+
+
 def branches(then: Any, other: Any) -> dict[str, Any]:
     graphs = [
         helper.make_graph([node("Identity", [read], [name])], name, [], [info(name, "f4", None)])
@@ -98,6 +155,36 @@ def test_branches_may_differ_in_lengths(then, other):
     raw = open_model(nodes, {"x": X, "m": ("?", (4,)), "p": ("?", ())}, {"zero": numbers(0), "few": x_of(2, 3)})
     masks = [np.array(m, bool) for m in ([1, 0, 1, 1], [0] * 4, [1] * 4)]
     agrees(raw, [{"x": x_of(), "m": m, "p": np.array(p)} for m in masks for p in (True, False)])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_branches_of_one_dynamic_length_have_it(axis):
+    """Both branches return a value of one length, known only at run time; so does a loop that keeps it."""
+    perm = [0, 1] if axis == 0 else [1, 0]
+    graphs = {
+        key: helper.make_graph([node("Mul", ["t", factor], [key])], key, [], [info(key, "f4", None)])
+        for key, factor in (("then_branch", "two"), ("else_branch", "three"))
+    }
+    doubled = helper.make_graph(
+        [node("Add", ["s", "s"], ["next"]), node("Identity", ["c"], ["on"])], "b",
+        [info("turn", "i8", ()), info("c", "?", ()), info("s", "f4", None)],
+        [info("on", "?", ()), info("next", "f4", None)],
+    )  # fmt: skip
+    nodes = [
+        node("NonZero", ["m"], ["n"]),
+        node("Squeeze", ["n", "zero"], ["i"]),
+        node("Gather", ["x", "i"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=perm),
+        node("If", ["p"], ["y"], **graphs),
+        node("Loop", ["k", "go", "t"], ["z"], body=doubled),
+    ]
+    constants = {"zero": numbers(0), "two": np.float32(2), "three": np.float32(3), "go": np.array(True)}
+    raw = open_model(nodes, {"x": X, "m": ("?", (4,)), "p": ("?", ()), "k": ONE}, constants, "y z")
+    masks = [np.array(m, bool) for m in ([1, 0, 1, 1], [0] * 4, [1] * 4)]
+    feeds = [
+        {"x": x_of(), "m": m, "p": np.array(p), "k": np.int64(k)} for m in masks for p in (True, False) for k in (0, 2)
+    ]
+    agrees(raw, feeds, {"k": 3})
 
 
 def test_a_branch_may_have_constants_of_names_that_the_graph_around_it_has():

@@ -89,3 +89,31 @@ def test_a_position_outside_a_sequence_is_refused(kind, at):
     nodes.append(helper.make_node("Identity", ["x"], ["y"]))
     with pytest.raises(PositionError, match=f"index {at} is outside a sequence of 2"):
         load(model_of(nodes, [("x", FLOAT, (2,))], {"i": np.array(at)}))
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+def test_few_or_many_of_the_largest_have_the_places_of_a_stable_sort_whose_nan_is_larger_than_infinity(
+    dtype, largest, is_open
+):
+    """Few are selected, many sorted; equal ones keep their order."""
+    rng = np.random.default_rng(5)
+    for n, k in ((1, 0), (1, 1), (9, 1), (9, 8), (40, 3), (40, 10), (40, 11), (40, 40)):
+        for axis in (0, 1):
+            x = rng.integers(-4, 5, (n, 3) if axis == 0 else (3, n)).astype(dtype)
+            if dtype == "f4":
+                for value, share in ((np.nan, 0.2), (np.inf, 0.2), (-np.inf, 0.1), (-0.0, 0.1)):
+                    x[rng.random(x.shape) < share] = value
+            inputs = [("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape), *[("k", INT64, (1,))] * is_open]
+            constants = {} if is_open else {"k": np.array([k])}
+            node = helper.make_node("TopK", ["x", "k"], ["y", "z"], axis=axis, largest=largest)
+            model = model_of([node], inputs, constants, ("y", "z"))
+            function = load(model, maximum={"k": max(k, 1)} if is_open else None).compile()
+            y, z = function(x, np.array([k])) if is_open else function(x)
+            turned = np.flip(x, axis) if largest else x
+            order = np.argsort(turned, axis, kind="stable")
+            order = n - 1 - np.flip(order, axis) if largest else order
+            order = np.take(order, range(k), axis)
+            np.testing.assert_array_equal(z, order)
+            np.testing.assert_array_equal(y, np.take_along_axis(x, order, axis))

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from cgraph.kernels.boxes.calls import suppress_calls
+from cgraph.kernels.boxes.calls import suppress_calls, suppress_nbytes
+from cgraph.kernels.target import host_target, runnable_targets
 from tests.support.kernels import ORDERS, run_calls, view_of
 
 
@@ -49,32 +50,35 @@ CASES = {
 }
 
 
-def selected(boxes, scores, order, groups, size, share, least, run=run_calls):
+def selected(boxes, scores, order, groups, size, limits, run=run_calls, target=None):
     """The places and the counts, in arrays whose bytes differ from every result."""
+    target = target or host_target()
     places, counts = np.full((*scores.shape[:-1], size), 77), np.full(scores.shape[:-1], 77)
     rest = [x for x in (order, groups) if x is not None]
+    nbytes = suppress_nbytes(target, counts.shape, size, view_of(boxes).dtype, groups is not None)
+    scratch = view_of(np.zeros(nbytes, "u1")) if nbytes else None  # zeros are boxes that touch others
     views = (view_of(places), view_of(counts)), view_of(boxes), view_of(scores), [view_of(x) for x in rest]
-    run(suppress_calls(*views, share, least))
+    run(suppress_calls(target, *views, limits, scratch))
     return places, counts
 
 
-def check(case, dtype, run=run_calls):
+def check(case, dtype, run=run_calls, target=None):
     boxes = np.array(case.boxes, dtype).reshape(-1, 4)
     order, groups = np.array(case.order, "i8"), None if case.groups is None else np.array(case.groups, "i8")
     places, counts = selected(
-        boxes, np.array(case.scores, dtype), order, groups, len(case.want), case.share, case.least, run
+        boxes, np.array(case.scores, dtype), order, groups, len(case.want), (case.share, case.least), run, target
     )
     assert places.tolist() == case.want and counts == sum(i >= 0 for i in case.want)
 
 
-def check_pictures(grouped, run=run_calls):
+def check_pictures(grouped, run=run_calls, target=None):
     """Pictures whose boxes, scores, order and groups differ."""
     rng = np.random.default_rng(2)
     corner = rng.uniform(0, 6, (5, 40, 2)) / np.array([1, 2, 4, 8, 1])[:, None, None]
     boxes = np.concatenate([corner, corner + rng.uniform(1, 4, (5, 40, 2))], 2).astype("f4")
     scores = rng.standard_normal((5, 40)).astype("f4")
     order, groups = np.argsort(-scores, 1), rng.integers(0, 3, (5, 40)) if grouped else None
-    places, counts = selected(boxes, scores, order, groups, 12, 0.3, -0.5, run)
+    places, counts = selected(boxes, scores, order, groups, 12, (0.3, -0.5), run, target)
     for i in range(5):
         label = groups[i] if grouped else np.zeros(40)
         want = by_numpy(boxes[i].astype("f8"), scores[i], order[i], label)[:12]
@@ -106,8 +110,26 @@ def test_each_picture_has_its_own_boxes(grouped, order):
     check_pictures(grouped, lambda calls: run_calls(calls, order=order))
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("target", runnable_targets().values(), ids=runnable_targets().keys())
+def test_every_target_has_the_same_places(target, grouped):
+    """Selected boxes are compared by whole vectors, of which the last is not full."""
+    check_pictures(grouped, lambda calls: run_calls(calls, target), target)
+
+
+def test_each_place_in_a_vector_covers_a_box_that_follows():
+    """All but one are apart; each in turn is drawn again, to the last of a vector that is not full."""
+    n = 37
+    apart = np.stack([np.arange(n) * 2, np.zeros(n), np.arange(n) * 2 + 1, np.ones(n)], 1).astype("f4")
+    for i in range(n):
+        boxes = np.concatenate([apart, apart[i : i + 1]])
+        places, counts = selected(boxes, np.ones(n + 1, "f4"), np.arange(n + 1), None, n + 1, (0.5, 0.0))
+        assert counts == n and places.tolist() == [*range(n), -1]
+
+
 def test_a_result_without_room_and_no_pictures():
     check(Boxes([UNIT], [1], [0], []), "f4")
     boxes, none = np.zeros((0, 3, 4), "f4"), np.zeros((0, 3), "i8")
     out = view_of(np.zeros((0, 2), "i8")), view_of(np.zeros(0, "i8"))
-    assert suppress_calls(out, view_of(boxes), view_of(none.astype("f4")), [view_of(none)], 0.5, 0.0) == []
+    views = out, view_of(boxes), view_of(none.astype("f4")), [view_of(none)]
+    assert suppress_calls(host_target(), *views, (0.5, 0.0), None) == []

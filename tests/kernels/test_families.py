@@ -63,8 +63,8 @@ def test_a_call_is_shown_with_the_names_of_its_params_and_arguments():
     text = text_of(call.kernel, ["arena+64", "constant0+0", *call.args[2:]])
     assert text.startswith("move.fills(itemsize=4 stream=False) out=arena+64 x=constant0+0 columns=8 ")
     assert text.endswith(" rank=1 axes=[1 0 0]")
-    words = [*(f"x{i}" for i in range(6)), 5, 3, 0.5, int(np.array(-1.0).view(np.int64))]
-    assert " share=0.5 least=-1.0" in text_of(Kernel("boxes.suppress", ("f4", False)), words)
+    words = [*(f"x{i}" for i in range(8)), 8, 5, 3, 0.5, int(np.array(-1.0).view(np.int64))]
+    assert " share=0.5 least=-1.0" in text_of(Kernel("boxes.suppress", ("f4", False, 8)), words)
 
 
 def test_the_code_of_a_function_is_shown_with_the_names_of_its_arguments():

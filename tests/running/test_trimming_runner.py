@@ -51,6 +51,16 @@ def test_a_condition_is_told_before_a_length():
     assert len(trimmed(texts=())(TABLE, 1, 1)[0]) == 1
 
 
+def test_results_are_the_models_and_not_what_the_program_computes_beside_them():
+    function = trimmed()
+    assert [str(x) for x in function.results] == ["float32[3,4]"] * 2
+    assert repr(function).startswith(
+        "<TrimmedFunction (x float32[3,4], n int64[], m int64[]) -> float32[3,4], float32[3,4]"
+    )
+    cases = [[Case(4, 0, {}), Case(None, 2, {})]]  # an output that is one array or another
+    assert [str(x) for x in TrimmedFunction.of(function, Trims(cases, ())).results] == ["int64[]"]
+
+
 def test_buffers_and_single_results_are_refused():
     function = trimmed()
     with pytest.raises(InputError, match="out= is not supported for results of dynamic length"):

@@ -6,8 +6,11 @@ import pytest
 import cgraph as cg
 from cgraph.errors import GraphError
 from cgraph.view.boxes import VALUE, WORKSPACE
-from cgraph.view.planned import compiled_of, memory_of, views_by_owner
+from cgraph.view.page import page_html
+from cgraph.view.planned import compiled_of, function_svg, memory_of, views_by_owner
 from tests.support.planned import planned
+
+ROW = np.zeros((1, 4), "f4")
 
 
 def graph():
@@ -24,6 +27,20 @@ def test_a_function_or_its_plan_is_shown_and_the_reference_engine_has_none():
     with pytest.raises(GraphError) as error:
         compiled_of(cg.compile(z, x, engine="reference"))
     assert str(error.value) == "the reference engine has no memory plan to show; compile for another engine"
+
+
+@pytest.mark.parametrize("show", [cg.report, function_svg, page_html, lambda f: cg.timed_report(f, ROW)])
+def test_functions_of_several_plans_are_refused_with_the_way_to_one(show):
+    def build(sizes):
+        x = cg.Var((sizes["n"], 4), name="x")
+        return np.sin(x), x
+
+    sized, jitted = cg.compile_sizes(build, {"x": ("n", 4)}), cg.jit(np.sin)
+    for function in (sized, jitted):
+        with pytest.raises(GraphError, match=r"a plan for each size.* function.at\(n=4\)"):
+            show(function)
+    for function in (sized.at(n=1), jitted.compiled(ROW)):
+        assert show(function)
 
 
 def test_boxes_are_steps_and_then_workspaces():

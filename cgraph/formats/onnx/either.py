@@ -96,8 +96,7 @@ def select_array(limits: LengthBounds, condition: Node, x: Array, y: Array) -> A
     for axis, (n, m) in enumerate(zip(lengths_of(x), lengths_of(y))):
         room = max(node.shape[axis] for node in nodes)
         nodes = [resize_axis(node, axis, room) for node in nodes]
-        if n != m:
-            lengths[axis] = limits.length(cg.where(condition, node_of(n), node_of(m)))
+        lengths[axis] = n if n == m else limits.length(cg.where(condition, node_of(n), node_of(m)))
     return with_lengths(cg.where(condition, *nodes), lengths)
 
 

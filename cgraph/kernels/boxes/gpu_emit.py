@@ -7,8 +7,8 @@ from cgraph.kernels.team.gpu_signature import THREADS
 
 
 @block(THREADS)
-def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
-    """Emit `cgraph.kernels.boxes.emit.suppress` for a block of threads."""
+def suppress(k: GpuBuilder, dtype: str, grouped: bool, lanes: int) -> None:
+    """Emit `cgraph.kernels.boxes.emit.suppress` for a block; `lanes` is 0: a thread compares one box."""
     a, own, picture = k.args(), BlockTeam(k, THREADS), k.block()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     boxes, places, scores, order, groups = arrays_of(k, a, picture)
@@ -19,7 +19,9 @@ def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
             covered = k.slot(0, "i4")
             with k.loop(own.lane, count.value, own.size) as j:
                 other = places.load(j)
-                inside, union = overlap(k, boxes + place * 4, boxes + other * 4)
+                inside, union = overlap(
+                    k, *([(boxes + at * 4).load(side) for side in range(4)] for at in (place, other))
+                )
                 hidden = inside / union > share
                 if grouped:
                     hidden = hidden & (groups.load(place) == groups.load(other))

@@ -186,6 +186,16 @@ class LengthBounds:
         finally:
             self._when.pop()
 
+    def positions(self, index: Node, n: int) -> Node:
+        """Return indices into an axis of n elements; in a branch or round that is not active they are 0.
+
+        All branches and rounds are computed, and the indices of one that is not active may be outside the axis.
+        """
+        is_inside = isinstance(index.op, ConstOp) and np.all((index.op.array >= -n) & (index.op.array < n))
+        if not self._when or is_inside:
+            return index
+        return cg.where(reduce(cg.logical_and, self._when), index, np.zeros((), index.dtype))
+
     def check_equal(self, x: Length, y: Length, text: str) -> None:
         """Require two lengths to be equal. FormatError if they cannot be."""
         if x == y:

@@ -17,6 +17,9 @@ from cgraph.ir.graph import Node
 from cgraph.ops.prefix import prefix
 from cgraph.record import Record
 
+LONG_MASK = 1 << 16  # elements from which on a mask is computed as a matrix
+WIDEST, NARROWEST = 4096, 16  # columns of that matrix
+
 
 class Ragged(Record, eq=False):
     """A value with axes of dynamic length.
@@ -95,9 +98,16 @@ def resize_axis(x: Node, axis: int, n: int) -> Node:
     return cg.pad(x, [(0, n - m if a == axis else 0) for a in range(x.ndim)])
 
 
-def steps_along(limits: LengthBounds, shape: Sequence[int], axis: int) -> Node:
-    """Return 0, 1, 2 … along an axis, to broadcast to a shape."""
-    return cg.reshape(limits.steps(shape[axis]), (-1, *[1] * (len(shape) - 1 - axis)))
+def first_elements(limits: LengthBounds, n: int, count: Node) -> Node:
+    """Return a mask ``[n]`` that is true for the first `count` elements.
+
+    Long ones are computed as rows of a matrix, so that no constant is as long.
+    """
+    columns = next((m for m in range(WIDEST, 0, -1) if n % m == 0), 0)
+    if n < LONG_MASK or columns < NARROWEST:
+        return cg.less(limits.steps(n), count)
+    left = count - limits.steps(n // columns) * columns  # in each row
+    return cg.reshape(cg.less(limits.steps(columns), cg.expand_dims(left, 1)), (n,))
 
 
 def valid_mask(limits: LengthBounds, x: Ragged, axes: Sequence[int] | None = None) -> Node:
@@ -105,7 +115,8 @@ def valid_mask(limits: LengthBounds, x: Ragged, axes: Sequence[int] | None = Non
     mask: Any = None
     for axis, count in x.counts.items():
         if axes is None or axis in axes:
-            within = cg.less(steps_along(limits, x.node.shape, axis), count.node)
+            within = first_elements(limits, x.node.shape[axis], count.node)
+            within = cg.reshape(within, (-1, *[1] * (x.node.ndim - 1 - axis)))
             mask = within if mask is None else cg.logical_and(mask, within)
     return mask
 

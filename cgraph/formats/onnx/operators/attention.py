@@ -188,7 +188,8 @@ def rotary_embedding(c: Context) -> Node:
         x = cg.transpose(x, (0, 2, 1, 3))
     size = c.attribute("rotary_embedding_dim", 0) or x.shape[3]
     if c.value(3) is not None:
-        cosines, sines = cg.take(cosines, c[3], 0), cg.take(sines, c[3], 0)
+        at = c.limits.positions(c[3], cosines.shape[0])
+        cosines, sines = cg.take(cosines, at, 0), cg.take(sines, at, 0)
     y = rotate(x, cosines, sines, size, bool(c.attribute("interleaved", 0)))
     return cg.reshape(y, c[0].shape) if packed else cg.transpose(y, (0, 2, 1, 3))
 

@@ -1,4 +1,4 @@
-"""Importers of If and Loop, which are inlined and unrolled."""
+"""Importers of If and Loop: branches are inlined, iterations unrolled or counted by a run."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from cgraph.formats.onnx.context import Context, Value, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged, with_lengths
 from cgraph.formats.onnx.either import Selector, are_alike, build_both, select_array
+from cgraph.formats.onnx.operators.counted import counted_loop
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
@@ -88,11 +89,19 @@ def open_loop(
     turn: int,
     going: Node | None = None,
 ) -> tuple[Value, ...]:
-    """Unroll the maximum number of iterations; after the last active one, nothing changes."""
+    """Import a loop of as many iterations as a run needs: built once, or else unrolled.
+
+    Unrolled, there is the maximum number of iterations; after the last active one, nothing changes.
+    """
     most = c.room(trips, [0]) if trips is not None else c.maximum
     c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
     if most > MOST_TRIPS:
         raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written[:1])
+    if turn == 0:
+        growing = [i for i in growing_states(body) if has_rows(state[i])]
+        counted = counted_loop(c, body, trips, state, growing, int(most))
+        if counted is not None:
+            return counted
     collected = collected or [[] for _ in range(len(body.output) - 1 - len(state))]
     going = c.get(1, Const(np.array(True))) if going is None else going
     active = cg.reshape(going, ())

@@ -95,7 +95,7 @@ def rotary_embedding(c: Context) -> Node:
     if places.size == 1:
         c.spend(nbytes=8 * length)
         places = cg.reshape(places, (1, 1)) + np.arange(length)
-    places = cg.broadcast_to(places, (batch, length))
+    places = c.limits.positions(cg.broadcast_to(places, (batch, length)), c[2].shape[0])
     cosines, sines = (cg.take(c[i], places, 0) for i in (2, 3))
     y = rotate(x, cosines, sines, size or x.shape[3], bool(c.attribute("interleaved", 0)))
     return cg.reshape(y, c[0].shape) if packed else swap(y)

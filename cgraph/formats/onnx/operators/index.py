@@ -30,6 +30,8 @@ from cgraph.ops.shape import axis_of, unbroadcast
 from cgraph.ops.slicing import Slice
 from cgraph.ops.take import Scatter
 
+SELECTED_SHARE = 4  # elements are selected, not sorted, if they are at most one in this many
+
 
 def positions(c: Context, index: Array, n: Length) -> Node:
     """Return indices into an axis as an array with padding 0; negative ones count from the end of a dynamic axis.
@@ -41,6 +43,7 @@ def positions(c: Context, index: Array, n: Length) -> Node:
         node = cg.astype(node, "int64")
         node = cg.where(node < 0, node + n.node, node)
         node = cg.where(cg.logical_and(node >= 0, node < n.node), node, int(n.high))
+    node = c.limits.positions(node, int(most(n)))
     return fill_padding(c.limits, Ragged(node, index.counts) if isinstance(index, Ragged) else node, 0)
 
 
@@ -52,7 +55,8 @@ def gather(c: Context) -> Array:
         node = cg.take(node_in(x), positions(c, index, lengths_of(x)[axis]), axis)
         lengths = [*lengths_of(x)[:axis], *lengths_of(index), *lengths_of(x)[axis + 1 :]]
         return with_lengths(node, dict(enumerate(lengths)))
-    return cg.take(c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim))
+    axis = axis_of(c.attribute("axis", 0), c[0].ndim)
+    return cg.take(c[0], c.limits.positions(c[1], c[0].shape[axis]), axis)
 
 
 @operator("GatherElements")
@@ -65,7 +69,8 @@ def gather_elements(c: Context) -> Array:
         for a, n in enumerate(node_in(x).shape):
             node = node if a == axis else resize_axis(node, a, min(n, node.shape[a]))
         return with_lengths(cg.take_along_axis(node_in(x)[beside(node, axis)], node, axis), counts_of(index))
-    x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
+    x, axis = c[0], axis_of(c.attribute("axis", 0), c[0].ndim)
+    index = c.limits.positions(c[1], x.shape[axis])
     return cg.take_along_axis(x[beside(index, axis)], index, axis)
 
 
@@ -88,7 +93,12 @@ def gather_nd(c: Context) -> Array:
         lengths = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
         return with_lengths(cg.gather_nd(node_in(x), places), dict(enumerate(lengths)))
     c.spend(nbytes=32 * prod(c[0].shape[:batch]) if batch else 0)
-    return cg.gather_nd(c[0], c[1], batch)
+    return cg.gather_nd(c[0], c.limits.positions(c[1], smallest_axis(c, batch)), batch)
+
+
+def smallest_axis(c: Context, batch: int = 0) -> int:
+    """Return the smallest extent among the axes of operand 0 that the indices in operand 1 refer to."""
+    return min(c[0].shape[batch : batch + c[1].shape[-1]], default=0)
 
 
 def positions_nd(c: Context, x: Array, index: Array) -> Node:
@@ -175,7 +185,8 @@ def scatter_elements(c: Context) -> Array:
     """Import ScatterElements."""
     if c.is_ragged:
         return open_scatter_elements(c)
-    x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
+    x, axis = c[0], axis_of(c.attribute("axis", 0), c[0].ndim)
+    index = c.limits.positions(c[1], x.shape[axis])
     place = beside(index, axis)
     part = cg.put_along_axis(x[place], index, c[2], axis, way_to_write(c))
     return part if part.shape == x.shape else cg.set_slice(x, place, part)
@@ -195,7 +206,7 @@ def scatter_nd(c: Context) -> Array:
     if c.is_ragged:
         return open_scatter_nd(c)
     x, rest = c[0], c[0].shape[c[1].shape[-1] :]
-    rows, flat = flatten_rows(x, c[1])
+    rows, flat = flatten_rows(x, c.limits.positions(c[1], smallest_axis(c)))
     values = cg.reshape(c[2], (*flat.shape, *rest))
     return cg.reshape(cg.scatter(rows, flat, values, way_to_write(c)), x.shape)
 
@@ -239,8 +250,7 @@ def top_k(c: Context) -> tuple[Array, Array]:
         return open_top_k(c)
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
     k = c.attribute("k") if c.opset < 10 else c.number(1)
-    places = sorted_places(x, axis, bool(c.attribute("largest", 1)))
-    places = places[(*[slice(None)] * axis, slice(0, k))]
+    places = leading_places(x, axis, k, bool(c.attribute("largest", 1)))
     return cg.take_along_axis(x, places, axis), places
 
 
@@ -254,13 +264,27 @@ def open_top_k(c: Context) -> tuple[Array, Array]:
         c.limits, x, lowest(x.dtype) if largest else np.nan if x.dtype.kind == "f" else highest(x.dtype)
     )
     room = int(min(most(k), node.shape[axis], c.maximum))
-    places = part_of_axis(sorted_places(node, axis, largest), axis, slice(0, room))
+    places = leading_places(node, axis, room, largest)
     lengths = {**counts_of(x), axis: k}
     return with_lengths(cg.take_along_axis(node, places, axis), lengths), with_lengths(places, lengths)
 
 
+def leading_places(x: Node, axis: int, k: int, largest: bool) -> Node:
+    """Return the indices of the first k elements in sorted order; NaN is larger than all numbers."""
+    if k * SELECTED_SHARE > x.shape[axis]:
+        return part_of_axis(sorted_places(x, axis, largest), axis, slice(0, k))
+    places = cg.top_k(x, k, axis, largest)[1]
+    if not largest or x.dtype.kind != "f":
+        return places
+    flags, nan_places = cg.top_k(cg.astype(cg.isnan(x), "uint8"), k, axis)
+    count = cg.sum(cg.astype(flags, "int64"), axis, keepdims=True)
+    steps = np.arange(k).reshape(-1, *[1] * (x.ndim - 1 - axis))
+    behind = cg.broadcast_to(cg.maximum(steps - count, 0), places.shape)
+    return cg.where(steps < count, nan_places, cg.take_along_axis(places, behind, axis))
+
+
 def sorted_places(x: Node, axis: int, largest: bool) -> Node:
-    """Return the indices of a stable sort along an axis."""
+    """Return the indices of a stable sort along an axis; NaN is larger than all numbers."""
     if not largest:
         return cg.argsort(x, axis)
     turned = cg.argsort(cg.flip(x, axis), axis)

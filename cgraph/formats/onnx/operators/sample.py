@@ -160,7 +160,7 @@ def align_region(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int
         steps = (np.arange(cells[axis] * counts[axis]) + 0.5) / (cells[axis] * counts[axis])
         at = cg.expand_dims(first, 1) + cg.expand_dims(length, 1) * steps.astype(x.dtype)  # [r, cells * points]
         taps.append(roi_taps(at, x.shape[2 + axis]))
-    images = cg.take(x, cg.astype(batch, "int64"), 0)
+    images = cg.take(x, c.limits.positions(cg.astype(batch, "int64"), x.shape[0]), 0)
     rows, columns = x.shape[2:]
     flat = cg.reshape(images, (*images.shape[:2], rows * columns))
     grid = (cells[0] * counts[0], cells[1] * counts[1])

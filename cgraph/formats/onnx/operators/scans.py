@@ -12,13 +12,11 @@ from cgraph.formats.onnx.dynamic.bounds import Length, Size
 from cgraph.formats.onnx.dynamic.value import Array, counts_of, cut_to_common, lengths_of, node_in, with_lengths
 from cgraph.formats.onnx.either import select_array
 from cgraph.formats.onnx.operators.control import MOST_TRIPS, check_states, empty, stack_values
+from cgraph.formats.onnx.operators.counted import loop_while
 from cgraph.formats.unspecified import UnknownError
-from cgraph.ir.graph import Node, apply
-from cgraph.ops.closure import close
+from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
-from cgraph.ops.loop import Body
-from cgraph.ops.shape import axis_of, items
-from cgraph.ops.while_loop import WhileLoop
+from cgraph.ops.shape import axis_of
 from cgraph.record import Record
 
 
@@ -185,16 +183,6 @@ def counted_rounds(c: Context, s: Scanned) -> tuple[Array, ...] | None:
         for y, axis in zip(last[len(states) :], s.axes)
     ]
     return (*last[: len(states)], *outputs)
-
-
-def loop_while(
-    p: Node, names: Sequence[Var], after: Sequence[Node], start: Sequence[Node], maximum: int
-) -> tuple[Node, ...]:
-    """Return the last state of a loop from `start` on: while `p` holds, the state `names` becomes `after`."""
-    closed = close(names, [p, *after])
-    test = Body((), (), (*names, *closed.names), (), closed.results[:1])
-    one_round = Body(tuple(names), (), closed.names, closed.results[1:], ())
-    return items(apply(WhileLoop(test, one_round, maximum), *start, *closed.shared))
 
 
 def scan_of_batch(c: Context) -> tuple[Array, ...]:
