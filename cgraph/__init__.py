@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from cgraph import slots
+from cgraph.collector import rare_collections
 from cgraph.tracebacks import short_tracebacks
 
 NAMES = {
@@ -125,7 +126,9 @@ def __getattr__(name: str) -> Any:
 
 def _functions() -> dict[str, Any]:
     """Return the functions of all ops by name, which nodes look up for their operators and methods."""
-    import_module("cgraph.function")
+    if "cgraph.function" not in sys.modules:
+        with rare_collections():
+            import_module("cgraph.function")
     return import_module("cgraph.ir.graph").OPS
 
 

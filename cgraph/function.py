@@ -11,6 +11,7 @@ from cgraph import slots
 from cgraph.budget.bands.streamed_rows import IMAGE_AXES, by_rows
 from cgraph.budget.patches.cut_patches import cut_patches
 from cgraph.budget.refusal import needs_text
+from cgraph.collector import rare_collections
 from cgraph.dtypes.convert import name_of
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
@@ -128,7 +129,8 @@ def compile(
     check_request(request)
     backend = engine_named(engine, threads)
     options = options_of({name: arguments[name] for name in CompileOptions._fields})
-    return compile_request(request, backend, options, isinstance(outputs, Node), names)
+    with rare_collections():
+        return compile_request(request, backend, options, isinstance(outputs, Node), names)
 
 
 def compile_request(

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from cgraph.collector import rare_collections
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
 from cgraph.planning.mixed_precision import Tolerance
@@ -214,7 +215,8 @@ class SizedFunction:
         """Return the Function for these sizes, compiled now if no other thread has done so."""
         function = self._functions.get(key)
         if function is None:
-            function = self._compiled_at(dict(zip(self.sizes, key)))
+            with rare_collections():
+                function = self._compiled_at(dict(zip(self.sizes, key)))
             while len(self._functions) >= MOST_KEPT:
                 self._functions.popitem(last=False)
                 self._rooms.sweep()

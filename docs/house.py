@@ -46,6 +46,8 @@ SUBJECTS = {
     "version": "",
     "terminal": "safe text for terminals",
     "tracebacks": "tracebacks of the user's lines",
+    "collector": "rare collections",
+    "late": "late modules",
 }
 COMPILE = {
     "function": 1,

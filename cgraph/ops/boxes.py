@@ -12,11 +12,11 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.boxes import gpu_calls as gpu_boxes
 from cgraph.kernels.boxes.calls import suppress_calls, suppress_nbytes
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum
 from cgraph.ops.compare import logical_and, where
 from cgraph.ops.elementary import exp, log
@@ -26,6 +26,8 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to, expand_dims, items, moveaxis, reshape
 from cgraph.ops.sort import argsort
 from cgraph.ops.take import take
+
+gpu_boxes = LateModule("cgraph.kernels.boxes.gpu_calls")
 
 INDEX = np.dtype("int64")
 

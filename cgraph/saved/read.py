@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import slots
+from cgraph.collector import rare_collections
 from cgraph.engine.cpu.cores import check_threads
 from cgraph.errors import CgraphError, FormatError
 from cgraph.kernels.isa.architectures import host_features
@@ -71,7 +72,8 @@ def load(
             reason = "applies to saved folders alone" if is_file else "changes nothing: a saved function is planned"
             raise FormatError(f"{os.fspath(path)}: {name}= {reason}. Leave it out")
     if is_file:
-        return slots.load_model(path, settings, {"threads": threads, **options})
+        with rare_collections():
+            return slots.load_model(path, settings, {"threads": threads, **options})
     return load_folder(path, threads, trust, verify, in_memory)
 
 

@@ -15,6 +15,9 @@ LAYERS = next(c["layers"] for c in PYPROJECT["tool"]["importlinter"]["contracts"
 LEVELS = {name.strip(): level for level, layer in enumerate(LAYERS) for name in layer.split("|")}
 
 
+LATE = ("import_module", "LateModule")
+
+
 def modules() -> dict[str, Path]:
     """The modules of both packages by dotted name, without the root."""
     files = (p for package in ("cgraph", "nn") for p in (ROOT / package).rglob("*.py"))
@@ -26,9 +29,11 @@ MODULES = modules()
 
 
 def late_imports(tree: ast.AST) -> Iterator[str]:
-    """The modules that `import_module` is called with; of an f-string, all that begin with its first part."""
+    """The modules that `import_module` or `LateModule` is called with; of an f-string, all that begin with its first
+    part.
+    """
     for call in ast.walk(tree):
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "import_module"):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in LATE):
             continue
         argument = call.args[0]
         if isinstance(argument, ast.Constant):
@@ -95,3 +100,23 @@ def test_every_slot_is_filled_with_a_function_that_is_there():
         module, _, function = slot._place.partition(":")
         tree = ast.parse(MODULES[module].read_text())
         assert function in {x.name for x in tree.body if isinstance(x, ast.FunctionDef)}, name
+
+
+def test_every_function_that_is_called_late_is_there():
+    calls = []
+    for path in MODULES.values():
+        tree = ast.parse(path.read_text())
+        late = {
+            x.targets[0].id: x.value.args[0].value
+            for x in tree.body
+            if isinstance(x, ast.Assign) and isinstance(x.value, ast.Call) and ast.unparse(x.value.func) == "LateModule"
+        }
+        calls += [
+            (late[x.value.id], x.attr)
+            for x in ast.walk(tree)
+            if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name) and x.value.id in late
+        ]
+    assert len(calls) > 30
+    for module, function in calls:
+        tree = ast.parse(MODULES[module].read_text())
+        assert function in {x.name for x in tree.body if isinstance(x, ast.FunctionDef)}, (module, function)

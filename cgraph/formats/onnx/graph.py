@@ -11,10 +11,11 @@ import numpy as np
 from cgraph.errors import UNFIT, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.constants import Evaluator, fold
-from cgraph.formats.onnx.context import OPERATORS, Context, Value
+from cgraph.formats.onnx.context import Context, Value
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum
 from cgraph.formats.onnx.either import Either, build_both, resolve
+from cgraph.formats.onnx.operators import FAMILY_OF, importer_of
 from cgraph.formats.onnx.operators.strings import moved_tokens
 from cgraph.formats.onnx.tensors import shape_of_proto, sparse_array, widen
 from cgraph.formats.onnx.vocabulary import MOVES, READS, STRING, CodedStrings, Tokens, Vocabulary, strings_of
@@ -175,7 +176,7 @@ class OnnxGraphBuilder:
         function = self.functions.get((proto.domain, proto.op_type))
         if function is not None:
             return self.function(function, operands, attributes)
-        importer = OPERATORS.get(operator_key(proto))
+        importer = importer_of(operator_key(proto))
         if importer is None:
             raise FormatError(f"the operator {proto.op_type} is not supported. See docs/formats.md for those that are")
         key = operator_key(proto)
@@ -307,7 +308,7 @@ def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter
         part = waiting.pop()
         check_texts(part)
         for node in part.node:
-            if operator_key(node) not in OPERATORS and (node.domain, node.op_type) not in functions:
+            if operator_key(node) not in FAMILY_OF and (node.domain, node.op_type) not in functions:
                 counts[operator_key(node)] += 1
             waiting.extend(graphs_of(node))
     return counts

@@ -17,7 +17,6 @@ from cgraph.dtypes.storage import BY_NAME
 from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
 from cgraph.formats.model import Alternative, Model
-from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
 from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Ragged, apply_maximum, counts_of, node_in
 from cgraph.formats.onnx.either import Either, cases_of, map_cases

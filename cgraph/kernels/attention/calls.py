@@ -1,6 +1,5 @@
 """Call builders of attention in bands of queries. A task is a sequence of bands with its own scratch."""
 
-from cgraph.kernels.attention import gpu_calls as gpu_attention
 from cgraph.kernels.attention.few_signature import QUERIES
 from cgraph.kernels.attention.gpu_signature import DEPTHS
 from cgraph.kernels.attention.signature import BANDS, KEYS
@@ -8,7 +7,10 @@ from cgraph.kernels.kernel import Call, View, scratch_pointer
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import sums
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import Record
+
+gpu_attention = LateModule("cgraph.kernels.attention.gpu_calls")
 
 MOST_TASKS = 32  # on a CPU: enough to balance bands of unequal lengths over the threads
 MOST_VECTORS = 4

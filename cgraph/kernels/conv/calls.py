@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from cgraph.kernels.conv import gpu_calls as gpu_conv
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
-from cgraph.kernels.conv.gpu_calls import parts_nbytes
 from cgraph.kernels.conv.signature import TILE
 from cgraph.kernels.kernel import Pointer, View, split_scratch
 from cgraph.kernels.pairs.signature import PAIRS
@@ -16,8 +14,11 @@ from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.row_bands import BANDS
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
+from cgraph.late import LateModule
 from cgraph.record import Record, replace
 from cgraph.system.alignment import aligned
+
+gpu_conv = LateModule("cgraph.kernels.conv.gpu_calls")
 
 NEAR_BYTES = 300_000  # weights up to this size stay in L2 together with the tiles that read them
 NEAR_INPUT = 448 << 10  # input of a block of tiles: it stays in L2 while all panels pass over it
@@ -84,7 +85,7 @@ def conv_rooms(shape: ConvShape, n: int) -> tuple[int, int]:
     padded, (top, left, bottom, right) = 0, shape.window.pad
     if shape.is_plain and shape.window.pad != (0, 0, 0, 0):
         padded = n * shape.c * (shape.h + top + bottom) * (shape.w + left + right) * int(shape.dtype[1:])
-    return padded, parts_nbytes(shape, n) if shape.target.has_blocks else 0
+    return padded, gpu_conv.parts_nbytes(shape, n) if shape.target.has_blocks else 0
 
 
 def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:

@@ -15,7 +15,9 @@ from cgraph.kernels.views.pack import runs_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
-from cgraph.kernels.window import gpu_calls as gpu_window
+from cgraph.late import LateModule
+
+gpu_window = LateModule("cgraph.kernels.window.gpu_calls")
 
 MOST_HELD = 9  # number of taps whose weights stay in registers
 MANY_PIXELS = (7, 5, 4, 2, 1)  # of a tile, beside the weights of a row in 16 registers

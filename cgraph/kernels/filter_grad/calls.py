@@ -13,7 +13,6 @@ from itertools import product
 
 from cgraph.kernels.conv.addresses import Images
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.filter_grad import gpu_calls as gpu_filter_grad
 from cgraph.kernels.filter_grad.signature import TILE
 from cgraph.kernels.kernel import Call, Pointer, View, split_scratch
 from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
@@ -23,8 +22,11 @@ from cgraph.kernels.views.conv_shape import ConvShape, sums
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
+from cgraph.late import LateModule
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
+
+gpu_filter_grad = LateModule("cgraph.kernels.filter_grad.gpu_calls")
 
 PART_NBYTES = 400_000  # bytes of the images and gradients of one part, which stay in L2
 

@@ -10,10 +10,8 @@ from itertools import product
 
 from cgraph.dtypes.storage import BY_CODE
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
-from cgraph.kernels.gemm import gpu_calls as gpu_gemm
 from cgraph.kernels.gemm import signature
 from cgraph.kernels.gemm.gemv_calls import BYTE_NS, bias_args, is_vector, vector_calls, vector_nbytes
-from cgraph.kernels.gemm.gpu_calls import product_nbytes
 from cgraph.kernels.gemm.pack_signature import ALONG_K, ALONG_LINES, ANY_STRIDE
 from cgraph.kernels.gemm.portions import PackedB, Portions
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
@@ -23,7 +21,10 @@ from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices, orient
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
+from cgraph.late import LateModule
 from cgraph.record import replace
+
+gpu_gemm = LateModule("cgraph.kernels.gemm.gpu_calls")
 
 NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
 LINE = 64  # bytes that are asked for at once
@@ -80,7 +81,7 @@ def matmul_nbytes(
         if isinstance(b, PackedB):
             return Portions.of_packed(x, b).nbytes
         if target.has_blocks and is_tiled(x, None):
-            return product_nbytes(x)
+            return gpu_gemm.product_nbytes(x)
         if is_simple(x):
             return 0
         return vector_nbytes(x) if is_vector(x) and not adds else Portions.of(x, target, adds).nbytes

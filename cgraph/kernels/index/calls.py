@@ -6,16 +6,16 @@ outside the arrays is never touched: a read takes the nearest element, a write i
 
 from math import prod
 
-from cgraph.kernels.index import gpu_calls as gpu_index
-from cgraph.kernels.index.gpu_calls import IndexedAxis
-from cgraph.kernels.index.gpu_calls import scatter_nbytes as gpu_nbytes
-from cgraph.kernels.index.signature import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE
+from cgraph.kernels.index.signature import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE, IndexedAxis
 from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, scratch_pointer
 from cgraph.kernels.move.calls import TASK_BYTES, constant, copy_calls, fill_calls, memory_order, run_call
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, without, without_axis
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import Record, replace
+
+gpu_index = LateModule("cgraph.kernels.index.gpu_calls")
 
 GATHER_BLOCK = 4096  # columns with an index each
 SCATTER_BLOCK = 32  # minimum columns of a task, since each task goes over all indices
@@ -147,7 +147,7 @@ def scatter_nbytes(target: Target, shape: tuple[int, ...], axis: int, positions:
     Parameters
         positions: number of indices; `n` of them along the axis for each element of the other axes
     """
-    return gpu_nbytes(prod(without_axis(shape, axis)), positions, n) if target.has_blocks else 0
+    return gpu_index.scatter_nbytes(prod(without_axis(shape, axis)), positions, n) if target.has_blocks else 0
 
 
 def scatter_calls(

@@ -1,27 +1,15 @@
 """Calls that read and write at computed indices, in blocks of threads."""
 
 from cgraph.kernels.index.gpu_signature import GATHER, NONZERO, PLACES, SCATTER, SEGMENTS, TRIANGLE
+from cgraph.kernels.index.signature import IndexedAxis
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.sort.gpu_calls import sort_calls, sort_nbytes
 from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS, MOST_RANK, element_call, extents, fits
-from cgraph.record import Record, replace
+from cgraph.record import replace
 from cgraph.system.alignment import aligned
 
 FEW_UPDATES = 64  # maximum updates that a thread does one after the other
 MANY_PLACES = 1 << 15  # elements of the other axes that keep a GPU busy, one thread each
-
-
-class IndexedAxis(Record):
-    """The axis that indices refer to.
-
-    Fields
-        extent, stride: elements of the axis, and bytes from one to the next
-        error: the word to set if an index is outside, or None
-    """
-
-    extent: int
-    stride: int
-    error: Pointer | None
 
 
 def gather_calls(out: View, source: View, indices: View, axis: IndexedAxis) -> list[Call] | None:

@@ -1,7 +1,9 @@
 """Reading and writing at computed indices."""
 
+from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signature import Signature, Words
 from cgraph.kernels.walk.signature import run
+from cgraph.record import Record
 
 # an index counts along an axis of `extent` elements, `stride` bytes apart; `error`: the word to set if it is outside
 GATHER = run(
@@ -32,3 +34,16 @@ NONZERO = Signature(
         "rank": "i8", "extents": Words(("i8",), lambda scope: scope.rank),
     },
 )  # fmt: skip
+
+
+class IndexedAxis(Record):
+    """The axis that indices refer to.
+
+    Fields
+        extent, stride: elements of the axis, and bytes from one to the next
+        error: the word to set if an index is outside, or None
+    """
+
+    extent: int
+    stride: int
+    error: Pointer | None

@@ -11,13 +11,15 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.kernel import Call, Param, Pointer, View
-from cgraph.kernels.move import gpu_calls as gpu_move
 from cgraph.kernels.move.signature import BACKWARD, FILLS, RUNS, STRIDED, TILES
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import ascending, axis_table, broadcast, merge_axes, outer_table, permute_axes
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import replace
+
+gpu_move = LateModule("cgraph.kernels.move.gpu_calls")
 
 TASK_BYTES = 128 * 1024
 STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache

@@ -3,12 +3,14 @@
 from math import prod
 
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.normalise import gpu_calls as gpu_normalise
 from cgraph.kernels.normalise.block_signature import ROWS as BLOCKS
 from cgraph.kernels.normalise.signature import CHANNELS, ROWS
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import CHAIN, TASK_ELEMENTS, block_lanes
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
+
+gpu_normalise = LateModule("cgraph.kernels.normalise.gpu_calls")
 
 
 def layer_norm_calls(

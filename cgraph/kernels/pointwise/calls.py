@@ -2,12 +2,14 @@
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.pointwise import gpu_calls as gpu_pointwise
 from cgraph.kernels.pointwise.signature import POINTWISE
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, cut, pointwise_walk, streams
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import task_elements
+from cgraph.late import LateModule
+
+gpu_pointwise = LateModule("cgraph.kernels.pointwise.gpu_calls")
 
 # programs of at most this many instructions keep two registers' worth of elements under way at once
 LONG = 64

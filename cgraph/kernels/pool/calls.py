@@ -11,7 +11,9 @@ from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.window import Window
-from cgraph.kernels.window import gpu_calls as gpu_window
+from cgraph.late import LateModule
+
+gpu_window = LateModule("cgraph.kernels.window.gpu_calls")
 
 FEWEST = 4  # columns of a vector
 

@@ -1,11 +1,13 @@
 """Calls that fill a view with random numbers; `cgraph.kernels.philox` defines them."""
 
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.random import gpu_calls as gpu_random
 from cgraph.kernels.random.signature import FILL
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import TASK_ELEMENTS
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
+
+gpu_random = LateModule("cgraph.kernels.random.gpu_calls")
 
 DTYPES = {"bits": ("u4", "u8"), "uniform": ("f4", "f8"), "normal": ("f4", "f8"), "bernoulli": ("b1",)}
 

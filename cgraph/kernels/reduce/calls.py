@@ -11,7 +11,6 @@ import numpy as np
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, scratch_pointer
-from cgraph.kernels.reduce import gpu_calls as gpu_reduce
 from cgraph.kernels.reduce.block_signature import ALONG as BLOCKS
 from cgraph.kernels.reduce.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
@@ -28,8 +27,11 @@ from cgraph.kernels.views.layout import (
     streams,
 )
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import Record, replace
 from cgraph.system.alignment import round_up
+
+gpu_reduce = LateModule("cgraph.kernels.reduce.gpu_calls")
 
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 # with at least this many outputs there is one task or more for each, and no parts

@@ -6,14 +6,16 @@ Images and cells are both channel-blocked, or both plain; cells may be plain whe
 from collections.abc import Sequence
 
 from cgraph.kernels.kernel import Call, Param, Pointer, View
-from cgraph.kernels.regions import gpu_calls as gpu_regions
 from cgraph.kernels.regions.signature import ALIGN, IMAGES, SPREAD
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, planes_of
 from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import Record
+
+gpu_regions = LateModule("cgraph.kernels.regions.gpu_calls")
 
 
 class SampleGrid(Record):

@@ -14,8 +14,10 @@ from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, is_plane_by_plane, same_planes
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.thread_blocks import in_blocks
-from cgraph.kernels.window import gpu_calls as gpu_window
+from cgraph.late import LateModule
 from cgraph.record import Record
+
+gpu_window = LateModule("cgraph.kernels.window.gpu_calls")
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")

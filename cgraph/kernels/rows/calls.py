@@ -3,12 +3,14 @@
 from math import prod
 
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.rows import gpu_calls as gpu_rows
 from cgraph.kernels.rows.signature import SET
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
+
+gpu_rows = LateModule("cgraph.kernels.rows.gpu_calls")
 
 
 def rows_calls(target: Target, family: Signature, x: View, y: View, start: View, axis: int) -> list[Call]:

@@ -2,11 +2,13 @@
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.calls import TASK_BYTES, memory_order, run_call
-from cgraph.kernels.scan import gpu_calls as gpu_scan
 from cgraph.kernels.scan.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import without
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
+
+gpu_scan = LateModule("cgraph.kernels.scan.gpu_calls")
 
 COLUMN_BLOCK = 64  # columns of a task, at least: the axis itself is never cut
 

@@ -3,7 +3,6 @@
 from math import prod
 
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.softmax import gpu_calls as gpu_softmax
 from cgraph.kernels.softmax.block_signature import ROWS as BLOCKS
 from cgraph.kernels.softmax.signature import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
@@ -17,7 +16,10 @@ from cgraph.kernels.views.layout import (
     permute_axes,
 )
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import replace
+
+gpu_softmax = LateModule("cgraph.kernels.softmax.gpu_calls")
 
 KINDS = ("softmax", "log_softmax", "logsumexp")
 

@@ -7,14 +7,15 @@ from math import prod
 
 from cgraph.kernels.kernel import Call, Param, View, contiguous, scratch_pointer, split_scratch
 from cgraph.kernels.move.calls import copy_calls, fill_calls, memory_order, run_call
-from cgraph.kernels.sort import gpu_calls as gpu_sort
-from cgraph.kernels.sort.gpu_calls import sort_nbytes as gpu_nbytes
 from cgraph.kernels.sort.signature import DISTINCT, LEADING_ROWS, ROWS, SEARCH
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import without
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
 from cgraph.record import replace
 from cgraph.system.alignment import aligned
+
+gpu_sort = LateModule("cgraph.kernels.sort.gpu_calls")
 
 MOST_GROUPS = 64
 GROUP_ITEMS = 4096
@@ -77,7 +78,7 @@ def sort_nbytes(
     rows = prod(shape) // n if n else 0
     some = most if most is not None and selects(index, most, n) else n
     nbytes = -(-rows // rows_of_group(rows, n)) * group_bytes(some, int(dtype[1:]), index) if rows else 0
-    return max(nbytes, gpu_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
+    return max(nbytes, gpu_sort.sort_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
 
 
 def selects(index: str, most: int, n: int) -> bool:

@@ -2,11 +2,13 @@
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.kernels.user import gpu_calls as gpu_user
 from cgraph.kernels.user.signature import EACH, TASKS
 from cgraph.kernels.user_function import UserFunction
 from cgraph.kernels.views.layout import broadcast, cut, pointwise_walk, streams
 from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.late import LateModule
+
+gpu_user = LateModule("cgraph.kernels.user.gpu_calls")
 
 
 def each_calls(target: Target, function: UserFunction, out: View, *xs: View) -> list[Call]:

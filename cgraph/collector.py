@@ -1,0 +1,30 @@
+"""Rare collections: Python's cyclic garbage collector while modules are loaded and graphs are compiled.
+
+Both create many objects that live on. The collector visits them again and again: a sixth of a small network's start.
+They leave next to no cycles, 25 objects of the 50 000 that a start of BERT creates.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+RARE = 100_000  # new objects for each collection
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Let the collector run after `RARE` new objects, and as before at the end.
+
+    A process that has turned it off, or runs it less often, keeps its setting. Of contexts that overlap, the first one
+    that ends restores it.
+    """
+    before = gc.get_threshold()
+    if not 0 < before[0] < RARE:
+        yield
+        return
+    try:
+        gc.set_threshold(RARE, *before[1:])
+        yield
+    finally:
+        if gc.get_threshold()[0] == RARE:
+            gc.set_threshold(*before)
