@@ -28,5 +28,5 @@ def on_tiles(node: Node) -> Node | None:
     assert isinstance(op, Attention)
     if op.has_start or node.dtype != FLOAT32 or not node.size or not suits_tile_attention(q.shape, k.shape):
         return None
-    fields = op.scale, op.causal, op.window, op.has_mask, op.has_start, op.softcap
+    fields = op.scale, op.causal, op.window, op.has_mask, op.has_start, op.softcap, op.safe
     return apply(TiledAttention(*fields), *node.operands)

@@ -36,8 +36,9 @@ class Attention(Op):
         causal: a query sees keys up to its own position
         window: a query sees at most this many of these keys, the last ones, its own position included; 0 for all
         softcap: scores become ``softcap * tanh(scores / softcap)`` before masking; 0 to disable
+        safe: all weights of a query are 0 where its softmax is NaN: where its largest score is NaN or an infinity
     Result
-        ``[b, h, m, e]``; NaN for a query that sees no key
+        ``[b, h, m, e]``; NaN for a query that sees no key, 0 if `safe`
     """
 
     scale: float
@@ -46,6 +47,7 @@ class Attention(Op):
     has_mask: bool = False
     has_start: bool = False
     softcap: float = 0.0
+    safe: bool = False
 
     def infer(self, q: Spec, k: Spec, v: Spec, *rest: Spec) -> Spec:
         if q.dtype.kind != "f" or {k.dtype, v.dtype} != {q.dtype}:
@@ -93,7 +95,10 @@ class Attention(Op):
             scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
         with np.errstate(invalid="ignore"):  # all scores of a row may be -inf
             weights = np.exp(scores - scores.max(3, keepdims=True))
-        return self.product(weights / weights.sum(3, keepdims=True), v).astype(q.dtype)
+            weights = weights / weights.sum(3, keepdims=True)
+        if self.safe:
+            weights = np.where(np.isnan(weights), 0, weights).astype(weights.dtype)
+        return self.product(weights, v).astype(q.dtype)
 
     @staticmethod
     def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -117,7 +122,7 @@ class Attention(Op):
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.scale, self.causal, self.window, self.softcap)
+        return Rule(self.scale, self.causal, self.window, self.softcap, self.safe)
 
     def written_out(self, q: Node, k: Node, v: Node, *rest: Node) -> Node:
         """Return an equivalent expression that computes all weights at once, for targets without this op."""
@@ -150,6 +155,7 @@ def scaled_dot_product_attention(
     window: int = 0,
     start: Any = None,
     softcap: float = 0.0,
+    safe: bool = False,
 ) -> Node:
     """Return ``softmax(query @ key.T * scale + mask) @ value``, computed in bands of queries.
 
@@ -165,8 +171,10 @@ def scaled_dot_product_attention(
         window: with `causal`, the number of keys that a query sees at most, the last ones; 0 for all
         start: with `causal`, integers that broadcast to the leading axes without the heads; 0 by default
         softcap: replace scaled products by ``softcap * tanh(product / softcap)`` before masking; 0 to disable
+        safe: give all keys a weight of 0 where softmax is NaN: for a query that sees no key, or whose largest score is
+            NaN or infinite
     Returns
-        ``[..., m, e]``; NaN for a query that sees no key
+        ``[..., m, e]``; NaN for a query that sees no key, 0 if `safe`
     Raises
         ShapeError: shapes do not fit; `window` or `start` without `causal`; a negative or infinite `softcap`
     Source
@@ -194,7 +202,7 @@ def scaled_dot_product_attention(
     if start is not None:
         operands.append(reshape(broadcast_to(as_node(start).astype("int64"), lead.batch), (-1,)))
     factor = 1 / sqrt(max(d, 1)) if scale is None else float(scale)
-    op = Attention(factor, bool(causal), int(window), mask is not None, start is not None, float(softcap))
+    op = Attention(factor, bool(causal), int(window), mask is not None, start is not None, float(softcap), bool(safe))
     return reshape(apply(op, *operands), shape)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from cgraph.ir.graph import Node
 from cgraph.kernels.attention.calls import Rule
 from cgraph.ops.arithmetic import square
-from cgraph.ops.compare import greater, less_equal, where
+from cgraph.ops.compare import greater, isnan, less_equal, where
 from cgraph.ops.control import scan
 from cgraph.ops.elementary import tanh
 from cgraph.ops.join import repeat
@@ -115,4 +115,5 @@ def weights(rule: Rule, q: Node, k: Node, own: Node, mask: Node | None) -> Node:
         x = where(greater(keys, own - rule.window), x, float("-inf"))
     if mask is not None:
         x = where(mask, x, float("-inf")) if mask.dtype.kind == "b" else x + mask
-    return softmax(x, 3)
+    probabilities = softmax(x, 3)
+    return where(isnan(probabilities), 0, probabilities) if rule.safe else probabilities

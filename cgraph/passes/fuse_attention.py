@@ -11,13 +11,14 @@ from cgraph.ir.graph import Node
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ops.arithmetic import Add, Cast, Multiply, TrueDivide
 from cgraph.ops.attention import scaled_dot_product_attention
-from cgraph.ops.compare import Where, logical_not
+from cgraph.ops.compare import Invert, Isnan, Where, logical_not
 from cgraph.ops.diagonal import Triangle
 from cgraph.ops.elementary import Tanh
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, number_of, swapaxes, unbroadcast
+from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, number_of, reshape, swapaxes, unbroadcast
 from cgraph.ops.softmax import Softmax
+from cgraph.passes.patterns import is_closed
 from cgraph.record import Record, replace
 
 HIDDEN = -1e30  # a score with this added, or replaced by it, has no weight beside a visible one
@@ -34,6 +35,7 @@ class Scores(Record, eq=False):
         mask: another mask, added or bool; None if there is none
         negated: the mask is True where a key is hidden
         softcap: products times their factor become ``softcap * tanh(product / softcap)``; 0 for no cap
+        safe: weights that are NaN are replaced by 0
     """
 
     at: Node
@@ -43,6 +45,7 @@ class Scores(Record, eq=False):
     mask: Node | None = None
     negated: bool = False
     softcap: float = 0.0
+    safe: bool = False
 
 
 def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -53,6 +56,9 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     become shared ones. Not detected: several masks beside the causal one; a bool mask beside a causal one of finite
     numbers, where a query whose earlier keys are all hidden sees the later ones; attention whose weights another node
     reads, as in a backward part written with plain ops.
+
+    Weights that are NaN may be replaced by 0, as torch exports its attention: then numbers that are added to hide
+    later keys stay a mask, because their sums with scores that are NaN or infinite are NaN.
     """
     graph = Roots.of(outputs)
     if Softmax not in graph.kinds or not graph.has(Matmul):
@@ -60,7 +66,7 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     own = graph.is_inner
 
     def change(node: Node, new: New) -> Node | None:
-        scores = scores_of(node, own) if isinstance(node.op, Matmul) else None
+        scores = scores_of(node, graph) if isinstance(node.op, Matmul) else None
         return None if scores is None else fuse(scores, new[node.operands[1]], new, own)
 
     return rebuild(graph, change)
@@ -77,19 +83,36 @@ def fuse(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) ->
     if few[0].shape[:-2] == few[1].shape[:-2]:
         keys, values = few
     scale = scores.scale * left * right
-    return scaled_dot_product_attention(new[q], keys, values, mask, scores.causal, scale, softcap=scores.softcap)
+    return scaled_dot_product_attention(
+        new[q], keys, values, mask, scores.causal, scale, softcap=scores.softcap, safe=scores.safe
+    )
 
 
-def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
+def scores_of(product: Node, graph: Roots) -> Scores | None:
     """Return the scores whose softmax is the left side of a product, down to the products of queries and keys."""
-    weights = product.operands[0]
-    if type(weights.op) is not Softmax or weights.op.axis != weights.ndim - 1 or not own(weights):
+    weights, own = product.operands[0], graph.is_inner
+    whole = without_replaced_nan(weights)
+    if type(whole.op) is not Softmax or whole.op.axis != whole.ndim - 1 or not own(weights):
         return None
-    scores: Scores | None = Scores(weights.operands[0])
+    if whole is not weights and not is_closed(graph, weights, whole.operands):
+        return None
+    scores: Scores | None = Scores(whole.operands[0], safe=whole is not weights)
     while scores is not None and own(scores.at) and not isinstance(scores.at.op, Matmul):
         rule = RULES.get(type(scores.at.op))
         scores = rule(scores) if rule else None
     return scores if scores is not None and own(scores.at) and scores.at.operands[0].shape[-1] else None
+
+
+def without_replaced_nan(x: Node) -> Node:
+    """where(isnan(y), 0, y), where(~isnan(y), y, 0): return y; another node as it is."""
+    if not isinstance(x.op, Where):
+        return x
+    condition, y, zero = x.operands
+    if isinstance(condition.op, Invert):
+        condition = condition.operands[0]
+    else:
+        y, zero = zero, y
+    return y if isinstance(condition.op, Isnan) and condition.operands[0] is y and number_of(zero) == 0 else x
 
 
 # -- ops between products and softmax
@@ -114,7 +137,7 @@ def take_added(s: Scores) -> Scores | None:
     for x, mask in (s.at.operands, s.at.operands[::-1]):
         if type(x.op) in RULES or isinstance(x.op, Matmul):
             later = number_of_later_keys(mask)
-            if later is not None:
+            if later is not None and not s.safe:
                 return causal(s, x, later)
             return replace(s, at=x, mask=unbroadcast(mask)) if s.mask is None else None
     return None
@@ -169,7 +192,14 @@ def without_factor(x: Node, own: Callable[[Node], bool]) -> tuple[Node, float]:
 
 
 def with_turned_axes(x: Node) -> Node:
-    """Return the node with its last two axes exchanged; the operand itself if the node is such a transpose."""
+    """Return the node with its last two axes exchanged; the operand itself if the node is such a transpose.
+
+    A reshape of the axes before these stays after the transpose.
+    """
+    if isinstance(x.op, Reshape) and isinstance(x.operands[0].op, Transpose):
+        source = x.operands[0]
+        if source.shape[-2:] == x.shape[-2:]:
+            return reshape(with_turned_axes(source), (*x.shape[:-2], x.shape[-1], x.shape[-2]))
     if isinstance(x.op, Transpose):
         *rest, a, b = x.op.axes
         if (*rest, b, a) == tuple(range(x.ndim)):

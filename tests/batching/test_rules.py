@@ -41,6 +41,7 @@ ROWS = {
     "matmul": (Matmul(), [(2, 3), (3, 4)]),
     "matmul of stacks": (Matmul(), [(5, 2, 3), (5, 3, 4)]),
     "attention": (Attention(0.5, True), [(2, 4, 5, 3), (2, 2, 5, 3), (2, 2, 5, 2)]),
+    "safe attention": (Attention(0.5, True, safe=True), [(2, 4, 5, 3), (2, 2, 5, 3), (2, 2, 5, 2)]),
     "attention with a mask": (Attention(0.5, has_mask=True), [(1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 2), (1, 1, 3, 5)]),
     "take along the last axis": (Take(1), [(2, 4), ((3, 2), I)]),
     "take along the first axis": (Take(0), [(4, 2), ((3,), I)]),

@@ -103,6 +103,10 @@ GRAPHS = {
     "bytes by nodes' scales": cg.quantize(X, cg.reshape(cg.exp(ROW), (5,)), 3, "int8"),
     "back by a node's scale": cg.dequantize(BYTES, cg.exp(cg.sum(Z) * 0.01), 3),
     "sums of products back": cg.dequantize(cg.astype(N, "int32"), np.float32(0.5)),
+    "safe attention": cg.scaled_dot_product_attention(
+        X, Z, Z, np.arange(4)[:, None] != np.array([0, 2, 0, 2]), safe=True
+    ),
+    "safe attention without keys": cg.scaled_dot_product_attention(X, Z, Z, (np.arange(4) > 1)[:, None], safe=True),
     "logarithms": cg.log2(cg.abs(X) + 1) * 2 + cg.log10(cg.abs(X) + 1) + cg.exp2(X),
 }  # fmt: skip
 INPUTS = [X, Z, A, B, N, ROW, COLUMN]

@@ -13,7 +13,7 @@ from tests.support.tolerance import assert_near
 every_target = pytest.mark.parametrize("target", TARGETS)
 
 
-def formula(q, k, v, mask, start, causal, window, softcap=0.0):
+def formula(q, k, v, mask, start, causal, window, softcap=0.0, safe=False):
     repeats = q.shape[1] // k.shape[1]
     q, k, v = (x.astype("f8") for x in (q, np.repeat(k, repeats, 1), np.repeat(v, repeats, 1)))
     scores = q @ k.swapaxes(2, 3) / 3
@@ -23,15 +23,18 @@ def formula(q, k, v, mask, start, causal, window, softcap=0.0):
         key = np.arange(k.shape[2])
         scores = np.where((key <= own) & (key > own - (window or 10**9)), scores, -np.inf)
     if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+        with np.errstate(invalid="ignore"):
+            scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     with np.errstate(invalid="ignore"):
         weights = np.exp(scores - scores.max(3, keepdims=True))
-    return weights / weights.sum(3, keepdims=True) @ v
+        weights = weights / weights.sum(3, keepdims=True)
+        return (np.where(np.isnan(weights), 0, weights) if safe else weights) @ v
 
 
 def computed(
-    target, q, k, v, mask=None, start=None, causal=False, window=0, out=None, softcap=0.0, run=run_calls, orders=ORDERS
-):
+    target, q, k, v, mask=None, start=None, causal=False, window=0, out=None, softcap=0.0, safe=False,
+    run=run_calls, orders=ORDERS,
+):  # fmt: skip
     """The same bits for every order of tasks, in a workspace of NaNs."""
     dtype, found = f"f{q.itemsize}", []
     for order in orders:
@@ -39,7 +42,7 @@ def computed(
         result[...] = np.nan
         workspace = np.full(attention_nbytes(target, dtype, q.shape, k.shape[1], v.shape[3]), 0xFF, np.uint8)
         views = [None if x is None else view_of(x) for x in (mask, start)]
-        operands, rule = AttentionViews(*map(view_of, (q, k, v)), *views), Rule(1 / 3, causal, window, softcap)
+        operands, rule = AttentionViews(*map(view_of, (q, k, v)), *views), Rule(1 / 3, causal, window, softcap, safe)
         calls = attention_calls(target, view_of(result), operands, rule, view_of(workspace))
         run(calls, target, order)
         found.append(result.copy())
@@ -132,6 +135,59 @@ def test_a_mask_that_is_broadcast_by_strides_is_read_once_for_all_queries():
     assert call.kernel.params[4]
     run_calls([call], target)
     assert_agrees(out, formula(q, k, v, base[:, None, None], None, False, 0))
+
+
+def with_rows_without_weights(dtype, m, n, kind="f4"):
+    """Operands with a NaN, infinities and masked rows, at both ends of the keys: scores, and values that spread."""
+    q, k, v = draw(dtype, 3, 4, 2, m, n, 16, 5)
+    rng = np.random.default_rng(2)
+    visible = rng.random((3, 1, m, n)) > 0.3
+    visible[0, 0, -1] = visible[2, 0, : m // 2] = False
+    mask = visible if kind == "bool" else np.where(visible, rng.standard_normal(visible.shape), -np.inf).astype(dtype)
+    q[0, 1, 0, 2], k[1, 0, n - 1, 3], k[1, 1, 0, 1] = np.nan, np.inf, -np.inf
+    k[2, 0, n // 2, 0] = np.nan
+    v[0, 0, n - 1, 2], v[0, 1, 0, 1], v[1, 1, 0, 0], v[2, 1, n - 1, 4] = np.inf, np.nan, -np.inf, np.nan
+    return q, k, v, mask
+
+
+def assert_same_and_near(got, want):
+    """What is not finite is equal."""
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(got[~finite], want[~finite])
+    assert_agrees(got[finite], want[finite])
+
+
+@every_target
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("m", [1, 2, 9, 40])
+@pytest.mark.parametrize("n", [3, KEYS + 1, 2 * KEYS + 9])
+def test_safe_queries_have_weights_of_zero_where_their_softmax_is_nan(target, kind, m, n):
+    """In both kernels; a weight of 0 times a value that is not finite is NaN, as in the product."""
+    operands = with_rows_without_weights("f4", m, n, kind)
+    want = formula(*operands, None, False, 0, safe=True)
+    assert (want == 0).any()
+    assert_same_and_near(computed(target_named(target), *operands, safe=True), want)
+
+
+def test_bands_have_three_vectors_where_fewer_lanes_are_empty():
+    """On AVX2, with the bits of bands of two vectors: all 24 queries in one band."""
+    target = target_named("avx2")
+    widths = {m: band_shape(target, "f4", (1, 1, m, 16), 1, 16).width for m in (16, 20, 24, 32, 48, 49, 64)}
+    assert widths == {16: 16, 20: 24, 24: 24, 32: 16, 48: 24, 49: 16, 64: 16}
+    q, k, v, mask = with_rows_without_weights("f4", 24, KEYS + 1)
+    whole = computed(target, q, k, v, mask, safe=True)
+    assert_same_and_near(whole, formula(q, k, v, mask, None, False, 0, safe=True))
+    np.testing.assert_array_equal(computed(target, q[:, :, :16], k, v, mask[:, :, :16], safe=True), whole[:, :, :16])
+
+
+@every_target
+@pytest.mark.parametrize("m", [2, 9])
+def test_safe_queries_see_only_their_keys(target, m):
+    """A query before all keys, and one of a whole masked window."""
+    q, k, v, mask = with_rows_without_weights("f8", m, 70)
+    start, v = np.array([-1, 3, 66]), np.nan_to_num(v, posinf=1, neginf=-1)
+    want = formula(q, k, v, mask, start, True, 4, 0.7, True)
+    assert_same_and_near(computed(target_named(target), q, k, v, mask, start, True, 4, softcap=0.7, safe=True), want)
 
 
 def test_a_query_that_sees_no_key_is_nan_and_the_others_are_not():

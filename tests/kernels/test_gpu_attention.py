@@ -10,7 +10,7 @@ from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
 from tests.kernels import test_attention
-from tests.kernels.test_attention import assert_agrees, draw, formula
+from tests.kernels.test_attention import assert_agrees, assert_same_and_near, draw, formula, with_rows_without_weights
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.ptxas import usage
 
@@ -48,6 +48,13 @@ def test_masks_and_a_cap_for_operands_of_any_strides(kind, shape):
     assert_agrees(got, formula(q, k, v[..., ::-1], mask, None, True, 0, 0.7))
 
 
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("n", [3, 2 * KEYS + 9])
+def test_safe_queries_have_weights_of_zero_where_their_softmax_is_nan(kind, n):
+    operands = with_rows_without_weights("f4", 18, n, kind)
+    assert_same_and_near(computed(*operands, safe=True), formula(*operands, None, False, 0, safe=True))
+
+
 def test_more_columns_than_a_block_has_room_for_have_the_other_kernel():
     q, k, v = draw("f4", 1, 1, 1, 2, 3, 4, DEPTHS[-1] + 1)
     got = test_attention.computed(BLOCKS, q, k, v, run=lambda calls, *_: run_on_gpu(calls), orders=["all"])
@@ -56,7 +63,7 @@ def test_more_columns_than_a_block_has_room_for_have_the_other_kernel():
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_ptxas_finds_no_spill_and_no_float64(depth, tmp_path):
-    text = store().ptx(Kernel("attention.gpu.band", ("f4", depth, "added", True, True)), 64, GPU)[1].decode()
+    text = store().ptx(Kernel("attention.gpu.band", ("f4", depth, "added", (True, True, True))), 64, GPU)[1].decode()
     assert text.count(".f64") <= text.count("cvt.rn.f32.f64")
     found = usage(text, GPU.cpu, tmp_path)
     assert found.registers <= (128 if depth < DEPTHS[-1] else 168) and found.stack == found.spills == 0

@@ -122,7 +122,7 @@ KERNELS = [
     Kernel("tile_conv.of_numbers", (2, 14, 2, "V2", "V2")),
     Kernel("tile_conv.of_numbers", (1, 16, 0, "f4", "V2")),
     Kernel("tile_conv.of_bytes", (2, 14, 2, "u1", 64, 64, "", True)),
-    Kernel("tile_attention.bands", ("f4", 4, "added", False, True, False)),
+    Kernel("tile_attention.bands", ("f4", 4, "added", False, (True, False, False))),
     Kernel("tile_products.of_bytes", (1, 13, 0, "u1", "", True)),
     Kernel("tile_products.of_bytes", (2, 14, 0, "u1", "once", False)),
 ]

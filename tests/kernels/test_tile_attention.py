@@ -9,7 +9,7 @@ from cgraph.kernels.attention.calls import AttentionViews, Rule
 from cgraph.kernels.tile_attention.calls import TileSizes, suits_tile_attention, tile_attention_calls
 from cgraph.kernels.tile_attention.signature import BLOCK
 from cgraph.ops.physical.pairs import round_to_bfloat16
-from tests.kernels.test_attention import draw, formula
+from tests.kernels.test_attention import draw, formula, with_rows_without_weights
 from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -19,7 +19,7 @@ ADDING = 2.0**-18  # what scores in float32 may cost, of the same
 ORDER = ("all",)
 
 
-def computed(target, q, k, v, mask=None, causal=False, window=0, softcap=0.0, out=None, orders=ORDERS):
+def computed(target, q, k, v, mask=None, causal=False, window=0, softcap=0.0, safe=False, out=None, orders=ORDERS):
     """The same bits for every order of tasks, in a workspace of NaNs."""
     results = []
     for order in orders:
@@ -27,18 +27,18 @@ def computed(target, q, k, v, mask=None, causal=False, window=0, softcap=0.0, ou
         result[...] = np.nan
         workspace = np.full(TileSizes.of(target, q.shape, k.shape, v.shape).nbytes, 0xFF, np.uint8)
         operands = AttentionViews(*map(view_of, (q, k, v)), None if mask is None else view_of(mask))
-        rule = Rule(1 / 3, causal, window, softcap)
+        rule = Rule(1 / 3, causal, window, softcap, safe)
         run_calls(tile_attention_calls(target, view_of(result), operands, rule, view_of(workspace)), target, order)
         results.append(result.copy())
     assert len({x.tobytes() for x in results}) == 1
     return results[0]
 
 
-def check(name, q, k, v, mask=None, causal=False, window=0, softcap=0.0, **how):
-    got = computed(tiles_on(name), q, k, v, mask, causal, window, softcap, **how)
+def check(name, q, k, v, mask=None, causal=False, window=0, softcap=0.0, safe=False, **how):
+    got = computed(tiles_on(name), q, k, v, mask, causal, window, softcap, safe, **how)
     scaled = round_to_bfloat16((q * np.float32(1 / 3)).astype("f4"))
     left, right, values = scaled * np.float32(3), round_to_bfloat16(k), round_to_bfloat16(v)
-    rest = mask, None, causal, window, softcap
+    rest = mask, None, causal, window, softcap, safe
     want, most = formula(left, right, values, *rest), formula(left, right, np.abs(values), *rest)
     assert got.dtype == np.float32
     same = np.isnan(want)
@@ -80,6 +80,14 @@ def test_masks_of_any_shape(name, kind, shape, causal):
 @every_target
 def test_scores_under_a_cap(name):
     check(name, *draw("f4", 2, 4, 2, 19, BLOCK + 7, 18, 5), causal=True, softcap=0.7)
+
+
+@every_target
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("n", [35, BLOCK + 3])
+def test_safe_queries_have_weights_of_zero_where_their_softmax_is_nan(name, kind, n):
+    q, k, v, mask = with_rows_without_weights("f4", 40, n, kind)
+    check(name, q, k, np.where(np.isinf(v), np.nan, v), mask, safe=True)
 
 
 @every_target

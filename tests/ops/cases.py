@@ -583,6 +583,15 @@ REST = [
         (2, 70, 2),
         label="cap",
     ),
+    case(
+        "scaled_dot_product_attention",
+        lambda q, k, v, m: cg.scaled_dot_product_attention(q, k, v, m & (np.arange(5)[:, None] != 3), safe=True),
+        (2, 5, 3),
+        (2, 9, 3),
+        (2, 9, 6),
+        truth(2, 5, 9),
+        label="safe",
+    ),
     case("rms_norm", lambda x, s: cg.rms_norm(x, s), (2, 3, 5), (5,)),
     *[
         case(

@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.ir.traverse import post_order
+from cgraph.memory.strategies import STRATEGIES
 from cgraph.ops.attention import Attention
 from cgraph.passes import rewrite_graph
 from cgraph.passes.fuse_attention import fuse_attention
 from tests.support.graphs import graphs
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values, ops_of
+from tests.support.tolerance import assert_close
 
 B, H, G, M, N, D, E = 2, 4, 2, 5, 5, 3, 6
 LOWEST = float(np.finfo("float32").min)
@@ -135,6 +138,99 @@ def test_any_number_of_leading_axes(lead):
     assert_same_values(rewrite_graph, found)
 
 
+SAFE = {
+    "zero where NaN": lambda p: cg.where(cg.isnan(p), np.float32(0), p),
+    "itself unless NaN": lambda p: cg.where(cg.logical_not(cg.isnan(p)), p, np.float32(0)),
+}
+SAFE_SCORES = {
+    "bare": lambda s: s,
+    "added": lambda s: s + cg.Var((B, 1, M, N), name="bias"),
+    "added numbers": lambda s: s + LATER,
+    "padding": lambda s: cg.where(cg.Var((B, 1, M, N), "bool", name="seen"), s, -np.inf),
+    "causal bool": lambda s: cg.where(TRIANGLE, s * 0.5, -np.inf),
+}
+
+
+@pytest.mark.parametrize("safe", SAFE)
+@pytest.mark.parametrize("name", SAFE_SCORES)
+def test_weights_whose_nan_is_replaced_by_zero_are_safe(name, safe):
+    q, k, v = operands()
+    y = SAFE[safe](cg.softmax(SAFE_SCORES[name](products(q, k)), -1)) @ v
+    op = only_attention(y)
+    assert op.safe and op.causal == (name == "causal bool") and op.has_mask == name.startswith(("added", "padding"))
+    assert_same_values(rewrite_graph, y)
+
+
+def written_safe(q, k, v, mask):
+    with np.errstate(all="ignore"):
+        scores = q @ k.swapaxes(2, 3)
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+        weights = np.exp(scores - scores.max(3, keepdims=True))
+        weights = weights / weights.sum(3, keepdims=True)
+        return np.where(np.isnan(weights), 0, weights) @ v
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("memory", ["auto", "one_each"])
+@pytest.mark.parametrize("special", [None, np.nan, np.inf, -np.inf], ids=str)
+@pytest.mark.parametrize("place", ["q", "k", "v", "mask"])
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+def test_safe_weights_are_those_written_out_whatever_the_numbers(dtype, place, special, memory):
+    """Whole rows are masked, and one number is not finite: the op, the graph written out and NumPy agree."""
+    rng = np.random.default_rng(3)
+    q, k, v, mask = xs = [
+        cg.Var(shape, kind, name)
+        for shape, kind, name in (
+            ((B, H, M, D), "float32", "q"), ((B, H, N, D), "float32", "k"), ((B, H, N, E), "float32", "v"),
+            ((B, 1, M, N), dtype, "mask"),
+        )
+    ]  # fmt: skip
+    scores = products(q, k)
+    weights = SAFE["zero where NaN"](
+        cg.softmax(cg.where(mask, scores, -np.inf) if dtype == "bool" else scores + mask, -1)
+    )
+    y = weights @ v
+    drawn = [rng.standard_normal(x.shape).astype("float32") for x in xs[:3]]
+    visible = rng.random(mask.shape) > 0.4
+    visible[:, :, 2] = False
+    drawn.append(visible if dtype == "bool" else np.where(visible, rng.standard_normal(mask.shape), -np.inf))
+    drawn = [x.astype(var.dtype) for x, var in zip(drawn, xs)]
+    if special is not None:
+        operand = drawn[("q", "k", "v", "mask").index(place)]
+        operand.reshape(-1)[7] = operand.dtype == bool or special
+    want = written_safe(*(x.astype("float64") if x.dtype != bool else x for x in drawn))
+    only_attention(y)
+    for outputs in ([y], [y, weights]):
+        got = cg.compile(outputs, xs, engine=CpuEngine(poison=True), memory=memory)(*drawn)[0]
+        assert_close(got, want.astype("float32"))
+
+
+def test_safe_weights_have_the_same_bits_with_every_strategy_and_any_threads():
+    q, k, v = operands()
+    mask = cg.Var((B, 1, M, N), name="bias")
+    y = SAFE["zero where NaN"](cg.softmax(products(q, k) + mask, -1)) @ v
+    xs = [x for x in post_order([y]) if isinstance(x, cg.Var)]
+    rng = np.random.default_rng(5)
+    drawn = [rng.standard_normal(x.shape).astype("float32") for x in xs]
+    next(a for x, a in zip(xs, drawn) if x is mask)[0, :, 1:3] = -np.inf
+    want = cg.compile(y, xs)(*drawn)
+    assert np.isfinite(want).all() and (want[0, :, 1:3] == 0).all()
+    for options in [{"memory": x} for x in STRATEGIES] + [{"threads": 2}, {"threads": 3}]:
+        threads = options.pop("threads", 1)
+        got = cg.compile(y, xs, engine=CpuEngine(threads=threads, poison=True), **options)(*drawn)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_turned_keys_of_joined_heads_are_read_where_they_are():
+    """As torch writes it: heads joined to one axis, turned, and split again."""
+    q, k, v = operands()
+    turned = cg.reshape(cg.transpose(cg.reshape(k, (B * H, N, D)), (0, 2, 1)), (B, H, D, N))
+    y = cg.softmax(q @ turned, -1) @ v
+    (fused,) = fuse_attention((y,))
+    assert all(x.shape[-2:] != (D, N) for x in post_order([fused]))
+    assert_same_values(rewrite_graph, y)
+
+
 def refused():
     """Graphs that only look like attention, or whose weights somebody reads."""
     q, k, v = operands()
@@ -152,6 +248,12 @@ def refused():
     yield "a choice that hides nothing", [cg.softmax(cg.where(seen(), s, 0.0), -1) @ v]
     yield "a lowest number where a row may have nothing else", [cg.softmax(cg.where(seen(), s, LOWEST), -1) @ v]
     yield "weights on the right side", [cg.swapaxes(v, -1, -2) @ weights]
+    zeros = SAFE["zero where NaN"]
+    yield "safe weights are an output", [zeros(weights) @ v, zeros(weights)]
+    yield "weights have another user than the safe ones", [zeros(weights) @ v, cg.sum(weights)]
+    yield "NaN becomes another number", [cg.where(cg.isnan(weights), np.float32(1), weights) @ v]
+    yield "NaN of another array", [cg.where(cg.isnan(s), np.float32(0), weights) @ v]
+    yield "numbers become 0", [cg.where(cg.isnan(weights), weights, np.float32(0)) @ v]
     yield "its gradient", cg.gradient(cg.sum(weights @ v), [q, k, v])
 
 

@@ -51,6 +51,8 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     lanes, limit = target.lanes_of(dtype), sums(target)
     queries = heads // groups * m
     vectors = next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries))
+    if vectors == 2 and target.code != "ptx" and limit >= 3 * 4:  # where no more lanes are without a query
+        vectors = min(3, 2, key=lambda v: lanes_of_bands(v, queries, lanes))
     rows = GPU_ROWS if target.code == "ptx" else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
     width = vectors * lanes
     bands = -(-queries // width)
@@ -61,6 +63,11 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     return BandShape(rows, vectors, width, bands, units, each, size)
 
 
+def lanes_of_bands(vectors: int, queries: int, lanes: int) -> int:
+    """Return the lanes of all bands of so many vectors."""
+    return -(-queries // (vectors * lanes)) * vectors * lanes
+
+
 class Rule(Record):
     """The keys that a query attends to, and the scaling of scores: the fields of `cgraph.ops.attention.Attention`."""
 
@@ -68,6 +75,12 @@ class Rule(Record):
     causal: bool = False
     window: int = 0
     softcap: float = 0.0
+    safe: bool = False
+
+    @property
+    def forms(self) -> tuple[bool, bool, bool]:
+        """The parameter `rule` of kernels."""
+        return self.causal, self.softcap > 0, self.safe
 
 
 class AttentionViews(Record):
@@ -114,8 +127,7 @@ def attention_calls(
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
     is_few = queries <= FEW and target.code != "ptx" and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
-    forms = rule.causal, rule.softcap > 0
-    params = (queries, kind, *forms) if is_few else (shape.rows, shape.vectors, kind, spread, *forms)
+    params = (queries, kind, rule.forms) if is_few else (shape.rows, shape.vectors, kind, spread, rule.forms)
     call = (QUERIES if is_few else BANDS).call(
         (q.dtype, *params), shape.tasks, 1,
         groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,

@@ -22,14 +22,17 @@ from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vhyperbolic import tanh
+from cgraph.kernels.llvm.windows import larger
 
 UNROLL = 4
+LARGEST = {"f4": float.fromhex("0x1.fffffep+127"), "f8": float.fromhex("0x1.fffffffffffffp+1023")}
+Forms = tuple[bool, bool, bool]  # later keys hidden, scores capped, safe
 
 
 @final
-def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool, capped: bool) -> None:
+def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: Forms) -> None:
     """Emit the kernel. Task: a sequence of units, each a band of the queries that share a head of keys."""
-    band = Band(k, dtype, rows, vectors, mask, spread, (causal, capped))
+    band = Band(k, dtype, rows, vectors, mask, spread, rule)
     a = band.a
     with k.task_loop() as task:
         band.place(a.scratch + task * a.scratch_size)
@@ -48,8 +51,9 @@ class Unit:
 
     block = KEYS
 
-    def __init__(self, k: Builder, dtype: str, mask: str, causal: bool, capped: bool) -> None:
-        self.k, self.a, self.dtype, self.mask, self.causal, self.capped = k, k.args(), dtype, mask, causal, capped
+    def __init__(self, k: Builder, dtype: str, mask: str, rule: Forms) -> None:
+        self.k, self.a, self.dtype, self.mask = k, k.args(), dtype, mask
+        self.causal, self.capped, self.safe = rule
         self.lanes = k.target.lanes_of(dtype)
         self.heads_of_group = self.a.heads // self.a.groups
 
@@ -64,6 +68,30 @@ class Unit:
         """Return scores squashed by tanh between the cap and its negative."""
         cap = self.k.val(self.k.cast(self.a.cap, self.dtype), self.dtype, score.lanes)
         return tanh(self.k, score / cap) * cap
+
+    def larger(self, most: Val, score: Val) -> Val:
+        """Return the maximum; where rows may be safe, it stays NaN from the first NaN on."""
+        return larger(self.k, most, score) if self.safe else self.k.larger(most, score)
+
+    def base_of(self, most: Val) -> Val:
+        """Return what is subtracted from the scores of a row whose maximum is `most`.
+
+        A safe row of a maximum that is not finite has infinity, so that all its weights are 0.
+        """
+        k = self.k
+        if self.safe:
+            return k.select((most > -inf) & (most < inf), most, k.const(inf, self.dtype, most.lanes))
+        return k.select(most == -inf, k.const(0, self.dtype, most.lanes), most)  # for a query without unmasked keys
+
+    def exponential(self, score: Val, base: Val) -> Val:
+        """Return ``exp(score - base)``; 0 for an infinite base of a safe row, whatever the score."""
+        score = self.k.smaller(score, LARGEST[self.dtype]) if self.safe else score
+        return exp(self.k, score - base)
+
+    def divisor(self, total: Val) -> Val:
+        """Return the sum of weights by which a result is divided: 1 for a safe row without weights."""
+        k = self.k
+        return k.select(total == 0, k.const(1, self.dtype, total.lanes), total) if self.safe else total
 
     def position_of_first(self, batch: Val) -> Val:
         """Return the position of a batch's first query among the keys."""
@@ -89,10 +117,8 @@ class Unit:
 class Band(Unit):
     """The emitter of one unit. Its scratch holds ``[d, width]``, ``[e, width]``, ``[keys, width]`` and rows."""
 
-    def __init__(
-        self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: tuple[bool, bool]
-    ) -> None:
-        super().__init__(k, dtype, mask, *rule)
+    def __init__(self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: Forms) -> None:
+        super().__init__(k, dtype, mask, rule)
         self.rows, self.spread = rows, spread
         self.width = vectors * self.lanes
         self.columns = range(0, self.width, self.lanes)  # where each vector of queries begins
@@ -115,8 +141,10 @@ class Band(Unit):
             self.score(keys, key, count)
             if self.capped:
                 self.cap(count)
-            if self.mask or self.causal:
-                self.hide(batch, group, row, key, count)
+            if self.causal:
+                self.hide(key, count)
+            if self.mask:
+                self.apply_masks(self.first_of("s", batch, group * self.heads_of_group), row, key, count)
             self.weigh(count)
             self.add(values, key, count)
         self.write(batch, group, row)
@@ -182,38 +210,62 @@ class Band(Unit):
             for at, score in zip(self.columns, self.vectors(self.weights, i)):
                 self.weights.store(self.between(score), i * self.width + at)
 
-    def hide(self, batch: Val, group: Val, row: Val, key: Val, count: Val) -> None:
-        """Apply the mask, and minus infinity to keys that are masked by their position."""
-        k, a = self.k, self.a
-        reach = k.splat(k.cast(a.window, "i4"), self.lanes)
-        hidden = k.const(-inf, self.dtype, self.lanes)
-        base = self.first_of("s", batch, group * self.heads_of_group)
+    def hide(self, key: Val, count: Val) -> None:
+        """Apply minus infinity to the scores of later keys, and of those before the window."""
+        k = self.k
+        reach, hidden = k.splat(k.cast(self.a.window, "i4"), self.lanes), k.const(-inf, self.dtype, self.lanes)
         with k.loop(0, self.width, self.lanes) as at:
-            places = self.places(row + at)
-            starts = [base + (head * a.s_head + query * a.s_row) for head, query in places]
             position = self.positions.load(at, self.lanes)
             with k.loop(0, count) as i:
-                place = self.weights + (i * self.width + at)
-                score, step = place.load(lanes=self.lanes), (key + i) * a.s_step
-                if self.causal:
-                    there = k.splat(k.cast(key + i, "i4"), self.lanes)
-                    score = k.select((there <= position) & (there > position - reach), score, hidden)
-                if self.mask:
-                    one = k.splat(base.load(step), self.lanes) if self.spread else vector_of(k, load_each(starts, step))
-                    score = k.select(one, score, hidden) if self.mask == "bool" else score + one
-                place.store(score)
+                place, there = self.weights + (i * self.width + at), k.splat(k.cast(key + i, "i4"), self.lanes)
+                visible = (there <= position) & (there > position - reach)
+                place.store(k.select(visible, place.load(lanes=self.lanes), hidden))
+
+    def apply_masks(self, first: Ptr, row: Val, key: Val, count: Val) -> None:
+        """Apply the mask, which is `first` for the first query: of several keys at a time where they are adjacent."""
+        k, a = self.k, self.a
+        with k.loop(0, self.width, self.lanes) as at:
+            starts = [
+                first + (head * a.s_head + query * a.s_row + key * a.s_step) for head, query in self.places(row + at)
+            ]
+            scores = self.weights + at
+            whole = k.const(0, "i8") if self.spread else k.select(a.s_step == 1, count - count % self.lanes, 0)
+            with k.loop(0, whole, self.lanes) as i:
+                for j, line in enumerate(transpose(k, [self.mask_row(start + i) for start in starts])):
+                    self.apply_mask(scores + (i + j) * self.width, line)
+            with k.loop(whole, count) as i:
+                step = i * a.s_step
+                one = (
+                    k.splat(starts[0].load(step), self.lanes) if self.spread else vector_of(k, load_each(starts, step))
+                )
+                self.apply_mask(scores + i * self.width, one)
+
+    def mask_row(self, start: Ptr) -> Val:
+        """Load the mask of one query for a vector of keys; of bools, integers."""
+        if self.mask == "bool":
+            return self.k.cast(start.as_dtype("u1").load(lanes=self.lanes), "i4")
+        return start.load(lanes=self.lanes)
+
+    def apply_mask(self, place: Ptr, line: Val) -> None:
+        """Apply the mask of one key to the scores of a vector of queries."""
+        k, score = self.k, place.load(lanes=self.lanes)
+        if self.mask != "bool":
+            place.store(score + line)
+            return
+        visible = line if line.dtype == "b1" else line != 0
+        place.store(k.select(visible, score, k.const(-inf, self.dtype, self.lanes)))
 
     def weigh(self, count: Val) -> None:
         """Replace scores by exponentials; update the maximum, the sum and the factor of earlier sums."""
         k = self.k
         old = self.vectors(self.most, 0)
         with fold(k, 0, count, old) as s:
-            s.next = [k.larger(x, y) for x, y in zip(s.values, self.vectors(self.weights, s.i))]
+            s.next = [self.larger(x, y) for x, y in zip(s.values, self.vectors(self.weights, s.i))]
         zero = k.const(0, self.dtype, self.lanes)
-        bases = [k.select(x == -inf, zero, x) for x in s.values]  # for a query without unmasked keys
-        factors = [exp(k, x - base) for x, base in zip(old, bases)]
+        bases = [self.base_of(x) for x in s.values]
+        factors = [self.exponential(x, base) for x, base in zip(old, bases)]
         with fold(k, 0, count, [zero] * len(bases)) as t:
-            terms = [exp(k, x - base) for x, base in zip(self.vectors(self.weights, t.i), bases)]
+            terms = [self.exponential(x, base) for x, base in zip(self.vectors(self.weights, t.i), bases)]
             for at, term in zip(self.columns, terms):
                 self.weights.store(term, t.i * self.width + at)
             t.next = [y + term for y, term in zip(t.values, terms)]
@@ -259,7 +311,7 @@ class Band(Unit):
         whole = k.select(a.o_step == 1, a.e - a.e % self.lanes, 0)
         with k.loop(0, self.width, self.lanes) as at:
             starts = [base + (head * a.o_head + query * a.o_row) for head, query in self.places(row + at)]
-            total = self.total.load(at, self.lanes)
+            total = self.divisor(self.total.load(at, self.lanes))
             with k.loop(0, whole, self.lanes) as x:
                 lines = [self.result.load((x + i) * self.width + at, self.lanes) / total for i in range(self.lanes)]
                 for start, line in zip(starts, transpose(k, lines)):

@@ -11,23 +11,22 @@ some rows ahead, a few lines between any two sums: a burst of prefetches would d
 
 from math import inf
 
-from cgraph.kernels.attention.emit import Unit, load_each, vector_of
+from cgraph.kernels.attention.emit import Forms, Unit, load_each, vector_of
 from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divmod_of, fold, prefetch, shuffle, transpose
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
-from cgraph.kernels.llvm.vexp import exp
 
 VECTORS = 4  # columns of a value at a time
 AHEAD = 8 << 10  # bytes of keys, and of values, between the read position and its prefetches
 
 
 @final
-def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
+def queries(k: Builder, dtype: str, count: int, mask: str, rule: Forms) -> None:
     """Task: some units one after the other, each the `count` queries that share a head of keys."""
-    unit = Few(k, dtype, count, mask, causal, capped)
+    unit = Few(k, dtype, count, mask, rule)
     a = unit.a
     with k.task_loop() as task:
         unit.place(a.scratch + task * a.scratch_size)
@@ -38,8 +37,8 @@ def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool, capped:
 class Few(Unit):
     """Emits the code of one unit; its scratch holds ``[count, d]``, ``[count, e]``, ``[count, span]`` and state."""
 
-    def __init__(self, k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
-        super().__init__(k, dtype, mask, causal, capped)
+    def __init__(self, k: Builder, dtype: str, count: int, mask: str, rule: Forms) -> None:
+        super().__init__(k, dtype, mask, rule)
         self.rows, self.span = range(count), -(-KEYS // self.lanes) * self.lanes
         self.keys_ahead, self.values_ahead = self.rows_ahead(self.a.d), self.rows_ahead(self.a.e)
 
@@ -139,13 +138,13 @@ class Few(Unit):
         """Replace a query's scores by exponentials; update its maximum, its sum and the factor of earlier sums."""
         k, scores = self.k, self.weights + self.span * row
         with fold(k, 0, count, [k.const(-inf, self.dtype, self.lanes)], self.lanes) as s:
-            s.next = [k.larger(s.values[0], scores.load(s.i, self.lanes))]
+            s.next = [self.larger(s.values[0], scores.load(s.i, self.lanes))]
         old = self.most.load(row)
-        most = k.larger(old, largest(k, s.values[0]))
-        base = k.select(most == -inf, 0.0, most)  # for a query without unmasked keys
-        factor = exp(k, old - base)
+        most = self.larger(old, self.largest(s.values[0]))
+        base = self.base_of(most)
+        factor = self.exponential(old, base)
         with k.loop(0, count, self.lanes) as i:
-            scores.store(exp(k, scores.load(i, self.lanes) - base), i)
+            scores.store(self.exponential(scores.load(i, self.lanes), base), i)
         with fold(k, 0, count, [k.const(0.0, self.dtype)]) as t:
             t.next = [t.values[0] + scores.load(t.i)]
         self.most.store(most, row)
@@ -185,15 +184,14 @@ class Few(Unit):
         """Store the rows of the result."""
         k, a = self.k, self.a
         for row in self.rows:
-            out, total = self.place_of("o", batch, group, row), self.total.load(row)
+            out, total = self.place_of("o", batch, group, row), self.divisor(self.total.load(row))
             with k.loop(0, a.e) as i:
                 out.store(self.result.load(a.e * row + i) / total, i * a.o_step)
 
-
-def largest(k: Builder, x: Val) -> Val:
-    """Return the largest lane."""
-    lanes = x.lanes
-    while lanes > 1:
-        lanes //= 2
-        x = k.larger(shuffle(k, x, x, range(lanes)), shuffle(k, x, x, range(lanes, 2 * lanes)))
-    return k.lane(x, 0)
+    def largest(self, x: Val) -> Val:
+        """Return the largest lane."""
+        k, lanes = self.k, x.lanes
+        while lanes > 1:
+            lanes //= 2
+            x = self.larger(shuffle(k, x, x, range(lanes)), shuffle(k, x, x, range(lanes, 2 * lanes)))
+        return k.lane(x, 0)

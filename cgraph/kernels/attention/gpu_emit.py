@@ -8,18 +8,17 @@ the maximum and the sum of a block itself, in the order of the keys.
 
 from math import inf
 
-from cgraph.kernels.attention.emit import Unit
+from cgraph.kernels.attention.emit import Forms, Unit
 from cgraph.kernels.attention.gpu_signature import ACROSS, ROWS, THREADS
 from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.llvm.flow import divmod_of
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val
-from cgraph.kernels.llvm.vexp import exp
 
 
 @block(THREADS)
-def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped: bool) -> None:
-    own = Query(k, dtype, depth, mask, causal, capped)
+def band(k: GpuBuilder, dtype: str, depth: int, mask: str, rule: Forms) -> None:
+    own = Query(k, dtype, depth, mask, rule)
     a, first, stop = own.a, *own.keys_seen(own.batch, own.row, ROWS)
     own.fetch()
     most, total = k.slot(-inf, dtype), k.slot(0.0, dtype)
@@ -31,13 +30,13 @@ def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped:
         k.barrier()
         old = most.value
         with k.loop(0, count) as j:
-            most.value = k.larger(most.value, own.weight(j).load())
-        base = k.select(most.value == -inf, k.const(0.0, dtype), most.value)  # for a query without unmasked keys
+            most.value = own.larger(most.value, own.weight(j).load())
+        base = own.base_of(most.value)
         k.barrier()
         with k.loop(own.lane, count, ACROSS) as j:
-            own.weight(j).store(exp(k, own.weight(j).load() - base))
+            own.weight(j).store(own.exponential(own.weight(j).load(), base))
         k.barrier()
-        factor, new = exp(k, old - base), k.slot(0.0, dtype)
+        factor, new = own.exponential(old, base), k.slot(0.0, dtype)
         with k.loop(0, count) as j:
             new.value = new.value + own.weight(j).load()
         total.value = k.fma(total.value, factor, new.value)
@@ -55,7 +54,7 @@ def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped:
         for i, result in enumerate(results):
             column = own.lane + i * ACROSS
             with k.if_(column < a.e):
-                out.store(result.value / total.value, column * a.o_step)
+                out.store(result.value / own.divisor(total.value), column * a.o_step)
 
 
 class Query(Unit):
@@ -67,8 +66,8 @@ class Query(Unit):
         lane: position of this thread among those of its query
     """
 
-    def __init__(self, k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped: bool) -> None:
-        super().__init__(k, dtype, mask, causal, capped)
+    def __init__(self, k: GpuBuilder, dtype: str, depth: int, mask: str, rule: Forms) -> None:
+        super().__init__(k, dtype, mask, rule)
         a, thread = self.a, k.thread()
         self.batch, self.group, number = k.block_digits(a.groups, a.bands)
         self.row, self.line, self.lane = number * ROWS, thread // ACROSS, thread % ACROSS

@@ -9,4 +9,4 @@ THREADS = ROWS * ACROSS
 DEPTHS = (32, 64, 128, 256)  # columns of queries and values that fit a block
 
 # a block: one unit; the scratch is not used
-BAND = Signature("attention.gpu.band", ("dtype", "depth", "mask", "causal", "capped"), ARGS)
+BAND = Signature("attention.gpu.band", ("dtype", "depth", "mask", "rule"), ARGS)

@@ -18,5 +18,6 @@ ARGS: Args = {
     "scratch": "dtype*", "scratch_size": "i8",
 }  # fmt: skip
 
+# rule: whether later keys are hidden, scores are capped, and queries without a finite maximum have weights of 0
 # mask: "" for none, "bool", or "added" for numbers; spread: all queries have the same mask
-BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "mask", "spread", "causal", "capped"), ARGS)
+BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "mask", "spread", "rule"), ARGS)

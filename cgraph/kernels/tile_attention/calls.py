@@ -127,7 +127,7 @@ def tile_attention_calls(
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     call = BANDS.call(
-        (q.dtype, sizes.width // sizes.lanes, kind, spread, rule.causal, rule.softcap > 0), sizes.tasks, 1,
+        (q.dtype, sizes.width // sizes.lanes, kind, spread, rule.forms), sizes.tasks, 1,
         groups=sizes.groups, heads=sizes.heads, queries=sizes.queries, m=sizes.m, n=sizes.n, d=sizes.d, e=sizes.e,
         bands=sizes.bands, units=sizes.units, each=sizes.each,
         scale=float(rule.scale), window=rule.window or WIDEST_WINDOW, cap=rule.softcap,

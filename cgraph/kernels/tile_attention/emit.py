@@ -8,7 +8,7 @@ pairs of rows in the task's scratch. Softmax is that of float32 numbers, and so 
 from collections.abc import Iterator
 
 from cgraph.dtypes.storage import BFLOAT16
-from cgraph.kernels.attention.emit import Band
+from cgraph.kernels.attention.emit import Band, Forms
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divmod_of
@@ -25,10 +25,10 @@ SPARE = GRID * COLUMNS  # rows of the scratch after the last key, and after the 
 
 
 @final
-def bands(k: Builder, dtype: str, vectors: int, mask: str, spread: bool, causal: bool, capped: bool) -> None:
+def bands(k: Builder, dtype: str, vectors: int, mask: str, spread: bool, rule: Forms) -> None:
     """Emit the kernel. Task: a sequence of units, each a band of the queries that share a head of keys."""
     registers = tile_registers(k)
-    band = TileBand(k, dtype, SPARE, vectors, mask, spread, (causal, capped))
+    band = TileBand(k, dtype, SPARE, vectors, mask, spread, rule)
     band.registers, a = registers, band.a
     registers.configure(a.config)
     with k.task_loop() as task:

@@ -6,7 +6,7 @@ from cgraph.kernels.signature import Signature
 BLOCK = 128  # keys of a block: whole steps of both products
 BANDS = Signature(
     "tile_attention.bands",
-    ("dtype", "vectors", "mask", "spread", "causal", "capped"),
+    ("dtype", "vectors", "mask", "spread", "rule"),
     {
         **ARGS,
         "config": "u1*",
