@@ -20,6 +20,7 @@ import numpy as np
 import cgraph as cg
 import nn
 from benchmarks.emulated import MissingProgram, run_export
+from benchmarks.micro_networks import PUBLISHED, micro_network
 from cgraph.errors import BudgetError
 from cgraph.formats import tflite
 from nn.compile import freeze
@@ -44,6 +45,11 @@ def script() -> Graph:
     return [cg.exp(-((x - mean) ** 2)), cg.sum(new)], [x], {mean: new}
 
 
+def published(name: str) -> Graph:
+    model = tflite.load(micro_network(name))
+    return model.outputs, model.inputs, {}
+
+
 def tiny(name: str) -> Graph:
     """A file of MLPerf Tiny, with bytes in and out."""
     model = tflite.load(Path(os.environ.get("CGRAPH_DATA", "data")) / "mlperf_tiny" / name)
@@ -59,6 +65,7 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "resnet8": lambda: tiny("pretrainedResnet_quant.tflite"),
     "keyword_spotting": lambda: tiny("kws_ref_model.tflite"),
     "anomaly_detection": lambda: tiny("ad01_int8.tflite"),
+    **{name: lambda name=name: published(name) for name in PUBLISHED},
 }
 
 
