@@ -17,7 +17,6 @@ Block = tuple[int, int, int, int]
 """Expansion, result channels, stride, window."""
 
 
-
 class Published(Record):
     """A network of inverted residuals.
 

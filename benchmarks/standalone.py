@@ -70,10 +70,12 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
 
 
 def row(name: str, machine: str, share: float) -> str:
-    """Return one line of the table."""
+    """Return one line of the table; a share above 1 is a budget of bytes."""
     outputs, inputs, updates = NETWORKS[name]()
     options: dict = {"winograd": False}
-    if share < 1:
+    if share > 1:
+        options["budget"] = int(share)
+    elif share < 1:
         whole = cg.compile(outputs, inputs, updates, engine=cg.ExportEngine(machine), **options)
         options["budget"] = int(whole.nbytes * share)
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Sizes, stack and instructions of exported networks")
     parser.add_argument("--machines", default=",".join(MACHINES))
     parser.add_argument("--networks", default=",".join(NETWORKS))
-    parser.add_argument("--budgets", default="1", help="shares of the arena, such as 1,0.5")
+    parser.add_argument("--budgets", default="1", help="shares of the arena, such as 1,0.5, or bytes")
     args = parser.parse_args()
     print("| network | machine | budget | code | constants | arena | stack | million instructions | bits |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---|")
