@@ -20,6 +20,7 @@ import numpy as np
 import cgraph as cg
 import nn
 from benchmarks.emulated import MissingProgram, run_export
+from benchmarks.micro_networks import PUBLISHED, micro_network
 from cgraph.errors import BudgetError
 from cgraph.formats import tflite
 from nn.compile import freeze
@@ -44,6 +45,11 @@ def script() -> Graph:
     return [cg.exp(-((x - mean) ** 2)), cg.sum(new)], [x], {mean: new}
 
 
+def published(name: str) -> Graph:
+    model = tflite.load(micro_network(name))
+    return model.outputs, model.inputs, {}
+
+
 def tiny(name: str) -> Graph:
     """A file of MLPerf Tiny, with bytes in and out."""
     model = tflite.load(Path(os.environ.get("CGRAPH_DATA", "data")) / "mlperf_tiny" / name)
@@ -59,14 +65,17 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "resnet8": lambda: tiny("pretrainedResnet_quant.tflite"),
     "keyword_spotting": lambda: tiny("kws_ref_model.tflite"),
     "anomaly_detection": lambda: tiny("ad01_int8.tflite"),
+    **{name: lambda name=name: published(name) for name in PUBLISHED},
 }
 
 
 def row(name: str, machine: str, share: float) -> str:
-    """Return one line of the table."""
+    """Return one line of the table; a share above 1 is a budget of bytes."""
     outputs, inputs, updates = NETWORKS[name]()
     options: dict = {"winograd": False}
-    if share < 1:
+    if share > 1:
+        options["budget"] = int(share)
+    elif share < 1:
         whole = cg.compile(outputs, inputs, updates, engine=cg.ExportEngine(machine), **options)
         options["budget"] = int(whole.nbytes * share)
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Sizes, stack and instructions of exported networks")
     parser.add_argument("--machines", default=",".join(MACHINES))
     parser.add_argument("--networks", default=",".join(NETWORKS))
-    parser.add_argument("--budgets", default="1", help="shares of the arena, such as 1,0.5")
+    parser.add_argument("--budgets", default="1", help="shares of the arena, such as 1,0.5, or bytes")
     args = parser.parse_args()
     print("| network | machine | budget | code | constants | arena | stack | million instructions | bits |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---|")

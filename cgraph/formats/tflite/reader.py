@@ -20,7 +20,7 @@ from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, TfliteContext
 from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts, TfliteSource
-from cgraph.formats.tflite.value import SIGN, QuantisedFormat, TfliteValue, have_one_format
+from cgraph.formats.tflite.value import FIRST, SIGN, QuantisedFormat, TfliteValue, have_one_format, permute
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
@@ -118,12 +118,17 @@ def input_of(tensor: TensorFacts, floats: bool) -> Var:
 
 
 def enter_input(x: Node, quantised: QuantisedFormat | None) -> TfliteValue:
-    """Return the value of an input: int8 shifted by 128 to bytes, floats quantised."""
+    """Return the value of an input: int8 shifted by 128 to bytes, floats quantised.
+
+    Pictures of int8 are transposed and shifted in one copy.
+    """
     if quantised is not None and x.dtype == np.float32:
         return TfliteValue(bytes_of(x / quantised.scale, quantised), quantised=quantised)
     if quantised is None or not quantised.is_signed:
         return TfliteValue(x, quantised=quantised)
-    return TfliteValue(cg.bitwise_xor(cg.bitcast(x, "uint8"), np.uint8(SIGN)), quantised=quantised)
+    first, numbers = x.ndim == len(FIRST) and x.shape[-1] > 1, cg.bitcast(x, "uint8")
+    numbers = permute(numbers, FIRST) if first else numbers
+    return TfliteValue(cg.bitwise_xor(numbers, np.uint8(SIGN)), first=first, quantised=quantised)
 
 
 def leave_output(x: TfliteValue, floats: bool) -> Node:
