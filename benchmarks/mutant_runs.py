@@ -14,7 +14,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,8 @@ START_ANEW = 60  # where kernels are made anew, since they know what made them
 WAITING = 20  # times the same, by the clock: others use the machine, too
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 FORK = multiprocessing.get_context("fork")
+TURNS = count(1)
+APART = 10  # seconds between the times of a file with one fault and with the next
 
 
 @contextmanager
@@ -128,7 +130,8 @@ def ended(tree: Path, each: Drawn, tests: list[str], seconds: float) -> Ending:
     place, is_cold = tree / each.file, is_emitter(each.file)
     times, known = place.stat(), entries(tree, is_cold)
     place.write_text(each.text())
-    os.utime(place, (times.st_atime, times.st_mtime + 10))  # byte code is known by the time of its source
+    later = times.st_mtime + APART * next(TURNS)  # byte code is known by the time and the size of its source
+    os.utime(place, (times.st_atime, later))
     start = START_ANEW if each.file.startswith("cgraph/kernels/") else START
     before = processor_seconds()
 

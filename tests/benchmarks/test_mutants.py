@@ -2,6 +2,7 @@
 
 import ast
 import os
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from benchmarks import mutant_tests, mutants
 from benchmarks.draw_faults import Drawn, drawn, hand_faults
 from benchmarks.faults import Fault, faults_of
 from benchmarks.mutant_record import MISSED, NOTICED, Verdict, append_verdict, read_record, table_of
-from benchmarks.mutant_runs import BUDGET, Ending, chosen, in_child, run_tests
+from benchmarks.mutant_runs import BUDGET, Ending, cache_of, chosen, ended, in_child, run_tests
 from benchmarks.mutant_tests import ROOT, TESTS, files_of, part_of
 from benchmarks.reach import Reach
 
@@ -202,6 +203,19 @@ def test_a_child_that_dies_or_does_not_end_gives_nothing(tmp_path):
     assert in_child(tmp_path, lambda: os._exit(3)) is None
     assert in_child(tmp_path, endless, 1) is None
     assert Path.cwd() != tmp_path and ROOT.is_dir()
+
+
+def test_the_second_fault_of_a_file_is_not_the_byte_code_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    tree, source = tmp_path / "tree", "VALUE = 1\n"
+    for folder in (tree, cache_of(tree, False)):
+        folder.mkdir(parents=True)
+    (tree / "here.py").write_text(source)
+    (tree / "test_here.py").write_text("import here\ndef test_one(): assert here.VALUE != 2\n")
+    faults = [Drawn("here.py", Fault(1, 0, 8, 9, value, "another value"), source) for value in "3232"]
+    endings = [ended(tree, each, ["test_here.py::test_one"], 1.0).verdict for each in faults]
+    assert endings == [MISSED, NOTICED] * 2 and (tree / "here.py").read_text() == source
 
 
 def test_annotations_and_assertions_are_left_alone():

@@ -96,8 +96,9 @@ def test_without_a_gpu_it_says_why(capsys, monkeypatch):
 def test_kernels_on_disk_are_counted_with_their_bytes(folder):
     (folder.path / "a.o").write_bytes(bytes(10))
     (folder.path / "b.o").write_bytes(bytes(7))
+    (folder.path / "of a gpu.ptx").write_bytes(bytes(3))
     (folder.path / "unfinished").write_bytes(bytes(99))
-    assert sorted(kernel_files(folder)) == [7, 10]
+    assert sorted(kernel_files(folder)) == [3, 7, 10]
     assert kernel_files(None) == []
 
 

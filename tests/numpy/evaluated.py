@@ -3,6 +3,7 @@
 import math
 import operator
 import warnings
+from collections.abc import Callable
 from itertools import chain, permutations
 from typing import Any
 
@@ -51,8 +52,28 @@ def assert_same(got, want, dtype: str = "float64") -> None:
     assert_close(*(x.astype(single.get(str(x.dtype), x.dtype)) for x in (got, want)), FEW_ULPS)
 
 
+def assert_equal(got, want, dtype: str = "float64") -> None:
+    """Shape, dtype, and every bit but those of NaNs: of functions that do not round."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+    if want.dtype.kind == "f":
+        signed = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got)[signed], np.signbit(want)[signed])
+
+
+def compare_bits(call: str, **arrays: np.ndarray) -> None:
+    """AssertionError unless nodes give exactly what NumPy gives, or refuse what it refuses."""
+    compare_by(assert_equal, call, "float64", arrays)
+
+
 def compare(call: str, dtype: str = "float64", **arrays: np.ndarray) -> None:
     """AssertionError unless nodes give what NumPy gives, or refuse what it refuses."""
+    compare_by(assert_same, call, dtype, arrays)
+
+
+def compare_by(check: Callable[..., None], call: str, dtype: str, arrays: dict[str, np.ndarray]) -> None:
+    """Compare a call's values by a function of both sides and the dtype."""
     nodes = {name: cg.Var(x.shape, x.dtype, name).assign(x) for name, x in arrays.items()}
     try:
         wanted = called(call, arrays)
@@ -64,7 +85,7 @@ def compare(call: str, dtype: str = "float64", **arrays: np.ndarray) -> None:
     assert len(got) == len(wanted), call
     for mine, theirs in zip(got, wanted):
         try:
-            assert_same(mine, theirs, dtype)
+            check(mine, theirs, dtype)
         except AssertionError as error:
             raise AssertionError(f"{call} of {arrays}: {error}") from None
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.numpy.evaluated import FLOATS, compare, drawn
+from tests.numpy.evaluated import FLOATS, compare, compare_bits, drawn
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -25,6 +25,23 @@ def test_neighbours_and_gaps_at_zeros_infinities_nan_and_powers_of_two(dtype):
     compare("np.spacing(x)", dtype, x=x[np.abs(x) != most])  # beyond the largest lies no number
     compare("np.frexp(x)", dtype, x=x)
     compare("np.signbit(x)", dtype, x=np.concatenate([x, [-np.nan]]).astype(dtype))
+
+
+EXACT = [
+    *("np.spacing(x)", "np.nextafter(x, y)", "np.nextafter(y, x)", "np.frexp(x)", "np.modf(x)", "np.trunc(x)"),
+    *("np.ldexp(x, n)", "np.copysign(x, y)", "np.fabs(x)", "np.sign(x)", "np.rint(x)", "np.floor(x)", "np.ceil(x)"),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("call", EXACT)
+def test_functions_that_do_not_round_have_numpys_bits_at_every_size(call, dtype):
+    """Also far below 1, where a tolerance of the largest element sees nothing."""
+    info = np.finfo(dtype)
+    sizes = np.array([1, 1.5, 0.75, 3, 1e-3, info.eps, info.smallest_normal, info.smallest_subnormal * 3], dtype)
+    sizes = np.concatenate([sizes, np.nextafter(sizes, 0, dtype=dtype), np.nextafter(sizes, 9, dtype=dtype)])
+    x = np.concatenate([sizes, -sizes, np.array([0.0, -0.0, np.inf, -np.inf], dtype)])
+    compare_bits(call, x=x, y=x[::-1].copy(), n=np.arange(len(x), dtype="int32") % 7 - 3)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -17,6 +17,9 @@ COS, SIN = cg.Var((1, 1, T, D), name="cos"), cg.Var((1, 1, T, D), name="sin")
 NARROW_COS, NARROW_SIN = cg.Var((T, HALF), name="c"), cg.Var((T, HALF), name="s")
 A, B = X[..., :HALF], X[..., HALF:]
 WIDE = cg.Var((T, D), "float64", name="wide")
+LONG = cg.Var((T, 3 * D), name="long")
+ALL_COS, ALL_SIN = cg.Var((T, D), name="all c"), cg.Var((T, D), name="all s")
+EVERY_OTHER, EVERY_THIRD = LONG[..., 3 : 3 + 2 * D : 2], LONG[..., 2::3]
 VIEWS = {"reshape", "transpose", "slice"}
 
 
@@ -63,6 +66,10 @@ FORMS = {
     "neighbours with narrow tables": rotated(*neighbours(X), -1),
     "unbound neighbours with narrow tables": rotated(*unstacked(X, -1), -1),
     "sums in another order": joined(NARROW_COS * A - B * NARROW_SIN, A * NARROW_SIN + NARROW_COS * B),
+    "halves of every other element": EVERY_OTHER * ALL_COS + turned(halves, EVERY_OTHER) * ALL_SIN,
+    "neighbours of every third element": EVERY_THIRD * ALL_COS + turned(neighbours, EVERY_THIRD, -1) * ALL_SIN,
+    "narrow tables of every other element": rotated(*halves(EVERY_OTHER)),
+    "narrow tables of neighbours of every third element": rotated(*neighbours(EVERY_THIRD), -1),
     "double precision": WIDE * cg.Var((T, D), "float64", name="c8") + turned(halves, WIDE) * 0.25,
 }
 

@@ -9,6 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
+from cgraph.planning import orders
 from cgraph.planning.options import PlanSettings, Request
 from cgraph.planning.orders import ORDERS, SCHEDULES
 from cgraph.planning.plan import plan_graph
@@ -71,6 +72,19 @@ def test_auto_keeps_the_walk_where_nothing_is_gained():
     for _ in range(20):
         x = cg.tanh(cg.sin(x))
     assert plan_graph(Request((x,), (), {}), PlanSettings(host_target(), 64, auto)).order == "depth_first"
+
+
+def test_an_order_that_needs_as_much_as_the_walk_is_not_planned(monkeypatch):
+    """The bound lies below both, so the search runs, and finds the walk again."""
+    counts = []
+    monkeypatch.setattr(orders, "least_memory", lambda dag, **_: counts.append(len(dag.nbytes)) or range(counts[-1]))
+    plan = plan_graph(Request((waiting()[-1],), (), {}), PlanSettings(host_target(), 64, auto))
+    assert plan.order == "depth_first" and len(counts) == 1
+    names = []
+    original = orders.in_order
+    monkeypatch.setattr(orders, "in_order", lambda layout, steps: names.append(steps) or original(layout, steps))
+    plan_graph(Request((waiting()[-1],), (), {}), PlanSettings(host_target(), 64, auto))
+    assert not names, "no second layout is made"
 
 
 def test_an_unknown_order_is_refused():

@@ -35,3 +35,16 @@ def test_gradients_of_weights_are_computed_as_soon_as_they_can():
     dag = training_chain(20)
     assert peak(dag, range(len(dag.nbytes))) > 3900
     assert peak(dag, eager(dag)) < 2400
+
+
+def test_a_result_that_stays_is_not_free_though_nobody_reads_it():
+    """Node 1 is an output of 50 bytes: run early, it is in use while node 2 needs its 100."""
+    operands = ((), (0,), (0,), (2,), (0, 3))
+    early = Dag((1, 50, 100, 1, 1), operands, frozenset({1, 4}))
+    late = Dag((1, 50, 100, 1, 1), operands, frozenset({4}))
+    assert eager(early) == (0, 1, 2, 3, 4)
+    assert eager(late)[:2] == (0, 1), "what nobody reads is free"
+    lasting = Dag((1, 100, 1, 50), ((), (0,), (1,), (0,)), frozenset({2, 3}))
+    assert eager(lasting) == (0, 1, 2, 3), "an output does not run ahead of what frees bytes"
+    unread = Dag((1, 100, 1, 50), ((), (0,), (1,), (0,)), frozenset({2}))
+    assert eager(unread) == (0, 3, 1, 2)

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.budget.bands.build_bands import values_of
+from cgraph.budget.bands.regions import CALL_NS
 from cgraph.errors import GraphError
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import host_target
 from cgraph.memory.check import check_plan
 from cgraph.memory.problem import Plan
 from cgraph.view.boxes import VALUE, WORKSPACE
-from cgraph.view.frames import frame_memory, problem_of, region_row, regions_of
+from cgraph.view.frames import frame_memory, problem_of, region_row, regions_of, runs_of
 
 
 @pytest.fixture(scope="module", params=("bands", "rows"))
@@ -105,3 +107,11 @@ def test_a_region_is_said_in_one_row(function):
     row = region_row(step, node)
     assert row.whole_nbytes == sum(ring.whole_nbytes for ring in row.rings) > row.nbytes
     assert row.slid_nbytes > 0 and row.seconds > 0
+    moves = row.bands + row.slides
+    assert row.seconds == (moves - len(node.op.inner)) * CALL_NS / 1e9, "one call for each value is no extra one"
+    slides = [move for move in runs_of(node.op.frame) if move.slides]
+    assert len(slides) == row.slides > 0
+    values = values_of(node)
+    assert row.slid_nbytes == sum(
+        values[move.event.value].row_nbytes * (move.event.stop - move.event.first) for move in slides
+    )

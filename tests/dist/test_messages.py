@@ -1,0 +1,33 @@
+"""Sources of a training: what a worker compiles, and the facts that workers and client share."""
+
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.version import __version__
+from nn.losses import quadratic
+from nn.parallel.messages import FactorySource, facts
+from nn.settings import StepSettings
+
+
+def options(threads: int, **own):
+    settings = StepSettings(quadratic, options=own)
+    return FactorySource(lambda: None, settings, [], 1, None).options(threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_engine_without_a_number_of_threads_has_the_workers(threads):
+    own = options(threads, engine=CpuEngine("portable", poison=True), order="depth_first")
+    assert own["engine"] == CpuEngine("portable", threads, poison=True)
+    assert (own["threads"], own["order"]) == (threads, "depth_first")
+
+
+@pytest.mark.parametrize("engine", [CpuEngine(threads=2), "reference"], ids=str)
+def test_a_number_of_threads_that_was_asked_for_and_other_engines_stay(engine):
+    assert options(3, engine=engine)["engine"] == engine
+
+
+def test_facts_are_the_version_and_the_target_of_the_code():
+    x = cg.Var((2,), name="x")
+    assert facts(cg.compile(x + 1, x, engine=CpuEngine("portable"))) == (__version__, "portable")
+    assert facts(cg.compile(x + 1, x, engine="reference")) == (__version__, "no target")
