@@ -63,6 +63,7 @@ from cgraph.sizes import SizedFunction as SizedFunction
 from cgraph.sizes import compile_sizes as compile_sizes
 from cgraph.standalone.export import export as export
 from cgraph.standalone.export import export_targets as export_targets
+from cgraph.standalone.several import export_sizes as export_sizes
 from cgraph.storage.weight_file import StreamedWeights as StreamedWeights
 from cgraph.storage.weight_file import check_weights as check_weights
 from cgraph.transforms.compile_function import jit as jit

@@ -140,7 +140,7 @@ CGRAPH = (
     group(
         "Files and export",
         "`FormatError`: a file that cannot be read. `WeightsError`: a damaged file of weights.",
-        "load SavedFunction Runner export export_targets ExportEngine StreamedWeights check_weights",
+        "load SavedFunction Runner export export_sizes export_targets ExportEngine StreamedWeights check_weights",
     ),
     group(
         "Memory plans",

@@ -73,7 +73,7 @@ def test_every_public_name_is_there(order):
 
 def test_the_package_alone_loads_only_its_slots_and_its_hook_for_errors():
     loaded = output("import cgraph, sys; print([m for m in sys.modules if m.startswith(('cgraph.', 'numpy'))])")
-    assert loaded == "['cgraph.slots', 'cgraph.tracebacks']"
+    assert loaded == "['cgraph.slots', 'cgraph.collector', 'cgraph.tracebacks']"
 
 
 def test_every_public_name_is_listed():

@@ -37,7 +37,7 @@ def test_a_place_that_is_filled_again_before_the_first_call_holds():
 
 def test_every_hook_is_filled_with_a_function_that_exists():
     hooks = {name: x for name, x in vars(slots).items() if isinstance(x, Hook)}
-    assert len(hooks) == 17 and len(set(map(id, hooks.values()))) == 17
+    assert len(hooks) == 18 and len(set(map(id, hooks.values()))) == 18
     for name, hook in hooks.items():
         module, _, function = hook._place.partition(":")
         assert module.startswith("cgraph."), name

@@ -1,16 +1,12 @@
 """The argument of ONNX importers: operands, constants, lengths, attributes, and what each lacks is named."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from onnx import helper
 
 from cgraph.errors import FormatError
-from cgraph.formats.onnx import operators
 from cgraph.formats.onnx.context import OBJECT, OPERATORS, attribute_cost, attribute_value, operator
 from cgraph.formats.onnx.dynamic.bounds import Size
-from cgraph.formats.onnx.operators import FAMILIES, importer_of
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ops.leaf import Const, Var
 from tests.support.onnx_context import context, length, ragged
@@ -137,17 +133,3 @@ def test_results_that_nobody_reads_and_what_is_charged():
 def test_an_importer_has_every_name_it_is_registered_for(monkeypatch):
     monkeypatch.setattr("cgraph.formats.onnx.context.OPERATORS", registered := {})
     assert operator("A", "B")(len) is len and registered == {"A": len, "B": len} and "A" not in OPERATORS
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_registers_the_operators_that_the_table_names(family):
-    module = f"cgraph.formats.onnx.operators.{family}"
-    assert all(importer_of(name) for name in FAMILIES[family].split())
-    registered = {name for name, importer in OPERATORS.items() if importer.__module__ == module}
-    assert registered == set(FAMILIES[family].split())
-
-
-def test_the_table_names_every_family():
-    folder = Path(operators.__file__).parent
-    families = {x.stem for x in folder.glob("*.py") if "@operator(" in x.read_text()}
-    assert families == set(FAMILIES) and importer_of("NoSuchOperator") is None

@@ -8,7 +8,8 @@ from tests.support.kernels import TARGETS
 from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, script
 
 FEW = """
-cgraph cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores cgraph.engine.cpu.instance
+cgraph cgraph.collector
+cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores cgraph.engine.cpu.instance
 cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors
 cgraph.dtypes cgraph.dtypes.convert cgraph.dtypes.storage cgraph.kernels.isa cgraph.kernels.isa.architectures
 cgraph.kernels.isa.records cgraph.kernels.isa.x86 cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels

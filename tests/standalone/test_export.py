@@ -129,7 +129,8 @@ def test_every_machine_has_an_object_with_the_plans_arena_and_few_needs(name, tm
     exported = cg.export(outputs, inputs, tmp_path / "m", target=name, updates=updates, check=False)
     f = cg.compile(outputs, inputs, updates, engine=cg.ExportEngine(name))
     assert exported.arena_nbytes == f.nbytes == f.plan.nbytes
-    assert set(exported.externals) <= {"memcpy", "memmove", "memset"}
+    marker = {"_fltused"} if name.endswith("-windows") else set()  # of objects that compute with floats
+    assert set(exported.externals) <= {"memcpy", "memmove", "memset"} | marker
     raw = next((tmp_path / "m").glob("m.o*")).read_bytes()
     assert b"malloc" not in raw
 

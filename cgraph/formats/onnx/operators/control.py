@@ -89,10 +89,7 @@ def open_loop(
     turn: int,
     going: Node | None = None,
 ) -> tuple[Value, ...]:
-    """Import a loop of as many iterations as a run needs: built once, or else unrolled.
-
-    Unrolled, there is the maximum number of iterations; after the last active one, nothing changes.
-    """
+    """Import a loop of as many iterations as a run needs: built once, or else unrolled."""
     most = c.room(trips, [0]) if trips is not None else c.maximum
     c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
     if most > MOST_TRIPS:
@@ -102,6 +99,20 @@ def open_loop(
         counted = counted_loop(c, body, trips, state, growing, int(most))
         if counted is not None:
             return counted
+    return unrolled_loop(c, body, trips, state, collected, turn, going, int(most))
+
+
+def unrolled_loop(
+    c: Context,
+    body: Any,
+    trips: Length | None,
+    state: list[Value],
+    collected: list[list[Node]],
+    turn: int,
+    going: Node | None,
+    most: int,
+) -> tuple[Value, ...]:
+    """Unroll the maximum number of iterations; after the last active one, nothing changes."""
     collected = collected or [[] for _ in range(len(body.output) - 1 - len(state))]
     going = c.get(1, Const(np.array(True))) if going is None else going
     active = cg.reshape(going, ())
@@ -109,7 +120,7 @@ def open_loop(
     grown = {i: [state[i]] for i in growing_states(body) if turn == 0 and has_rows(state[i])}
     for i, (x,) in grown.items():
         state[i] = x[:0]  # type: ignore[index]
-    for number in range(turn, int(most)):
+    for number in range(turn, most):
         if isinstance(trips, Size):
             active = cg.logical_and(active, cg.less(number, trips.node))
         c.spend(nodes=6 + 2 * len(state))
@@ -126,7 +137,7 @@ def open_loop(
         going = results[0]
         active = cg.logical_and(active, cg.reshape(going, ()))
     if trips is None:
-        c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most:.0f} turns")
+        c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most} turns")
     length = c.limits.length(count)
     for i, rows in grown.items():
         state[i] = join_rows(c, rows, count)
