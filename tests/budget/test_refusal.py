@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from benchmarks.micro_networks import Writer
 from cgraph.budget.refusal import device_refusal, needs_text, recompute_refusal, ring_refusal, streamed_refusal
 from cgraph.errors import BudgetError
+from cgraph.formats import tflite
 from cgraph.memory.problem import Plan
 
 KIB = 1 << 10
@@ -27,6 +29,45 @@ def test_the_step_with_most_bytes_in_use_is_named(last):
     in_use = re.search(r"(\S+) at \S+ has (\S+ KiB) in use", str(refused.value))
     assert in_use[1].startswith(("cumsum", "multiply", "sum")) and float(in_use[2].split()[0]) >= 64
     assert cg.compile(y, [x], budget=least, passes=False).nbytes == least
+
+
+def convolutions():
+    """Three convolutions of floats with a residual sum."""
+    rng = np.random.default_rng(0)
+    x = cg.Var((1, 4, 16, 16), "float32", "x")
+    y = cg.relu(cg.conv2d(x, rng.random((4, 4, 3, 3), np.float32), pad=1))
+    return cg.sum(cg.conv2d(cg.tanh(y), rng.random((4, 4, 3, 3), np.float32), pad=1) + x, (2, 3)), [x]
+
+
+def gradients():
+    """The gradient of a chain of products, whose forward values can be computed again."""
+    x, y = cg.Var((24, 24), "float32", "x"), None
+    for _ in range(4):
+        y = cg.tanh((x if y is None else y) @ x)
+    return cg.gradient(cg.sum(y), x), [x]
+
+
+def byte_network():
+    """Two inverted residuals of bytes."""
+    writer = Writer(24)
+    writer.conv(8, 3, 2)
+    writer.block(1, 8, 1, 3)
+    writer.block(3, 8, 1, 3)
+    model = tflite.load(writer.net.bytes(writer.scores(5, False)))
+    return model.outputs, model.inputs
+
+
+@pytest.mark.parametrize("network", [convolutions, gradients, byte_network])
+@pytest.mark.parametrize("machine", ["", "cortex-m7"])
+def test_the_least_budget_compiles_and_one_byte_less_is_refused(network, machine):
+    outputs, inputs = network()
+    options = {"engine": cg.ExportEngine(machine) if machine else "cpu", "winograd": False}
+    with pytest.raises(BudgetError) as refused:
+        cg.compile(outputs, inputs, budget=1, **options)
+    least = int(re.search(r"least budget of this graph is (\d+) bytes", str(refused.value))[1])
+    assert cg.compile(outputs, inputs, budget=least, **options).nbytes == least
+    with pytest.raises(BudgetError, match=f"1 bytes are missing.*least budget of this graph is {least} bytes"):
+        cg.compile(outputs, inputs, budget=least - 1, **options)
 
 
 def test_streamed_weights_name_each_part_and_their_sum():

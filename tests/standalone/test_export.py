@@ -1,15 +1,18 @@
 """Exported functions give the bits of the same graph on this machine, in every form, on every machine there is."""
 
 import json
+import re
 import subprocess
 
 import numpy as np
 import pytest
 
 import cgraph as cg
+from benchmarks.micro_networks import Writer
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.errors import BudgetError, FormatError, GraphError
+from cgraph.formats import tflite
 from cgraph.kernels.machines import machine_named, machines
 from cgraph.kernels.target import host_target
 from cgraph.quantiser import quantise
@@ -249,6 +252,25 @@ def test_a_budget_holds_in_the_object_file_with_the_same_bits(tmp_path):
     with pytest.raises(BudgetError):
         cg.export(y, x, tmp_path / "none", target="cortex-m7", budget=1000)
     assert not (tmp_path / "none").exists()
+
+
+def test_the_least_budget_of_a_refusal_is_that_of_the_machine_and_not_of_its_twin(tmp_path):
+    writer = Writer(24)
+    writer.conv(8, 3, 2)
+    writer.block(1, 8, 1, 3)
+    writer.block(3, 8, 1, 3)
+    model = tflite.load(writer.net.bytes(writer.scores(5, False)))
+    graph, options = (model.outputs, model.inputs), {"target": "cortex-m7", "winograd": False}
+    with pytest.raises(BudgetError) as refused:
+        cg.export(*graph, tmp_path / "none", budget=1, **options)
+    least = int(re.search(r"least budget of this graph is (\d+) bytes", str(refused.value))[1])
+    twin = TwinEngine(threads=1, of=machine_named("cortex-m7").bytes_target)
+    assert cg.compile(*graph, engine=twin, winograd=False, budget=least).nbytes > least, "the twin needs more"
+    assert cg.export(*graph, tmp_path / "m", budget=least, **options).arena_nbytes == least
+    small = run_export(tmp_path / "m").outputs
+    assert small == (tmp_path / "m/check/out.bin").read_bytes()
+    whole = cg.compile(*graph, engine=twin, winograd=False)
+    assert small == bytes_of([whole(*inputs_of(tmp_path / "m", model.inputs))])
 
 
 def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path):

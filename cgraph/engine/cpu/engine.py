@@ -56,6 +56,7 @@ class CpuEngine(Record):
     tiles: bool = False
     name = "cpu"
     feeds_rows = True
+    exceeds_budget = False
     refuses = ()
     alignment = ALIGNMENT
 
@@ -86,7 +87,7 @@ class CpuEngine(Record):
         """
         target = self.kernel_target
         if options.weights is None:
-            compiled = plan_request(request, target, self.alignment, options)
+            compiled = plan_request(request, target, self.alignment, options, self.exceeds_budget)
         else:
             compiled = plan_streamed(
                 request,

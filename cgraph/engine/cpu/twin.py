@@ -14,11 +14,15 @@ class TwinEngine(CpuEngine):
     Results depend on how many lanes a sum has and on whether products are rounded, not on the instructions. So what a
     twin computes is what the other processor must compute, bit for bit.
 
+    A budget is of the other processor's memory. A twin needs other workspaces, so where no plan of it fits, it takes
+    its smallest plan.
+
     Fields
         of: the other target
     """
 
     of: Target | None = None
+    exceeds_budget = True
 
     @property
     def kernel_target(self) -> Target:
