@@ -1,7 +1,7 @@
 """Rare collections: Python's cyclic garbage collector while modules are loaded and graphs are compiled.
 
 Both create many objects that live on. The collector visits them again and again: a sixth of a small network's start.
-They leave next to no cycles, 25 objects of the 50 000 that a start of BERT creates.
+They leave few cycles: 25 of the 50,000 objects that a start of BERT creates.
 """
 
 import gc

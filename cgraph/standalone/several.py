@@ -123,7 +123,7 @@ def check_target(machine: str) -> None:
 
 
 def suffixes_of(sizes: Sequence[Sizes]) -> list[str]:
-    """Return the end of each run's name: its sizes. FormatError for sizes that are no such list."""
+    """Return the end of each run's name: its sizes. FormatError if `sizes` has another form, or equal ones."""
     if not isinstance(sizes, Sequence) or not sizes or not all(isinstance(x, Mapping) and x for x in sizes):
         raise FormatError(f"sizes is {sizes!r:.60}. Give a list with a dict for each size, such as [{{'n': 64}}]")
     names = list(sizes[0])

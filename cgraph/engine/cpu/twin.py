@@ -14,8 +14,8 @@ class TwinEngine(CpuEngine):
     Results depend on how many lanes a sum has and on whether products are rounded, not on the instructions. So what a
     twin computes is what the other processor must compute, bit for bit.
 
-    A budget is of the other processor's memory. A twin needs other workspaces, so where no plan of it fits, it takes
-    its smallest plan.
+    A budget is of the other processor's memory. A twin needs other workspaces, so it takes its
+    smallest plan if none fits.
 
     Fields
         of: the other target

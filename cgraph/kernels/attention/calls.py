@@ -51,7 +51,7 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     lanes, limit = target.lanes_of(dtype), sums(target)
     queries = heads // groups * m
     vectors = next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries))
-    if vectors == 2 and target.code != "ptx" and limit >= 3 * 4:  # where no more lanes are without a query
+    if vectors == 2 and target.code != "ptx" and limit >= 3 * 4:  # if it leaves no more lanes empty
         vectors = min(3, 2, key=lambda v: lanes_of_bands(v, queries, lanes))
     rows = GPU_ROWS if target.code == "ptx" else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
     width = vectors * lanes

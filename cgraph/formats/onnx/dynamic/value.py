@@ -103,8 +103,8 @@ def first_elements(limits: LengthBounds, n: int, count: Node) -> Node:
 
     Long ones are computed as rows of a matrix, so that no constant is as long.
     """
-    columns = next((m for m in range(WIDEST, 0, -1) if n % m == 0), 0)
-    if n < LONG_MASK or columns < NARROWEST:
+    columns = 0 if n < LONG_MASK else next(m for m in range(WIDEST, 0, -1) if n % m == 0)
+    if columns < NARROWEST:
         return cg.less(limits.steps(n), count)
     left = count - limits.steps(n // columns) * columns  # in each row
     return cg.reshape(cg.less(limits.steps(columns), cg.expand_dims(left, 1)), (n,))

@@ -52,23 +52,23 @@ def counted_loop(
     if one is None:
         return None
     stacked = [Var((most * x.shape[0], *x.shape[1:]), x.dtype) for x in one.blocks]
-    met = [Var((), "bool") for _ in one.checks]
-    names = [one.number, one.going, *one.names, *stacked, *met]
+    conditions = [Var((), "bool") for _ in one.checks]
+    names = [one.number, one.going, *one.names, *stacked, *conditions]
     goes = cg.reshape(one.going, ())
     test = goes if trips is None else cg.logical_and(goes, cg.less(one.number, node_of(trips)))
     after = [one.number + 1, one.goes_on, *one.states]
     after += [cg.set_rows(y, one.number * x.shape[0], x) for y, x in zip(stacked, one.blocks)]
-    after += [cg.logical_and(y, x.holds) for y, x in zip(met, one.checks)]
+    after += [cg.logical_and(y, x.holds) for y, x in zip(conditions, one.checks)]
     fixed = [x for i, x in enumerate(state) if i not in growing]
     zeros = [cg.broadcast_to(Const(np.zeros((), y.dtype)), y.shape) for y in stacked]
-    start = [Const(np.array(0, np.int64)), going, *fixed, *zeros, *[Const(np.array(True))] * len(met)]
-    rounds, still, *last = loop_while(test, names, after, start, most)  # type: ignore[arg-type]
-    for holds, check in zip(last[len(last) - len(met) :], one.checks):
+    start = [Const(np.array(0, np.int64)), going, *fixed, *zeros, *[Const(np.array(True))] * len(conditions)]
+    rounds, last_going, *last = loop_while(test, names, after, start, most)  # type: ignore[arg-type]
+    for holds, check in zip(last[len(last) - len(conditions) :], one.checks):
         c.limits.check(holds, check.text)
     if trips is None:
-        ended = cg.logical_not(cg.reshape(still, ()))
+        ended = cg.logical_not(cg.reshape(last_going, ()))
         c.limits.check(ended, f"{c.unequal}: the loop has not ended after {most} turns")
-    return results_of(c, state, growing, cg.clip(rounds, 0, most), last[: len(last) - len(met)], one.blocks)
+    return results_of(c, state, growing, cg.clip(rounds, 0, most), last[: len(last) - len(conditions)], one.blocks)
 
 
 def round_of(

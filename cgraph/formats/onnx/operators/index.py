@@ -23,14 +23,13 @@ from cgraph.formats.onnx.dynamic.value import (
 )
 from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
 from cgraph.ir.graph import Node, apply
+from cgraph.kernels.sort.calls import LEADING_SHARE
 from cgraph.ops.index import flatten_rows
 from cgraph.ops.physical.first_rows import FirstWrites
 from cgraph.ops.prefix import Prefix
 from cgraph.ops.shape import axis_of, unbroadcast
 from cgraph.ops.slicing import Slice
 from cgraph.ops.take import Scatter
-
-SELECTED_SHARE = 4  # elements are selected, not sorted, if they are at most one in this many
 
 
 def positions(c: Context, index: Array, n: Length) -> Node:
@@ -271,7 +270,7 @@ def open_top_k(c: Context) -> tuple[Array, Array]:
 
 def leading_places(x: Node, axis: int, k: int, largest: bool) -> Node:
     """Return the indices of the first k elements in sorted order; NaN is larger than all numbers."""
-    if k * SELECTED_SHARE > x.shape[axis]:
+    if k * LEADING_SHARE > x.shape[axis]:
         return part_of_axis(sorted_places(x, axis, largest), axis, slice(0, k))
     places = cg.top_k(x, k, axis, largest)[1]
     if not largest or x.dtype.kind != "f":
