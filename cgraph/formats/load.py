@@ -57,7 +57,7 @@ def load_onnx(path: Path, settings: FileSettings, options: Mapping[str, Any]) ->
     opened = open_source(path)
     with opened.named():
         check_names(opened.proto.graph, settings.shapes)
-        check_operators(opened.proto)
+        check_operators(opened)
     shapes = {name: fixed_sizes(name, shape, settings.shapes) for name, shape in shapes_of(opened.proto).items()}
     if any(isinstance(n, str) for shape in shapes.values() for n in shape):
         if settings.state:

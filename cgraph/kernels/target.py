@@ -67,7 +67,9 @@ def code_generation(target: Target) -> CodeGeneration:
     own = architecture_of(target)
     if own.objects is None or own is architecture_of_machine(host().triple):
         model = own.code_model if has_elf(host().triple) else "jitdefault"
-        return CodeGeneration(host().triple, host().layout, code_model=model, jit=True)
+        return CodeGeneration(
+            host().triple, host().layout, code_model=model, jit=True, reduces_strength=own.reduces_strength
+        )
     return own.objects
 
 

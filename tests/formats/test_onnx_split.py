@@ -55,6 +55,21 @@ def test_numbers_of_every_field_are_left_out(kind, field):
     assert list(getattr(whole, field)) == [1] * 2000
 
 
+def test_messages_that_no_importer_reads_are_not_parsed():
+    """All else of the model is; what is omitted is not charged for its contents."""
+    proto = model(numpy_helper.from_array(np.ones(3), "w"))
+    expected = onnx.ModelProto.FromString(proto.SerializeToString())
+    entries = {f"{i}": "text " * 9 for i in range(200)}
+    for part in (proto, proto.graph, proto.graph.node[0], proto.graph.initializer[0]):
+        helper.set_model_props(part, entries)
+    proto.graph.value_info.extend(helper.make_tensor_value_info(f"v{i}", 1, [1, "n"]) for i in range(200))
+    proto.graph.quantization_annotation.add(tensor_name="w").quant_parameter_tensor_names.add(key="SCALE", value="s")
+    proto.training_info.add().algorithm.node.append(NODE)
+    got, raw = split(proto)
+    assert got == expected and len(raw) > 50_000
+    assert cost(raw)[0] == cost(expected.SerializeToString())[0]
+
+
 def test_data_in_two_fields_is_left_to_its_reader():
     tensor = numpy_helper.from_array(np.arange(500, dtype="f4"), "w").SerializeToString()
     twice = tensor + b"\x4a" + encode_varint(2000) + bytes(2000)

@@ -6,6 +6,7 @@ import pytest
 
 from cgraph.errors import NoKernelError
 from cgraph.kernels.isa.architectures import architecture
+from cgraph.kernels.isa.records import CodeGeneration
 from cgraph.kernels.isa.wasm import ARCHITECTURE
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import compile as compiler
@@ -150,6 +151,42 @@ def test_a_narrow_kernel_has_code_of_the_narrow_target(monkeypatch):
         code, seconds = compile_kernel(OWN, "own", wide)
         assert code and seconds > 0
         assert asked[-1].features == ("+prefer-256-bit" if is_narrow else "-prefer-256-bit")
+
+
+def test_llvms_options_hold_while_code_is_generated_and_no_longer(monkeypatch):
+    given = []
+    monkeypatch.setattr(llvm, "set_option", lambda name, text: given.append(text))
+    with compiler.options_of(CodeGeneration("", "", reduces_strength=True)):
+        pass
+    assert given == []
+    with pytest.raises(KeyError), compiler.options_of(CodeGeneration("", "", reduces_strength=False)):
+        assert given == ["-disable-lsr"]
+        raise KeyError
+    assert given == ["-disable-lsr", "-disable-lsr=0"]
+
+
+def test_code_that_others_generate_later_is_what_it_was_before():
+    text = """define i64 @f(ptr %p, i64 %n, i64 %step) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%j, %loop]
+  %s = phi i64 [0, %entry], [%t, %loop]
+  %k = mul i64 %i, %step
+  %at = getelementptr i64, ptr %p, i64 %k
+  %x = load i64, ptr %at
+  %t = add i64 %s, %x
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret i64 %t
+}"""
+    machine = target_machine(HOST)
+    before = machine.emit_assembly(llvm.parse_assembly(text))
+    with compiler.options_of(CodeGeneration("", "", reduces_strength=False)):
+        assert machine.emit_assembly(llvm.parse_assembly(text)) != before
+    assert machine.emit_assembly(llvm.parse_assembly(text)) == before
 
 
 def test_broken_text_is_refused():

@@ -77,7 +77,7 @@ def graph_of(
     """Build the graph of an opened model."""
     proto = opened.proto
     graph = proto.graph
-    functions = check_operators(proto)
+    functions = check_operators(opened)
     check_inputs(graph)
     check_shapes(graph, shapes)
     allowance, count = opened.allowance(), len(graph.input)
@@ -239,11 +239,13 @@ def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: 1 for name in axes if name not in shapes}
 
 
-def check_operators(proto: Any) -> dict[tuple[str, str], Any]:
+def check_operators(opened: Source) -> Mapping[tuple[str, str], Any]:
     """Return the functions of a model by domain and name. FormatError if an operator or version is not supported."""
-    functions = {(f.domain, f.name): f for f in proto.functions}
-    check_supported(proto, functions)
-    return functions
+    if opened.functions is None:
+        functions = {(f.domain, f.name): f for f in opened.proto.functions}
+        check_supported(opened.proto, functions)
+        opened.functions = functions
+    return opened.functions
 
 
 def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> None:

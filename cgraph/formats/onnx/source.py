@@ -1,6 +1,6 @@
 """Source: an opened ONNX model, whose tensors are arrays that share the memory-mapped bytes of its file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ _STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data
 
 @dataclass(eq=False)
 class Source:
-    """An opened model. Changes: it caches the mapped files of external tensors.
+    """An opened model. Changes: it caches the mapped files of external tensors, and the checked functions.
 
     Fields
         proto: the ModelProto, without the data of large tensors
@@ -44,6 +44,7 @@ class Source:
         files: mapped files of external tensors, by location
         parsed_nbytes: bytes of the parsed proto
         budget: the remaining allowance of building the graph
+        functions: the model's functions by domain and name; None until its operators are checked
     """
 
     proto: Any
@@ -54,6 +55,7 @@ class Source:
     files: dict[str, memoryview] = field(default_factory=dict)
     parsed_nbytes: int = 0
     budget: Allowance = field(default_factory=lambda: Allowance(0))
+    functions: Mapping[tuple[str, str], Any] | None = None
 
     def array(self, proto: Any) -> np.ndarray:
         """Return the array of a TensorProto, mapped if large. FormatError if its fields are inconsistent."""

@@ -21,6 +21,15 @@ SEGMENT = 3  # field number in a TensorProto
 FLOATS, INT32S, INT64S, RAW, DOUBLES, UINT64S = 4, 5, 7, 9, 10, 11
 DATA = (FLOATS, INT32S, INT64S, RAW, DOUBLES, UINT64S)
 LARGE = 1024  # bytes
+OMITTED = {
+    "value_info",
+    "metadata_props",
+    "training_info",
+    "quantization_annotation",
+    "configuration",
+    "device_configurations",
+}
+"""Fields of messages that no importer reads."""
 DEEPEST = 100  # nesting depth of messages, as in protobuf
 # bytes of memory, measured with protobuf 6 (upb), whose arrays have up to as much spare capacity
 NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # of a number; a text; a message; each possible field of a message
@@ -36,7 +45,8 @@ class Kind(Record, eq=False):
         nbytes: bytes of memory of one message
         inner: names of inner message types, by field number
         numbers, floats: fields of integers, and of numbers of 4 and 8 bytes; both may be packed
-        unread: fields of documentation, which are skipped
+        documentation: fields that are skipped where they are large
+        omitted: fields that are skipped
     """
 
     name: str
@@ -44,7 +54,8 @@ class Kind(Record, eq=False):
     inner: Mapping[int, str]
     numbers: frozenset[int]
     floats: frozenset[int]
-    unread: frozenset[int]
+    documentation: frozenset[int]
+    omitted: frozenset[int]
 
 
 @cache
@@ -70,6 +81,7 @@ def kinds() -> dict[str, Kind]:
             frozenset(number for number, kind in types.items() if kind in integers),
             frozenset(number for number, kind in types.items() if kind in floats),
             frozenset(f.number for f in message.fields if f.name == "doc_string"),
+            frozenset(f.number for f in message.fields if f.name in OMITTED),
         )
         waiting += inner.values()
     return kinds_by_name
@@ -105,28 +117,32 @@ class Splitter:
         if depth > DEEPEST:
             raise FormatError(f"messages are nested more than {DEEPEST} deep")
         kind = self.kinds[name]
+        is_tensor, inner = name == TENSOR, kind.inner
         cuts: list[tuple[int, int, list[Piece]]] = []  # start, stop, and the replacement
         data: Field | None = None  # the last field of a tensor's data: of very many, none is remembered
         repeats = False
         for field in fields(self.data, start, stop):
+            number, wire, begin, first, last = field
             self.work += WORK
-            if name == TENSOR and field.number == SEGMENT:
+            if is_tensor and number == SEGMENT:
                 raise FormatError("a tensor in segments is not supported. Save it in one piece")
-            if name == TENSOR and field.number in DATA and field.kind == BYTES:
+            if wire != BYTES:
+                self.nbytes += NUMBER
+            elif is_tensor and number in DATA:
                 if data is not None:
                     self.count(data, kind)
                 data, repeats = field, data is not None
-            elif field.kind == BYTES and field.number in kind.inner:
-                cuts += self.message(field, kind.inner[field.number], depth)
-            elif field.kind == BYTES and field.number in kind.unread and field.stop - field.start >= LARGE:
-                cuts.append((field.begin, field.stop, []))
+            elif number in kind.omitted or number in kind.documentation and last - first >= LARGE:
+                cuts.append((begin, last, []))
+            elif number in inner:
+                cuts += self.message(field, inner[number], depth)
             else:
                 self.count(field, kind)
             if self.work > WORK << 10:
                 self.charge()
         if data is not None:
             cuts += self.large(data, repeats, kind)
-        return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]))
+        return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]) if cuts else cuts)
 
     def message(self, field: Field, name: str, depth: int) -> list[tuple[int, int, list[Piece]]]:
         """Return the replacement of an inner message, if any."""
@@ -147,15 +163,14 @@ class Splitter:
         return [(begin, end, [encode_varint(SEGMENT << 3 | BYTES) + encode_varint(len(place)) + place])]
 
     def count(self, field: Field, kind: Kind) -> None:
-        """Add the cost of a field of numbers or text."""
-        length = field.stop - field.start
-        if field.kind != BYTES:
-            self.nbytes += NUMBER
-        elif field.number in kind.numbers:
-            raw = self.data[field.start : field.stop]
+        """Add the cost of a field of packed numbers or text."""
+        number, _, _, start, stop = field
+        length = stop - start
+        if number in kind.numbers:
+            raw = self.data[start:stop]
             self.nbytes += TEXT + length + NUMBER * count_of_numbers(raw)
         else:
-            self.nbytes += TEXT + length * (4 if field.number in kind.floats else 2)
+            self.nbytes += TEXT + length * (4 if number in kind.floats else 2)
 
     def joined(self, start: int, stop: int, cuts: list[tuple[int, int, list[Piece]]]) -> list[Piece]:
         """Return the pieces of a range with some parts replaced."""

@@ -27,16 +27,16 @@ class Field(NamedTuple):
 
 def fields(data: memoryview, start: int, stop: int) -> Iterator[Field]:
     """Yield the fields of the message in a range of bytes."""
-    at = start
+    at, new = start, tuple.__new__  # a NamedTuple's own constructor is slower
     while at < stop:
         begin = at
-        tag, at = varint(data, at, stop)
+        tag, at = (data[at], at + 1) if data[at] < 128 else varint(data, at, stop)
         kind = tag & 7
-        if kind == VARINT:
-            _, end = varint(data, at, stop)
-        elif kind == BYTES:
-            length, at = varint(data, at, stop)
+        if kind == BYTES:
+            length, at = (data[at], at + 1) if at < stop and data[at] < 128 else varint(data, at, stop)
             end = at + length
+        elif kind == VARINT:
+            _, end = varint(data, at, stop)
         elif kind in (FIXED64, FIXED32):
             end = at + (8 if kind == FIXED64 else 4)
         else:
@@ -45,7 +45,7 @@ def fields(data: memoryview, start: int, stop: int) -> Iterator[Field]:
             raise FormatError(
                 f"the field at byte {begin} ends at {end}, but its message ends at {stop}: the file is truncated"
             )
-        yield Field(tag >> 3, kind, begin, at, end)
+        yield new(Field, (tag >> 3, kind, begin, at, end))
         at = end
 
 

@@ -133,6 +133,7 @@ class CodeGeneration(Record):
         address_bits: bits of an address
         abi: LLVM's name of the calling convention; empty for the triple's own
         form: of object files: ``elf``, ``arm-elf`` (with ARM's attributes), ``coff``, ``mach-o``, ``wasm``
+        reduces_strength: LLVM searches for cheaper addresses in loops (loop strength reduction)
     """
 
     triple: str
@@ -144,6 +145,7 @@ class CodeGeneration(Record):
     address_bits: int = 64
     abi: str = ""
     form: str = "elf"
+    reduces_strength: bool = True
 
 
 class Patch(Record):
@@ -180,6 +182,7 @@ class Architecture(Record, eq=False):
         relocations: of ELF object files by number, where our linker supports them; empty if only LLVM links the code
         stub: machine code that goes to the address in the eight bytes after it, for calls of C functions by distance
         code_model: of ELF code that runs in this process: one whose relocations are in the table
+        reduces_strength: of code that runs in this process; False where instructions add and scale addresses anyway
         clear_cache: libgcc's function that makes new code visible to the processor; empty where none is needed
         futex: Linux's number of the system call ``futex``, 0 if it is unknown
     """
@@ -197,6 +200,7 @@ class Architecture(Record, eq=False):
     relocations: Mapping[int, Patch] = {}
     stub: bytes = b""
     code_model: str = "jitdefault"
+    reduces_strength: bool = True
     clear_cache: str = ""
     futex: int = 0
 

@@ -92,5 +92,6 @@ ARCHITECTURE = Architecture(
     elf=62,
     mach_o=0x01000007,
     relocations={1: Patch("address")},
+    reduces_strength=False,
     futex=202,
 )

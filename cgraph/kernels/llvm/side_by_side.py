@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.llvm.compile import compile_kernel
+from cgraph.kernels.llvm.compile import compile_kernel, options_of
 from cgraph.kernels.target import Target, code_generation, new_target_machine
 
 Keep = Callable[[str, bytes, float], None]
@@ -72,13 +72,14 @@ def compile_side_by_side(kernels: Mapping[str, Kernel], target: Target, threads:
             errors.append(error)
 
     helpers = [Thread(target=work, name=f"cgraph-compile-{i}", daemon=True) for i in range(1, threads)]
-    try:
-        start(helpers)
-        work()
-    except BaseException as error:  # a signal's handler raised: the others stop after their present kernel
-        errors.append(error)
-    for helper in helpers:
-        end(helper, errors)
+    with options_of(code_generation(target)):
+        try:
+            start(helpers)
+            work()
+        except BaseException as error:  # a signal's handler raised: the others stop after their present kernel
+            errors.append(error)
+        for helper in helpers:
+            end(helper, errors)
     if errors:
         raise errors[0]
 
