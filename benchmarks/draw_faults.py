@@ -6,15 +6,17 @@ import random
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.faults import Fault, faults_of, function_around, function_spans
 from benchmarks.meaning import meaning_faults_of
-from benchmarks.mutant_tests import ROOT
+from benchmarks.mutant_tests import ROOT, part_of
 
 MAKERS: dict[str, Callable[[str], list[Fault]]] = {"small": faults_of, "meaning": meaning_faults_of}
 HAND_FAULTS = Path(__file__).with_name("hand_faults")
+SHORTEST = 6  # lines of a function that can be drawn
 
 Place = tuple[str, int, int]  # a file, and where in its text a fault starts and ends
 
@@ -67,6 +69,24 @@ def evenly(by_place: dict[Place, list[Fault]], count: int, rng: random.Random) -
             if some and len(selected) < count:
                 selected.update([some.pop()])
     return list(selected.items())
+
+
+def draw_functions(sources: dict[str, str], count: int, seed: int) -> list[tuple[str, int]]:
+    """Return files and lines of functions to write faults in by hand: of every part equally many, while it has any.
+
+    Files that lie in no folder are one part.
+    """
+    by_part: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for file, source in sorted(sources.items()):
+        spans = function_spans(ast.parse(source))
+        part = "alone" if file == f"cgraph/{part_of(file)}.py" else part_of(file)
+        by_part[part] += [(file, first) for first, last in spans if last - first + 1 >= SHORTEST]
+    rng = random.Random(seed)
+    for functions in by_part.values():
+        rng.shuffle(functions)
+    parts = rng.sample(sorted(by_part), len(by_part))
+    rounds = (by_part[part][i] for i in range(count) for part in parts if i < len(by_part[part]))
+    return sorted(islice(rounds, count))
 
 
 def hand_faults(root: Path = ROOT, folder: Path = HAND_FAULTS) -> tuple[list[Drawn], list[str]]:

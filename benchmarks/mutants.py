@@ -3,16 +3,17 @@ run.
 
     python -m benchmarks.mutants kernels/store kernels/cache [--kind small] [--count 15] [--seed 0] [--tests PATH ...]
     python -m benchmarks.mutants --hand [MODULE ...]
+    python -m benchmarks.mutants --functions MODULE ... [--count 40] [--seed 0]
     python -m benchmarks.mutants --summary --record FILE
 
 A module is a file or a folder below ``cgraph``, or of ``nn``. The seed draws which places get a fault: small ones
 (`faults.py`), or with ``--kind meaning`` the mistakes of `meaning.py`, every sort of them equally often; ``--hand``
-takes those of ``hand_faults/``. The tests run once without a fault, to see which of them runs which line and how long
-it takes (`reach.py`). Every fault then gets a process of its own, forked from this one (`mutant_runs.py`): it runs the
-tests that run the faulty line, the fastest first, about 20 seconds of them, and stops at the first that fails. A
-fault is noticed when one fails, or when they do not end in several times the seconds that they need without it. Printed
-are the faults that were not noticed, as diffs, and the score; ``--record`` keeps the verdicts. `docs/mutants.md`
-explains how to read it.
+takes those of ``hand_faults/``, and ``--functions`` prints functions to write such faults in. The tests run once
+without a fault, to see which of them runs which line and how long it takes (`reach.py`). Every fault then gets a
+process of its own, forked from this one (`mutant_runs.py`): it runs the tests that run the faulty line, the fastest
+first, about 20 seconds of them, and stops at the first that fails. A fault is noticed when one fails, or when they do
+not end in several times the seconds that they need without it. Printed are the faults that were not noticed, as diffs,
+and the score; ``--record`` keeps the verdicts. `docs/mutants.md` explains how to read it.
 
 Not covered: a fault that changes nothing but speed or that no input can show counts against the score.
 """
@@ -27,7 +28,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.draw_faults import MAKERS, Drawn, drawn, hand_faults
+from benchmarks.draw_faults import MAKERS, Drawn, draw_functions, drawn, hand_faults
 from benchmarks.mutant_record import MISSED, Verdict, append_verdict, read_record, table_of
 from benchmarks.mutant_runs import chosen, copied_tree, ended, is_emitter, reach
 from benchmarks.mutant_tests import ROOT, files_of, tests_of
@@ -42,6 +43,10 @@ def main() -> None:
     if options.summary:
         print(table_of(read_record(options.record)))
         return
+    if options.functions:
+        files = {file: (ROOT / file).read_text() for file in named_files(options)}
+        print(*(f"{file}:{line}" for file, line in draw_functions(files, options.count, options.seed)), sep="\n")
+        return
     faults = selected(options)
     identities = {x.identity for x in faults}
     earlier = [x for x in read_record(options.record) if x.fault in identities]
@@ -55,6 +60,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", help="files or folders below cgraph, such as kernels/store; or nn")
     parser.add_argument("--hand", action="store_true", help="the faults that are listed by hand, of all parts")
+    parser.add_argument("--functions", action="store_true", help="print functions of all parts equally, run nothing")
     parser.add_argument("--kind", choices=MAKERS, default="small", help="small faults, or faults of meaning")
     parser.add_argument("--count", type=int, default=15, help="faults")
     parser.add_argument("--seed", type=int, default=0)
@@ -72,9 +78,14 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+def named_files(options: argparse.Namespace) -> list[str]:
+    """Return the files of the modules that the options name."""
+    return [file for module in options.modules for file in files_of(module)]
+
+
 def selected(options: argparse.Namespace) -> list[Drawn]:
     """Return the faults that the options ask for."""
-    files = [file for module in options.modules for file in files_of(module)]
+    files = named_files(options)
     if not options.hand:
         return drawn({file: (ROOT / file).read_text() for file in files}, options.count, options.seed, options.kind)
     faults, stale = hand_faults()

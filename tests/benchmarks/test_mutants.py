@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import mutant_tests, mutants
-from benchmarks.draw_faults import Drawn, drawn, hand_faults
+from benchmarks.draw_faults import Drawn, draw_functions, drawn, hand_faults
 from benchmarks.faults import Fault, faults_of
 from benchmarks.mutant_record import MISSED, NOTICED, Verdict, append_verdict, read_record, table_of
 from benchmarks.mutant_runs import BUDGET, Ending, cache_of, chosen, ended, in_child, run_tests
@@ -356,3 +356,18 @@ def test_failures_are_noted_whether_or_not_they_end_the_run(tmp_path):
 
     assert in_child(tmp_path, lambda: failed(True)) == {"test_here.py::test_a"}
     assert in_child(tmp_path, lambda: failed(False)) == {"test_here.py::test_a", "test_here.py::test_b"}
+
+
+def test_functions_are_drawn_evenly_over_parts():
+    long = "def f():\n" + "    pass\n" * 5
+    sources = {f"cgraph/ops/{i}.py": long * 9 for i in range(9)} | {
+        "nn/a.py": long,
+        "cgraph/b.py": long,
+        "cgraph/c.py": long,
+    }
+    sources["cgraph/ir/short.py"] = "def f():\n" + "    pass\n" * 4
+    functions = draw_functions(sources, 6, 0)
+    assert functions == draw_functions(sources, 6, 0) == sorted(set(functions))
+    assert [x for x in functions if "ops" not in x[0]] == [("cgraph/b.py", 1), ("cgraph/c.py", 1), ("nn/a.py", 1)]
+    assert len(functions) == 6 and all(line % 6 == 1 for _, line in functions)
+    assert draw_functions(sources, 6, 1) != functions and len(draw_functions(sources, 1000, 0)) == 84

@@ -1,5 +1,8 @@
 """The band buffer of streamed images: equal parts of all values, workspaces, and a loop whose turns are the same."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,9 +11,10 @@ from cgraph.budget.bands.row_rings import pull_events
 from cgraph.budget.bands.streamed_bands import Fed, key_of, value_of
 from cgraph.budget.bands.streamed_rows import by_rows, region_of
 from cgraph.ir.bands import Event
+from cgraph.ir.spec import Spec
 from cgraph.kernels.kernel import Pointer
 from cgraph.ops.physical.ports import RowPort
-from cgraph.ops.physical.stream import band_nbytes
+from cgraph.ops.physical.stream import ROWS, band_nbytes
 from tests.support.schedules import PORTABLE, conv, lowered, planner_of, scheduled
 
 
@@ -63,6 +67,20 @@ def test_workspaces_are_those_of_the_bands():
         specs = tuple(x.spec for x in node.operands)
         for first, stop in ((0, 4), (4, 8)):
             assert region.nbytes(Event(i, first, stop)) == band_nbytes(region.cuts[i], specs, PORTABLE, first, stop)
+
+
+def test_a_bands_workspace_is_that_of_all_rows_its_rows_read():
+    """Rows of an operand: from the first that the first row reads to the last that the last row reads."""
+    first_reads, behind_reads = np.array([0, 1, 3, 5, 7]), np.array([3, 4, 8, 9, 11])
+
+    def work(target, *specs):
+        return SimpleNamespace(nbytes=int("".join(str(s.shape[ROWS]) for s in specs)))
+
+    cut = SimpleNamespace(reads=((first_reads, behind_reads), None), band=lambda i, j: SimpleNamespace(work=work))
+    specs = (Spec((1, 2, 11, 3), np.dtype("f4")), Spec((1, 2, 6, 3), np.dtype("f4")))
+    for first, stop in itertools.combinations(range(6), 2):
+        rows = behind_reads[stop - 1] - first_reads[first]
+        assert band_nbytes(cut, specs, PORTABLE, first, stop) == int(f"{rows}6")
 
 
 def test_a_loop_whose_calls_differ_is_not_used(monkeypatch):

@@ -129,6 +129,23 @@ def test_who_answers_a_byte_at_a_time_does_not_answer():
         assert not answers(server.getsockname(), SECRETS, 0.2)
 
 
+@pytest.mark.parametrize("answer", [b"here", b"gone", b"her", b"\0\0\0\0", b""])
+def test_only_the_answer_of_a_member_is_one(answer):
+    """Another program may listen at the port of a member that died."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def other():
+            link, _ = server.accept()
+            with link:
+                link.sendall(answer)
+                link.shutdown(socket.SHUT_WR)
+                while link.recv(1000):
+                    pass
+
+        started(other)
+        assert answers(server.getsockname(), SECRETS, PATIENCE) == (answer == b"here")
+
+
 def test_a_door_that_is_closed_keeps_nobody():
     door = Door("127.0.0.1", SECRETS, HASTY)
     with connect(door.address, SECRETS, 1, MEMBER, 1, 1) as member, socket.create_connection(door.address) as silent:

@@ -10,6 +10,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.keras_h5 import StoredArray, read_keras
@@ -45,6 +46,28 @@ def test_weights_come_back_by_layer_and_name(tmp_path):
     kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
     path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=kernel))
     np.testing.assert_array_equal(read_keras(path).weights["dense"]["kernel"], kernel)
+
+
+def test_texts_and_arrays_have_one_allowance(tmp_path, monkeypatch):
+    """What each costs is within the limit; both together are not."""
+
+    def fill(group):
+        group.create_dataset("kernel:0", data=np.ones((300, 300), "f4"), chunks=(300, 300), compression="gzip")
+        group.file.attrs["model_config"] = json.dumps({"class_name": "Sequential", "names": ["a"] * 2000})
+
+    path, spent = weights_file(tmp_path, fill), []
+    spend = Allowance.spend
+
+    def note(self, what, nbytes=0, **others):
+        spent.append(nbytes)
+        spend(self, what, nbytes, **others)
+
+    monkeypatch.setattr(Allowance, "spend", note)
+    read_keras(path)
+    assert spent[-1] > 10_000 and sum(spent[:-1]) > 10_000
+    monkeypatch.setattr("cgraph.formats.allowance.NBYTES_AT_LEAST", sum(spent) - 2 * os.path.getsize(path) - 1)
+    with pytest.raises(FormatError, match="would take .* bytes while reading"):
+        read_keras(path)
 
 
 KERNEL = np.arange(600, dtype=np.float32).reshape(20, 30)

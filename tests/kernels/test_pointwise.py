@@ -163,6 +163,25 @@ def test_several_results_come_from_one_kernel(target):
     np.testing.assert_array_equal(outs[1], a < b)
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize(("shape", "dtype", "says"), [((3, 4), "f8", "the output is"), ((1, 4), "f4", "one shape")])
+def test_each_result_has_the_dtype_of_its_instruction_and_one_shape(number, shape, dtype, says):
+    m = Trace()
+    x = m.load(0, "f4")
+    results = [x + 1.0, x * 2.0, x - 3.0]
+    outs = [np.zeros((3, 4), "f4") for _ in results]
+
+    def calls():
+        positions = tuple(r.position for r in results)
+        views = tuple(map(view_of, outs))
+        return fused_calls(host_target(), tuple(m.instructions), positions, views, (view_of(np.zeros((3, 4), "f4")),))
+
+    assert calls()
+    outs[number] = np.zeros(shape, dtype)
+    with pytest.raises(ValueError, match=says):
+        calls()
+
+
 def test_no_elements_need_no_call():
     out = np.empty((3, 0), "f4")
     assert pointwise_calls(host_target(), traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(out)) == []

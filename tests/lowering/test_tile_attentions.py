@@ -6,14 +6,19 @@ import pytest
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
+from cgraph.kernels.target import target_named
+from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.rounded_layers import RoundedLayers
+from cgraph.lowering.tile_attentions import tile_attentions
 from cgraph.ops.attention import Attention
 from cgraph.ops.physical.tile_attention import TiledAttention
 from cgraph.ops.physical.tiled import TiledMatmul
-from tests.support.emulated import TilesEngine
+from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(4)
+TILES = emulate_tiles(target_named("host"))
 
 
 def compiled(y, inputs, target="host", threads=1, **options):
@@ -67,6 +72,17 @@ def test_float64_and_targets_without_tiles_keep_their_attention():
     assert TiledAttention not in kinds(cg.compile(y, inputs, precision="bf16"))
     wide = [x.astype("float64") for x in inputs]
     assert TiledAttention not in kinds(compiled(cg.scaled_dot_product_attention(*wide), inputs))
+
+
+@pytest.mark.parametrize("names", [None, frozenset(), frozenset({"a layer"})])
+def test_attention_rounds_only_where_all_layers_may(names):
+    """A choice of layers names products and convolutions: attention is none of them."""
+    _, y = attention(64, 64, 32)
+    options = LoweringOptions(pairs=True, layers=None if names is None else RoundedLayers(names))
+    ((node,), *_) = [tile_attentions((y,), TILES, options)]
+    assert isinstance(node.op, TiledAttention if names is None else Attention)
+    (node,) = tile_attentions((y,), TILES, LoweringOptions(pairs=True, layers=RoundedLayers(None)))
+    assert isinstance(node.op, TiledAttention)
 
 
 def test_the_meaning_rounds_what_kernels_round():

@@ -153,6 +153,23 @@ def test_filters_that_are_computed_are_not_rounded():
     assert not count(compiled(cg.conv2d(x, f, 1, 1), [x, f]), TileConv)
 
 
+@pytest.mark.parametrize("groups", [1, 64])
+def test_filters_of_several_layers_have_the_scale_of_each(groups):
+    """Packed filters hold the scale of a batch norm: layers that differ in it, or in nothing else, share none."""
+    x = cg.Var((1, 64, 12, 12), name="x")
+    f = (RNG.standard_normal((64, 64 // groups, 3, 3)) / 24).astype("f4")
+    scales = [RNG.uniform(0.5, 2, (64, 1, 1)).astype("f4") for _ in range(2)]
+    first = cg.relu(conv(x, 64))
+    layers = [cg.conv2d(first, f, 1, 1, 1, groups) * scale for scale in scales]
+    outputs = [conv(y, 64) for y in layers]
+    function = compiled(outputs, [x])
+    assert count(function, TileConv) >= 3 and (groups == 1 or count(function, WideDepthwise))
+    numbers = RNG.standard_normal(x.shape).astype("f4")
+    floats = cg.compile(outputs, [x])(numbers)
+    for got, want in zip(function(numbers), floats):
+        assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+
+
 def test_pointwise_ops_compute_in_float32_and_round_once():
     x = RNG.standard_normal(100).astype("f4")
     images = cg.astype(cg.Var(x.shape, name="x"), "bfloat16")

@@ -54,7 +54,7 @@ HEAVY = {
 @pytest.mark.parametrize("name", HEAVY)
 def test_objects_that_take_too_much_work_are_refused_before_they_are_drawn(name, monkeypatch):
     """The sum of a picture's objects counts."""
-    work = masks.work_of(HEAVY[name], 4000, 4000)
+    work = masks.work_of(HEAVY[name], 4000, 4000) + masks.OBJECT
     assert work > 4_000_000
     monkeypatch.setattr(masks, "MOST_WORK", 2 * work)
     masks.check_work([HEAVY[name]] * 2, 4000, 4000, "a.png")
@@ -64,6 +64,14 @@ def test_objects_that_take_too_much_work_are_refused_before_they_are_drawn(name,
         masks.check_work([HEAVY[name]] * 3, 4000, 4000, "a.png")
 
 
+def test_objects_of_no_pixels_are_work_too(monkeypatch):
+    """Each takes calls of Python: a picture may have tens of thousands, which must not take minutes."""
+    monkeypatch.setattr(masks, "MOST_WORK", 5 * masks.OBJECT)
+    masks.check_work([[]] * 5, 40, 60, "a.png")
+    with pytest.raises(FormatError, match="the masks of 6 objects in 40 × 60 pixels take 600,000 steps to draw"):
+        masks.check_work([[]] * 6, 40, 60, "a.png")
+
+
 def test_detailed_objects_of_a_photograph_are_drawn():
     angle = np.linspace(0, 6.28, 2000)
     outline = (np.stack([1500 + 900 * np.cos(angle), 1200 + 900 * np.sin(angle)], 1)).ravel().tolist()
@@ -71,14 +79,14 @@ def test_detailed_objects_of_a_photograph_are_drawn():
 
 
 def test_the_work_of_a_picture_is_checked_before_its_masks_are_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(masks, "MOST_WORK", 10_000)
+    monkeypatch.setattr(masks, "MOST_WORK", masks.OBJECT + 10_000)
     thing = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1], "segmentation": [[0, 0, 9, 0, 9, 9]] * 4}
     picture = {"id": 1, "height": 40, "width": 60, "file_name": "a.png"}
     text = {"categories": [{"id": 1, "name": "x"}], "images": [picture], "annotations": [thing]}
     (tmp_path / "c.json").write_text(json.dumps(text))
     entry = coco.read_coco(tmp_path / "c.json", tmp_path).entries[0]
     with pytest.raises(
-        FormatError, match=r"a\.png: the masks of 1 objects .* take 21,604 .* at most 10,000 are allowed"
+        FormatError, match=r"a\.png: the masks of 1 objects .* take 121,604 .* at most 110,000 are allowed"
     ):
         coco.ground_truth_of(entry)
 

@@ -118,3 +118,8 @@ def test_a_film_moves_and_follows_from_its_seed():
     assert (frames[0] != next(film(4, seed=6))).any()
     still = np.abs(frames[0].astype(int) - frames[3]).max(2) < 60
     assert 0.5 < still.mean() < 1
+
+
+@pytest.mark.parametrize("frames", [1, 2, 5])
+def test_films_of_other_lengths_have_other_objects(frames):
+    assert (next(film(frames)) != next(film(frames + 1))).mean() > 0.1

@@ -201,6 +201,16 @@ def test_segments_are_of_about_equal_bytes_that_wait():
     assert all(steps == sorted(set(steps)) for steps in forward.dropped(4))
 
 
+def test_a_step_that_must_not_run_twice_is_in_no_segment():
+    _, _, loss, gradients = chain(16)
+    layout = planned(loss, *gradients).layout
+    dropped = [t for steps in Forward(layout).dropped(4) for t in steps]
+    for pinned in dropped:
+        forward = Forward(layout)
+        forward.pinned = {pinned}
+        assert pinned not in [t for steps in forward.dropped(4) for t in steps]
+
+
 def test_cuts_lie_where_fewest_bytes_must_be_kept():
     x = cg.Var((BATCH, WIDTH), name="x")
     w = cg.Var((BATCH, WIDTH), name="w")

@@ -4,8 +4,8 @@ Source: cocodataset.org/#format-data. Files are not trusted: sizes and the work 
 leave the folder.
 """
 
-import json
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,34 +13,25 @@ import numpy as np
 
 from cgraph import FormatError
 from cgraph.errors import bytes_text
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.json_rows import json_rows
 from cgraph.formats.pictures import open_picture, rgb_of
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.pictures import network_view, resize_images
+from nn.models.mask_rcnn.tools.coco_columns import ID, Columns, Entries, Entry, Segmentations
 from nn.models.mask_rcnn.tools.masks import MOST_PIXELS, check_work, is_coordinates, mask_of
 from nn.models.mask_rcnn.tools.precision import GroundTruth
 
 MOST_BYTES = 4 << 30
 MOST_MASKS = 512 << 20  # bytes of all masks of one picture, one byte for each pixel
-
-
-class Entry(NamedTuple):
-    """A picture: its file, size and objects.
-
-    Fields
-        objects: class, box as corner and size, and segmentation, as in the file
-    """
-
-    path: Path
-    rows: int
-    columns: int
-    objects: list[tuple[int, list[float], Any]]
+PARSING = 32 << 20  # bytes of memory to parse one row of the file
 
 
 class DataSet(NamedTuple):
     """Names of the classes, the background first, and the pictures in the order of the file."""
 
     names: list[str]
-    entries: list[Entry]
+    entries: Sequence[Entry]
 
 
 def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
@@ -54,19 +45,34 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
     """
     path = Path(annotations)
     try:
-        if path.stat().st_size > MOST_BYTES:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
             raise FormatError(f"{path} has more than {MOST_BYTES} bytes. Split the data set.")
-        document = json.loads(path.read_bytes())
-        kinds = {key_of(row["id"]): i for i, row in enumerate(document["categories"], 1)}
-        names = ["background", *(str(row["name"]) for row in document["categories"])]
-        entries = {key_of(row["id"]): entry(row, Path(folder)) for row in document["images"]}
-        for row in document["annotations"]:
-            if not row.get("iscrowd"):
-                one = kinds[key_of(row["category_id"])], box_of(row["bbox"]), row["segmentation"]
-                entries[key_of(row["image_id"])].objects.append(one)
+        return data_set_of(path, Path(folder), Allowance(size))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise FormatError(f"{path} is not a COCO data set: {type(error).__name__} {error}") from error
-    return DataSet(names, list(entries.values()))
+
+
+def data_set_of(path: Path, folder: Path, allowance: Allowance) -> DataSet:
+    """Read the rows of the file one after another into columns."""
+    allowance.spend("parsing", nbytes=PARSING)
+    columns, names, kinds = Columns(allowance), ["background"], array("q")
+    lists = set()
+    for row in json_rows(path):
+        if isinstance(row, str):
+            lists.add(row)
+        elif row.name == "categories":
+            allowance.spend("names of classes", nbytes=ID + len(row.text))
+            kinds.append(columns.kind_ids.number(key_of(row.value["id"])))
+            names.append(str(row.value["name"]))
+        elif row.name == "images":
+            columns.add_picture(key_of(row.value["id"]), *picture_row(row.value))
+        elif row.name == "annotations" and not row.value.get("iscrowd"):
+            box_of(row.value["bbox"]), row.value["segmentation"]
+            columns.add_object(key_of(row.value["image_id"]), key_of(row.value["category_id"]), row.text)
+    if missing := {"annotations", "categories", "images"} - lists:
+        raise FormatError(f"{path} is not a COCO data set: it has no list of {', '.join(sorted(missing))}.")
+    return DataSet(names, Entries(columns, folder, kinds))
 
 
 def key_of(number: Any) -> str:
@@ -76,8 +82,8 @@ def key_of(number: Any) -> str:
     return f"{type(number).__name__} {number}"
 
 
-def entry(row: dict[str, Any], folder: Path) -> Entry:
-    """Return a picture of the file. FormatError for an invalid size or path."""
+def picture_row(row: dict[str, Any]) -> tuple[str, int, int]:
+    """Return file, rows and columns of a picture. FormatError for an invalid size or path."""
     rows, columns, name = int(row["height"]), int(row["width"]), Path(str(row["file_name"]))
     if rows < 1 or columns < 1 or rows * columns > MOST_PIXELS:
         raise FormatError(f"{name} has {rows} × {columns} pixels. Use pictures of 1 to {MOST_PIXELS} pixels.")
@@ -85,7 +91,7 @@ def entry(row: dict[str, Any], folder: Path) -> Entry:
         raise FormatError(
             f"{str(name)!r:.200} is not a file in the folder of the pictures. Use a relative path without '..'."
         )
-    return Entry(folder / name, rows, columns, [])
+    return str(name), rows, columns
 
 
 def box_of(values: list[float]) -> list[float]:
@@ -122,7 +128,7 @@ def check_masks(one: Entry) -> None:
             f"{one.path}: the masks of {count} objects in {one.rows} × {one.columns} pixels need {bytes_text(nbytes)}, "
             f"at most {bytes_text(MOST_MASKS)} are allowed. Scale the picture and its objects down."
         )
-    check_work([segmentation for *_, segmentation in one.objects], one.rows, one.columns, str(one.path))
+    check_work(Segmentations(one.objects), one.rows, one.columns, str(one.path))
 
 
 def boxes_of(one: Entry) -> np.ndarray:

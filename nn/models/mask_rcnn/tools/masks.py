@@ -16,7 +16,8 @@ from cgraph import FormatError
 
 MOST_PIXELS = 1 << 26  # of a picture
 MOST_WORK = 1 << 32  # of the masks of one picture, each unit takes up to 1 ns
-CALL, CROSSING = 4096, 64  # units of work for a polygon, and for an edge in one row, where it is sorted
+OBJECT = 100_000  # units of work for an object
+CALL, CROSSING = 4096, 64  # for a polygon, and for an edge in one row, where it is sorted
 STRIP = 1 << 20  # pixels that are drawn at once
 
 
@@ -86,9 +87,10 @@ def work_of(segmentation: Any, rows: int, columns: int) -> float:
 
 def check_work(segmentations: Sequence[Any], rows: int, columns: int, name: str) -> None:
     """Raise FormatError if drawing the masks of the objects of a picture takes more than `MOST_WORK`."""
-    if sum(work_at_most(x, rows, columns) for x in segmentations) <= MOST_WORK:
+    calls = OBJECT * len(segmentations)
+    if calls + sum(work_at_most(x, rows, columns) for x in segmentations) <= MOST_WORK:
         return
-    work = sum(work_of(x, rows, columns) for x in segmentations)
+    work = calls + sum(work_of(x, rows, columns) for x in segmentations)
     if work > MOST_WORK:
         raise FormatError(
             f"{name}: the masks of {len(segmentations)} objects in {rows} × {columns} pixels take {work:,.0f} steps to "
