@@ -181,7 +181,7 @@ def files_of_functions(functions: Mapping[str, Function], how: Settings) -> tupl
         arena_nbytes=largest_arena(programs),
         state_nbytes=sum(x.nbytes for x in interfaces[0].state),
         constant_nbytes=len(programs[0].constants),
-        table_nbytes=sum(x.table_nbytes for x in programs),
+        table_nbytes=files.table_nbytes,
         stack_nbytes=files.stack_nbytes,
         externals=files.externals,
     )

@@ -19,6 +19,7 @@ from cgraph.standalone.settings import Settings
 from cgraph.standalone.stack import stack_bound
 from cgraph.standalone.undefined import builtins_of
 from cgraph.standalone.wasm import linked_module, loader
+from cgraph.standalone.word_tables import word_tables
 from cgraph.version import __version__
 
 
@@ -27,11 +28,13 @@ class ExportFiles(Record, eq=False):
 
     Fields
         contents: bytes by name
+        table_nbytes: bytes of the tables of arguments, before the optimiser drops some
         stack_nbytes: bound of the stack; None if it is unknown
         externals: names of the external functions
     """
 
     contents: dict[str, bytes]
+    table_nbytes: int
     stack_nbytes: int | None
     externals: tuple[str, ...]
 
@@ -42,8 +45,10 @@ def files_of(programs: Sequence[ExportProgram], how: Settings, target: Target) -
     layout = static_layout() if how.memory == "static" else caller_layout(first.interface, largest_arena(programs))
     machine = new_target_machine(target, row.generation)
     is_c, section = how.form == "c", row.arena_section(how.prefix)
-    writers = [EntryWriter(x, layout, row.bits, section, how.reset) for x in programs]
-    file = object_file(first, "" if is_c else entry_text(writers), machine, target, how.form, not layout.is_caller)
+    tables = () if is_c else word_tables(programs, row.bits)
+    writers = [EntryWriter(x, layout, row.bits, section, how.reset, tables) for x in programs]
+    entry = "" if is_c else entry_text(writers)
+    file = object_file(first, entry, machine, target, how.form, not layout.is_caller, tables)
     raw = with_any_float_abi(file.raw) if row.generation.form == "arm-elf" else file.raw
     stacks = {
         x.run_name: None if is_c or row.is_linked else stack_bound(file.assembly, file.calls, x.run_name)
@@ -64,7 +69,7 @@ def files_of(programs: Sequence[ExportProgram], how: Settings, target: Target) -
         files[f"{how.prefix}.mjs"] = loader(programs).encode()
     if is_c:
         files[f"{how.prefix}.c"] = c_entries(programs, layout, facts).encode()
-    return ExportFiles(files, stack, externals)
+    return ExportFiles(files, sum(x.all_tables_nbytes for x in writers), stack, externals)
 
 
 def digest_of(programs: Sequence[ExportProgram]) -> str:
