@@ -7,6 +7,7 @@ where there is no machine.
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +61,27 @@ def run_export(folder: Path, runs: int = 1, counts: bool = False) -> Run:
     Parameters
         counts: count instructions, where the machine is emulated by QEMU
     """
+    return run_in_order(folder, [0], runs, counts)
+
+
+def run_in_order(folder: Path, order: Sequence[int], repeats: int = 1, counts: bool = False) -> Run:
+    """Link an export with a program that makes runs in an order, and return the outputs of all.
+
+    Parameters
+        order: numbers of runs, of an export of several sizes
+        repeats: how often each is made before its outputs are read
+        counts: count instructions, where the machine is emulated by QEMU
+    """
     manifest = json.loads((folder / "manifest.json").read_text())
     target = manifest["target"]
     if target == "wasm32":
-        return run_in_node(folder, manifest, runs)
+        return run_in_node(folder, manifest, order, repeats)
     board = BOARDS.get(target)
     work = folder / "run"
     work.mkdir(exist_ok=True)
-    shutil.copy(folder / "check" / "in.bin", work / "in.bin")
-    (work / "harness.c").write_text(harness(manifest, runs, board is not None))
+    for file in (folder / "check").glob("in*.bin"):
+        shutil.copy(file, work)
+    (work / "harness.c").write_text(harness(manifest, order, repeats, board is not None))
     sources = [*map(str, folder.glob("*.o")), *(str(x) for x in folder.glob("*.c") if x.name != "main.c"), "harness.c"]
     if board:
         return run_on_board(work, sources, board, folder, counts)
@@ -84,6 +97,12 @@ def run_export(folder: Path, runs: int = 1, counts: bool = False) -> Run:
     )
     done = subprocess.run(arguments, cwd=work, capture_output=True, text=True, timeout=900)
     return finished(work, done)
+
+
+def runs_of(manifest: dict) -> list[dict]:
+    """Return the name, suffix, inputs and outputs of each run of an export."""
+    whole = {"run": f"{manifest['name']}_run", "suffix": ""}
+    return manifest.get("runs") or [whole | {kind: manifest[kind] for kind in ("inputs", "outputs")}]
 
 
 def run_on_board(work: Path, sources: list[str], board: tuple[str, str, str], folder: Path, counts: bool) -> Run:
@@ -116,22 +135,28 @@ def plugin(work: Path) -> list[str]:
     return ["-plugin", str(work / "count.so")]
 
 
-def run_in_node(folder: Path, manifest: dict, runs: int) -> Run:
+def run_in_node(folder: Path, manifest: dict, order: Sequence[int], repeats: int) -> Run:
     """Run the linked module by its loader, as a user's script would."""
     require("node", "nodejs")
     name = manifest["name"]
+    suffixes = [x["suffix"] for x in runs_of(manifest)]
     script = f"""
 import {{ readFileSync, writeFileSync }} from "fs";
 import {{ load }} from "./{name}.mjs";
 const model = await load(readFileSync("{name}.wasm"));
-const bytes = readFileSync("check/in.bin");
-let at = 0;
-const inputs = {{}};
-for (const x of model.inputs) {{ inputs[x.name] = bytes.subarray(at, at + x.bytes); at += x.bytes; }}
-let outputs;
-for (let i = 0; i < {runs}; i++) outputs = model.run(inputs);
-writeFileSync("run.bin", Buffer.concat(model.outputs.map((x) => Buffer.from(
-  outputs[x.name].buffer, outputs[x.name].byteOffset, outputs[x.name].byteLength))));
+const parts = [];
+for (const suffix of {json.dumps([suffixes[i] for i in order])}) {{
+  const run = model[`run${{suffix}}`];
+  const bytes = readFileSync(`check/in${{suffix}}.bin`);
+  let at = 0;
+  const inputs = {{}};
+  for (const x of run.inputs) {{ inputs[x.name] = bytes.subarray(at, at + x.bytes); at += x.bytes; }}
+  let outputs;
+  for (let i = 0; i < {repeats}; i++) outputs = run(inputs);
+  parts.push(...run.outputs.map((x) => Buffer.from(
+    outputs[x.name].buffer, outputs[x.name].byteOffset, outputs[x.name].byteLength)));
+}}
+writeFileSync("run.bin", Buffer.concat(parts));
 """
     (folder / "run.mjs").write_text(script)
     done = subprocess.run(["node", "run.mjs"], cwd=folder, **CAPTURED)
@@ -147,43 +172,64 @@ def finished(work: Path, done: subprocess.CompletedProcess) -> Run:
     return Run(out.read_bytes() if out.exists() else b"", done.stdout + done.stderr, done.returncode, instructions)
 
 
-def harness(manifest: dict, runs: int, is_board: bool) -> str:
-    """Return a program: in.bin to the inputs, runs, outputs to out.bin."""
-    name, caller = manifest["name"], manifest["bytes"]["memory"]
+def harness(manifest: dict, order: Sequence[int], repeats: int, is_board: bool) -> str:
+    """Return a program: files of inputs to the parameters, runs in an order, and all outputs to out.bin."""
+    name, caller, runs = manifest["name"], manifest["bytes"]["memory"], runs_of(manifest)
     lines = [
         f'#include "{name}.h"',
         "#include <string.h>",
         '#include "board.h"\n#define whole_file board_file' if is_board else STDIO,
     ]
-    values = [(kind, x) for kind in ("inputs", "outputs") for x in manifest[kind]]
-    for kind, x in values:
-        lines.append(f"static {x['type']} {kind}_{x['name']}[{x['count']}] __attribute__((aligned(16)));")
-    arguments = ["memory"] * bool(caller) + [f"{kind}_{x['name']}" for kind, x in values]
-    if manifest["threads"]:
-        arguments.append("0")
-    sizes = {k: sum(x["bytes"] for x in manifest[k]) for k in ("inputs", "outputs")}
-    lines.append(f"static uint8_t all_inputs[{sizes['inputs'] + 1}], all_outputs[{sizes['outputs'] + 1}];")
+    used = [runs[i] for i in dict.fromkeys(order)]
+    for run in used:
+        for kind, x in values_of(run):
+            lines.append(f"static {x['type']} {variable(kind, run, x)}[{x['count']}] __attribute__((aligned(16)));")
+    largest = max(sum(x["bytes"] for x in run["inputs"]) for run in used)
+    total = sum(x["bytes"] for i in order for x in runs[i]["outputs"])
+    lines.append(f"static uint8_t all_inputs[{largest + 1}], all_outputs[{total + 1}];")
     if caller:
         lines.append(f"static uint8_t memory[{caller}] __attribute__((aligned(64)));")
-    lines += ["int main(void) {", f'  if (whole_file("in.bin", all_inputs, {sizes["inputs"]}, 0)) return 97;']
-    lines += copies(manifest["inputs"], "memcpy(inputs_{name}, all_inputs + {at}, {nbytes});")
+    lines.append("int main(void) {\n  int error = 0;")
+    for run in used:
+        nbytes = sum(x["bytes"] for x in run["inputs"])
+        lines.append(f'  if (whole_file("in{run["suffix"]}.bin", all_inputs, {nbytes}, 0)) return 97;')
+        lines += copies(run, "inputs", 0, "memcpy({variable}, all_inputs + {at}, {nbytes});")
     if caller:
         lines.append(f"  if ({name}_begin(memory)) return 96;")
     lines.append(PAINT if is_board else "")
-    lines.append("  int error = 0;")
-    lines.append(f"  for (int i = 0; i < {runs} && !error; i++) error = {name}_run({', '.join(arguments)});")
-    lines.append(PAINTED if is_board else "")
-    lines.append("  if (error) return error;")
-    lines += copies(manifest["outputs"], "memcpy(all_outputs + {at}, outputs_{name}, {nbytes});")
-    lines.append(f'  return whole_file("out.bin", all_outputs, {sizes["outputs"]}, 1) ? 98 : 0;\n}}\n')
+    at = 0
+    for number, i in enumerate(order):
+        lines.append(f"  for (int i = 0; i < {repeats} && !error; i++) error = {call_of(manifest, runs[i])};")
+        lines.append(PAINTED if is_board and number == len(order) - 1 else "")
+        lines.append("  if (error) return error;")
+        lines += copies(runs[i], "outputs", at, "memcpy(all_outputs + {at}, {variable}, {nbytes});")
+        at += sum(x["bytes"] for x in runs[i]["outputs"])
+    lines.append(f'  return whole_file("out.bin", all_outputs, {total}, 1) ? 98 : 0;\n}}\n')
     return "\n".join(lines)
 
 
-def copies(values: list[dict], line: str) -> list[str]:
-    """Return a line of C for each value, with its place among all of them."""
-    lines, at = [], 0
-    for x in values:
-        lines.append("  " + line.format(name=x["name"], at=at, nbytes=x["bytes"]))
+def values_of(run: dict) -> list[tuple[str, dict]]:
+    """Return the inputs and outputs of a run, each with its kind."""
+    return [(kind, x) for kind in ("inputs", "outputs") for x in run[kind]]
+
+
+def variable(kind: str, run: dict, x: dict) -> str:
+    return f"{kind}{run['suffix']}_{x['name']}"
+
+
+def call_of(manifest: dict, run: dict) -> str:
+    """Return the call of a run in C."""
+    arguments = ["memory"] if manifest["bytes"]["memory"] else []
+    arguments += [variable(kind, run, x) for kind, x in values_of(run)]
+    arguments += ["0"] if manifest["threads"] else []
+    return f"{run['run']}({', '.join(arguments)})"
+
+
+def copies(run: dict, kind: str, start: int, line: str) -> list[str]:
+    """Return a line of C for each value, with its place behind `start`."""
+    lines, at = [], start
+    for x in run[kind]:
+        lines.append("  " + line.format(variable=variable(kind, run, x), at=at, nbytes=x["bytes"]))
         at += x["bytes"]
     return lines
 

@@ -5,7 +5,8 @@
 One line for each network, machine and budget: bytes of code, constants and arena, the bound of the stack, millions of
 instructions of one run (an emulator's count: no time), and the comparison of the outputs with a twin on this machine
 and, after a row of budget 1, with that row's.
-The four 8-bit files of MLPerf Tiny are read from the folder that CGRAPH_DATA names. Needs compilers and emulators:
+A network may also be the path of a .tflite file. The four 8-bit files of MLPerf Tiny are read from the folder that
+CGRAPH_DATA names. Needs compilers and emulators:
 gcc-arm-none-eabi qemu-system-arm gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu qemu-user nodejs lld.
 """
 
@@ -46,15 +47,15 @@ def script() -> Graph:
     return [cg.exp(-((x - mean) ** 2)), cg.sum(new)], [x], {mean: new}
 
 
-def published(name: str) -> Graph:
-    model = tflite.load(micro_network(name))
+def from_file(file: bytes | Path) -> Graph:
+    """An 8-bit network, with bytes in and out."""
+    model = tflite.load(file)
     return model.outputs, model.inputs, {}
 
 
 def tiny(name: str) -> Graph:
-    """A file of MLPerf Tiny, with bytes in and out."""
-    model = tflite.load(Path(os.environ.get("CGRAPH_DATA", "data")) / "mlperf_tiny" / name)
-    return model.outputs, model.inputs, {}
+    """A file of MLPerf Tiny."""
+    return from_file(Path(os.environ.get("CGRAPH_DATA", "data")) / "mlperf_tiny" / name)
 
 
 NETWORKS: dict[str, Callable[[], Graph]] = {
@@ -66,7 +67,7 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "resnet8": lambda: tiny("pretrainedResnet_quant.tflite"),
     "keyword_spotting": lambda: tiny("kws_ref_model.tflite"),
     "anomaly_detection": lambda: tiny("ad01_int8.tflite"),
-    **{name: lambda name=name: published(name) for name in PUBLISHED},
+    **{name: lambda name=name: from_file(micro_network(name)) for name in PUBLISHED},
 }
 
 
@@ -75,7 +76,7 @@ def row(name: str, machine: str, share: float, whole_outputs: dict[tuple[str, st
 
     Changes: `whole_outputs` gains the outputs without a budget by network and machine.
     """
-    outputs, inputs, updates = NETWORKS[name]()
+    outputs, inputs, updates = NETWORKS[name]() if name in NETWORKS else from_file(Path(name))
     options: dict = {"winograd": False}
     if share > 1:
         options["budget"] = int(share)
@@ -87,7 +88,7 @@ def row(name: str, machine: str, share: float, whole_outputs: dict[tuple[str, st
         try:
             exported = cg.export(outputs, inputs, path, target=machine, updates=updates, **options)
         except BudgetError:
-            return f"| {name} | {machine} | {share:g} | refused |"
+            return f"| {Path(name).stem} | {machine} | {share:g} | refused |"
         bits, count = "", None
         try:
             first = run_export(path, 1)
@@ -98,10 +99,18 @@ def row(name: str, machine: str, share: float, whole_outputs: dict[tuple[str, st
             count = instructions(path)
         except MissingProgram as error:
             bits = str(error)
-        text = code_bytes(path)
+        text = code_bytes(path, exported.constant_nbytes)
     stack = "" if exported.stack_nbytes is None else f"{exported.stack_nbytes:,}"
     million = "" if count is None else f"{count / 1e6:.2f}"
-    cells = (name, machine, f"{share:g}", text, f"{exported.constant_nbytes:,}", f"{exported.arena_nbytes:,}", stack)
+    cells = (
+        Path(name).stem,
+        machine,
+        f"{share:g}",
+        text,
+        f"{exported.constant_nbytes:,}",
+        f"{exported.arena_nbytes:,}",
+        stack,
+    )
     return f"| {' | '.join((*cells, million, bits))} |"
 
 
@@ -111,14 +120,19 @@ def instructions(folder: Path) -> int | None:
     return None if one is None or two is None else two - one
 
 
-def code_bytes(folder: Path) -> str:
-    """Return the bytes of code and tables: of the linked module for WebAssembly, less its constants."""
+FLASH = (".text", ".rodata", ".data.rel.ro", ".ARM.exidx", ".srodata", ".eh_frame")  # beginnings of sections' names
+
+
+def code_bytes(folder: Path, constant_nbytes: int) -> str:
+    """Return the bytes of code and tables: all that flash holds, less the constants. Of the linked module for
+    WebAssembly, the whole file.
+    """
     module = folder / "m.wasm"
     if module.exists():
         return f"{module.stat().st_size:,} (file)"
     done = subprocess.run(["size", "-A", folder / "m.o"], capture_output=True, text=True, check=False)
-    lines = [line.split() for line in done.stdout.splitlines() if line.startswith((".text", ".data.rel.ro"))]
-    return f"{sum(int(x[1]) for x in lines):,}"
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith(FLASH)]
+    return f"{sum(int(x[1]) for x in lines) - constant_nbytes:,}"
 
 
 def main() -> None:

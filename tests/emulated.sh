@@ -3,7 +3,7 @@
 #
 #   tests/emulated.sh                                   the files of the list below
 #   tests/emulated.sh tests/engine -k threads           files and options of pytest
-#   EVERY=20 tests/emulated.sh tests/ops/test_cases.py  one in 20 of the tests of a file
+#   EVERY=20 tests/emulated.sh tests/ops/test_cases.py  one in 20 of the tests of a file; START=1: the next ones
 #   FEATURES="asimd" tests/emulated.sh tests/saved      a processor with these features (/proc/cpuinfo's names)
 #
 # The first call makes the environment in out/aarch64 (EMULATED= another folder): Debian's Python, and wheels of the

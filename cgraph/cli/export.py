@@ -10,7 +10,8 @@ from cgraph.cli.arguments import add_budget
 from cgraph.cli.model import model_from
 from cgraph.cli.model_arguments import add_model, size
 from cgraph.kernels.machines import machines
-from cgraph.standalone.export import FORMS, MEMORY, export
+from cgraph.standalone.export import export
+from cgraph.standalone.settings import FORMS, MEMORY
 from cgraph.standalone.several import export_sizes
 from cgraph.terminal import say
 

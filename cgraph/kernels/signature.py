@@ -40,6 +40,25 @@ class Words(Record, eq=False):
         return self.count(scope) * len(self.kinds)
 
 
+class WordTable(Record, eq=False):
+    """How the arguments of an exported kernel's calls are stored: equal words are in its code, others in tables.
+
+    Fields
+        constants: the words that are equal in all calls, by number, as int64; floats by their bits
+        places: the first byte of each other word in a table
+        width: bytes of a word, 4 or 8; words of 4 bytes are integers and addresses
+    """
+
+    constants: Mapping[int, int]
+    places: Mapping[int, int]
+    width: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one call's table."""
+        return len(self.places) * self.width
+
+
 Kind = str | Words
 Args = Mapping[str, Kind]
 

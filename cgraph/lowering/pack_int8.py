@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_numbers, pack_scale
 from cgraph.kernels.depthwise8.calls import has_planes
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles
@@ -72,7 +72,9 @@ def byte_constants(
             result, start, scale = replace(result, bounded=True), other, scale_other
             if is_depthwise8(shape) and has_planes(shape) and result.join is None:
                 shape = replace(shape, is_unpacked=True)
-    return ByteConstants(shape, result, filters, (pack_numbers(shape, start), pack_numbers(shape, scale)))
+            elif not is_depthwise8(shape) and shape.target.dot == "halves":
+                result = replace(result, has_one_scale=bool((scale == scale[:, :1]).all()))
+    return ByteConstants(shape, result, filters, (pack_numbers(shape, start), pack_scale(shape, scale, result)))
 
 
 def column_constants(

@@ -8,6 +8,7 @@ the one that was checked. Checksums detect damage, not malice.
 
 import os
 from collections.abc import Iterator
+from mmap import mmap
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class Folder:
                 raise foreign(path)
             if not status.st_size:  # an empty file cannot be mapped
                 return np.zeros(0, np.uint8)
-            return np.frombuffer(map_descriptor(handle, status.st_size), np.uint8)
+            return np.frombuffer(mapped(handle, path, status.st_size), np.uint8)
         finally:
             os.close(handle)
 
@@ -73,3 +74,11 @@ def foreign(name: str) -> FormatError:
         f"{name} may have been written by others. A saved function is machine code, which would run as you: it is "
         "loaded from where only you can write, or with trust=True"
     )
+
+
+def mapped(handle: int, path: str, nbytes: int) -> mmap:
+    """Return a mapped file. FormatError if this process has no addresses for it."""
+    try:
+        return map_descriptor(handle, nbytes)
+    except OSError as error:
+        raise FormatError(f"{path} has {nbytes} bytes, which cannot be mapped: {error.strerror}") from None

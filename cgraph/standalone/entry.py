@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from cgraph.kernels.control import BEGIN, BETWEEN, SKIP
+from cgraph.kernels.signature import WordTable
 from cgraph.standalone.memory import ALIGNMENT, MemoryLayout
 from cgraph.standalone.program import WORD, Address, ExportProgram, ExportRow, Moving, OutputCopy, RowJump, Word
+from cgraph.standalone.word_tables import stored_words
 
 
 def llvm_bytes(raw: bytes) -> str:
@@ -22,15 +24,24 @@ class EntryWriter:
         bits: of an address
         section: the arena's section; empty for the default one
         has_reset: write a function that restores the state
+        word_tables: how the arguments of each kernel are stored; empty for words of 64 bits
     """
 
     def __init__(
-        self, program: ExportProgram, layout: MemoryLayout, bits: int, section: str = "", has_reset: bool = False
+        self,
+        program: ExportProgram,
+        layout: MemoryLayout,
+        bits: int,
+        section: str = "",
+        has_reset: bool = False,
+        word_tables: Sequence[WordTable | None] = (),
     ) -> None:
+        self.word_tables = word_tables
         self.program, self.layout, self.bits, self.section = program, layout, bits, section
         self.prefix, self.has_reset = program.interface.prefix, has_reset
         self.body: list[str] = []
-        self.words = max((len(row.words) for row in program.rows if any(map(self.is_late, row.words))), default=0)
+        late = (row for row in program.rows if any(map(self.is_late, row.words)))
+        self.words_nbytes = max(map(self.table_nbytes, late), default=0)
 
     def text(self) -> str:
         """Return the module: definitions, tables, and the public functions."""
@@ -71,17 +82,34 @@ class EntryWriter:
         name = at.symbol.removeprefix("state:")
         return f"getelementptr (i8, ptr {self.symbol(name)}, i{self.bits} {at.offset})"
 
-    def constant(self, word: Word) -> tuple[str, str]:
+    def form_of(self, row: ExportRow) -> WordTable | None:
+        """Return how a row's arguments are stored; None for words of 64 bits."""
+        return self.word_tables[row.kernel] if self.word_tables and row.kernel >= 0 else None
+
+    def width(self, row: ExportRow) -> int:
+        """Return the bytes of a word of a row's table."""
+        form = self.form_of(row)
+        return WORD if form is None else form.width
+
+    @property
+    def all_tables_nbytes(self) -> int:
+        """Bytes of the arguments of all rows."""
+        return sum(map(self.table_nbytes, self.program.rows))
+
+    def table_nbytes(self, row: ExportRow) -> int:
+        return len(stored_words(row, self.form_of(row))) * self.width(row)
+
+    def constant(self, word: Word, width: int) -> tuple[str, str]:
         """Return the type and the value of a table's word; of a late one, zero."""
         if not isinstance(word, Address) or self.is_late(word):
-            return "i64", f"i64 {word if isinstance(word, int) else 0}"
-        if self.bits == 64:
+            return f"i{8 * width}", f"i{8 * width} {word if isinstance(word, int) else 0}"
+        if self.bits == 8 * width:
             return "ptr", f"ptr {self.pointer(word)}"
         return "<{ ptr, i32 }>", f"<{{ ptr, i32 }}> <{{ ptr {self.pointer(word)}, i32 0 }}>"
 
     def tables(self) -> Iterator[str]:
         for n, row in enumerate(self.program.rows):
-            words = list(map(self.constant, row.words))
+            words = [self.constant(word, self.width(row)) for _, word in stored_words(row, self.form_of(row))]
             types, values = (", ".join(x) for x in (map(itemgetter(0), words), map(itemgetter(1), words)))
             yield f"{self.table(n)} = internal constant <{{ {types} }}> <{{ {values} }}>, align 8"
 
@@ -123,7 +151,7 @@ class EntryWriter:
 
     def run(self) -> list[str]:
         """Return the function that makes all calls; it returns 0, or 1 + the label of the call that stopped it."""
-        self.body = [f"  %words = alloca [{max(self.words, 1)} x i64], align 8"]
+        self.body = [f"  %words = alloca [{max(self.words_nbytes, 1)} x i8], align 8"]
         jumps = {n: row.jump for n, row in enumerate(self.program.rows) if row.jump}
         self.body += [f"  %round{n} = alloca i64, align 8" for n, jump in jumps.items() if jump.kind == BEGIN]
         ends = {jump.to for jump in jumps.values()}
@@ -148,16 +176,16 @@ class EntryWriter:
 
     def call(self, n: int, row: ExportRow) -> None:
         """Emit one kernel call; its late words are written into a copy of its arguments."""
-        args = self.table(n)
-        late = [(i, word) for i, word in enumerate(row.words) if self.is_late(word)]
+        args, width = self.table(n), self.width(row)
+        late = [(at, word) for at, word in stored_words(row, self.form_of(row)) if self.is_late(word)]
         if late:
-            self.copy_bytes("%words", args, WORD * len(row.words))
+            self.copy_bytes("%words", args, self.table_nbytes(row))
             args = "%words"
-        for i, word in late:
+        for at, word in late:
             assert not isinstance(word, int)
-            number = self.value(f"ptrtoint ptr {self.late_pointer(word)} to i64")
-            place = self.value(f"getelementptr i64, ptr %words, i64 {i}")
-            self.body.append(f"  store i64 {number}, ptr {place}, align 8")
+            number = self.value(f"ptrtoint ptr {self.late_pointer(word)} to i{8 * width}")
+            place = self.value(f"getelementptr i8, ptr %words, i64 {at}")
+            self.body.append(f"  store i{8 * width} {number}, ptr {place}, align {width}")
         self.body.append(f"  call void {self.symbol(f'k{row.kernel}')}(ptr {args}, i64 0, i64 {row.tasks})")
         if row.can_stop:
             self.check_stop(n, row.label)

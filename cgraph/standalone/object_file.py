@@ -5,13 +5,15 @@ and because it would optimise placeholder zeros.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from cgraph.kernels.llvm.compile import emit_kernel, make_internal, optimise
+from cgraph.kernels.signature import WordTable
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 from cgraph.standalone.entry import llvm_bytes
@@ -87,7 +89,13 @@ def blobs_of(program: ExportProgram, has_state: bool) -> list[Blob]:
 
 
 def object_file(
-    program: ExportProgram, entry: str, machine: Any, target: Target, form: str, has_state: bool
+    program: ExportProgram,
+    entry: str,
+    machine: Any,
+    target: Target,
+    form: str,
+    has_state: bool,
+    tables: Sequence[WordTable | None] = (),
 ) -> ExportObject:
     """Return the object file of kernels, constants and an entry.
 
@@ -97,10 +105,11 @@ def object_file(
         form: ``shared`` keeps kernels and tables apart; ``whole`` optimises everything together; ``small`` does so for
             size
         has_state: the state is static memory in the file
+        tables: how the entry stores the arguments of each kernel; empty for words of 64 bits
     """
     main = module_of(entry, machine)
     own = set()
-    for symbol, module in kernel_modules(program, machine, target):
+    for symbol, module in kernel_modules(program, machine, target, tables):
         main.link_in(module)
         own.add(symbol)
     if entry:
@@ -134,11 +143,13 @@ def module_of(text: str, machine: Any) -> Any:
     return module
 
 
-def kernel_modules(program: ExportProgram, machine: Any, target: Target) -> Iterator[tuple[str, Any]]:
+def kernel_modules(
+    program: ExportProgram, machine: Any, target: Target, tables: Sequence[WordTable | None]
+) -> Iterator[tuple[str, Any]]:
     """Yield each kernel's symbol and its optimised module."""
-    for i, kernel in enumerate(program.kernels):
+    for i, (kernel, table) in enumerate(zip_longest(program.kernels, tables)):
         symbol = f"{program.interface.prefix}_k{i}"
-        code = emit_kernel(kernel, symbol, target)
+        code = emit_kernel(kernel, symbol, target, table)
         module = module_of(code.text, machine)
         for text in code.linked.values():
             module.link_in(module_of(text, machine))

@@ -157,11 +157,6 @@ class ExportProgram(Record, eq=False):
         return f"{self.interface.prefix}{self.suffix}".upper()
 
     @property
-    def table_nbytes(self) -> int:
-        """Bytes of all rows' arguments as words of 64 bits."""
-        return WORD * sum(len(row.words) for row in self.rows)
-
-    @property
     def errors(self) -> dict[int, str]:
         """What a run may return: descriptions of the steps whose index may be outside its axis, by number."""
         return {1 + label: self.labels[label] for label in sorted({row.label for row in self.rows if row.can_stop})}

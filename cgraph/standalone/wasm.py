@@ -4,10 +4,11 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cgraph.errors import FormatError
+from cgraph.standalone.header import errors_of
 from cgraph.standalone.interface import CValue
 from cgraph.standalone.program import ExportProgram
 from cgraph.system.child_processes import run_program
@@ -25,9 +26,8 @@ ARRAYS = {
     "int64_t": "BigInt64Array",
     "uint64_t": "BigUint64Array",
 }
-LOADER = """// Made by cgraph. const model = await load(bytes or a Response); model.run({image: numbers}).scores
-const inputs = INPUTS;
-const outputs = OUTPUTS;
+LOADER = """// Made by cgraph. const model = await load(bytes or a Response); model.FIRST({image: numbers}).scores
+const runs = RUNS;
 const state = STATE;
 const errors = ERRORS;
 const kinds = { KINDS };
@@ -57,37 +57,44 @@ export async function load(source) {
   }
   const own = (await WebAssembly.instantiate(module, { env })).exports;
   memory = own.memory;
-  let end = (own.__heap_base.value + 63) & ~63;
+  const start = (own.__heap_base.value + 63) & ~63;
   const places = new Map();
-  for (const x of [...inputs, ...outputs]) {
-    places.set(x, end);
-    end = (end + x.bytes + 63) & ~63;
+  let end = start;
+  for (const { inputs, outputs } of Object.values(runs)) {
+    let at = start; // one run at a time: all use the same bytes
+    for (const x of [...inputs, ...outputs]) {
+      places.set(x, at);
+      at = (at + x.bytes + 63) & ~63;
+    }
+    end = Math.max(end, at);
   }
   const missing = end - memory.buffer.byteLength;
   if (missing > 0) memory.grow(Math.ceil(missing / 65536));
   const view = (x, at) => new kinds[x.array](memory.buffer, at, x.bytes ? x.count : 0);
 
-  function run(values) {
-    for (const name of Object.keys(values))
-      if (!inputs.some((x) => x.name === name)) throw new Error(`there is no input ${name}`);
-    for (const x of inputs) {
-      const value = values[x.name];
-      if (value === undefined) throw new Error(`input ${x.name} is missing`);
-      const bytes = ArrayBuffer.isView(value)
-        ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-        : new Uint8Array(kinds[x.array].from(value).buffer);
-      if (bytes.length !== x.bytes) throw new Error(`input ${x.name} has ${bytes.length} bytes, it needs ${x.bytes}`);
-      new Uint8Array(memory.buffer, places.get(x), x.bytes).set(bytes);
-    }
-    const error = own.NAME_run(...[...inputs, ...outputs].map((x) => places.get(x)));
-    if (error) throw new Error(`${errors[error]}: an index is outside its axis`);
-    return Object.fromEntries(outputs.map((x) => [x.name, view(x, places.get(x)).slice()]));
-  }
+  const runner = (name, { inputs, outputs }) => {
+    const run = (values) => {
+      for (const key of Object.keys(values))
+        if (!inputs.some((x) => x.name === key)) throw new Error(`there is no input ${key}`);
+      for (const x of inputs) {
+        const value = values[x.name];
+        if (value === undefined) throw new Error(`input ${x.name} is missing`);
+        const bytes = ArrayBuffer.isView(value)
+          ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+          : new Uint8Array(kinds[x.array].from(value).buffer);
+        if (bytes.length !== x.bytes) throw new Error(`input ${x.name} has ${bytes.length} bytes, it needs ${x.bytes}`);
+        new Uint8Array(memory.buffer, places.get(x), x.bytes).set(bytes);
+      }
+      const error = own[`NAME_${name}`](...[...inputs, ...outputs].map((x) => places.get(x)));
+      if (error) throw new Error(`${errors[error]}: an index is outside its axis`);
+      return Object.fromEntries(outputs.map((x) => [x.name, view(x, places.get(x)).slice()]));
+    };
+    return Object.assign(run, { inputs, outputs });
+  };
 
   return {
-    inputs,
-    outputs,
-    run,
+    ...runs.run, // inputs and outputs, of a module with one run
+    ...Object.fromEntries(Object.entries(runs).map(([name, values]) => [name, runner(name, values)])),
     state: Object.fromEntries(state.map((x) => [x.name, () => view(x, own[`NAME_${x.name}`].value)])),
     reset: () => own.NAME_reset?.(),
   };
@@ -95,15 +102,21 @@ export async function load(source) {
 """
 
 
-def loader(program: ExportProgram) -> str:
-    """Return the text of ``NAME.mjs``, for browsers and node."""
-    interface = program.interface
+def loader(programs: Sequence[ExportProgram]) -> str:
+    """Return the text of ``NAME.mjs``, for browsers and node. Each run is a function of the loaded model."""
+    interface = programs[0].interface
+    runs = {f"run{x.suffix}": x.interface for x in programs}
+    values = {x.type for own in runs.values() for x in (*own.inputs, *own.outputs, *own.state)}
+    sides = (
+        f'{json.dumps(name)}: {{"inputs": {entries(x.inputs)}, "outputs": {entries(x.outputs)}}}'
+        for name, x in runs.items()
+    )
     texts = {
-        "INPUTS": entries(interface.inputs),
-        "OUTPUTS": entries(interface.outputs),
+        "RUNS": f"{{{', '.join(sides)}}}",
         "STATE": entries(interface.state),
-        "ERRORS": json.dumps(program.errors),
-        "KINDS": ", ".join(sorted({ARRAYS[x.type] for x in (*interface.inputs, *interface.outputs, *interface.state)})),
+        "ERRORS": json.dumps(errors_of(programs)),
+        "KINDS": ", ".join(sorted(ARRAYS[x] for x in values)),
+        "FIRST": next(iter(runs)),
         "NAME": interface.prefix,
     }
     return re.sub("|".join(texts), lambda match: texts[match[0]], LOADER)  # once: values may contain these words
@@ -117,14 +130,14 @@ def entries(values: Iterable[CValue]) -> str:
     return json.dumps(rows)
 
 
-def linked_module(raw: bytes, program: ExportProgram) -> bytes:
+def linked_module(raw: bytes, programs: Sequence[ExportProgram]) -> bytes:
     """Return the linked module of an object file. FormatError without LLVM's linker, or if it fails."""
     linker = shutil.which("wasm-ld")
     if linker is None:
         raise FormatError("wasm-ld is not installed; it links WebAssembly modules. Install LLVM's linker (package lld)")
-    name = program.interface.prefix
-    exports = [f"{name}_run", "__heap_base", *(f"{name}_{x.name}" for x in program.interface.state)]
-    exports += [f"{name}_reset"] if program.start_state else []
+    interface = programs[0].interface
+    exports = [*(x.run_name for x in programs), "__heap_base", *(interface.symbol(x.name) for x in interface.state)]
+    exports += [interface.symbol("reset")] if programs[0].start_state else []
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder, "model.o"), Path(folder, "model.wasm")
         source.write_bytes(raw)

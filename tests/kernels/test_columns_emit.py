@@ -139,7 +139,7 @@ def test_numbers_are_split_into_those_that_were_given(once):
         start = rng.integers(-(1 << 22), 1 << 22, 6).astype("i4")
         scale = np.stack([rng.integers(1 << 30, 1 << 31, 6), rng.integers(-20, -1, 6)]).astype("i4")
         numbers = column_numbers(shape, f, start, scale, once)
-        assert numbers.shape == (2, 2, 3, 2) and not numbers[1, 1].any()
+        assert numbers.shape == (2, 2, 2, 2) and not numbers[1, 1].any()
         got = split_numbers(shape, f, numbers, once)
         assert got[0].tolist() == start.tolist() and got[1].tolist() == scale.tolist()
 

@@ -15,6 +15,7 @@ from cgraph.kernels.conv8.calls import (
     is_depthwise8,
     pack_conv8,
     pack_numbers,
+    pack_scale,
 )
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, pack_depthwise8
 from cgraph.kernels.host import host
@@ -121,15 +122,17 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
         x[:], f[:] = 255, -128
     bias = rng.integers(-1000, 1000, k).astype("i4")
     scale = scales_of(rng, k, f[0].size, result)
+    scale = np.repeat(scale[:, :1], k, 1) if result.has_one_scale else scale
     sums = conv64(x.astype("i8") - zero, f, window, groups).astype("i8") + bias[:, None, None]
     residual = rng.integers(0, 256, sums.shape).astype("u1") if added else None
     start = (bias - (zero - shape.middle) * f.astype("i8").sum((1, 2, 3))).astype("i4")
     out = empty_laned_of(sums.shape, shape.lanes, result.dtype, (1, 0, 2, 1))
     before = buffer(out).copy()
     calls, pack = (depthwise8_calls, pack_depthwise8) if is_depthwise8(shape) else (conv8_calls, pack_conv8)
+    arrays = pack(shape, f), pack_numbers(shape, start), pack_scale(shape, scale, result)
     lowered = calls(
         shape, out, framed(x, shape.source_lanes, halo8(shape, window), zero),
-        ByteWeights(*map(Pointer, (pack(shape, f), pack_numbers(shape, start), pack_numbers(shape, scale)))), result,
+        ByteWeights(*map(Pointer, arrays)), result,
         laned(residual, shape.lanes, (0, 1, 1, 0)) if added else None,
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
@@ -159,6 +162,7 @@ RESULTS = {
     "whole numbers rounded twice": Result("u1", 20, 20, 240, fixed="twice"),
     "bounded, rounded once": Result("u1", 20, 20, 240, fixed="once", bounded=True),
     "bounded, rounded twice, to any byte": Result("u1", 120, fixed="twice", bounded=True),
+    "bounded, one scale": Result("u1", 120, fixed="twice", bounded=True, has_one_scale=True),
 }
 
 
@@ -200,7 +204,7 @@ def test_whole_numbers_at_their_limits(name, rounding, bounded):
     result = Result("u1", 128, fixed=rounding, bounded=bounded)
     run_calls(conv8_calls(
         shape, out, framed(x, shape.lanes, (0, 0, 0, 0), 0),
-        ByteWeights(*map(Pointer, (pack_conv8(shape, f), pack_numbers(shape, bias), pack_numbers(shape, scale)))),
+        ByteWeights(*map(Pointer, (pack_conv8(shape, f), pack_numbers(shape, bias), pack_scale(shape, scale, result)))),
         result,
     ).calls, target)  # fmt: skip
     sums = conv64(x.astype("i8"), f, Window(), 1).astype("i8") + bias[:, None, None]

@@ -5,8 +5,9 @@ import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, split_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Result, pack_scale, split_numbers, split_scale
 from cgraph.kernels.target import target_named
+from cgraph.kernels.views.window import Window
 from cgraph.lowering.pack_int8 import byte_constants, pack_product
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, requantise, unpack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
@@ -74,13 +75,14 @@ def test_a_fixed_result_is_bounded_where_sums_and_shifts_are_small_or_its_channe
 ):
     """Shifts of -21 leave the zero point alone, and large sums the largest byte."""
     filters, scale, constants = fixed_layer([100, bias], [3 << 29, 2**30], [-7, shift])
-    result, (start, scales) = constants.result, constants.numbers
-    assert result.bounded == bounded
+    result, (start, packed) = constants.result, constants.numbers
+    scales = split_scale(constants.shape, packed, result)
+    assert result.bounded == bounded and not result.has_one_scale
     images = np.concatenate([np.indices((256, 2)).reshape(2, -1).T * (1, 255), RNG.integers(0, 256, (99, 2))])
     flat = filters[:, :, 0, 0].astype("i8")
     sums = (images - 5) @ flat.T + [100, bias]
     expected = requantise(sums, scale, result)
-    assert requantise(images @ flat.T + start[:2], scales[:, :2], result).tolist() == expected.tolist()
+    assert requantise(images @ flat.T + start[:2], scales, result).tolist() == expected.tolist()
 
 
 def test_other_targets_and_floats_have_no_bounded_results():
@@ -88,6 +90,33 @@ def test_other_targets_and_floats_have_no_bounded_results():
     for target, result, factors in ((TARGET, Result(fixed="once"), scale), (HALVES, Result(), np.ones(1, "f4"))):
         constants = byte_constants(ByteShape(1, 1, 3, 1, target), filters, bias, factors, 0, result)
         assert constants.result == result and not constants.shape.is_unpacked
+
+
+@pytest.mark.parametrize("k", [4, 5, 11])
+@pytest.mark.parametrize("result", [Result(fixed="once"), Result(fixed="once", bounded=True), Result()])
+def test_scales_are_packed_and_split(result, k):
+    """Of bounded results, a factor takes four bytes and a shift one; other targets keep two numbers."""
+    for target in (HALVES, TARGET):
+        shape = ByteShape(3, 1, 2, k, target)
+        scale = RNG.random(k, "f4")
+        if result.fixed:
+            scale = np.stack([RNG.integers(1 << 30, 1 << 31, k), RNG.integers(-20, -1, k)]).astype("i4")
+        packed = pack_scale(shape, scale, result)
+        assert split_scale(shape, packed, result).tolist() == scale.tolist()
+        channels = shape.panels * shape.panel_channels
+        is_short = result.bounded and target is HALVES
+        assert packed.nbytes == channels * (5 if is_short else 4 * scale.ndim)
+
+
+def test_one_scale_of_all_filters_is_stored_once():
+    filters, scale, constants = fixed_layer([100, 7], [3 << 29, 3 << 29], [-7, -7])
+    assert constants.result.has_one_scale and constants.numbers[1].tolist() == scale[:, 0].tolist()
+    assert split_scale(constants.shape, constants.numbers[1], constants.result).tolist() == scale.tolist()
+    depthwise = ByteShape(8, 5, 5, 8, HALVES, Window((3, 3)), 8)
+    filters = np.ones((8, 1, 3, 3), "int8")
+    same = np.array([[1 << 30] * 8, [-7] * 8], "int32")
+    constants = byte_constants(depthwise, filters, np.zeros(8, "int32"), same, 0, Result(fixed="twice"))
+    assert constants.result.bounded and not constants.result.has_one_scale
 
 
 MANY = 9  # channels of a result, enough to unpack pixels once for all

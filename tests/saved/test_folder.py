@@ -1,5 +1,6 @@
 """Folders that are damaged, foreign, or being written: a typed error, or the whole function."""
 
+import errno
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import serialised
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.target import host_target
+from cgraph.saved import folder as saved_folder
 from cgraph.saved import read
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import GRAPH, MANIFEST, PAGE, VERSION, with_sum
@@ -130,7 +132,17 @@ def test_nothing_that_is_no_saved_function_is_one(tmp_path):
 def test_a_manifest_without_end_is_not_read(copy):
     with (copy / MANIFEST).open("r+b") as file:
         file.truncate(1 << 40)  # a hole, which takes no disk
-    refused(copy, "the manifest has 1099511627776 bytes")
+    refused(copy, "has 1099511627776 bytes")  # which the manifest's reader refuses, or already its mapping
+
+
+def test_a_file_that_cannot_be_mapped_is_refused_with_its_size(copy, monkeypatch):
+    def full(handle, nbytes):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(saved_folder, "map_descriptor", full)
+    refused(
+        copy, f"manifest.json has {(copy / MANIFEST).stat().st_size} bytes, which cannot be mapped: Cannot allocate"
+    )
 
 
 CHANGES = {

@@ -1,7 +1,6 @@
 """Several sizes in one object file: the bits of each size's twin, constants once, one arena, one state."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,12 +8,11 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from benchmarks import emulated
 from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.errors import BudgetError, FormatError, InputError
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
-from tests.support.exported import call, or_skip, require
+from tests.support.exported import call, require, run_in_order
 
 SIZES = [{"n": 4}, {"n": 19}, {"n": 7}]
 ORDER = (1, 0, 2, 1)  # the runs of a test, which pass the state on
@@ -58,53 +56,11 @@ def expected_bytes(build, folder, engine) -> bytes:
     return raw
 
 
-def harness(manifest, order, is_board: bool) -> str:
-    """Return a program that makes runs in an order and writes all outputs."""
-    name, caller = manifest["name"], manifest["bytes"]["memory"]
-    top = '#include "board.h"\n#define whole_file board_file' if is_board else emulated.STDIO
-    lines = [f'#include "{name}.h"\n#include <string.h>\n{top}']
-    lines.append(f"static uint8_t memory[{caller + 1}] __attribute__((aligned(64)));" if caller else "")
-    bodies, at = [], 0
-    for run in manifest["runs"]:
-        arguments = ["memory"] * bool(caller)
-        for kind in ("inputs", "outputs"):
-            for x in run[kind]:
-                arguments.append(f"{kind}{run['suffix']}_{x['name']}")
-                lines.append(f"static {x['type']} {arguments[-1]}[{x['count']}] __attribute__((aligned(16)));")
-        run["call"] = f"{run['run']}({', '.join([*arguments, *(['0'] if manifest['threads'] else [])])})"
-    total = sum(x["bytes"] for i in order for x in manifest["runs"][i]["outputs"])
-    lines.append(f"static uint8_t raw[{1 << 16}], results[{total}];")
-    bodies += [f"  if ({name}_begin(memory)) return 96;"] if caller else []
-    for i in order:
-        run = manifest["runs"][i]
-        nbytes = sum(x["bytes"] for x in run["inputs"])
-        bodies.append(f'  if (whole_file("in{run["suffix"]}.bin", raw, {nbytes}, 0)) return 97;')
-        bodies += emulated.copies(run["inputs"], f"memcpy(inputs{run['suffix']}_{{name}}, raw + {{at}}, {{nbytes}});")
-        bodies.append(f"  if ({run['call']}) return 95;")
-        copies = f"memcpy(results + {at} + {{at}}, outputs{run['suffix']}_{{name}}, {{nbytes}});"
-        bodies += emulated.copies(run["outputs"], copies)
-        at += sum(x["bytes"] for x in run["outputs"])
-    bodies.append(f'  return whole_file("out.bin", results, {total}, 1) ? 98 : 0;')
-    return "\n".join([*lines, "int main(void) {", *bodies, "}", ""])
-
-
 def outputs_of(folder: Path, order=ORDER) -> bytes:
     """Return the outputs of an export's runs in an order; skip the test where a program is not installed."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    board, work = emulated.BOARDS.get(manifest["target"]), folder / "run"
-    work.mkdir(exist_ok=True)
-    for file in (folder / "check").glob("in_*.bin"):
-        shutil.copy(file, work)
-    (work / "harness.c").write_text(harness(manifest, order, board is not None))
-    sources = [str(x) for x in (*folder.glob("*.o"), *folder.glob("*.c")) if x.name != "main.c"] + ["harness.c"]
-    if board:
-        done = or_skip(emulated.run_on_board, work, sources, board, folder, False)
-        assert done.status == 0, done.text
-        return done.outputs
-    require("cc", "gcc")
-    call(work, "cc", f"-I{folder}", *sources, "-lm", "-o", "run")
-    assert subprocess.run(["./run"], cwd=work).returncode == 0
-    return (work / "out.bin").read_bytes()
+    run = run_in_order(folder, order)
+    assert run.status == 0, run.text
+    return run.outputs
 
 
 @pytest.mark.parametrize(("form", "memory"), FORMS)
@@ -117,8 +73,10 @@ def test_runs_of_all_sizes_pass_the_state_on_with_the_bits_of_python(form, memor
     assert raw == expected_bytes(build, folder, TwinEngine(threads=1, of=machine_named(HOST).target))
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m7", "cortex-m55"])
-def test_a_controller_gives_the_bits_of_its_twin_at_every_size(target, tmp_path):
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m7", "cortex-m55", "neon", "riscv64", "wasm32"])
+def test_another_machine_gives_the_bits_of_its_twin_at_every_size(target, tmp_path):
+    if target == "wasm32":
+        require("wasm-ld", "lld")
     build, folder = script(), tmp_path / "m"
     cg.export_sizes(build, SIZES, folder, target=target, names=NAMES)
     raw = outputs_of(folder)
@@ -254,7 +212,7 @@ def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path)
     refused("sizes has {'n': 1} twice", sizes=[{"n": 1}, {"n": 1}])
     refused("a size is -1. Give integers", sizes=[{"n": -1}])
     refused("a size is True. Give integers", sizes=[{"n": True}])
-    refused("wasm32 is a linked module with one run", target="wasm32")
+    refused("linked module with static memory", target="wasm32", memory="caller")
     refused(r"the state v is float32\[4\] at one size and float32\[19\] at another", build=state_of(lambda n: (n,)))
     refused("the state v has other values at another size", build=state_of(lambda n: (2,), lambda n: n))
     refused("build gives outputs, inputs and, perhaps, update edges", build=lambda sizes: None)

@@ -152,6 +152,7 @@ class Result(Record):
         fixed: rounding of a sum times its scale to integers, ``once`` or ``twice`` (`cgraph.ops.fixed`), with factors
             and shifts as scales; empty for float scales
         bounded: a fixed result whose sums are below 2**30, with shifts from -20 to -2, so 32 bits suffice to round
+        has_one_scale: all filters have one scale, which is stored once (`pack_scale`)
     """
 
     dtype: str = "u1"
@@ -161,6 +162,7 @@ class Result(Record):
     join: Join | None = None
     fixed: str = ""
     bounded: bool = False
+    has_one_scale: bool = False
 
 
 class MatrixRows(Record):
@@ -179,7 +181,7 @@ class ByteWeights(Record):
     Fields
         at: in the layout of `pack_conv8`
         bias: int32, up to the last panel's end; of unpacked pixels all numbers (`column_numbers`)
-        scale: float32, up to the last panel's end; two rows of int32 for a `fixed` result
+        scale: float32, up to the last panel's end; two rows of int32 for a `fixed` result (`pack_scale`)
     """
 
     at: Pointer
@@ -312,12 +314,13 @@ def halves_calls(
     form = result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows
     tasks = source.n * shape.panels * grid.rows
     call = ROWS.call(
-        (pixels, shape.pairs, taps, tap_step, turns, source.step, *form),
+        (pixels, shape.pairs, taps, tap_step, turns, source.step, *form, result.has_one_scale),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
-        moves=Pointer(moves), rounds=len(moves) // turns, panel_offsets=Pointer(source.panel_offsets),
+        moves=Pointer(moves), rounds=len(moves) // turns,
+        panel_offsets=Pointer(source.panel_offsets) if shape.groups > 1 else None,
         x=source.at, x_image=source.image, x_row=source.row,
         w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
-        shifts=shape.panels * shape.panel_channels, channels=shape.k,
+        shifts=1 if result.has_one_scale else shape.panels * shape.panel_channels, channels=shape.k,
         panels=shape.panels, rows=grid.rows, columns=grid.columns,
         **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
         **join_args(result), **residual_args(residual),
@@ -473,24 +476,24 @@ def split_halves(weights: np.ndarray) -> np.ndarray:
 def column_numbers(
     shape: ByteShape, filters: np.ndarray, start: np.ndarray, scale: np.ndarray, once: bool
 ) -> np.ndarray:
-    """Return the numbers of `cgraph.kernels.conv8.columns_emit`: ``[first or second pair, panels, (initial sum, factor,
-    places), 2 channels]``. The initial sums wrap.
+    """Return the numbers of `cgraph.kernels.conv8.columns_emit`: ``[first or second pair, panels, (initial sum,
+    factor), 2 channels]``. The initial sums wrap, and end with the places.
 
     Parameters
         start, scale: as for other kernels, of all filters
     """
-    sums = 256 * start.astype("i8") + column_offsets(shape, filters)
-    rows = pack_numbers(shape, np.stack([sums.astype("i4"), scale[0], places_of(scale[1], once)]))
-    return np.ascontiguousarray(rows.reshape(3, -1, 2, 2).transpose(2, 1, 0, 3))
+    sums = 256 * start.astype("i8") + places_of(scale[1], once) + column_offsets(shape, filters)
+    rows = pack_numbers(shape, np.stack([sums.astype("i4"), scale[0]]))
+    return np.ascontiguousarray(rows.reshape(2, -1, 2, 2).transpose(2, 1, 0, 3))
 
 
 def split_numbers(
     shape: ByteShape, filters: np.ndarray, numbers: np.ndarray, once: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the initial sums and the scales of which `column_numbers` returned the numbers."""
-    sums, factors, places = numbers.transpose(2, 1, 0, 3).reshape(3, -1)[:, : shape.k]
-    start = (sums - column_offsets(shape, filters).astype("i4")) >> 8
-    return start, np.stack([factors, places_of(places, once)])
+    sums, factors = numbers.transpose(2, 1, 0, 3).reshape(2, -1)[:, : shape.k]
+    both = sums - column_offsets(shape, filters).astype("i4")
+    return both >> 8, np.stack([factors, places_of(both & 255, once)])
 
 
 def column_offsets(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
@@ -498,6 +501,33 @@ def column_offsets(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     along = filters.transpose(0, 3, 1, 2) if shape.by_taps else filters
     first, second = (along[:, i::2].sum((1, 2, 3), dtype="i8") for i in range(2))
     return 32769 * second - 256 * first
+
+
+def has_short_shifts(shape: ByteShape, result: Result) -> bool:
+    """Return True if the shifts of scales are stored as bytes: those of bounded results are."""
+    return result.bounded and shape.target.dot == "halves"
+
+
+def pack_scale(shape: ByteShape, scale: np.ndarray, result: Result) -> np.ndarray:
+    """Return scales as kernels read them: up to the last panel's end; with `has_short_shifts` int32 ``[5 / 4 k]``,
+    factors and then the bytes of the shifts, or ``[2]`` if there is one scale.
+    """
+    if not has_short_shifts(shape, result):
+        return pack_numbers(shape, scale)
+    if result.has_one_scale:
+        return scale[:, 0].astype("i4")
+    factors, shifts = pack_numbers(shape, scale)
+    return np.concatenate([factors, shifts.astype("i1").view("<i4")])
+
+
+def split_scale(shape: ByteShape, packed: np.ndarray, result: Result) -> np.ndarray:
+    """Return the scales ``[..., k]`` that `pack_scale` packed."""
+    if not has_short_shifts(shape, result):
+        return packed[..., : shape.k]
+    if result.has_one_scale:
+        return np.repeat(packed[:, None], shape.k, 1)
+    count = len(packed) * GROUP // (GROUP + 1)
+    return np.stack([packed[:count], packed[count:].view("i1").astype("i4")])[:, : shape.k]
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ b, a half of the word is ``256 * -a + b``, and the halves of the pixel are ``-1 
     (-1 - u) * (256 * -a + b) + (256 * (v - 128) + u) * b == 256 * (a * u + b * v) + 256 * a - 32769 * b
 
 So sums are 256 times those of the convolution, and initial sums make up for the rest, which no pixel changes. Sums
-wrap, but their ends are below 2**31: the convolution's are below 2**23, and no ``a`` is -128.
+wrap, but their ends are below 2**31: the convolution's are below 2**23, and no ``a`` is -128. The low eight bits of a
+sum are those of its initial one, less what the weights change: there it has the places by which it is shifted at last.
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from cgraph.record import Record
 PIXELS = 2  # whose sums are in registers
 PAIR = 2  # channels whose sums are in registers
 BITS = 8  # sums are those of the convolution times two to this power
+PLACES = 127  # the low bits of a sum, below those that a result reads
 HALVES = 2  # words into which a word of a pixel is unpacked
 LOW_BYTES, SIGN = 0x00FF00FF, -0x7FFF8000  # 0x80008000: bytes 1 and 3 less 128
 
@@ -109,7 +111,8 @@ def put_pair(
     starts = [numbers.load(c) for c in range(PAIR) for _ in range(PIXELS)]
     w, *sums = add_words(k, p, a, halves, w, starts)
     zero = k.cast(a.zero, "i4")
-    for c, (factor, places) in enumerate(zip(load_pair(k, numbers + PAIR), load_pair(k, numbers + 2 * PAIR))):
+    for c, factor in enumerate(load_pair(k, numbers + PAIR)):
+        places = sums[c * PIXELS] & PLACES
         inside = k.count(channel + c) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
         half = half_of(k, places, zero)
         with k.if_(inside):

@@ -3,7 +3,7 @@
 from cgraph.kernels.conv8.signature import BYTES
 from cgraph.kernels.signature import Signature
 
-NUMBERS = 6  # of two channels: initial sums, factors, places by which the products are shifted
+NUMBERS = 4  # of two channels: initial sums, with places by which products are shifted in their low bits, and factors
 ROWS = Signature(
     "conv8.columns.rows",
     ("room", "taps", "tap_step", "turns", "x_step", "fixed", "clips", "is_rows"),
@@ -12,7 +12,7 @@ ROWS = Signature(
         # `turns` words of a pixel
         "moves": "i4*", "groups": "i8", "rounds": "i8",
         "x": "u1*", "x_image": "i8", "x_row": "i8", "w": "i4*",
-        # int32 of every two channels, in the order of the weights: initial sums, factors, and places
+        # int32 of every two channels, in the order of the weights: initial sums with places, and factors
         "numbers": "i4*",
         # o_step: from one pixel to the next; channels: of the result, counted where its pixels are rows of a matrix
         "out": "u1*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_step": "i8", "channels": "i8",

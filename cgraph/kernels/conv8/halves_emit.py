@@ -16,7 +16,7 @@ from cgraph.kernels.conv8.signature import places_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import each_task, fold, hidden
+from cgraph.kernels.llvm.flow import change_if, each_task, fold, hidden
 from cgraph.kernels.llvm.halves import add_products, bytes_as_halves, saturated_byte, upper_product
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
@@ -36,6 +36,7 @@ class Tile(Record):
         result, fixed, joins, is_rows: as in `cgraph.kernels.conv8.emit.Tile`
         bounded: sums and shifts are those of a `Result` that is bounded
         clips: bounds of the result are not those of a byte
+        has_one_scale: all channels have one factor and one shift
     """
 
     pixels: int
@@ -50,6 +51,7 @@ class Tile(Record):
     clips: bool
     joins: bool
     is_rows: bool
+    has_one_scale: bool
 
     @property
     def channels(self) -> int:
@@ -63,7 +65,10 @@ def rows(k: Builder, *params) -> None:
     p = Tile(*params)
     a = k.args()
     with each_task(k, a.panels, a.rows) as (image, block, row):
-        x = a.x + (image * a.x_image + a.panel_offsets.load(block) + row * a.x_row)
+        x = a.x + (image * a.x_image + row * a.x_row)
+        with change_if(k, a.panel_offsets != 0, [x]) as s:
+            s.next = [x + k.pointer(a.panel_offsets, "i8").load(block)]
+        (x,) = s.values
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         residual = k.pointer(a.residual, "u1") + (image * a.r_image + block * a.r_plane + row * a.r_row)
         w, bias = a.w + block * a.w_panel, a.bias + block * GROUP
@@ -118,17 +123,24 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
         vectors = [vector_of(k, sums[q :: p.pixels]) for q in range(p.pixels)]
         finish(k, p, a, vectors, residual, out, block)
         return
-    factors = a.scale.as_dtype("i4") + block * GROUP
     for c in range(GROUP):
-        inside = k.count(block * GROUP + c) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
+        channel = block * GROUP + c
+        inside = k.count(channel) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
         with k.if_(inside):
-            put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], factors + c, out + c)
+            scale = scale_of(k, a, k.const(0, "i8") if p.has_one_scale else channel)
+            put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], scale, out + c)
 
 
-def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], factors: Ptr, out: Ptr) -> None:
+def scale_of(k: Builder, a: SimpleNamespace, channel: Val) -> tuple[Val, Val]:
+    """Return the factor and the shift of a channel of a bounded result."""
+    factors = a.scale.as_dtype("i4")
+    return factors.load(channel), k.cast((factors + a.shifts).as_dtype("i1").load(channel), "i4")
+
+
+def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], scale: tuple[Val, Val], out: Ptr) -> None:
     """Store the bytes of one channel of neighbouring pixels."""
     step, once = a.o_step if p.is_rows else GROUP, p.fixed == "once"
-    factor, places = factors.load(), places_of(factors.load(a.shifts), once)
+    factor, places = scale[0], places_of(scale[1], once)
     half = half_of(k, places, k.cast(a.zero, "i4"))
     for q, x in enumerate(sums):
         y = bounded_byte(k, p, a, scaled(k, x, factor, places, half, once))

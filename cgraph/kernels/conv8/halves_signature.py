@@ -7,13 +7,15 @@ ROWS = Signature(
     "conv8.halves.rows",
     (
         *("pixels", "pairs", "taps", "tap_step", "turns", "x_step"),
-        *("result", "fixed", "bounded", "clips", "joins", "is_rows"),
+        *("result", "fixed", "bounded", "clips", "joins", "is_rows", "has_one_scale"),
     ),
     {
-        # moves: int32, bytes from the first tap of one turn to that of the next; panel_offsets: to a panel's channels
-        "moves": "i4*", "rounds": "i8", "panel_offsets": "i8*",
+        # moves: int32, bytes from the first tap of one turn to that of the next; panel_offsets: to a panel's channels,
+        # of groups
+        "moves": "i4*", "rounds": "i8", "panel_offsets": "address?",
         "x": "u1*", "x_image": "i8", "x_row": "i8", "w": "i1*", "w_panel": "i8", "bias": "i4*",
-        # scale: float32; of a fixed result int32, followed after so many elements by its shifts
+        # scale: float32; of a fixed result int32, followed after so many elements by its shifts; of a bounded one
+        # those are bytes
         "scale": "f4*", "shifts": "i8",
         # o_step: from one pixel to the next; channels: of the result, counted where its pixels are rows of a matrix
         "out": "result*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_step": "i8", "channels": "i8",

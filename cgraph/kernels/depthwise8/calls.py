@@ -146,14 +146,13 @@ def few_pixels(columns: int, dot: str) -> int:
 
 def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     """Return filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both;
-    for halves as ``[block, row, column, lanes]``, for planes as ``[channel, row, 4]``.
+    for halves as ``[block, row, column, lanes]``, for planes as ``[channel, row, column]``.
     """
     r, s = shape.window.kernel
-    if shape.is_unpacked:
-        padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
-        return np.ascontiguousarray(padded[:, :, [0, 1, 1, 2]])
     if shape.by_rows:
         padded = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, 0)))
+        if shape.is_unpacked:
+            return padded
         return np.ascontiguousarray(padded.reshape(-1, shape.lanes, r, s).transpose(0, 2, 3, 1))
     shifts = 2 if s < GROUP and shape.window.stride[1] == 1 else 1
     dense = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, -s % GROUP)))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from cgraph.kernels.conv8.emit import finish
-from cgraph.kernels.conv8.halves_emit import put_channel, vector_of
+from cgraph.kernels.conv8.halves_emit import put_channel, scale_of, vector_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
@@ -72,7 +72,7 @@ def each_tile(k: Builder, p: Tile, a: SimpleNamespace) -> Iterator[SimpleNamespa
 def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
     """Store the results of neighbouring pixels of one block."""
     block, out = at.block, at.out
-    bias, factors = a.bias + block * GROUP, a.scale.as_dtype("i4") + block * GROUP
+    bias = a.bias + block * GROUP
     sums: dict[int, list[Val]] = {}
     for odd in range(2):
         channels = (odd, odd + 2)
@@ -80,7 +80,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
         for i, c in enumerate(channels):
             sums[c] = totals[i::2]
             if p.bounded:
-                put_channel(k, p, a, sums[c], factors + c, out + c)
+                put_channel(k, p, a, sums[c], scale_of(k, a, block * GROUP + c), out + c)
     if not p.bounded:
         vectors = [vector_of(k, [sums[c][q] for c in range(GROUP)]) for q in range(p.pixels)]
         finish(k, p, a, vectors, at.residual, out, block)

@@ -2,15 +2,15 @@
 
 Three rows of a block of four channels lie on the stack as planes of halves, one for each channel: a word is two
 neighbouring pixels of a channel. Each row is unpacked once, into the place of the row that is no longer read; rows
-stay, and the filter's rows rotate. A row of a filter is four bytes a, b, b, c, which unpack to the pairs (a, b) and (b,
-c). The first of two neighbouring results is the sum of the first pixels times (a, b) and of the next one times c, the
+stay, and the filter's rows rotate. A row of a filter is three bytes, which unpack to the pairs (a, b) and (b, c). The
+first of two neighbouring results is the sum of the first pixels times (a, b) and of the next one times c, the
 second that of the second pixel times a and of the next ones times (b, c); with a stride of 2 all are as the first.
 """
 
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scaled
+from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scale_of, scaled
 from cgraph.kernels.conv8.signature import places_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
@@ -89,12 +89,13 @@ def unpack_filters(k: Builder, p: Tile, a: SimpleNamespace, first: Val, to: Ptr)
     """
     with k.loop(0, GROUP) as c:
         channel, at = first + c, to + c * FILTER
-        factors, w = a.scale + channel, a.w + channel * TAPS
-        store_pair(k, at, (a.bias + channel).load(), factors.load())
-        places = places_of(factors.load(a.shifts), p.fixed == "once")
+        (factor, shift), w = scale_of(k, a, channel), a.w + channel * TAPS**2
+        store_pair(k, at, a.bias.load(channel), factor)
+        places = places_of(shift, p.fixed == "once")
         store_pair(k, at + 2, places, half_of(k, places, k.cast(a.zero, "i4")))
         for row in range(TAPS):
-            pairs = [bytes_as_halves(k, w.load(row), odd, True) for odd in range(2)]
+            taps = [k.cast(w.load(TAPS * row + column), "i4") for column in range(TAPS)]
+            pairs = [low_halves(k, x, y) for x, y in zip(taps, taps[1:])]
             for place in range(row, ROWS, TAPS):
                 store_pair(k, at + (CONSTANTS + 2 * place), *pairs)
 

@@ -7,6 +7,7 @@ appear here.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.rounding import ROUNDINGS, round_by_sums
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
-from cgraph.kernels.signature import Words
+from cgraph.kernels.signature import Words, WordTable
 from cgraph.kernels.target import Target
 
 INDEX, VOID, POINTER = ir.IntType(64), ir.VOID, ir.POINTER
@@ -30,7 +31,15 @@ ENDLESS = 1 << 30
 class Builder:
     """The function under construction, and the instructions that are not operators. Changes as it is used."""
 
-    def __init__(self, module: ir.Module, function: ir.Function, kernel: Kernel, target: Target) -> None:
+    def __init__(
+        self,
+        module: ir.Module,
+        function: ir.Function,
+        kernel: Kernel,
+        target: Target,
+        word_table: WordTable | None = None,
+    ) -> None:
+        self.word_table = word_table
         self.module, self.function, self.kernel, self.target = module, function, kernel, target
         self.linked: dict[str, str] = {}  # LLVM text of foreign functions that this one calls, by name
         self.is_narrow = False  # limits vectors that LLVM creates to 256 bits
@@ -57,26 +66,40 @@ class Builder:
         signature = signature_of(self.kernel.family)
         params = signature.scope(self.kernel.params)
         scope, args = SimpleNamespace(**vars(params)), SimpleNamespace()
-        words, at = Ptr(self, self.function.args[0], "i8"), 0
+        at: Any = 0
         for name, kind in signature.args.items():
-            place = words + at
-            value = place if isinstance(kind, Words) else self.word(place, kind, params)
+            value = self.words + at if isinstance(kind, Words) else self.word(at, kind, params)
             at = at + (kind.size(scope) if isinstance(kind, Words) else 1)
             setattr(scope, name, value)
             setattr(args, name, value)
         return args
 
-    def word(self, place: Ptr, kind: str, params: SimpleNamespace) -> Val | Ptr:
-        """Return the argument of this kind at `place`."""
+    @property
+    def words(self) -> Ptr:
+        """The address of the first argument."""
+        return Ptr(self, self.function.args[0], "i8")
+
+    def word(self, at: Any, kind: str, params: SimpleNamespace) -> Val | Ptr:
+        """Return the argument of this kind and number."""
+        value = self.load_word(at)
         if kind.endswith("*"):
-            return self.pointer(place.load(), getattr(params, kind[:-1], kind[:-1]))
-        return place.as_dtype("f8" if kind == "f8" else "i8").load()
+            return self.pointer(value, getattr(params, kind[:-1], kind[:-1]))
+        return self.bits(value, "f8") if kind == "f8" else value
+
+    def load_word(self, at: Any) -> Val:
+        """Return the argument with a number, as int64."""
+        table = self.word_table
+        if table is None:
+            return (self.words + at).load()
+        if at in table.constants:
+            return self.const(table.constants[at], "i8")
+        dtype = "i4" if table.width == 4 else "i8"
+        return self.cast((self.words.as_dtype(dtype) + table.places[at] // table.width).load(), "i8")
 
     def number(self, name: str) -> Val:
         """Return a numeric argument, loaded here instead of at the beginning; no list precedes it."""
         args = signature_of(self.kernel.family).args
-        place = Ptr(self, self.function.args[0], "i8") + list(args).index(name)
-        return place.as_dtype("f8" if args[name] == "f8" else "i8").load()
+        return self.word(list(args).index(name), args[name], SimpleNamespace())  # type: ignore[arg-type, return-value]
 
     # -- values ---------------------------------------------------------------------------------------------------
     def wrap(self, v: ir.Value, dtype: str, lanes: int = 0) -> Val:

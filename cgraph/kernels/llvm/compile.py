@@ -23,6 +23,7 @@ from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
 from cgraph.kernels.llvm.own_mathematics import OwnMathematics
+from cgraph.kernels.signature import WordTable
 from cgraph.kernels.target import Target, code_generation, target_machine
 from cgraph.record import Record
 
@@ -43,14 +44,14 @@ class KernelText(Record, eq=False):
     is_narrow: bool = False
 
 
-def emit_kernel(kernel: Kernel, symbol: str, target: Target) -> KernelText:
-    """Emit a kernel for a CPU."""
+def emit_kernel(kernel: Kernel, symbol: str, target: Target, word_table: WordTable | None = None) -> KernelText:
+    """Emit a kernel for a CPU, whose arguments are 64-bit words unless there is a `word_table`."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
     function = ir.Function(module, getattr(emit, "function_type", KERNEL_TYPE), symbol)
     builder = Builder if target.has_libc else OwnMathematics
-    k = builder(module, function, kernel, target)
+    k = builder(module, function, kernel, target, word_table)
     emit(k, *kernel.params)
     k.finish()
     return KernelText(str(module), k.linked, getattr(emit, "is_final", False), k.is_narrow)

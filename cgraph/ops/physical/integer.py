@@ -26,6 +26,7 @@ from cgraph.kernels.conv8.calls import (
     pack_conv8,
     split_halves,
     split_numbers,
+    split_scale,
 )
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
@@ -102,7 +103,7 @@ class BlockedIntegerConv(Op):
         x: of form `source`
         filters: as `pack_bytes` returns them
         start: initial sums, the bias minus the contribution of the zero point; scale: both up to the last panel's end;
-            with `has_joined_halves` one operand, `column_numbers`
+            with `has_joined_halves` one operand, `column_numbers`; see `pack_scale`
         residual: of form `residual`, if that is not None
     Fields
         shape: sizes, window, groups, target
@@ -216,7 +217,7 @@ def plain_numbers(
     """Return initial sums and scales of all filters."""
     if has_joined_halves(shape):
         return split_numbers(shape, filters, numbers[0], result.fixed == "once")
-    return numbers[0][: shape.k], numbers[1][..., : shape.k]
+    return numbers[0][: shape.k], split_scale(shape, numbers[1], result)
 
 
 class IntegerMatmul(Op):

@@ -54,95 +54,106 @@ def same_spec(x: Value, y: Value) -> bool:
     return isinstance(x, Node) and isinstance(y, Node) and x.spec == y.spec
 
 
+class Turns:
+    """A Loop operator between two iterations. Mutable: each iteration changes it.
+
+    Fields
+        body: the graph of an iteration
+        trips: number of iterations, which a run may decide; None without one
+        going: the condition of the next iteration
+        state: the values that an iteration passes to the next
+        collected: the values of all iterations so far, for each further output of the body
+        number: of iterations so far
+    """
+
+    def __init__(self, c: Context) -> None:
+        self.body = c.required("body")
+        self.trips: Length | None = c.length(0) if c.is_open(0, 1) else c.number(0)
+        self.going: Node = c.get(1, Const(np.array(True)))  # type: ignore[assignment]
+        self.state = list(c.operands[2:])
+        self.ends = self.body.output[1 + len(self.state) :]
+        self.collected: list[list[Node]] = [[] for _ in self.ends]
+        self.number = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """True after the last iteration, if their number is known."""
+        return self.trips is not None and not isinstance(self.trips, Size) and self.number >= self.trips
+
+    def build(self, c: Context) -> tuple[list[Value], list[Value]]:
+        """Build an iteration; return its states and its further values."""
+        count = Const(np.array(self.number, np.int64))
+        self.going, *results = c.build(self.body, [count, self.going, *self.state])
+        self.number += 1
+        return results[: len(self.state)], results[len(self.state) :]
+
+    def collect(self, values: Sequence[Any]) -> None:
+        """Add the further values of an iteration."""
+        for before, x in zip(self.collected, values):
+            before.append(x)
+
+
 @operator("Loop")
 def loop(c: Context) -> tuple[Value, ...]:
     """Import Loop, unrolled. A condition at run time needs a maximum number of iterations."""
-    body = c.required("body")
+    turns = Turns(c)
     if c.is_open(0, 1):
-        return open_loop(c, body, c.length(0), list(c.operands[2:]), [], 0)
-    trips, state = c.number(0), list(c.operands[2:])
-    going = Const(np.array(True)) if c.value(1) is None else c[1]
-    collected: list[list[Node]] = [[] for _ in range(len(body.output) - 1 - len(state))]
-    turn = 0
-    while trips is None or turn < trips:
-        if c.evaluator.missing(going):
-            return open_loop(c, body, trips, state, collected, turn, going)
-        if not c.evaluator.array(going, "the condition of a loop").reshape(()):
+        return open_loop(c, turns)
+    while not turns.is_complete:
+        if c.evaluator.missing(turns.going):
+            return open_loop(c, turns)
+        if not c.evaluator.array(turns.going, "the condition of a loop").reshape(()):
             break
-        if turn >= MOST_TRIPS:
+        if turns.number >= MOST_TRIPS:
             raise FormatError(f"a loop of more than {MOST_TRIPS} iterations cannot be unrolled: reduce its trip count")
         c.spend(nodes=3)
-        results = c.build(body, [Const(np.array(turn, np.int64)), going, *state])
-        going, state, turn = results[0], results[1 : 1 + len(state)], turn + 1
-        for values, x in zip(collected, results[1 + len(state) :]):
-            values.append(x)
-    ends = body.output[1 + len(state) :]
-    return (*state, *(cg.stack(v, 0) if v else empty(p) for v, p in zip(collected, ends)))
+        turns.state, values = turns.build(c)
+        turns.collect(values)
+    return (*turns.state, *(cg.stack(v, 0) if v else empty(p) for v, p in zip(turns.collected, turns.ends)))
 
 
-def open_loop(
-    c: Context,
-    body: Any,
-    trips: Length | None,
-    state: list[Value],
-    collected: list[list[Node]],
-    turn: int,
-    going: Node | None = None,
-) -> tuple[Value, ...]:
+def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:
     """Import a loop of as many iterations as a run needs: built once, or else unrolled."""
-    most = c.room(trips, [0]) if trips is not None else c.maximum
+    most = c.room(turns.trips, [0]) if turns.trips is not None else c.maximum
     c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
     if most > MOST_TRIPS:
         raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written[:1])
-    if turn == 0:
-        growing = [i for i in growing_states(body) if has_rows(state[i])]
-        counted = counted_loop(c, body, trips, state, growing, int(most))
+    if turns.number == 0:
+        growing = [i for i in growing_states(turns.body) if has_rows(turns.state[i])]
+        counted = counted_loop(c, turns.body, turns.trips, turns.state, growing, int(most))
         if counted is not None:
             return counted
-    return unrolled_loop(c, body, trips, state, collected, turn, going, int(most))
+    return unrolled_loop(c, turns, int(most))
 
 
-def unrolled_loop(
-    c: Context,
-    body: Any,
-    trips: Length | None,
-    state: list[Value],
-    collected: list[list[Node]],
-    turn: int,
-    going: Node | None,
-    most: int,
-) -> tuple[Value, ...]:
+def unrolled_loop(c: Context, turns: Turns, most: int) -> tuple[Value, ...]:
     """Unroll the maximum number of iterations; after the last active one, nothing changes."""
-    collected = collected or [[] for _ in range(len(body.output) - 1 - len(state))]
-    going = c.get(1, Const(np.array(True))) if going is None else going
-    active = cg.reshape(going, ())
-    count: Any = Const(np.array(turn, np.int64))
-    grown = {i: [state[i]] for i in growing_states(body) if turn == 0 and has_rows(state[i])}
+    state, active = turns.state, cg.reshape(turns.going, ())
+    count: Any = Const(np.array(turns.number, np.int64))
+    grown = {i: [state[i]] for i in growing_states(turns.body) if turns.number == 0 and has_rows(state[i])}
     for i, (x,) in grown.items():
         state[i] = x[:0]  # type: ignore[index]
-    for number in range(turn, most):
-        if isinstance(trips, Size):
-            active = cg.logical_and(active, cg.less(number, trips.node))
+    while turns.number < most:
+        if isinstance(turns.trips, Size):
+            active = cg.logical_and(active, cg.less(turns.number, turns.trips.node))
         c.spend(nodes=6 + 2 * len(state))
         with c.limits.under(active):
-            results = c.build(body, [Const(np.array(number, np.int64)), going, *state])
-        check_states(results[1:], state)
+            after, values = turns.build(c)
+        check_states(after, state)
         for i, rows in grown.items():
-            rows.append(results[1 + i])
-        pairs = zip(results[1:], state)
-        state = [old if i in grown else select_array(c.limits, active, new, old) for i, (new, old) in enumerate(pairs)]
-        for values, x in zip(collected, results[1 + len(state) :]):
-            values.append(x)
+            rows.append(after[i])
+        pairs = enumerate(zip(after, state))
+        state = [old if i in grown else select_array(c.limits, active, new, old) for i, (new, old) in pairs]
+        turns.state = state
+        turns.collect(values)
         count = count + cg.astype(active, "int64")
-        going = results[0]
-        active = cg.logical_and(active, cg.reshape(going, ()))
-    if trips is None:
+        active = cg.logical_and(active, cg.reshape(turns.going, ()))
+    if turns.trips is None:
         c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most} turns")
     length = c.limits.length(count)
     for i, rows in grown.items():
         state[i] = join_rows(c, rows, count)
-    ends = body.output[1 + len(state) :]
-    return (*state, *(stack_values(v, length) if v else empty(p) for v, p in zip(collected, ends)))
+    return (*state, *(stack_values(v, length) if v else empty(p) for v, p in zip(turns.collected, turns.ends)))
 
 
 def check_states(new: Sequence[Value], state: Sequence[Value]) -> None:

@@ -1,0 +1,39 @@
+"""State of several functions: one Var, or Vars of one name, shape and value, in one order for all."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError
+from cgraph.standalone.shared_state import check_same, shared_state
+
+
+def variable(name: str, value, shape=(2,)) -> cg.Var:
+    return cg.Var(shape, "float32", name).assign(np.full(shape, value, "f4"))
+
+
+def names(states) -> list[list[str]]:
+    return [[x.name for x in own] for own in states]
+
+
+def test_state_of_one_function_is_its_own_in_order():
+    a, b = variable("v", 1), variable("v", 1)
+    (own,) = shared_state([cg.compile(a + b, [], {a: a + 1, b: b + 1})])
+    assert own[0] is a and own[1] is b, "equal Vars of one function stay apart"
+
+
+def test_all_functions_have_all_state_in_one_order():
+    a, b, c = variable("a", 1), variable("b", 2), variable("b", 2)
+    first, second = shared_state([cg.compile(a, [], {a: a + 1}), cg.compile(a + c, [], {c: c + a, a: a * 2})])
+    assert names([first, second]) == [["a", "b"], ["a", "b"]]
+    assert (first[0] is a, first[1] is c, second[0] is a, second[1] is c) == (True,) * 4
+    first, second = shared_state([cg.compile(b, [], {b: b + 1}), cg.compile(c + 1, [])])
+    assert first[0] is b and second[0] is c, "one that a size only reads"
+
+
+def test_vars_of_one_name_differ_in_neither_shape_nor_value():
+    with pytest.raises(FormatError, match=r"v is float32\[3\] at one size and float32\[2\] at another"):
+        check_same(variable("v", 1), variable("v", 1, (3,)))
+    with pytest.raises(FormatError, match="v has other values at another size"):
+        check_same(variable("v", 1), variable("v", 2))
+    check_same(variable("v", 1), variable("v", 1))
