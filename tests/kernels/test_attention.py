@@ -124,6 +124,42 @@ def test_operands_and_results_of_any_strides(target):
     assert_agrees(got, want)
 
 
+@every_target
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("m", [5, 16, 33, 49])
+def test_queries_and_results_may_be_columns(target, heads, m):
+    """As a convolution has them: all pixels of a channel are adjacent; two heads that share their keys, or one."""
+    q, k, v = draw("f4", 2, heads, 1, m, KEYS + 1, 11, 9)
+    columns = [np.ascontiguousarray(x.swapaxes(2, 3)).swapaxes(2, 3) for x in (q, k, v)]
+    around = np.full((2, heads, 9, m), np.nan, "f4")
+    got = computed(target_named(target), *columns, out=around.swapaxes(2, 3))
+    assert_agrees(got, formula(q, k, v, None, None, False, 0))
+    np.testing.assert_array_equal(got, computed(target_named(target), q, k, v))
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", [1, 9])
+def test_a_last_band_of_fewer_queries_has_the_same_bits(target, dtype, size):
+    """Each number of queries: bands of one vector, of several, and a narrow one beside them."""
+    own, n = target_named(target), KEYS + 3
+    q, k, v = draw(dtype, 1, 1, 1, 16 * own.lanes_of(dtype) // 4 + size, n, 7, 5)
+    whole = computed(own, q, k, v)
+    assert_agrees(whole, formula(q, k, v, None, None, False, 0))
+    for m in range(size, q.shape[2], 3):
+        np.testing.assert_array_equal(computed(own, q[:, :, :m], k, v, orders=ORDERS[:1]), whole[:, :, :m])
+
+
+@every_target
+@pytest.mark.parametrize("m", [2, 9])
+@pytest.mark.parametrize("bits", [0x7FC00001, 0x7FC001FF, 0xFFC00123])
+def test_a_nan_of_any_bits_gives_nan(target, m, bits):
+    q, k, v = draw("f4", 1, 1, 1, m, KEYS + 3, 4, 4)
+    q.view("u4")[0, 0, 1, 2] = bits
+    got = computed(target_named(target), q, k, v)
+    assert np.isnan(got[0, 0, 1]).all() and np.isfinite(np.delete(got, 1, 2)).all()
+
+
 def test_a_mask_that_is_broadcast_by_strides_is_read_once_for_all_queries():
     q, k, v = draw("f4", 2, 4, 2, 9, 70, 8, 5)
     base = np.random.default_rng(1).random((2, 70)) > 0.3
@@ -173,7 +209,7 @@ def test_bands_have_three_vectors_where_fewer_lanes_are_empty():
     """On AVX2, with the bits of bands of two vectors: all 24 queries in one band."""
     target = target_named("avx2")
     widths = {m: band_shape(target, "f4", (1, 1, m, 16), 1, 16).width for m in (16, 20, 24, 32, 48, 49, 64)}
-    assert widths == {16: 16, 20: 24, 24: 24, 32: 16, 48: 24, 49: 16, 64: 16}
+    assert widths == {16: 16, 20: 24, 24: 24, 32: 16, 48: 24, 49: 24, 64: 16}
     q, k, v, mask = with_rows_without_weights("f4", 24, KEYS + 1)
     whole = computed(target, q, k, v, mask, safe=True)
     assert_same_and_near(whole, formula(q, k, v, mask, None, False, 0, safe=True))

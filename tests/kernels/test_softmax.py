@@ -82,6 +82,16 @@ def test_extreme_rows(target, length):
     assert got[5, 2] == 1 and got[5].sum() == 1
 
 
+@every_target
+@pytest.mark.parametrize("bits", [0x7FC00001, 0x7FC001FF, 0xFFC00123])
+@pytest.mark.parametrize("length", [5, 48, 300])
+def test_a_nan_of_any_bits_makes_its_row_nan(target, length, bits):
+    x = np.zeros((3, length), "f4")
+    x.view("u4")[1, 2] = bits
+    got = run(target, "softmax", x)
+    assert np.isnan(got[1]).all() and not np.isnan(got[::2]).any()
+
+
 def run(target, kind, x):
     """Return the result along the last axis."""
     out = np.full(x.shape[:1] if kind == "logsumexp" else x.shape, np.nan, x.dtype)

@@ -81,6 +81,10 @@ STEPS = {
     "factor": lambda s, name: s * np.float32(0.7),
     "divisor": lambda s, name: s / np.float32(3),
     "capped": lambda s, name: cg.tanh(s) * np.float32(0.6),
+    "another leading axis": lambda s, name: cg.reshape(s, (1, *s.shape)[-5:]),
+    "exchanged": lambda s, name: cg.swapaxes(s, -1, -2),
+    "factors of queries": lambda s, name: s * cg.Var((H, M, 1), name=name),
+    "factors of keys": lambda s, name: s * cg.Var((H, 1, N), name=name),
 }
 
 
@@ -105,6 +109,84 @@ def test_factors_of_queries_and_keys_are_those_of_the_products():
     turned = cg.transpose(k, (0, 1, 3, 2)) * np.float32(0.5)
     found = cg.softmax((q * np.float32(0.25)) @ turned, -1) @ v
     assert only_attention(found).scale == 0.125
+    assert_same_values(rewrite_graph, found)
+
+
+def test_a_factor_before_heads_are_split_and_turned_is_that_of_the_products():
+    x = cg.Var((B, H * D, M), name="x") * np.float32(0.5)
+    q = cg.transpose(cg.reshape(x, (B, H, D, M)), (0, 1, 3, 2))
+    found = cg.softmax(products(q, heads("k", N, D)), -1) @ heads("v", N, E)
+    assert only_attention(found).scale == 0.5
+    assert_same_values(rewrite_graph, found)
+
+
+def columns(name, rows, count):
+    """Heads of channels by positions, as a convolution gives them."""
+    return cg.reshape(cg.Var((B, H * count, rows), name=name), (B, H, count, rows))
+
+
+TURNED = {
+    "weights turned": lambda q, k, v, bias: v @ cg.swapaxes(cg.softmax(cg.swapaxes(q, 2, 3) @ k + bias, -1), 2, 3),
+    "scores turned": lambda q, k, v, bias: v @ cg.softmax(cg.swapaxes(cg.swapaxes(q, 2, 3) @ k + bias, 2, 3), 2),
+    "keys first": lambda q, k, v, bias: v @ cg.softmax(cg.swapaxes(k, 2, 3) @ q + cg.swapaxes(bias, -1, -2), -2),
+    "keys first, turned back": lambda q, k, v, bias: (
+        cg.softmax(cg.swapaxes(cg.swapaxes(k, 2, 3) @ q, 2, 3) + bias, 3) @ cg.swapaxes(v, 2, 3)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_queries_keys_and_values_may_be_columns(name):
+    n = 7
+    q, k, v = columns("q", M, D), columns("k", n, D), columns("v", n, E)
+    found = TURNED[name](q, k, v, cg.Var((H, M, n), name="bias"))
+    assert only_attention(found).has_mask
+    assert_same_values(rewrite_graph, found)
+
+
+def test_a_triangle_on_turned_scores_is_a_mask():
+    q, k, v = (columns(name, M, D) for name in "qkv")
+    found = v @ cg.softmax(cg.swapaxes(k, 2, 3) @ q + LATER, 2)
+    assert not only_attention(found).causal
+    assert_same_values(rewrite_graph, found)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_masks_of_windows_and_heads_are_one_mask(batch):
+    """As exports of shifted windows have them: scores, once more split into pictures and windows, and joined again."""
+    windows = 3
+    shape = (batch * windows, H)
+    q, k, v = (cg.Var((*shape, rows, n), name=name) for name, rows, n in (("q", M, D), ("k", N, D), ("v", N, E)))
+    scores = products(q, k) + cg.Var((1, H, M, N), name="positions")
+    scores = cg.reshape(scores, (batch, windows, H, M, N)) + cg.Var((1, windows, 1, M, N), name="shifted")
+    found = cg.softmax(cg.reshape(scores, (*shape, M, N)), -1) @ v
+    assert only_attention(found).has_mask
+    assert_same_values(rewrite_graph, found)
+
+
+def test_joined_batches_and_heads_are_split_where_a_mask_needs_it():
+    """As Bloom is exported: numbers for a head's keys are added to joined products, a padding mask to split ones."""
+    q, k, v = (cg.Var((B * H, M, n), name=name) for name, n in (("q", D), ("k", D), ("v", E)))
+    scores = cg.reshape(products(q, k) + cg.Var((B * H, 1, N), name="slopes"), (B, H, M, N))
+    scores = scores + cg.where(cg.logical_and(TRIANGLE, seen()), np.float32(0), np.float32(LOWEST))
+    found = cg.reshape(cg.softmax(scores, -1), (B * H, M, N)) @ v
+    only_attention(found)
+    assert_same_values(rewrite_graph, found)
+
+
+def test_bool_masks_one_in_the_other_are_one_mask():
+    q, k, v = operands()
+    other = cg.Var((H, M, N), "bool", name="other")
+    found = cg.softmax(cg.where(seen(), cg.where(other, -np.inf, products(q, k)), -np.inf), -1) @ v
+    assert only_attention(found).has_mask
+    assert_same_values(rewrite_graph, found)
+
+
+def test_factors_of_queries_stay_within_a_cap_and_below_a_mask():
+    """As Swin v2 scales cosines: factors for each head, then relative positions."""
+    q, k, v = operands()
+    found = cg.softmax(products(q, k) * cg.Var((H, 1, 1), name="scales") + cg.Var((H, M, N), name="bias"), -1) @ v
+    only_attention(found)
     assert_same_values(rewrite_graph, found)
 
 
@@ -241,13 +323,17 @@ def refused():
     yield "scores are an output", [weights @ v, s]
     yield "scores have another user", [weights @ v, cg.max(s)]
     yield "a mask that is scaled", [cg.softmax((s + bias) * 2.0, -1) @ v]
-    yield "two masks", [cg.softmax(cg.where(seen(), s + bias, -np.inf), -1) @ v]
+    yield "numbers beside a bool mask", [cg.softmax(cg.where(seen(), s + bias, -np.inf), -1) @ v]
+    yield "a mask with factors of queries", [cg.softmax((s + bias) * cg.Var((H, 1, 1), name="f"), -1) @ v]
+    yield "factors of keys", [cg.softmax(s * cg.Var((H, 1, N), name="f"), -1) @ v]
+    yield "queries and keys joined", [cg.softmax(cg.reshape(s, (B, H, 1, M * N)), -1) @ cg.Var((M * N, E), name="w")]
     yield "a factor below zero", [cg.softmax(s * -1.0, -1) @ v]
     yield "a softmax over queries", [cg.softmax(s, 2) @ v]
     yield "another function of the softmax", [cg.log_softmax(s, -1) @ v]
     yield "a choice that hides nothing", [cg.softmax(cg.where(seen(), s, 0.0), -1) @ v]
     yield "a lowest number where a row may have nothing else", [cg.softmax(cg.where(seen(), s, LOWEST), -1) @ v]
     yield "weights on the right side", [cg.swapaxes(v, -1, -2) @ weights]
+    yield "weights of queries on the right side", [cg.swapaxes(v, -1, -2) @ cg.swapaxes(cg.softmax(s, 2), -1, -2)]
     zeros = SAFE["zero where NaN"]
     yield "safe weights are an output", [zeros(weights) @ v, zeros(weights)]
     yield "weights have another user than the safe ones", [zeros(weights) @ v, cg.sum(weights)]

@@ -15,6 +15,7 @@ gpu_attention = LateModule("cgraph.kernels.attention.gpu_calls")
 MOST_TASKS = 32  # on a CPU: enough to balance bands of unequal lengths over the threads
 MOST_VECTORS = 4
 GPU_ROWS = 4
+REST_ROWS = 6  # of a band of one vector beside others: with 12, addresses do not stay in registers
 FEW = 4  # queries at most that share a head of keys, for the kernel with keys in the lanes
 STATE = 4  # rows of the scratch besides queries, weights and result: maximum, sum, factor, position
 WIDEST_WINDOW = 1 << 30  # keys; no query attends farther back
@@ -25,6 +26,7 @@ class BandShape(Record):
 
     Fields
         rows, vectors: of the register tile, keys or columns of values by vectors of queries
+        rest: rows of the tile of one vector that is enough for the last band; 0 if it is like the others
         width: queries of a band
         bands: of the queries that share a head of keys
         units: bands of all heads and batches
@@ -34,6 +36,7 @@ class BandShape(Record):
 
     rows: int
     vectors: int
+    rest: int
     width: int
     bands: int
     units: int
@@ -50,22 +53,39 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     batch, heads, m, d = q
     lanes, limit = target.lanes_of(dtype), sums(target)
     queries = heads // groups * m
-    vectors = next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries))
-    if vectors == 2 and target.code != "ptx" and limit >= 3 * 4:  # if it leaves no more lanes empty
-        vectors = min(3, 2, key=lambda v: lanes_of_bands(v, queries, lanes))
-    rows = GPU_ROWS if target.code == "ptx" else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
+    vectors, rest = vectors_of(target, queries, lanes)
+    rows = GPU_ROWS if target.code == "ptx" else rows_of(vectors, limit)
     width = vectors * lanes
     bands = -(-queries // width)
     units = batch * groups * bands
     each = 1 if target.code == "ptx" else -(-units // MOST_TASKS)
     columns = max(width, min(queries, FEW))  # the kernel of few queries has them all in its scratch
     size = columns * (d + KEYS + rows + STATE + e + rows)
-    return BandShape(rows, vectors, width, bands, units, each, size)
+    return BandShape(rows, vectors, REST_ROWS if rest else 0, width, bands, units, each, size)
 
 
-def lanes_of_bands(vectors: int, queries: int, lanes: int) -> int:
-    """Return the lanes of all bands of so many vectors."""
-    return -(-queries // (vectors * lanes)) * vectors * lanes
+def rows_of(vectors: int, limit: int) -> int:
+    """Return the rows of a tile of so many vectors and at most `limit` sums."""
+    return next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
+
+
+def vectors_of(target: Target, queries: int, lanes: int) -> tuple[int, bool]:
+    """Return the vectors of a band, and whether the last band has a single one: as few lanes as possible are empty."""
+    limit = sums(target)
+    fits = [v for v in range(MOST_VECTORS, 1, -1) if v * 4 <= limit and (v - 1) * lanes < queries] or [1]
+    if target.code == "ptx":
+        return next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries)), False
+
+    def lanes_of(v: int) -> float:
+        rest = queries % (v * lanes)
+        whole = queries - rest
+        return whole + (1.25 * lanes if has_rest(v) else v * lanes if rest else 0)
+
+    def has_rest(v: int) -> bool:
+        return v > 1 and 0 < queries % (v * lanes) <= lanes
+
+    vectors = min(fits, key=lanes_of)
+    return vectors, has_rest(vectors)
 
 
 class Rule(Record):
@@ -127,7 +147,9 @@ def attention_calls(
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
     is_few = queries <= FEW and target.code != "ptx" and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
-    params = (queries, kind, rule.forms) if is_few else (shape.rows, shape.vectors, kind, spread, rule.forms)
+    params = (
+        (queries, kind, rule.forms) if is_few else (shape.rows, shape.vectors, shape.rest, kind, spread, rule.forms)
+    )
     call = (QUERIES if is_few else BANDS).call(
         (q.dtype, *params), shape.tasks, 1,
         groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,

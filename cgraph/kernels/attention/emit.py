@@ -20,7 +20,7 @@ from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import change_if, divmod_of, fold, transpose
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
-from cgraph.kernels.llvm.vexp import exp
+from cgraph.kernels.llvm.vexp import exp_down
 from cgraph.kernels.llvm.vhyperbolic import tanh
 from cgraph.kernels.llvm.windows import larger
 
@@ -30,16 +30,21 @@ Forms = tuple[bool, bool, bool]  # later keys hidden, scores capped, safe
 
 
 @final
-def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: Forms) -> None:
+def bands(k: Builder, dtype: str, rows: int, vectors: int, rest: int, mask: str, spread: bool, rule: Forms) -> None:
     """Emit the kernel. Task: a sequence of units, each a band of the queries that share a head of keys."""
     band = Band(k, dtype, rows, vectors, mask, spread, rule)
     a = band.a
     with k.task_loop() as task:
-        band.place(a.scratch + task * a.scratch_size)
+        scratch = a.scratch + task * a.scratch_size
         with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as unit:
-            rest, number = divmod_of(unit, a.bands)
-            batch, group = divmod_of(rest, a.groups)
-            band.emit(batch, group, number * band.width)
+            others, number = divmod_of(unit, a.bands)
+            batch, group = divmod_of(others, a.groups)
+            row = number * band.width
+            with k.if_(number < a.bands - bool(rest)):
+                band.emit(scratch, batch, group, row)
+            if rest:
+                with k.if_(number == a.bands - 1):
+                    Band(k, dtype, rest, 1, mask, spread, rule).emit(scratch, batch, group, row)
 
 
 class Unit:
@@ -86,12 +91,12 @@ class Unit:
     def exponential(self, score: Val, base: Val) -> Val:
         """Return ``exp(score - base)``; 0 for an infinite base of a safe row, whatever the score."""
         score = self.k.smaller(score, LARGEST[self.dtype]) if self.safe else score
-        return exp(self.k, score - base)
+        return exp_down(self.k, score - base)
 
-    def divisor(self, total: Val) -> Val:
-        """Return the sum of weights by which a result is divided: 1 for a safe row without weights."""
-        k = self.k
-        return k.select(total == 0, k.const(1, self.dtype, total.lanes), total) if self.safe else total
+    def share(self, total: Val) -> Val:
+        """Return the reciprocal of a sum of weights; 1 for a safe row without weights."""
+        one = self.k.const(1, self.dtype, total.lanes)
+        return one / (self.k.select(total == 0, one, total) if self.safe else total)
 
     def position_of_first(self, batch: Val) -> Val:
         """Return the position of a batch's first query among the keys."""
@@ -130,9 +135,10 @@ class Band(Unit):
         self.most, self.total, self.factor, positions, self.result = (rest + i * self.width for i in range(5))
         self.positions = positions.as_dtype("i4")
 
-    def emit(self, batch: Val, group: Val, row: Val) -> None:
+    def emit(self, scratch: Ptr, batch: Val, group: Val, row: Val) -> None:
         """Emit the band that begins at `row`."""
         k = self.k
+        self.place(scratch)
         first, stop = self.keys_seen(batch, row, self.width)
         self.start(batch, group, row)
         keys, values = self.sides(batch, group)
@@ -180,18 +186,31 @@ class Band(Unit):
         with k.loop(0, self.width, self.lanes) as at:
             places = self.places(row + at)
             starts = [base + (head * a.q_head + query * a.q_row) for head, query in places]
-            with k.loop(0, whole, self.lanes) as x:
-                square = transpose(k, [(q + x).load(lanes=self.lanes) * scale for q in starts])
-                for i, line in enumerate(square):
-                    self.queries.store(line, (x + i) * self.width + at)
-            with k.loop(whole, a.d) as x:
-                self.queries.store(vector_of(k, load_each(starts, x * a.q_step)) * scale, x * self.width + at)
+            with k.if_else(self.side_by_side(places, a.q_row)) as (lines, rows):
+                with lines, k.loop(0, a.d) as x:
+                    self.queries.store(starts[0].load(x * a.q_step, self.lanes) * scale, x * self.width + at)
+                with rows:
+                    self.store_queries(starts, whole, scale, at)
             with k.loop(0, a.e + self.rows) as x:
                 self.result.store(k.const(0, self.dtype, self.lanes), x * self.width + at)
             self.most.store(k.const(-inf, self.dtype, self.lanes), at)
             self.total.store(k.const(0, self.dtype, self.lanes), at)
             if before is not None:
                 self.positions.store(vector_of(k, [k.cast(before + query, "i4") for _, query in places]), at)
+
+    def side_by_side(self, places: list[tuple[Val, Val]], step: Val) -> Val:
+        """Return whether the lanes of a vector are adjacent in memory, `step` elements being from query to query."""
+        return (step == 1) & (places[0][1] + self.lanes <= self.a.m)
+
+    def store_queries(self, starts: list[Ptr], whole: Val, scale: Val, at: Val) -> None:
+        """Store a vector of queries, scaled: squares of the first `whole` numbers of each, then single numbers."""
+        k, a = self.k, self.a
+        with k.loop(0, whole, self.lanes) as x:
+            square = transpose(k, [(q + x).load(lanes=self.lanes) * scale for q in starts])
+            for i, line in enumerate(square):
+                self.queries.store(line, (x + i) * self.width + at)
+        with k.loop(whole, a.d) as x:
+            self.queries.store(vector_of(k, load_each(starts, x * a.q_step)) * scale, x * self.width + at)
 
     # -- one block of keys ----------------------------------------------------------------------------------------
     def score(self, keys: Ptr, key: Val, count: Val) -> None:
@@ -310,16 +329,26 @@ class Band(Unit):
         base = self.first_of("o", batch, group * self.heads_of_group)
         whole = k.select(a.o_step == 1, a.e - a.e % self.lanes, 0)
         with k.loop(0, self.width, self.lanes) as at:
-            starts = [base + (head * a.o_head + query * a.o_row) for head, query in self.places(row + at)]
-            total = self.divisor(self.total.load(at, self.lanes))
-            with k.loop(0, whole, self.lanes) as x:
-                lines = [self.result.load((x + i) * self.width + at, self.lanes) / total for i in range(self.lanes)]
-                for start, line in zip(starts, transpose(k, lines)):
-                    start.store(line, x)
-            with k.loop(whole, a.e) as x:
-                line = self.result.load(x * self.width + at, self.lanes) / total
-                for i, start in enumerate(starts):
-                    start.store(k.lane(line, i), x * a.o_step)
+            places = self.places(row + at)
+            starts = [base + (head * a.o_head + query * a.o_row) for head, query in places]
+            share = self.share(self.total.load(at, self.lanes))
+            with k.if_else(self.side_by_side(places, a.o_row)) as (lines, rows):
+                with lines, k.loop(0, a.e) as x:
+                    starts[0].store(self.result.load(x * self.width + at, self.lanes) * share, x * a.o_step)
+                with rows:
+                    self.write_rows(starts, whole, share, at)
+
+    def write_rows(self, starts: list[Ptr], whole: Val, share: Val, at: Val) -> None:
+        """Store a vector of queries' results: squares of the first `whole` numbers of each, then single numbers."""
+        k, a = self.k, self.a
+        with k.loop(0, whole, self.lanes) as x:
+            lines = [self.result.load((x + i) * self.width + at, self.lanes) * share for i in range(self.lanes)]
+            for start, line in zip(starts, transpose(k, lines)):
+                start.store(line, x)
+        with k.loop(whole, a.e) as x:
+            line = self.result.load(x * self.width + at, self.lanes) * share
+            for i, start in enumerate(starts):
+                start.store(k.lane(line, i), x * a.o_step)
 
 
 def load_each(starts: list[Ptr], offset: Val) -> list[Val]:

@@ -184,9 +184,9 @@ class Few(Unit):
         """Store the rows of the result."""
         k, a = self.k, self.a
         for row in self.rows:
-            out, total = self.place_of("o", batch, group, row), self.divisor(self.total.load(row))
+            out, share = self.place_of("o", batch, group, row), self.share(self.total.load(row))
             with k.loop(0, a.e) as i:
-                out.store(self.result.load(a.e * row + i) / total, i * a.o_step)
+                out.store(self.result.load(a.e * row + i) * share, i * a.o_step)
 
     def largest(self, x: Val) -> Val:
         """Return the largest lane."""

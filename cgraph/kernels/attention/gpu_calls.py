@@ -11,7 +11,7 @@ from cgraph.record import replace
 def attention_calls(call: Call, batch: int) -> list[Call] | None:
     """Blocks in the place of a call of `attention.bands`; None for more columns than one has room for."""
     assert isinstance(call.kernel, Kernel)
-    dtype, _, _, mask, _, rule = call.kernel.params
+    dtype, *_, mask, _, rule = call.kernel.params
     names = list(signature_of(call.kernel.family).args)
     args: dict[str, Any] = dict(zip(names, call.args))
     depth = next((n for n in DEPTHS if n >= max(args["d"], args["e"])), None)

@@ -54,7 +54,7 @@ def band(k: GpuBuilder, dtype: str, depth: int, mask: str, rule: Forms) -> None:
         for i, result in enumerate(results):
             column = own.lane + i * ACROSS
             with k.if_(column < a.e):
-                out.store(result.value / own.divisor(total.value), column * a.o_step)
+                out.store(result.value * own.share(total.value), column * a.o_step)
 
 
 class Query(Unit):

@@ -20,4 +20,5 @@ ARGS: Args = {
 
 # rule: whether later keys are hidden, scores are capped, and queries without a finite maximum have weights of 0
 # mask: "" for none, "bool", or "added" for numbers; spread: all queries have the same mask
-BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "mask", "spread", "rule"), ARGS)
+# rest: rows of the tile of one vector that computes the last band, 0 where it is like the others
+BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "rest", "mask", "spread", "rule"), ARGS)

@@ -5,6 +5,7 @@ and of float64. Results that are denormal are rounded once; overflow gives infin
 """
 
 from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.instructions import has_instruction
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vfloat import format_of, horner, magnitude, nearest, power_of_two, scale, two_mul
 
@@ -43,16 +44,24 @@ def exp(k: Builder, x: Val) -> Val:
 def large_exp(k: Builder, x: Val) -> Val:
     """Return ``e**x * 2**UPSCALE`` for ``x <= 0``, within 1.1 ulp, never denormal: a quotient of two needs no scaling.
 
-    Where e**x is zero after rounding, so is the result divided by ``2**UPSCALE``.
+    Where e**x is zero after rounding, so is the result divided by ``2**UPSCALE``. The power of two is a factor, because
+    the sum of its exponent and the bits of a NaN may be a number.
     """
     kind, lowest = format_of(x), LIMITS[x.dtype][0]
     x = k.larger(k.val(lowest, x.dtype, x.lanes), x)
-    rounder = kind.rounder + UPSCALE[x.dtype]
+    rounder = kind.rounder + kind.bias + UPSCALE[x.dtype]
     shifted = k.fma(x, LOG2_E, rounder)
     high, low = LN2[x.dtype]
     whole = shifted - rounder
     mantissa = tail(k, k.fma(whole, -low, k.fma(whole, -high, x))) + 1.0
-    return k.bits(k.bits(mantissa, kind.bits) + (k.bits(shifted, kind.bits) << kind.mantissa), x.dtype)
+    return mantissa * k.bits(k.bits(shifted, kind.bits) << kind.mantissa, x.dtype)
+
+
+def exp_down(k: Builder, x: Val) -> Val:
+    """Return e**x for ``x <= 0``, as exact as `exp`, in fewer instructions where none scales by powers of two."""
+    if has_instruction(k, f"scale {x.dtype}", k.target.lanes_of(x.dtype)):
+        return exp(k, x)
+    return large_exp(k, x) * 2.0 ** -UPSCALE[x.dtype]
 
 
 def exp2(k: Builder, x: Val) -> Val:
