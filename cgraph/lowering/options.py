@@ -28,10 +28,6 @@ class LoweringOptions(Record, eq=False):
     pairs: bool = False
     layers: RoundedLayers | None = None
 
-    def rounds(self, right: Node) -> bool:
-        """Return True if a layer that can round its factors does; called last, once the layer can.
-
-        Parameters
-            right: the filters, or the right side of the product
-        """
-        return self.pairs and (self.layers is None or self.layers.allow(right))
+    def rounds(self, layer: Node) -> bool:
+        """Return True if a convolution or product that can round its factors does; called last, once it can."""
+        return self.pairs and (self.layers is None or self.layers.allow(layer))

@@ -126,7 +126,7 @@ class TileChoice(Record, eq=False):
             shape = tile_shape(x, target, plain) if is_float else None
             if takes_bytes and not is_float:
                 shape = byte_tile_shape(x, target, plain)
-            if shape is not None and (not is_float or options.rounds(x.operands[1])):
+            if shape is not None and (not is_float or options.rounds(x)):
                 shapes[x] = shape
         return TileChoice(shapes, images_of(shapes, blocked, graph, target) if shapes else set())
 

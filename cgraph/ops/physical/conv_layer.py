@@ -88,9 +88,13 @@ def filter_grad_halo(node: Node, target: Target) -> Halo:
     return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
 
 
-def takes_pairs(shape: ConvShape) -> bool:
+def takes_pairs(shape: ConvShape | TransposedShape) -> bool:
     """Return True if the layer can multiply pairs of bfloat16: adjacent channels of blocked floats."""
-    return shape.dtype == "f4" and not shape.is_plain and not is_depthwise(shape)
+    if shape.dtype != "f4":
+        return False
+    if isinstance(shape, TransposedShape):
+        return shape.groups == 1
+    return not shape.is_plain and not is_depthwise(shape)
 
 
 def reads_plain(node: Node) -> bool:
