@@ -13,7 +13,9 @@ from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
+from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad
 from cgraph.kernels.tile_conv.signature import NUMBER
+from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.rule import winograd_rule
 from cgraph.lowering.frame_lowerings import frame_by_frame, frames_of, volumes_of_frames
@@ -69,6 +71,8 @@ from cgraph.ops.physical.lanes import (
     ToBlocked,
 )
 from cgraph.ops.physical.table import ByteTable
+from cgraph.ops.physical.tile_filters import TileConvFilters
+from cgraph.ops.physical.tiled import NUMBER_NBYTES
 from cgraph.ops.pool import MaxPool, MaxPoolIndices, Pool, ScatterToIndices
 from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
@@ -226,6 +230,8 @@ def residuals(node: Node, context: LoweringContext) -> Sequence[Node]:
 
 
 def convolution(b: ImageBuilder, node: Node) -> Node:
+    if node in b.tiles:
+        return tile_convolution(b, node, b.tiles[node])
     return transposed_convolution(b, node) if is_transposed(node) else direct(b, node)
 
 
@@ -234,8 +240,6 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     assert isinstance(op, ConvEpilogue)
     scale, bias, residual = op.operands(node.operands)
     plain = reads_plain(node) and x not in b.forms
-    if node in b.tiles:
-        return tile_convolution(b, node, b.tiles[node])
     if b.forms[node].dtype == NUMBER:
         return wide_depthwise(b, node)
     shape = layer_of(node, b.target, plain)
@@ -305,8 +309,17 @@ def filter_grad(b: ImageBuilder, node: Node) -> Node:
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     form = b.form_of(g, NO_HALO)
     images = b.plain(x) if source is None else b.in_form(x, source)
+    if source is not None and tiles_gain(b, shape, x.shape[0]) and b.options.rounds(node):
+        return apply(TileConvFilters(TileFilterGrad(shape, x.shape[0]), source, form), images, b.in_form(g, form))
     pairs = pairs_gain(b, shape, x.shape[0], False) and b.options.rounds(node)
     return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0], pairs), source, form), images, b.in_form(g, form))
+
+
+def tiles_gain(b: ImageBuilder, shape: ConvShape, n: int) -> bool:
+    """Return True if the gradient for filters of `n` images is faster on tiles."""
+    rows, columns = shape.result
+    is_long = bool(b.target.tiles) and shape.dtype == "f4" and suits_tiles(shape.c, n * rows * columns, NUMBER_NBYTES)
+    return is_long and gains_by_rounding(n * rows * columns, shape.k * shape.window.taps)
 
 
 def pool(b: ImageBuilder, node: Node) -> Node:

@@ -91,11 +91,16 @@ class RightSide(Record):
     def calls(self, target: Target, place: Pointer) -> list[Call]:
         """Return the calls that write the panels."""
         side, loose = self.side, place + aligned(self.side.nbytes)
-        pairs, count = side.at(loose), len(side.batch)
+        pairs = side.at(loose)
         pairs = View(loose, (*side.batch, *pairs.shape[-2:]), pairs.strides, PAIRS)
-        tiles = split_axis(pairs, count + 1, self.size.steps)
-        tiles = split_axis(split_axis(tiles, count, self.size.panels), count + 1, ACROSS)
-        panel, across, column, step, pair = range(count, count + 5)
-        tiles = reorder_axes(tiles, (*range(count), panel, step, across, pair, column))
-        packed = contiguous(place, tiles.shape, PAIRS)
-        return [*side.calls(target, loose), *copy_calls(target, packed, tiles)]
+        return [*side.calls(target, loose), *pack_calls(target, self.size, place, pairs)]
+
+
+def pack_calls(target: Target, size: TileSize, place: Pointer, pairs: View) -> list[Call]:
+    """Pack pairs ``[..., lines, depth]``, up to the last panel's and the last step's end, as `pack_tiles` does."""
+    count = len(pairs.shape) - 2
+    tiles = split_axis(pairs, count + 1, size.steps)
+    tiles = split_axis(split_axis(tiles, count, size.panels), count + 1, ACROSS)
+    panel, across, column, step, pair = range(count, count + 5)
+    tiles = reorder_axes(tiles, (*range(count), panel, step, across, pair, column))
+    return copy_calls(target, contiguous(place, tiles.shape, PAIRS), tiles)

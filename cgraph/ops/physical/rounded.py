@@ -63,10 +63,10 @@ class RoundedMatmul(Op):
     def work(self, target: Target, x: Spec, y: Spec, *addend: Spec) -> Work:
         kind = TileProduct if target.tiles else PairProduct
 
-        def product_of(out: View, x: View, y: View, *addend: View) -> RoundedProduct:
+        def product_of(out: View, x: View, y: View, *addend: View) -> PairProduct | TileProduct:
             if len(y.shape) < len(x.shape):
                 y = repeat_axes(y, 0, *x.shape[:-2])
-            return kind(target, out, x, y, *addend[:1], activation=self.activation)  # type: ignore[misc]
+            return kind(target, out, x, y, addend[0] if addend else None, self.activation)
 
         def calls(*views: View, workspace: View | None = None) -> list[Call]:
             product = product_of(*views)
