@@ -1,11 +1,11 @@
 """Products of two computed values with both sides rounded to bfloat16."""
 
-from functools import partial
 from math import prod
 
 from cgraph.dtypes.convert import FLOAT32
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.roots import New, rebuild
+from cgraph.ir.rewrite import rebuild_node
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import suits_tiles
@@ -20,25 +20,39 @@ from cgraph.passes.loop_bodies import in_bodies
 
 
 def round_products(outputs: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
-    """Round both sides of products of computed float32 values where that is faster, in bodies too: other values.
+    """Round both sides of products of computed float32 values where that is faster: other values.
 
     As in training: the products of the forward pass, and those of both gradients. Left in float32: products of few
     rows or columns, whose rounding costs more than it saves, and those by constants, which `pack_matmul` rounds.
     """
-    if not options.pairs:
-        return outputs
-    graph = in_bodies(outputs, partial(round_products, target=target, options=options))
-    if not graph.has(Matmul, MatmulEpilogue):
+    graph = Roots.of(outputs)
+    if not options.pairs or not graph.has(Matmul, MatmulEpilogue):
         return graph
 
-    def change(node: Node, new: New) -> Node | None:
+    def change(node: Node, new: New) -> Node:
         if not isinstance(node.op, Matmul | MatmulEpilogue) or not rounds(node, target, options):
-            return None
+            moved = rebuild_node(node, new)
+            options.replace_layer(node, moved)
+            return moved
         x, y, *rest = (new[operand] for operand in node.operands)
         right = one_matrix(y)
         return apply(RoundedMatmul(*epilogue_of(node)), x, y if right is None else right, *rest)
 
     return rebuild(graph, change)
+
+
+def round_bodies(outputs: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
+    """Round the products in bodies of loops and branches, as `round_products` does.
+
+    A choice of layers names none of them, so they stay float32 with it.
+    """
+    if not options.pairs:
+        return outputs
+
+    def change(results: tuple[Node, ...]) -> tuple[Node, ...]:
+        return round_products(round_bodies(results, target, options), target, options)
+
+    return in_bodies(outputs, change)
 
 
 def rounds(node: Node, target: Target, options: LoweringOptions) -> bool:

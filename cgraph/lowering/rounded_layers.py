@@ -60,6 +60,11 @@ class RoundedLayers:
         self.able.add(name)
         return self.names is None or name in self.names
 
+    def replace_layer(self, layer: Node, other: Node) -> None:
+        """Give another node the name of a layer."""
+        if layer in self._name_of:
+            self._name_of[other] = self._name_of[layer]
+
 
 def op_of(node: Node) -> Op:
     """Return the op of a layer without its epilogue."""

@@ -24,7 +24,8 @@ PAIR_NBYTES = 4
 def gains_by_rounding(rows: int, columns: int) -> bool:
     """Return True if a product gains more by pairs than rounding its two sides costs: an estimate.
 
-    A product of bfloat16 numbers saves 0.009 ns of a float32 multiply-add, and rounding takes 0.2 to 0.3 ns a number.
+    A product of bfloat16 numbers saves 0.009 ns of a float32 multiply-add, and rounding takes 0.2 to 0.3 ns a number:
+    rates of other layers, see docs/decisions/0072.
     """
     return rows * columns >= FEW_LINES * (rows + columns)
 

@@ -54,7 +54,8 @@ class TileFilterGrad(Record):
     def phases(self) -> tuple[tuple[int, int], ...]:
         """The first row and column of the padded images' phases that taps read."""
         w = self.shape.window
-        return tuple(product(*({i * d % s: 0 for i in range(r)} for r, d, s in zip(w.kernel, w.dilation, w.stride))))
+        rows, columns = ({i * d % s: 0 for i in range(r)} for r, d, s in zip(w.kernel, w.dilation, w.stride))
+        return tuple(product(rows, columns))
 
     @property
     def reach(self) -> tuple[int, int]:
