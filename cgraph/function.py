@@ -101,7 +101,7 @@ def compile(
         weights: read large constants from a file while a run computes
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory
         weights_dtype: store large weights as ``float16`` or ``bfloat16``; arithmetic stays in float32
-        precision: ``bf16``: convolutions and products by constants may round their factors to bfloat16; a `Tolerance`:
+        precision: ``bf16``: convolutions and products may round their factors, in training too; a `Tolerance`:
             those that keep the outputs within an error; a Function's `precision`: those that it rounds
     Raises
         GraphError: no outputs; an input or the target of an update is not a Var; an unknown name; options that

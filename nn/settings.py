@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph import InputError, Record
+from cgraph import InputError, Record, Tolerance
 from nn.callbacks import Callback
 from nn.checkpoint import Checkpoint
 from nn.checks import check_integer, check_kind
@@ -44,6 +44,11 @@ class StepSettings(Record, eq=False):
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0)
         check_integer("accumulate", self.accumulate, 1)
+        if isinstance(self.options.get("precision"), Tolerance):
+            raise InputError(
+                "precision is a Tolerance, whose error is that of one step's loss and weights on its samples; rounding "
+                "adds up over the steps of a training. Pass precision='bf16', or leave it out for float32."
+            )
 
 
 class TrainSettings(Record, eq=False):

@@ -95,7 +95,11 @@ def training_step(
         trained: Parameters to change, by path; all trained ones of the model by default
         state: state of another step that this one shares: the same training with batches of another size
         metrics: computed from the model's results during training
-        options: for ``cgraph.compile``; the default of `recompute` is 1 / 16
+        options: for ``cgraph.compile``; the default of `recompute` is 1 / 16. ``precision="bf16"`` permits products
+            and convolutions of both passes to round their operands to bfloat16; sums, weights, updates and everything
+            else stay float32. See docs/half.md
+    Raises
+        InputError: `precision` is a Tolerance
     """
     settings = StepSettings(loss, Optimiser.of(optimiser), targets, trained, metrics, seed, options=dict(options))
     return build_step(model, settings, samples, state)

@@ -80,7 +80,7 @@ def train(
         trained: Parameters to change, by path; all trained ones by default
         seed: seed of dropout and noise
         progress: show a bar on the error stream
-        options: for ``cgraph.compile``
+        options: for ``cgraph.compile``, such as ``precision="bf16"``: see `training_step`
     Returns
         losses and rates of all steps, including those before a resumption
     Raises

@@ -93,8 +93,9 @@ def bf16_text(facts: dict[str, Any]) -> str:
     """Return what ``precision="bf16"`` computes with, and why."""
     if facts["bf16"] == "pairs":
         instruction = "vdpbf16ps" if facts["vdpbf16ps"] else "one instruction"
-        return f"precision=bf16 rounds: {instruction} adds up two products in the time of a float32 multiply-add"
-    return f"precision=bf16 computes in float32: {facts['no_bf16']}"
+        reason = f"{instruction} adds up two products in the time of a float32 multiply-add"
+        return f"precision=bf16 rounds, also in training: {reason}"
+    return f"precision=bf16 computes and trains in float32: {facts['no_bf16']}"
 
 
 def gpu_lines() -> tuple[list[str], str | None]:

@@ -9,10 +9,14 @@ from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots
-from cgraph.kernels.conv.transpose_calls import pack_transposed
+from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
+from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
+from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad
 from cgraph.kernels.tile_conv.signature import NUMBER
+from cgraph.kernels.tile_products.calls import suits_tiles
+from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.rule import winograd_rule
 from cgraph.lowering.frame_lowerings import frame_by_frame, frames_of, volumes_of_frames
 from cgraph.lowering.image_builder import ImageBuilder, array_of
@@ -46,7 +50,7 @@ from cgraph.ops.physical.conv_layer import (
     transposed_of,
 )
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, transposed_bias
-from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters, RoundFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.frames import FromFrames, PadFrames, PoolFrames, ToFrames, stack_filters
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
@@ -67,6 +71,8 @@ from cgraph.ops.physical.lanes import (
     ToBlocked,
 )
 from cgraph.ops.physical.table import ByteTable
+from cgraph.ops.physical.tile_filters import TileConvFilters
+from cgraph.ops.physical.tiled import NUMBER_NBYTES
 from cgraph.ops.pool import MaxPool, MaxPoolIndices, Pool, ScatterToIndices
 from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
@@ -224,6 +230,8 @@ def residuals(node: Node, context: LoweringContext) -> Sequence[Node]:
 
 
 def convolution(b: ImageBuilder, node: Node) -> Node:
+    if node in b.tiles:
+        return tile_convolution(b, node, b.tiles[node])
     return transposed_convolution(b, node) if is_transposed(node) else direct(b, node)
 
 
@@ -232,8 +240,6 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     assert isinstance(op, ConvEpilogue)
     scale, bias, residual = op.operands(node.operands)
     plain = reads_plain(node) and x not in b.forms
-    if node in b.tiles:
-        return tile_convolution(b, node, b.tiles[node])
     if b.forms[node].dtype == NUMBER:
         return wide_depthwise(b, node)
     shape = layer_of(node, b.target, plain)
@@ -242,8 +248,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     n = node.shape[0] // (depth.volumes if depth else 1)
     if depth is not None and weights is not None:
         weights = stack_filters(weights, shape.c // depth.taps)
-    can_pair = depth is None and not b.target.tiles and weights is not None and takes_pairs(shape)
-    pairs = can_pair and b.options.rounds(node.operands[1])
+    pairs = depth is None and pairs_gain(b, shape, n, weights is not None) and b.options.rounds(node)
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
     tile = winograd_rule(shape, n, weights) if is_float else 0
     if weights is not None:
@@ -251,7 +256,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
         pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)
         filters = b.packed(key, pack)
     else:
-        filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+        filters = computed_filters(b, node, shape, pairs)
     images = b.plain(x) if source is None else b.in_form(x, source)
     operands = [images, filters, Const(pack_layer_bias(shape, array_of(bias)), copy=False)]
     result, other = b.forms[node], None
@@ -261,6 +266,25 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     return apply(BlockedConv(shape, tile, n, source, result, other, op.activation, pairs, depth), *operands)
 
 
+def computed_filters(b: ImageBuilder, node: Node, shape: ConvShape | TransposedShape, pairs: bool) -> Node:
+    """Return the filters of a convolution, packed in each run, and in pairs if they are rounded."""
+    filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+    return apply(RoundFilters.of(shape), filters) if pairs else filters
+
+
+def pairs_gain(b: ImageBuilder, shape: ConvShape | TransposedShape, n: int, is_constant: bool) -> bool:
+    """Return True if a layer can multiply pairs of bfloat16, and gains more than rounding costs.
+
+    Parameters
+        n: images
+        is_constant: its filters are packed and rounded once
+    """
+    if not b.target.bf16 or b.target.tiles or not takes_pairs(shape):
+        return False
+    rows, columns = shape.result
+    return is_constant or gains_by_rounding(n * rows * columns, shape.k * shape.window.taps)
+
+
 def transposed_convolution(b: ImageBuilder, node: Node) -> Node:
     op, x = node.op, node.operands[0]
     assert isinstance(op, ConvEpilogue)
@@ -268,12 +292,13 @@ def transposed_convolution(b: ImageBuilder, node: Node) -> Node:
     shape = transposed_of(node, b.target)
     source = b.form_of(x, shape.halo())
     weights = stored_array(node.operands[1])
+    pairs = weights is None and pairs_gain(b, shape, node.shape[0], False) and b.options.rounds(node)
     if weights is not None:
         pack = partial(pack_transposed, shape, convert(weights, x.dtype), array_of(scale))
         filters = b.packed((node.operands[1], scale, shape), pack)
     else:
-        filters = apply(PackFilters(shape), b.plain(node.operands[1]))
-    layer = BlockedConvTranspose(shape, source, b.forms[node], op.activation)
+        filters = computed_filters(b, node, shape, pairs)
+    layer = BlockedConvTranspose(shape, source, b.forms[node], op.activation, pairs)
     return apply(layer, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
 
 
@@ -284,7 +309,17 @@ def filter_grad(b: ImageBuilder, node: Node) -> Node:
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     form = b.form_of(g, NO_HALO)
     images = b.plain(x) if source is None else b.in_form(x, source)
-    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, form), images, b.in_form(g, form))
+    if source is not None and tiles_gain(b, shape, x.shape[0]) and b.options.rounds(node):
+        return apply(TileConvFilters(TileFilterGrad(shape, x.shape[0]), source, form), images, b.in_form(g, form))
+    pairs = pairs_gain(b, shape, x.shape[0], False) and b.options.rounds(node)
+    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0], pairs), source, form), images, b.in_form(g, form))
+
+
+def tiles_gain(b: ImageBuilder, shape: ConvShape, n: int) -> bool:
+    """Return True if the gradient for filters of `n` images is faster on tiles."""
+    rows, columns = shape.result
+    is_long = bool(b.target.tiles) and shape.dtype == "f4" and suits_tiles(shape.c, n * rows * columns, NUMBER_NBYTES)
+    return is_long and gains_by_rounding(n * rows * columns, shape.k * shape.window.taps)
 
 
 def pool(b: ImageBuilder, node: Node) -> Node:

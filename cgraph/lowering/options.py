@@ -28,10 +28,11 @@ class LoweringOptions(Record, eq=False):
     pairs: bool = False
     layers: RoundedLayers | None = None
 
-    def rounds(self, right: Node) -> bool:
-        """Return True if a layer that can round its factors does; called last, once the layer can.
+    def rounds(self, layer: Node) -> bool:
+        """Return True if a convolution or product that can round its factors does; called last, once it can."""
+        return self.pairs and (self.layers is None or self.layers.allow(layer))
 
-        Parameters
-            right: the filters, or the right side of the product
-        """
-        return self.pairs and (self.layers is None or self.layers.allow(right))
+    def replace_layer(self, layer: Node, other: Node) -> None:
+        """Give another node, by which a pass replaces a layer, the name of that layer."""
+        if self.layers is not None and other is not layer:
+            self.layers.replace_layer(layer, other)

@@ -92,7 +92,7 @@ def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node 
     if y is None or node.dtype.kind != "f" or 0 in (node.size, len(y)):
         return None
     rows, source, (k, n) = prod(node.shape[:-1]), unbroadcast(operands[1]), y.shape
-    rounds = node.dtype == np.float32 and panels.options.rounds(operands[1])
+    rounds = node.dtype == np.float32 and panels.options.rounds(node)
     has_tiles = bool(panels.target.tiles)
     has_addend, activation = epilogue_of(node)
     if rounds and has_tiles and suits_tiles(rows, k, NUMBER_NBYTES):

@@ -5,6 +5,7 @@ from cgraph.kernels.target import Target
 from cgraph.lowering.lower import lower_images
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_matmul import pack_matmul
+from cgraph.lowering.round_products import round_bodies, round_products
 from cgraph.lowering.tile_attentions import tile_attentions
 from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
@@ -36,8 +37,10 @@ def lower_graph(roots: tuple[Node, ...], target: Target, options: LoweringOption
 def to_physical(roots: tuple[Node, ...], target: Target, options: LoweringOptions) -> tuple[Node, ...]:
     """Choose physical layouts for one target, then fuse physical ops."""
     options = replace(options, pairs=options.pairs and target.multiplies_bfloat16)
+    roots = round_bodies(roots, target, options)
     if options.layers is not None:
         options.layers.begin(roots, target)
+    roots = round_products(roots, target, options)
     roots = pack_matmul(lower_images(roots, target, options), target, options)
     roots = tile_attentions(roots, target, options)
     return transpose_once(fuse_stencils(fuse_reductions(roots), target), target)

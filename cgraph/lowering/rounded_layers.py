@@ -1,4 +1,4 @@
-"""The layers that may round their factors to bfloat16, by name."""
+"""The layers that may round their factors to bfloat16, by name: convolutions, products, and gradients for filters."""
 
 from math import prod
 
@@ -6,8 +6,8 @@ from cgraph.ir.graph import Node, Op
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.isa.bfloat16 import reason_for_float32
 from cgraph.kernels.target import Target
-from cgraph.ops.conv import Conv, ConvTranspose
-from cgraph.ops.leaf import ConstOp
+from cgraph.ops.conv import Conv, ConvFilters, ConvTranspose
+from cgraph.ops.leaf import ConstOp, Var
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.matmul import MatmulEpilogue
@@ -15,13 +15,13 @@ from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import is_widened
 from cgraph.passes.layer_names import layer_name
 
-LAYERS = (Conv, ConvTranspose, ConvEpilogue, Matmul, MatmulEpilogue)
+LAYERS = (Conv, ConvTranspose, ConvFilters, ConvEpilogue, Matmul, MatmulEpilogue)
 
 
 class RoundedLayers:
     """The layers of a graph that may round. Changes: lowering lists the layers, and which of them can round.
 
-    Layers that read the same weights are one layer.
+    Layers that read the same constant are one layer. Each other product is one of its own.
 
     Fields
         names: the layers that may round; None for all
@@ -42,22 +42,28 @@ class RoundedLayers:
         self.reason = reason_for_float32(target)
         self.multiply_adds.clear()
         for node in post_order(roots):
-            weights = weights_of(node)
-            if weights is None:
+            if not isinstance(node.op, LAYERS) or node.dtype != "f4" or not node.size:
                 continue
-            if weights not in self._name_of:
-                otherwise = node.origin.name or op_of(node).name.removesuffix("_epilogue")
-                self._name_of[weights] = layer_name(weights, otherwise, self.multiply_adds)
-            name = self._name_of[weights]
+            key, right = key_of(node), leaf_of(node.operands[1])
+            if key not in self._name_of:
+                variable = right.name if isinstance(right, Var) else None
+                otherwise = variable or node.origin.name or op_of(node).name.removesuffix("_epilogue")
+                self._name_of[key] = layer_name(right, otherwise, self.multiply_adds)
+            name = self._name_of[key]
             self.multiply_adds[name] = self.multiply_adds.get(name, 0) + work_of(node)
 
-    def allow(self, right: Node) -> bool:
-        """Return True if the layer with this right side may round. Lowering calls it last, once the layer can."""
-        name = self._name_of.get(leaf_of(right))
+    def allow(self, node: Node) -> bool:
+        """Return True if a layer may round. Lowering calls it last, once the layer can."""
+        name = self._name_of.get(key_of(node))
         if name is None:
             return self.names is None
         self.able.add(name)
         return self.names is None or name in self.names
+
+    def replace_layer(self, layer: Node, other: Node) -> None:
+        """Give another node the name of a layer."""
+        if layer in self._name_of:
+            self._name_of[other] = self._name_of[layer]
 
 
 def op_of(node: Node) -> Op:
@@ -71,12 +77,10 @@ def work_of(node: Node) -> int:
     return op_of(node).multiply_adds(x.spec, y.spec) or node.size * prod(y.shape[1:])
 
 
-def weights_of(node: Node) -> Node | None:
-    """Return the constant that a convolution or product of float32 multiplies by; None for other nodes."""
-    if not isinstance(node.op, LAYERS) or node.dtype != "f4" or not node.size:
-        return None
+def key_of(node: Node) -> Node:
+    """Return what identifies a layer: the constant that it multiplies by, else its own node."""
     leaf = leaf_of(node.operands[1])
-    return leaf if isinstance(leaf.op, ConstOp) else None
+    return leaf if isinstance(leaf.op, ConstOp) else node
 
 
 def leaf_of(right: Node) -> Node:

@@ -17,6 +17,7 @@ from cgraph.ir.roots import Roots
 from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.isa.records import TILE_ROW
+from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import TileLayer, pack_tile_filters, suits_tile_conv
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
@@ -33,7 +34,14 @@ from cgraph.ops.fused import FusedPointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.conv import ConvEpilogue
-from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS, byte_layer_of, layer_of, reads_plain
+from cgraph.ops.physical.conv_layer import (
+    PLAIN_CHANNELS,
+    adjoint_of,
+    byte_layer_of,
+    is_transposed,
+    layer_of,
+    reads_plain,
+)
 from cgraph.ops.physical.form import NO_HALO, Form
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.table import ByteTable
@@ -46,6 +54,7 @@ from cgraph.ops.physical.tile_conv import (
     pack_tile_bias,
     pack_wide_depthwise,
 )
+from cgraph.ops.physical.tile_filters import PackTileFilters
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
 from cgraph.passes.fold_constants import constant_of, stored_array
@@ -62,9 +71,22 @@ def tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
         is_plain: its images are plain
     """
     if not is_constant_conv(node):
-        return None
+        return computed_tile_shape(node, target, is_plain)
     shape = layer_of(node, target, is_plain and reads_plain(node))
     return shape if suits_tile_conv(shape) else None
+
+
+def computed_tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
+    """Return the geometry of a convolution on tiles with filters that are packed in each run: one of images, or a
+    gradient for images, which is a convolution with reversed filters.
+    """
+    if node.dtype != FLOAT32 or stored_array(node.operands[1]) is not None:
+        return None
+    conv = node.op.conv  # type: ignore[attr-defined]
+    shape = layer_of(node, target, is_plain and reads_plain(node)) if type(conv) is Conv2d else adjoint_of(node, target)
+    if shape is None or not suits_tile_conv(shape):
+        return None
+    return shape if gains_by_rounding(node.shape[0] * prod(shape.result), shape.k * shape.window.taps) else None
 
 
 def is_constant_conv(node: Node) -> bool:
@@ -126,7 +148,7 @@ class TileChoice(Record, eq=False):
             shape = tile_shape(x, target, plain) if is_float else None
             if takes_bytes and not is_float:
                 shape = byte_tile_shape(x, target, plain)
-            if shape is not None and (not is_float or options.rounds(x.operands[1])):
+            if shape is not None and (not is_float or options.rounds(x)):
                 shapes[x] = shape
         return TileChoice(shapes, images_of(shapes, blocked, graph, target) if shapes else set())
 
@@ -143,8 +165,12 @@ def gains_byte_tiles(layers: Iterable[Node]) -> bool:
 
 
 def images_of(shapes: Mapping[Node, ConvShape], blocked: set[Node], graph: Roots, target: Target) -> set[Node]:
-    """Return the nodes with images as tiles read them: all their users, and their own operands, can have such."""
-    images = {x for x in blocked if x in shapes or is_wide_depthwise(x, target) or passes_on(x, blocked)}
+    """Return the nodes with images as tiles read them: all their users, and their own operands, can have such.
+
+    Results of convolutions with computed filters, as in training, stay float32.
+    """
+    layers = {x for x in shapes if isinstance(x.op, IntegerConv) or is_constant_conv(x)}
+    images = {x for x in blocked if x in layers or is_wide_depthwise(x, target) or passes_on(x, blocked)}
 
     def reads(user: Node) -> bool:
         is_sum = isinstance(user.op, PixelSum) or (isinstance(user.op, Sum) and user.op.axes == PIXELS)
@@ -187,9 +213,11 @@ def tile_convolution(b: ImageBuilder, node: Node, shape: ConvShape) -> Node:
     scale, bias, residual = op.operands(node.operands)
     images, source = rounded(b, x, TileLayer(shape))
     weights = stored_array(node.operands[1])
-    assert weights is not None
-    pack = partial(pack_layer, shape, weights, array_of(scale))
-    filters = b.packed((node.operands[1], scale, shape.is_plain, CHANNELS), pack)
+    if weights is None:
+        filters = apply(PackTileFilters(shape, is_transposed(node)), b.plain(node.operands[1]))
+    else:
+        pack = partial(pack_layer, shape, weights, array_of(scale))
+        filters = b.packed((node.operands[1], scale, shape.is_plain, CHANNELS), pack)
     operands = [images, filters, Const(pack_tile_bias(shape, array_of(bias)), copy=False)]
     result, other = b.forms[node], None
     if residual is not None:

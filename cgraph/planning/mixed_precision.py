@@ -72,7 +72,7 @@ class LayerPrecision(Record):
 
 
 class MixedPrecision(Record):
-    """How the convolutions and products by constants of a function are computed.
+    """How the convolutions and products of a function are computed.
 
     ``compile(..., precision=function.precision)`` makes the same choice again, without samples.
 
@@ -134,5 +134,5 @@ def check_names(names: Iterable[str], layers: Iterable[str], option: str) -> Non
         if name not in there:
             raise GraphError(
                 f"{option} has {name!r:.60}, which is not a layer of this graph. Use names of "
-                f"{', '.join(there) or 'none, since it has no products by constants'}"
+                f"{', '.join(there) or 'none, since it has no products of float32'}"
             )

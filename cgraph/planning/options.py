@@ -72,7 +72,7 @@ class CompileOptions(Record):
             docs/weights.md
         weights_dtype: a storage dtype, such as ``bfloat16``: round the large constants that convolutions and products
             read, and store them in fewer bytes; arithmetic stays in float32. See docs/half.md
-        precision: ``bf16``: convolutions and products by constants may round their factors to bfloat16 and add in
+        precision: ``bf16``: convolutions and products, in training too, may round their factors to bfloat16 and add in
             float32. They do where that is faster; elsewhere they stay float32. A `Tolerance` decides for each layer by
             the error of samples; a `MixedPrecision` repeats a choice. Engines get `RoundedLayers`. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory: the

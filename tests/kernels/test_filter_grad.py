@@ -9,8 +9,10 @@ from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.support.images import laned, windows, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tiles import bfloat16_bits, floats_of
 from tests.support.tolerance import assert_near
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
@@ -48,6 +50,35 @@ def filter_grad(case, target, order="all", dtype="f4", is_plain=False, run=run_c
     run(filter_grad_calls(plan, view_of(out), source, given, room).calls, target, order)
     assert_near(out, filter_grad64(x, g, window), "gradient of filters", (n * np.prod(g.shape[2:])) ** 0.5)
     return out
+
+
+def sums_of_pixels(plan, x, g):
+    """Sums of rounded numbers over a part's pixels, image by image and row by row, each added in float32."""
+    a, b = (floats_of(bfloat16_bits(y)) for y in (x, g))
+    a, total = windows(a, plan.shape.window), np.float32(0)
+    for first in range(0, len(x), plan.images):
+        sums = np.zeros((g.shape[1], x.shape[1], *plan.shape.window.kernel), "f4")
+        for image, p, q in np.ndindex(*a[first : first + plan.images].shape[:1], *a.shape[2:4]):
+            sums = sums + a[first + image, :, p, q] * b[first + image, :, p, q][:, None, None, None]
+        total = total + sums
+    return total
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_pairs_have_the_bits_of_sums_in_order_in_any_order_of_tasks(case, target, monkeypatch):
+    """A product of two numbers of bfloat16 is exact in float32."""
+    monkeypatch.setattr("cgraph.kernels.filter_grad.calls.PART_NBYTES", 3000)
+    n, c, h, w, k, window, _ = case if case[0] != 7 else (7, 16, 10, 9, 20, *case[5:])
+    target, rng = replace(target_named(target), bf16="emulated"), np.random.default_rng(2)
+    shape = ConvShape(c, h, w, k, target, window)
+    x, g = (rng.standard_normal(s).astype("f4") for s in ((n, c, h, w), (n, k, *window.result(h, w))))
+    plan, wide = FilterGrad(shape, n, pairs=True), tuple(side + 1 for side in window.halo(h, w))
+    for order, halo in zip(ORDERS, (window.halo(h, w), wide, wide)):
+        out, room = np.full((c, k, *window.kernel), np.nan, "f4").swapaxes(0, 1), workspace(plan.nbytes)
+        images = laned(x, shape.lanes, halo), laned(g, shape.lanes, (1, 0, 0, 1))
+        run_calls(filter_grad_calls(plan, view_of(out), *images, room).calls, target, order)
+        np.testing.assert_array_equal(out, sums_of_pixels(plan, x, g))
 
 
 @pytest.mark.parametrize("target", TARGETS)

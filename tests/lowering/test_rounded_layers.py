@@ -37,8 +37,8 @@ def test_only_the_named_layers_round():
 def test_layers_are_listed_in_running_order_with_their_work():
     layers = RoundedLayers(frozenset())
     lowered(X @ cg.Const(A, name="a") @ B + X @ X.T[:, :1], layers)
-    assert layers.multiply_adds == {"a": 4 * 16 * 16, "matmul": 4 * 16 * 16}
-    assert layers.able == {"a", "matmul"} and layers.reason == ""
+    assert layers.multiply_adds == {"a": 4 * 16 * 16, "matmul": 4 * 16, "matmul.2": 4 * 16 * 16}
+    assert layers.able == {"a", "matmul.2"} and layers.reason == ""  # four rows gain less than rounding costs
 
 
 def test_layers_that_read_the_same_weights_are_one():

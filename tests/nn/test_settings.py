@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
 from cgraph.errors import InputError
 from nn.losses import quadratic
@@ -34,6 +35,15 @@ def test_a_setting_of_another_kind_or_value_is_named(fields, match):
 def test_a_seed_is_an_integer_from_zero_on(seed):
     with pytest.raises(InputError, match=f"seed is {seed}"):
         StepSettings(quadratic, seed=seed)
+
+
+def test_a_tolerance_is_refused_for_training():
+    x, y = np.ones((4, 3), np.float32), np.zeros((4, 2), np.float32)
+    model, tolerance = nn.initialise(nn.Linear(3, 2), 1), cg.Tolerance(1e-2, [(x, y)])
+    with pytest.raises(InputError, match="precision is a Tolerance.*Pass precision='bf16'"):
+        nn.training_step(model, quadratic, None, (x, y), precision=tolerance)
+    with pytest.raises(InputError, match="precision is a Tolerance"):
+        nn.train(model, nn.Loader((x, y), 4), quadratic, precision=tolerance, progress=False)
 
 
 def test_training_and_its_parts_share_the_settings():

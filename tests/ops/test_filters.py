@@ -13,8 +13,10 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window import Window
 from cgraph.ops.conv import ConvFilters
-from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters, RoundFilters
 from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16
+from cgraph.record import replace
 from tests.support.kernels import TARGETS
 from tests.support.ops import kernel_result, scattered
 from tests.support.tolerance import assert_near
@@ -48,6 +50,24 @@ def test_transposed_filters_have_their_own_order():
     np.testing.assert_array_equal(node.op.meaning(f), got)
 
 
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("c", [5, 33])
+def test_packed_filters_are_rounded_in_pairs_of_channels(c, name):
+    target = target_named(name)
+    convolution = ConvShape(c, 6, 7, 20, target, WINDOW)
+    transposed = TransposedShape(c, 6, 7, 20, target, Window((3, 2), (2, 3), (1, 0, 0, 1)))
+    for shape in (convolution, transposed):
+        f = RNG.normal(size=shape.weights_nbytes // 4).astype("f4")
+        op = RoundFilters.of(shape)
+        node = apply(op, cg.Var(f.shape))
+        want = pack_pairs(f.reshape(-1, op.channels, op.width))
+        got = kernel_result(node, [f], "reverse", target=target)[0]
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(op.meaning(f), want)
+        assert node.shape == want.shape and node.dtype == "int32"
+    assert {(p.shape.unroll, p.shape.panel_channels) for p in transposed.phases()} == {(op.channels, op.width)}
+
+
 def gradient(target, is_plain=False, dtype="f4"):
     lanes = target.channels_of(dtype)
     shape = ConvShape(3 if is_plain else 5, 6, 7, 6, target, WINDOW, 1, is_plain, dtype)
@@ -70,6 +90,20 @@ def test_the_gradient_for_filters_is_that_of_plain_images(dtype, is_plain, name)
     assert node.shape == (6, shape.c, 2, 3) and node.dtype == dtype and op.name == "conv_filters"
     plain = ConvFilters(WINDOW.stride, WINDOW.pad, WINDOW.dilation, 1, WINDOW.kernel)
     want = plain.meaning(x, g)
+    assert_near(op.meaning(*xs), want, "normal products")
+    assert_near(kernel_result(node, xs, "reverse", target=target)[0], want, "normal products")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_gradient_in_pairs_is_that_of_rounded_images(name):
+    target = replace(target_named(name), bf16="emulated")
+    op = gradient(target)
+    op = replace(op, plan=replace(op.plan, pairs=True))
+    x, g = (RNG.normal(size=form.logical).astype("f4") for form in (op.source, op.gradient))
+    xs = [op.source.to_blocked(x), op.gradient.to_blocked(g)]
+    node = apply(op, *(cg.Var(v.shape) for v in xs))
+    plain = ConvFilters(WINDOW.stride, WINDOW.pad, WINDOW.dilation, 1, WINDOW.kernel)
+    want = plain.meaning(*map(round_to_bfloat16, (x, g)))
     assert_near(op.meaning(*xs), want, "normal products")
     assert_near(kernel_result(node, xs, "reverse", target=target)[0], want, "normal products")
 

@@ -81,7 +81,7 @@ def test_a_choice_for_another_graph_is_refused_with_the_names_there():
     x, y = network(2)
     with pytest.raises(GraphError, match=r"precision has 'w2', which is not a layer of .* Use names of w0, w1"):
         cg.compile(y, [x], engine=PairsEngine(), precision=compiled("bf16").precision)
-    with pytest.raises(GraphError, match="none, since it has no products by constants"):
+    with pytest.raises(GraphError, match="none, since it has no products of float32"):
         cg.compile(x + 1, [x], engine=PairsEngine(), precision=compiled("bf16").precision)
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
-from cgraph.kernels.conv.calls import tile_calls
+from cgraph.kernels.conv.calls import in_channel_pairs, tile_calls
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import release
+from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape, LayerShape
 from cgraph.kernels.views.kernel_calls import KernelCalls, join_calls, table
@@ -140,7 +141,12 @@ class Phase(Record):
 
 
 def conv_transpose_calls(
-    shape: TransposedShape, out: BlockedView, x: BlockedView, weights: Pointer, epilogue: Epilogue = NO_EPILOGUE
+    shape: TransposedShape,
+    out: BlockedView,
+    x: BlockedView,
+    weights: Pointer,
+    epilogue: Epilogue = NO_EPILOGUE,
+    weights_dtype: str | None = None,
 ) -> KernelCalls:
     """Compute ``out = epilogue(transposed convolution of x)``
 
@@ -148,6 +154,7 @@ def conv_transpose_calls(
         x: blocked images whose halo is at least ``shape.halo()``
         weights: in the layout of `pack_transposed`
         epilogue: without a residual
+        weights_dtype: dtype of the weights in memory, by default that of the images; pairs need images in bfloat16
     Raises
         ValueError: shapes disagree, the halo is too narrow, a value shares a block of channels, or there is a residual
     """
@@ -164,7 +171,10 @@ def conv_transpose_calls(
         at = out.pixel(phase.row, phase.column)
         place = PixelPlace(at, out.image, out.plane, out.row * down, out.lanes * across)
         source, start = phase_source(phase, x), weights + phase.start
-        parts.append(tile_calls(Direct(phase.shape, phase.grid, source, start, place, bias, activation=activation)))
+        if weights_dtype == PAIRS:
+            source, start = in_channel_pairs(source), weights + phase.start // 2
+        direct = Direct(phase.shape, phase.grid, source, start, place, bias, activation=activation)
+        parts.append(tile_calls(direct, weights_dtype=weights_dtype))
     return join_calls(parts)
 
 

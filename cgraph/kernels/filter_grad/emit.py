@@ -11,6 +11,8 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divmod_of, fold
 from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.pairs.emit import add_pairs
+from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.record import Record
 
 
@@ -23,6 +25,7 @@ class Tile(Record):
         x_step, tap_step: elements between the reads of a tap for neighbouring pixels, and between those of neighbouring
             taps
         is_plain: channels are planes, else adjacent
+        pairs: images and gradients are pairs of bfloat16 numbers: those of two pixels that the same tap reads
     """
 
     dtype: str
@@ -33,6 +36,7 @@ class Tile(Record):
     x_step: int
     tap_step: int
     is_plain: bool
+    pairs: bool = False
 
 
 @final
@@ -81,11 +85,17 @@ def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) 
 def multiply(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, sums: list[Val]) -> list[Val]:
     """Return the sums with one more pixel."""
     lanes = k.target.lanes_of(p.dtype)
+    if p.pairs:
+        x, g = x.as_dtype(PAIRS), g.as_dtype(PAIRS)
     vectors = [(g + a.g_plane * v).load(0, lanes) for v in range(p.vectors)]
     products: list[Val] = []
     for r, c in product(range(p.rows), range(p.channels)):
         at = x + (a.tap_row * r + a.x_channel * c) if p.is_plain else x + a.tap_row * r + c
         for s in range(p.taps):
-            spread = k.splat(at.load(s * p.tap_step), lanes)
-            products += [k.fma(spread, v, sums[len(products) + i]) for i, v in enumerate(vectors)]
+            pixel, some = at.load(s * p.tap_step), sums[len(products) : len(products) + p.vectors]
+            if p.pairs:
+                products += add_pairs(k, some, [pixel], vectors)
+            else:
+                spread = k.splat(pixel, lanes)
+                products += [k.fma(spread, v, total) for v, total in zip(vectors, some)]
     return products

@@ -4,7 +4,7 @@ from cgraph.kernels.signature import Signature
 
 TILE = Signature(
     "filter_grad.tile",
-    ("dtype", "rows", "taps", "channels", "vectors", "x_step", "tap_step", "is_plain"),
+    ("dtype", "rows", "taps", "channels", "vectors", "x_step", "tap_step", "is_plain", "pairs"),
     {
         # x_tiles: elements from an image to the first channel of each tile; x_row: from one result row to the next
         "x": "dtype*", "x_tiles": "i8*", "x_image": "i8", "x_row": "i8", "x_channel": "i8", "tap_row": "i8",

@@ -15,6 +15,7 @@ from cgraph.kernels.gemm.gemv_calls import BYTE_NS, bias_args, is_vector, vector
 from cgraph.kernels.gemm.pack_signature import ALONG_K, ALONG_LINES, ANY_STRIDE
 from cgraph.kernels.gemm.portions import PackedB, Portions
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
+from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile, is_near, spans
 from cgraph.kernels.views.kernel_calls import chunk_of
@@ -46,7 +47,8 @@ def matmul_calls(
 
     Operands
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
-            broadcast) and any strides; panels of `b` may have a storage dtype
+            broadcast) and any strides; panels of `b` may have a storage dtype; both sides of a float32 product may be
+            pairs of bfloat16 numbers, which k counts
         bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
         workspace: at least `matmul_nbytes` bytes
         adds: the product is added to the contents of `out`; floats, no bias
@@ -66,7 +68,7 @@ def matmul_calls(
             calls += tiled_calls(x, packed_portions(x, packed), activation, workspace, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
-        elif is_vector(x) and not adds:
+        elif takes_vectors(x, adds):
             calls += vector_calls(x, activation, workspace, target)
         else:
             calls += tiled_calls(x, Portions.of(x, target, adds), activation, workspace, target, adds)
@@ -84,7 +86,7 @@ def matmul_nbytes(
             return gpu_gemm.product_nbytes(x)
         if is_simple(x):
             return 0
-        return vector_nbytes(x) if is_vector(x) and not adds else Portions.of(x, target, adds).nbytes
+        return vector_nbytes(x) if takes_vectors(x, adds) else Portions.of(x, target, adds).nbytes
     return 0
 
 
@@ -124,6 +126,11 @@ def takes_bias(out: View, a: View, b: View | PackedB, bias: View) -> bool:
 def is_simple(x: Matrices) -> bool:
     odd = x.n > 1 and (x.out.column != 1 or (x.bias is not None and x.bias.column != 1))
     return x.dtype[0] != "f" or odd
+
+
+def takes_vectors(x: Matrices, adds: bool) -> bool:
+    """Return True for the kernels of one row or column, which do not add and have no pairs."""
+    return is_vector(x) and not adds and x.b.dtype != PAIRS
 
 
 def is_tiled(x: Matrices, packed: PackedB | None) -> bool:

@@ -278,7 +278,7 @@ def tile_args(
     args = {
         "config": Pointer(config_of(tiles.height)), "offsets": Pointer(table(offsets)), "steps": len(offsets),
         "x": x.pixel(-window.pad[0], -window.pad[1]), "x_image": x.image * x.itemsize, "x_step": across * pixel,
-        "w": filters, "w_panel": size.panel_nbytes, "places": Pointer(table(places)),
+        "w": filters, "w_image": 0, "w_panel": size.panel_nbytes, "places": Pointer(table(places)),
         "numbers": Pointer(numbers_of(tiles, out)), "out": out.origin, "o_image": out.image, "o_plane": out.plane,
         "channels": out.blocks * out.lanes, "beside_numbers": Pointer(numbers_of(tiles, residual or out)),
         "b_image": residual.image if residual else 0, "b_plane": residual.plane if residual else 0,

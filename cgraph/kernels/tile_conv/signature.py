@@ -13,8 +13,8 @@ PRODUCT = {
     "offsets": "i8*", "steps": "i8",
     # x: the first pixel that an image reads; bytes from one image, and from one pixel of a tile, to the next
     "x": "u1*", "x_image": "i8", "x_step": "i8",
-    # panels of two tiles for each step
-    "w": "u1*", "w_panel": "i8",
+    # panels of two tiles for each step, the same for all images
+    "w": "u1*", "w_image": "i8", "w_panel": "i8",
     # places: bytes from an image to the first pixel of each tile
     "places": "i8*",
     # numbers: elements from a block of channels to each of 16 pixels of each tile; below 0 for those that are not

@@ -143,13 +143,17 @@ class LeftRows(Record):
     step: int
 
 
-def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer) -> dict[str, Any]:
-    """Return the arguments of both kernels about the left and the right side."""
+def shared_args(size: TileSize, tiles: Tiles, x: LeftRows, panels: Pointer, w_image: int = 0) -> dict[str, Any]:
+    """Return the arguments of both kernels about the left and the right side.
+
+    Parameters
+        w_image: bytes from the panels of one matrix to those of the next
+    """
     block = max(1, min(tiles.groups, NEAR_INPUT * tiles.groups // max(x.m * x.step, 1)))
     places = np.stack([tiles.first, tiles.new], axis=1)
     return {
         "config": Pointer(config_of(tiles.height)), "steps": size.steps,
-        "x": x.at, "x_image": x.image, "x_step": x.step, "w": panels, "w_panel": size.panel_nbytes,
+        "x": x.at, "x_image": x.image, "x_step": x.step, "w": panels, "w_image": w_image, "w_panel": size.panel_nbytes,
         "tiles": Pointer(table(places.ravel())), "channels": size.n,
         "groups": tiles.groups, "block": block, "blocks": -(-tiles.groups // block), "panels": size.panels,
     }  # fmt: skip
@@ -206,17 +210,18 @@ def number_rows_calls(
     panels: Pointer,
     addend: Addend | None,
     activation: BoundedActivation,
+    w_image: int = 0,
 ) -> KernelCalls:
     """Compute ``activation(x @ panels + addend)`` of bfloat16 numbers, in float32.
 
     Operands
         out: rows of a matrix whose elements lie in one piece; `addend` may be at the same addresses
-        panels: as `pack_tiles` returns them
+        panels: as `pack_tiles` returns them, for each matrix `w_image` bytes after those of the one before
     """
     if not x.count * x.m * size.n:
         return KernelCalls()
     tiles, beside = Tiles.of(x.m), addend or Addend(Pointer(None), 0, 0)
-    args = shared_args(size, tiles, x, panels)
+    args = shared_args(size, tiles, x, panels, w_image)
     call = OF_NUMBERS.call(
         (tiles.group, tiles.height, ahead_of(size), "f4"), *tasks_of(size, tiles, x, args), **args,
         beside=addend.at if addend else None, beside_image=beside.image, beside_step=beside.step,

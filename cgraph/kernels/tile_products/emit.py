@@ -148,7 +148,7 @@ def multiply(
     sides: LeftSides,
 ) -> None:
     """Emit the sums of one group."""
-    xs, w = sides.first(at), a.w + at.panel * a.w_panel
+    xs, w = sides.first(at), a.w + (at.image * a.w_image + at.panel * a.w_panel)
     beyond = w + next_share(k, p, a, at.t)
     for i in range(p.group * ACROSS):
         registers.zero(i)

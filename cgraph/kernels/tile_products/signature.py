@@ -15,8 +15,8 @@ PRODUCT = {
     "config": "u1*", "steps": "i8",
     # x: rows of whole steps; bytes from one matrix and from one row to the next
     "x": "u1*", "x_image": "i8", "x_step": "i8",
-    # panels of `ACROSS` tiles for each step
-    "w": "u1*", "w_panel": "i8",
+    # panels of `ACROSS` tiles for each step; bytes from those of one matrix and from one panel to the next
+    "w": "u1*", "w_image": "i8", "w_panel": "i8",
     # of each tile: its first row, and the first of its rows that it stores
     "tiles": "i8*",
     # out: elements from one matrix and from one row to the next; columns of the result

@@ -9,14 +9,18 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
-from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.kernel import Call, View, contiguous
 from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_transposed_calls
+from cgraph.kernels.pairs.paired_sides import PairedSide
+from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_conv
+from cgraph.kernels.views.window_views import reorder_axes
 from cgraph.ops.conv import ConvFilters
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
+from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16
 
 
 class PackFilters(Op):
@@ -41,6 +45,40 @@ class PackFilters(Op):
         return Work(calls, strided=True)
 
 
+class RoundFilters(Op):
+    """Packed filters, rounded to bfloat16 in pairs of neighbouring channels.
+
+    Operands
+        f: float32, as PackFilters returns them
+    Fields
+        channels, width: input channels of a step, result channels of a panel
+    """
+
+    channels: int
+    width: int
+
+    @staticmethod
+    def of(shape: ConvShape | TransposedShape) -> "RoundFilters":
+        """Return the op for the filters of a convolution, or of a transposed one, whose phases have equal steps."""
+        part = shape if isinstance(shape, ConvShape) else next(shape.phases()).shape
+        return RoundFilters(part.unroll, part.panel_channels)
+
+    def infer(self, f: Spec) -> Spec:
+        steps = f.size // (self.channels * self.width)
+        return Spec((steps, -(-self.channels // 2), self.width), np.dtype(PAIRS))
+
+    def meaning(self, f):
+        return pack_pairs(f.reshape(-1, self.channels, self.width))
+
+    def work(self, target: Target, f: Spec) -> Work:
+        def calls(out: View, f: View) -> list[Call]:
+            steps = contiguous(f.at, (out.shape[0], self.channels, self.width), f.dtype)
+            columns = reorder_axes(steps, (0, 2, 1))
+            return PairedSide.of(columns).calls(target, out.at)
+
+        return Work(calls)
+
+
 class BlockedConvFilters(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``.
 
@@ -48,7 +86,7 @@ class BlockedConvFilters(Op):
         x: images of form `source`, or plain ones ``[n, c, h, w]`` if that is None
         g: the gradient of the result, of form `gradient`
     Fields
-        plan: sizes, window, target, number of images
+        plan: sizes, window, target, number of images, whether images and gradients are rounded to bfloat16
     """
 
     plan: FilterGrad
@@ -69,7 +107,10 @@ class BlockedConvFilters(Op):
     def meaning(self, x, g):
         window = self.plan.shape.window
         conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
-        return conv.meaning(x if self.source is None else self.source.plain(x), self.gradient.plain(g))
+        images, gradients = x if self.source is None else self.source.plain(x), self.gradient.plain(g)
+        if self.plan.pairs:
+            images, gradients = round_to_bfloat16(images), round_to_bfloat16(gradients)
+        return conv.meaning(images, gradients)
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.plan.n * self.plan.shape.flops // 2
