@@ -33,6 +33,7 @@ OMITTED = {
 DEEPEST = 100  # nesting depth of messages, as in protobuf
 # bytes of memory, measured with protobuf 6 (upb), whose arrays have up to as much spare capacity
 NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # of a number; a text; a message; each possible field of a message
+CUT = 1000  # bytes of memory of one range that is omitted
 WORK = 500  # cost of visiting a field, in computed elements
 Piece = memoryview | bytes
 
@@ -133,7 +134,7 @@ class Splitter:
                     self.count(data, kind)
                 data, repeats = field, data is not None
             elif number in kind.omitted or number in kind.documentation and last - first >= LARGE:
-                cuts.append((begin, last, []))
+                self.omit(begin, last, cuts)
             elif number in inner:
                 cuts += self.message(field, inner[number], depth)
             else:
@@ -143,6 +144,14 @@ class Splitter:
         if data is not None:
             cuts += self.large(data, repeats, kind)
         return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]) if cuts else cuts)
+
+    def omit(self, start: int, stop: int, cuts: list[tuple[int, int, list[Piece]]]) -> None:
+        """Add a range without a replacement to the cuts of a message."""
+        if cuts and cuts[-1][1:] == (start, []):
+            cuts[-1] = cuts[-1][0], stop, []
+        else:
+            self.nbytes += CUT
+            cuts.append((start, stop, []))
 
     def message(self, field: Field, name: str, depth: int) -> list[tuple[int, int, list[Piece]]]:
         """Return the replacement of an inner message, if any."""
