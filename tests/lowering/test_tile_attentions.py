@@ -80,7 +80,7 @@ def test_attention_rounds_only_where_all_layers_may(names):
     _, y = attention(64, 64, 32)
     options = LoweringOptions(pairs=True, layers=None if names is None else RoundedLayers(names))
     ((node,), *_) = [tile_attentions((y,), TILES, options)]
-    assert isinstance(node.op, TiledAttention if names is None else Attention)
+    assert type(node.op) is (TiledAttention if names is None else Attention)
     (node,) = tile_attentions((y,), TILES, LoweringOptions(pairs=True, layers=RoundedLayers(None)))
     assert isinstance(node.op, TiledAttention)
 

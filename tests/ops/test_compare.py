@@ -49,6 +49,14 @@ def test_bits_of_integers_and_logic_of_bool(name):
     assert computed(~cg.Var(np.array([True, False]))).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "invert"])
+def test_no_bits_of_floats_and_complex_numbers_are_combined(name, dtype):
+    x = cg.Var((2,), dtype)
+    with pytest.raises(DTypeError, match="needs integers or bool, not|does not support complex"):
+        getattr(cg, name)(*[x] * (1 if name == "invert" else 2))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("name", ["left_shift", "right_shift"])
 def test_shifts_by_the_width_or_more_leave_the_sign(name, dtype):

@@ -34,6 +34,17 @@ def test_a_text_that_is_read_again_has_the_same_numbers():
     assert again.shape == (3,) and again.features[0].splitter == SPLITTER and again.features[1].splitter is None
 
 
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 1, 2), (6, 1)])
+def test_strings_of_any_axis_are_read_and_none_behind_the_last(shape):
+    text = TextInput(shape, True, (TextFeature(np.array([5, 0]), "NONE"),))
+    part = json.loads(json.dumps(text_entry(text)))
+    again = read(part, text.size)
+    assert again.shape == shape and again.features[0].index.tolist() == [5, 0]
+    part["features"][0]["index"] = [[2], [6, 0]]
+    with pytest.raises(FormatError, match="of a saved function is malformed"):
+        read(part, text.size)
+
+
 def test_inputs_without_texts_have_no_entry():
     assert text_entry(None) is None and texts_of([None, None], [1, 2]) == {}
 

@@ -53,6 +53,19 @@ def test_the_data_of_a_page_is_the_records():
         assert rows and table["rows"] == rows
 
 
+def test_a_page_has_the_numbers_of_the_pictures_under_the_same_names():
+    compiled = example()
+    memory = memory_of(compiled)
+    data = page_data(memory, diagram_of(compiled), "summary", 5)
+    assert (data.summary, data.unshared, data.seconds) == ("summary", 5, ())
+    for field in {"nbytes", "lower_bound", "peak", "peak_nbytes", "first", "last"}:
+        assert getattr(data, field) == getattr(memory, field)
+    assert data.changes == memory.changes.tolist() and data.in_use == memory.in_use.tolist()
+    assert data.reserved and len(data.reserved) == len(memory.reserved)
+    for row, source in zip(data.reserved, memory.reserved):
+        assert all(getattr(row, field) == getattr(source, field) for field in ReservedRow._fields)
+
+
 def test_the_kinds_of_items_are_those_that_the_scripts_tell_apart():
     kinds = {diagram.OP, diagram.VIEW, diagram.VAR, diagram.CONST}
     assert set(re.findall(r"\.kind === \"(\w+)\"", SCRIPT)) == kinds
