@@ -51,13 +51,15 @@ def test_memory_has_its_bytes_section_and_alignment():
 
 def test_words_are_numbers_addresses_or_zero_until_they_are_known():
     one, other = writer(), writer(bits=32)
-    assert one.constant(7) == ("i64", "i64 7") and one.constant(Address("in:x", 8)) == ("i64", "i64 0")
-    assert one.constant(Address("arena", 8)) == ("ptr", "ptr getelementptr (i8, ptr @m_arena, i64 8)")
-    assert one.constant(Address("state:mean", 0))[1] == "ptr getelementptr (i8, ptr @m_mean, i64 0)"
-    kind, value = other.constant(Address("arena", 8))
+    assert one.constant(7, 8) == ("i64", "i64 7") and one.constant(Address("in:x", 8), 8) == ("i64", "i64 0")
+    assert one.constant(Address("arena", 8), 8) == ("ptr", "ptr getelementptr (i8, ptr @m_arena, i64 8)")
+    assert one.constant(Address("state:mean", 0), 8)[1] == "ptr getelementptr (i8, ptr @m_mean, i64 0)"
+    kind, value = other.constant(Address("arena", 8), 8)
     assert kind == "<{ ptr, i32 }>" and "i32 8), i32 0 }>" in value
-    assert writer(caller=True).constant(Address("arena", 8)) == ("i64", "i64 0")
-    assert writer(caller=True).constant(Address("constants", 8))[0] == "ptr"
+    assert other.constant(Address("arena", 8), 4) == ("ptr", "ptr getelementptr (i8, ptr @m_arena, i32 8)")
+    assert other.constant(-7, 4) == ("i32", "i32 -7") and other.constant(Address("in:x", 8), 4) == ("i32", "i32 0")
+    assert writer(caller=True).constant(Address("arena", 8), 8) == ("i64", "i64 0")
+    assert writer(caller=True).constant(Address("constants", 8), 8)[0] == "ptr"
     late = [Address("in:x", 0), Address("out:total", 0), Moving(Address("constants", 0), 1, 4)]
     assert all(map(one.is_late, late)) and not one.is_late(Address("arena", 0)) and not one.is_late(3)
 
