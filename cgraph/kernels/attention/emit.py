@@ -36,15 +36,18 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, rest: int, mask: str,
     a = band.a
     with k.task_loop() as task:
         scratch = a.scratch + task * a.scratch_size
+        band.place(scratch)
         with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as unit:
             others, number = divmod_of(unit, a.bands)
             batch, group = divmod_of(others, a.groups)
             row = number * band.width
             with k.if_(number < a.bands - bool(rest)):
-                band.emit(scratch, batch, group, row)
+                band.emit(batch, group, row)
             if rest:
+                last = Band(k, dtype, rest, 1, mask, spread, rule)
                 with k.if_(number == a.bands - 1):
-                    Band(k, dtype, rest, 1, mask, spread, rule).emit(scratch, batch, group, row)
+                    last.place(scratch)
+                    last.emit(batch, group, row)
 
 
 class Unit:
@@ -135,10 +138,9 @@ class Band(Unit):
         self.most, self.total, self.factor, positions, self.result = (rest + i * self.width for i in range(5))
         self.positions = positions.as_dtype("i4")
 
-    def emit(self, scratch: Ptr, batch: Val, group: Val, row: Val) -> None:
+    def emit(self, batch: Val, group: Val, row: Val) -> None:
         """Emit the band that begins at `row`."""
         k = self.k
-        self.place(scratch)
         first, stop = self.keys_seen(batch, row, self.width)
         self.start(batch, group, row)
         keys, values = self.sides(batch, group)

@@ -8,7 +8,7 @@ uses ``erf x = 1 - e**Q(x)`` with Q the best polynomial for ``log erfc``, and fo
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.llvm.vexp import exp, exp2, exp_minus_square
+from cgraph.kernels.llvm.vexp import exp, exp2_down, exp_minus_square
 from cgraph.kernels.llvm.vfloat import estrin, flip_sign, horner, magnitude, sign_bit, wide
 
 # erf(x) / x - 1 in x**2, |x| <= 1
@@ -132,7 +132,7 @@ def ndtr(k: Builder, x: Val) -> Val:
     a = magnitude(k, x)
     if x.dtype == "f4":
         limited = k.select(a > 16.0, k.const(16.0, "f4", x.lanes), a)
-        tails = exp2(k, estrin(k, limited, LOG2_TAILS) * limited)
+        tails = exp2_down(k, estrin(k, limited, LOG2_TAILS) * limited)
     else:
         tails = erfc(k, a * 0.5**0.5)
     return k.select(x > 0.0, 2.0 - tails, tails) * 0.5
