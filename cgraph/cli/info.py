@@ -94,7 +94,7 @@ def bf16_text(facts: dict[str, Any]) -> str:
     if facts["bf16"] == "pairs":
         instruction = "vdpbf16ps" if facts["vdpbf16ps"] else "one instruction"
         reason = f"{instruction} adds up two products in the time of a float32 multiply-add"
-        return f"precision=bf16 rounds, also in training: {reason}"
+        return f"precision=bf16 rounds: {reason}, also in training"
     return f"precision=bf16 computes and trains in float32: {facts['no_bf16']}"
 
 

@@ -31,8 +31,3 @@ class LoweringOptions(Record, eq=False):
     def rounds(self, layer: Node) -> bool:
         """Return True if a convolution or product that can round its factors does; called last, once it can."""
         return self.pairs and (self.layers is None or self.layers.allow(layer))
-
-    def replace_layer(self, layer: Node, other: Node) -> None:
-        """Give another node, by which a pass replaces a layer, the name of that layer."""
-        if self.layers is not None and other is not layer:
-            self.layers.replace_layer(layer, other)

@@ -32,7 +32,8 @@ def round_products(outputs: tuple[Node, ...], target: Target, options: LoweringO
     def change(node: Node, new: New) -> Node:
         if not isinstance(node.op, Matmul | MatmulEpilogue) or not rounds(node, target, options):
             moved = rebuild_node(node, new)
-            options.replace_layer(node, moved)
+            if options.layers is not None:
+                options.layers.replace_layer(node, moved)
             return moved
         x, y, *rest = (new[operand] for operand in node.operands)
         right = one_matrix(y)

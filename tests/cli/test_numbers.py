@@ -157,8 +157,8 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
     assert [line[11:] for line in capsys.readouterr().out.splitlines()] == [
         "1.2",
         "a cpu, kernels for avx9 (48 float32 at a time)",
-        "precision=bf16 rounds, also in training: one instruction "
-        "adds up two products in the time of a float32 multiply-add",
+        "precision=bf16 rounds: one instruction adds up two products in the time of a float32 multiply-add, "
+        "also in training",
         "this processor has none",
         "5: of 31 cores this process may use 17, its quota is 2.5",
         "41 on disk, 3 KiB, in folder",

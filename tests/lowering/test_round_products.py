@@ -57,7 +57,7 @@ def test_other_dtypes_small_products_and_requests_without_rounding_change_nothin
 @pytest.mark.parametrize("engine", [PairsEngine, TilesEngine])
 def test_products_in_bodies_round_and_a_choice_of_layers_leaves_them(engine):
     start, w = cg.Var((80, 80), name="start"), cg.Var((80, 80), name="v")
-    end, _ = cg.scan(lambda h, row: (cg.tanh(h @ w + row), row), start, cg.Const(np.zeros((3, 80), "float32")))
+    end, _ = cg.scan(lambda h, row: (cg.tanh(h @ w + row), row), start, cg.Const(np.zeros((9, 80), "float32")))
     rng = np.random.default_rng(0)
     values = [rng.standard_normal((80, 80)).astype("f4") / 9 for _ in range(2)]
 

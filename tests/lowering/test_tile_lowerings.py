@@ -20,6 +20,7 @@ from cgraph.ops.elementary import Exp
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
+from cgraph.ops.physical.tile_filters import PackTileFilters
 from cgraph.passes import rewrite_graph
 from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
@@ -148,9 +149,12 @@ def test_without_tiles_or_without_bf16_no_image_is_rounded():
         assert not count(function, TileConv | TileImages | WideDepthwise)
 
 
-def test_filters_that_are_computed_are_not_rounded():
+def test_computed_filters_are_packed_in_each_run_and_images_between_them_stay_float32():
     x, f = cg.Var((1, 32, 8, 8), name="x"), cg.Var((32, 32, 3, 3), name="f")
-    assert not count(compiled(cg.conv2d(x, f, 1, 1), [x, f]), TileConv)
+    y = cg.relu(cg.conv2d(x, f, 1, 1))
+    function = compiled(cg.conv2d(y, f, 1, 1), [x, f])
+    assert dtypes_of(function, TileConv) == ["f4", "f4"] and count(function, PackTileFilters) == 1
+    assert count(function, TileImages) == 2
 
 
 @pytest.mark.parametrize("groups", [1, 64])
