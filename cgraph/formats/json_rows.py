@@ -17,7 +17,7 @@ SPACE = " \t\n\r"
 END = {*SPACE, *",:]}"}  # letters behind a complete value: a number may go on in the next piece
 
 
-class Row(NamedTuple):
+class JsonRow(NamedTuple):
     """One element of a list of the file.
 
     Fields
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     text: str
 
 
-def json_rows(path: Path) -> Iterator[Row | str]:
+def json_rows(path: Path) -> Iterator[JsonRow | str]:
     """Yield the name of each list of a JSON object, then its rows; skip entries that are not lists.
 
     Raises
@@ -57,12 +57,12 @@ def json_rows(path: Path) -> Iterator[Row | str]:
             raise ValueError("text follows the object")
 
 
-def rows_of(text: "Letters", name: str) -> Iterator[Row]:
+def rows_of(text: "Letters", name: str) -> Iterator[JsonRow]:
     """Yield the elements of the list that comes next."""
     text.expect("[")
     is_first = True
     while text.next_of("]", ",", is_first):
-        yield Row(name, *text.value())
+        yield JsonRow(name, *text.value())
         is_first = False
 
 

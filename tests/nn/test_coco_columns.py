@@ -9,7 +9,7 @@ import pytest
 from cgraph import FormatError
 from cgraph.formats.allowance import Allowance
 from nn.models.mask_rcnn.tools.coco import read_coco
-from nn.models.mask_rcnn.tools.coco_columns import Columns, Entries, Entry, Segmentations, Texts
+from nn.models.mask_rcnn.tools.coco_columns import Entries, Entry, ObjectColumns, Segmentations, Texts
 
 
 def row(number):
@@ -18,7 +18,7 @@ def row(number):
 
 def columns_of(objects, pictures=("a", "b"), kinds=("x", "y")):
     """Columns of objects (picture, class), and the numbers of the classes; both are described after their first use."""
-    columns = Columns(Allowance(0))
+    columns = ObjectColumns(Allowance(0))
     for i, (picture, kind) in enumerate(objects):
         columns.add_object(picture, kind, row(i))
     for i, picture in enumerate(pictures):

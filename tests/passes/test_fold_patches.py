@@ -8,6 +8,7 @@ from cgraph.ops.conv import Conv2d
 from cgraph.passes import rewrite_graph
 from cgraph.passes.fold_patches import MOST_COLUMNS, fold_patches
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
+from tests.support.tolerance import assert_near
 
 SIDE = 16
 
@@ -45,7 +46,7 @@ def test_the_compiled_product_is_the_convolution():
     given = [rng.standard_normal(v.shape).astype("float32") for v in (x, bias)]
     got = cg.compile(tokens(y), [x, bias])(*given)
     (want,) = cg.compile([y], [x, bias], engine="reference")(*given)
-    np.testing.assert_allclose(got, want.reshape(2, 5, -1).transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
+    assert_near(got, want.reshape(2, 5, -1).transpose(0, 2, 1), "float32 networks")
 
 
 def refused():

@@ -18,7 +18,7 @@ from cgraph.formats.json_rows import json_rows
 from cgraph.formats.pictures import open_picture, rgb_of
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.pictures import network_view, resize_images
-from nn.models.mask_rcnn.tools.coco_columns import ID, Columns, Entries, Entry, Segmentations
+from nn.models.mask_rcnn.tools.coco_columns import ID, Entries, Entry, ObjectColumns, Segmentations
 from nn.models.mask_rcnn.tools.masks import MOST_PIXELS, check_work, is_coordinates, mask_of
 from nn.models.mask_rcnn.tools.precision import GroundTruth
 
@@ -56,7 +56,7 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
 def data_set_of(path: Path, folder: Path, allowance: Allowance) -> DataSet:
     """Read the rows of the file one after another into columns."""
     allowance.spend("parsing", nbytes=PARSING)
-    columns, names, kinds = Columns(allowance), ["background"], array("q")
+    columns, names, kinds = ObjectColumns(allowance), ["background"], array("q")
     lists = set()
     for row in json_rows(path):
         if isinstance(row, str):

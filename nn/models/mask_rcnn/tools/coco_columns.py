@@ -84,7 +84,7 @@ class Ids:
         return places
 
 
-class Columns:
+class ObjectColumns:
     """All pictures and objects of a file. Changes while the file is read.
 
     Fields
@@ -114,7 +114,7 @@ class Columns:
 class Objects(Sequence[Object]):
     """The objects of one picture, in the order of the file."""
 
-    def __init__(self, columns: Columns, classes: np.ndarray, rows: np.ndarray) -> None:
+    def __init__(self, columns: ObjectColumns, classes: np.ndarray, rows: np.ndarray) -> None:
         self.columns, self.classes, self.rows = columns, classes, rows
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class Entries(Sequence[Entry]):
         kinds: numbers of the ids of the classes, in their order
     """
 
-    def __init__(self, columns: Columns, folder: Path, kinds: array) -> None:
+    def __init__(self, columns: ObjectColumns, folder: Path, kinds: array) -> None:
         self.columns, self.folder = columns, folder
         places = columns.ids.places(columns.picture_ids, "images")
         self.classes = described(columns.kind_ids.places(kinds, "categories"), columns.kinds, "category_id") + 1
