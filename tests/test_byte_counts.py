@@ -5,7 +5,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.errors import ArgumentError, BudgetError, CgraphError, GraphError
+from cgraph.errors import ArgumentError, BudgetError, CgraphError, GraphError, bytes_text
 from cgraph.formats.darknet.reader import source
 from cgraph.formats.npz import read_npz
 from cgraph.system.byte_counts import byte_count
@@ -77,3 +77,10 @@ def test_networks_are_compiled_and_trained_within_a_text():
         nn.compile(model, samples=sample, budget="100 B")
     data = nn.Loader((np.ones((4, 3, 8, 8), "f4"), np.zeros(4, "i4")), batch=2)
     assert len(nn.train(model, data, budget="1MiB", progress=False).loss) == 2
+
+
+@pytest.mark.parametrize("unit", ["KiB", "MiB", "GiB"])
+def test_a_whole_unit_is_one_of_it_and_a_byte_less_is_not(unit):
+    nbytes = byte_count(f"1 {unit}")
+    assert bytes_text(nbytes) == f"1 {unit}" and byte_count(bytes_text(3 * nbytes)) == 3 * nbytes
+    assert not bytes_text(nbytes - 1).endswith(unit)

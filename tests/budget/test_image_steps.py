@@ -85,3 +85,11 @@ def test_products_and_sums_over_pixels_count_their_terms():
         (20, (6, 1, 1), False),
         (4, (14, 1, 1), False),
     ]
+
+
+def test_what_depends_on_any_input_is_a_step():
+    inputs = tuple(cg.Var((1, 3, 8, 8), name=name) for name in ("left", "middle", "right"))
+    outputs = tuple(cg.relu(x) for x in inputs)
+    for i in range(1, 4):
+        names = [step.name for step in image_steps(outputs, inputs[:i])]
+        assert names == ["left", "middle", "right"][:i]

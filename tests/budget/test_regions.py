@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from cgraph.budget.bands import regions
 from cgraph.budget.bands.regions import Search, Stage
-from cgraph.budget.bands.row_rings import Rows
+from cgraph.budget.bands.row_rings import Read, Rows
+from cgraph.record import replace
 
 ALIGNMENT = 8
 
@@ -83,3 +84,16 @@ def test_what_is_in_use_is_what_somebody_still_reads(stages):
         assert search.across[t] == before
         own = rounded(stage.nbytes) + rounded(stage.workspace)
         assert search.needed(t) == before + own - min(stage.overwritten, rounded(stage.nbytes))
+
+
+def test_each_band_has_the_workspace_of_its_own_step():
+    """Bands of several steps alternate; each needs bytes by the number of its step and its first row."""
+    each = Read(0, tuple(range(6)), tuple(range(1, 7)))
+    stages = [
+        Stage(24, t + 1, rows=Rows(f"v{t}", 6, 4, (replace(each, source=t - 1),) if t else ()),
+              band_nbytes=lambda first, stop, t=t: 100 * t + first)
+        for t in range(3)
+    ]  # fmt: skip
+    framing = Search(stages, ALIGNMENT).framed((0, 1, 2), 2)
+    assert {event.value for event in framing.events} == {0, 1, 2}
+    assert list(framing.workspaces) == [100 * event.value + event.first for event in framing.events]

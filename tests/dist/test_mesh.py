@@ -197,3 +197,33 @@ def test_bytes_of_an_array_are_its_own():
     x = np.arange(4, dtype="i2").reshape(2, 2)
     mesh.raw(x)[0] = 9
     assert x[0, 0] == 9 and len(mesh.raw(np.zeros((2, 0)))) == 0
+
+
+class Narrow:
+    """A socket that takes a few bytes at a time, and none at every second call."""
+
+    def __init__(self, most):
+        self.most, self.taken, self.calls = most, b"", 0
+
+    def setblocking(self, value):
+        pass
+
+    def setsockopt(self, *values):
+        pass
+
+    def send(self, view):
+        self.calls += 1
+        if self.calls % 2 == 0:
+            raise BlockingIOError
+        self.taken += bytes(view[: self.most])
+        return min(len(view), self.most)
+
+
+@pytest.mark.parametrize("most", [1, FRAME.size - 1, FRAME.size, 1000])
+def test_each_byte_is_sent_once_however_few_are_taken_at_a_time(most):
+    narrow = Narrow(most)
+    link, x = Link(1, narrow), np.arange(10, dtype=np.float32)
+    link.send(7, 3, x)
+    for _ in range(1000):
+        link.move()
+    assert narrow.taken == frame(7, 3, x.tobytes()) and link.is_done

@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.engine.cpu.ring_timing import FREED, READ, read_acts, row_acts, waits_of
 from cgraph.memory.pipeline_model import Busy, Tell, Wait
+from cgraph.record import replace
 from tests.engine.test_ring import controlled
 
 
@@ -30,3 +31,11 @@ def test_acts_of_reader_and_rows_stand_in_order():
     ]  # fmt: skip
     with pytest.raises(ValueError, match="shorter|longer"):
         read_acts(rows, [0.5])
+
+
+def test_a_piece_that_rows_wait_for_again_has_the_sum_of_the_waits():
+    rows = controlled([0, 1], 4)
+    twice = replace(rows, table=rows.table.repeat(2, axis=0), numbers=rows.numbers.repeat(2))
+    for kernels in ([0.0, 0.0], [1.0, 2.0]):
+        waits, _ = waits_of(twice, np.array(kernels), [2.0, 7.0])
+        assert waits.tolist() == [2, 7 - 2 * kernels[0]]

@@ -40,3 +40,14 @@ def test_what_does_not_read_a_change_stays_and_what_does_keeps_its_line():
     found = rebuild((reader, other), lambda node, new: cg.tanh(new[X]) if node is changed else None)
     assert found[0] is cg.exp(cg.tanh(X)) and found[1] is other
     assert found[0].origin == reader.origin
+
+
+def test_what_takes_the_place_of_a_node_has_its_line():
+    first = cg.sin(X)
+    second = cg.cos(first)
+    third = cg.exp(second)
+    kinds = {first: cg.arctan, second: cg.sinh, third: cg.cosh}
+    (found,) = rebuild((third,), lambda node, new: kinds[node](new[node.operands[0]]) if node in kinds else None)
+    lines = [node.origin for node in (third, second, first)]
+    assert len(set(lines)) == 3
+    assert [x.origin for x in (found, found.operands[0], found.operands[0].operands[0])] == lines

@@ -1,11 +1,13 @@
 """Event files of TensorBoard: they have each figure of each epoch at its step."""
 
 import struct
+import sys
 
 import numpy as np
 import pytest
 
 import nn
+from cgraph.errors import UnavailableError
 from nn.losses import quadratic
 from tests.support.tolerance import assert_near
 
@@ -57,3 +59,10 @@ def test_arrays_are_left_out_and_a_resumed_run_says_where_it_begins(tmp_path):
     train(tmp_path / "out", 2, metrics=[square], checkpoint=point)
     scalars, purges = events(tmp_path / "out")
     assert scalars.keys() == {"loss", "valid_loss"} and 4 in purges
+
+
+def test_a_missing_package_is_named_with_what_needs_it(tmp_path, monkeypatch):
+    for name in ("tensorboardX", "tensorboardX.event_file_writer", "tensorboardX.proto.event_pb2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UnavailableError, match="^TensorBoard's event files need the package tensorboardX: pip install"):
+        nn.TensorBoard(tmp_path)

@@ -19,6 +19,8 @@ INDICES = {
     "equal positions": [1, 1, 0],
     "pairs": ([0, 2, 0], [1, -1, 1]),
     "a slice and an array": (slice(1, 3), np.array([3, 0])),
+    "equal positions behind a number": (1, [2, 2, 0]),
+    "equal positions behind a slice": (slice(1, 3), np.array([3, 3])),
     "a constant mask": A > 5,
 }
 UFUNCS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}

@@ -134,3 +134,14 @@ def test_a_round_of_a_loop_writes_only_the_state_that_changes():
     assert [x for x, _ in compiled.updates] == [state] and len(compiled.ys) == 1
     assert compiled.nbytes == compiled.plan.nbytes > 0
     assert compiled.steps[-1].node in (*compiled.plan.outputs, *compiled.plan.sources)
+
+
+def test_workspaces_are_replayed_too(monkeypatch):
+    calls = []
+    monkeypatch.setattr(planning, "check_replay", lambda *args: calls.append(args))
+    x = cg.Var((4, 3, 16, 16), name="x")
+    y = cg.conv2d(cg.exp(x), cg.Var((8, 3, 3, 3)), pad=1)
+    compiled = planned(y)
+    ((*_, workspaces, nbytes, _, _),) = calls
+    (index,) = compiled.layout.workspace_of.values()
+    assert workspaces == {y: compiled.usage.offset(compiled.plan, index)} and nbytes == compiled.nbytes

@@ -10,6 +10,7 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import GraphError, InputError
 from cgraph.kernels.target import target_named
+from cgraph.precision.choose import check_met
 from cgraph.record import replace
 from cgraph.running.difference import output_error
 from tests.support.emulated import PairsEngine, TilesEngine
@@ -200,3 +201,10 @@ def test_convolutions_and_attention_follow_the_choice(engine):
     assert 0 < len(function.precision.bf16_layers) < 3
     for i, (_, error) in enumerate(function.precision.errors):
         assert error == max(output_error(function(s)[i], exact(s)[i]) for s in samples) <= accepted
+
+
+def test_an_error_that_equals_the_tolerance_is_met():
+    for error in (1e-3, 0.5):
+        check_met(cg.Tolerance(error, SAMPLES), (error / 2, error))
+        with pytest.raises(GraphError, match="no choice of layers meets"):
+            check_met(cg.Tolerance(error, SAMPLES), (error, np.nextafter(error, 1)))

@@ -11,7 +11,12 @@ from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
 from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepare
-from cgraph.quantiser.observe import limits
+from cgraph.quantiser.observe import limits, ranges_of
+from cgraph.quantiser.quantise import Choices
+from cgraph.quantiser.ranges import weights_of
+from cgraph.quantiser.simulate import Simulation
+from cgraph.running.samples import sample_runs
+from cgraph.system.progress import silent
 from tests.quantiser.nets import SHAPE, Net, every_group, pictures
 from tests.support.tolerance import assert_near, near
 
@@ -172,3 +177,20 @@ def test_a_var_without_a_value_is_named():
     x, w = cg.Var((2, 4), name="x"), cg.Var((4, 4), name="weights")
     with pytest.raises(UnassignedError, match="weights"):
         quantise(x @ w, x, [np.ones((2, 4), "float32")])
+
+
+def test_a_correction_of_biases_does_not_depend_on_those_before():
+    net, x = Net(), cg.Var(SHAPE, name="image")
+    y = net.conv(cg.relu(net.conv(x, 16)), 8)
+    samples = sample_runs(pictures(2), (x,), "quantising")
+    network, form = network_of(prepare((y,), (x,))), Choices().form
+    ranges = ranges_of(network, (x,), samples, "minmax", silent)
+    quanta = {node: form.quantum(ranges[root]) for node, root in network.bytes.items()}
+    weights = {layer: weights_of(layer, quanta[layer.x]) for layer in network.layers}
+    simulation = Simulation(network, (x,), quanta, form, weights)
+    rounds = []
+    for layers in (network.layers, network.layers[1:], network.layers):
+        simulation.correct(layers, samples, silent)
+        rounds.append([simulation.biases[layer] for layer in network.layers])
+    for before, after in zip(rounds[0], rounds[2]):
+        np.testing.assert_array_equal(before, after)

@@ -54,3 +54,9 @@ def test_the_deepest_chain_counts_and_unknown_functions_do_not():
     assert stack_bound(text, calls, "entry") == 16 + 32 + 128
     assert stack_bound(text, {}, "entry") == 16 and stack_bound(text, {"b": ["a"], "a": ["c"]}, "b") == 64 + 32 + 128
     assert stack_bound(text, calls, "nothing") is None and stack_bound("", {}, "entry") is None
+
+
+def test_only_labels_of_functions_begin_one():
+    inside = "\n.LBB0_1:\nloop:\n\tsubq $16, %rsp\n"
+    text = function("f", "pushq %rbp") + inside + function("g", "subq $8, %rsp")
+    assert frame_sizes(text) == {"f": 8 + 16 + 8, "g": 8 + 8}
