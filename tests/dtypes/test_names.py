@@ -16,6 +16,9 @@ PRODUCTS = {  # of bfloat16, which an instruction multiplies
     *("cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"),
     *("cgraph/ops/physical/tiled.py", "cgraph/ops/physical/tile_conv.py", "cgraph/kernels/tile_conv/signature.py"),
     *("cgraph/kernels/tile_attention/calls.py", "cgraph/kernels/tile_attention/emit.py"),
+    *("cgraph/ops/physical/tile_filters.py", "cgraph/ops/physical/conv_transpose.py"),
+    *("cgraph/kernels/pairs/paired_sides.py", "cgraph/kernels/tile_products/computed_sides.py"),
+    "cgraph/kernels/tile_conv/filter_grad_calls.py",
     *("cgraph/kernels/isa/x86.py", "cgraph/kernels/isa/arm.py", "cgraph/kernels/llvm/instructions.py"),
 }
 ALLOWED = {"cgraph/dtypes/storage.py", "cgraph/cli/precisions.py", "cgraph/numpy/__init__.py", *PRODUCTS}

@@ -21,7 +21,7 @@ def test_rows_of_one_pixel_sum_all_channels_at_once(fixed, low):
         assert ByteShape(c, h, 1, k, form("halves")).pairs == 2
         check(case, form("halves"), result)
     assert ByteShape(3, 1, 2, 5, form("halves")).pairs == 1
-    assert [Tile(1, pairs, 1, 4, 1, 4, *ANY).channels for pairs in (1, 2)] == [2, 4]
+    assert [Tile(1, pairs, 1, 4, 1, 4, *ANY, False).channels for pairs in (1, 2)] == [2, 4]
 
 
 @pytest.mark.parametrize("s", [1, MOST_TAPS, MOST_TAPS + 1])

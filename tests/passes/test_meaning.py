@@ -17,7 +17,7 @@ from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
-from cgraph.ops.physical.filters import BlockedConvFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, RoundFilters
 from cgraph.ops.physical.first_rows import Counted, FirstRows, FirstWrites
 from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.in_place import InPlace
@@ -34,6 +34,7 @@ from cgraph.ops.physical.matmul import PanelMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.ops.physical.ports import RowSink, RowSource
 from cgraph.ops.physical.rerun import Rerun
+from cgraph.ops.physical.rounded import RoundedMatmul
 from cgraph.ops.physical.rounds import PlannedConditional, Rounds, WhileRounds
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
@@ -41,6 +42,7 @@ from cgraph.ops.physical.structured import PlannedOp
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_attention import TiledAttention
 from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
+from cgraph.ops.physical.tile_filters import PackTileFilters, TileConvFilters
 from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
@@ -60,9 +62,10 @@ BYTES = {
     BlockedPixelSum,
 }  # integers/test_compute_integers.py
 BYTES |= {ByteMatmul, ByteTable}  # integers/test_byte_matmul.py, test_byte_tables.py
-HALVES = {PairedMatmul}  # test_precision.py
+HALVES = {PairedMatmul, RoundedMatmul, RoundFilters}  # test_precision.py, ops/test_rounded.py, ops/test_filters.py
 TILED = {TiledIntegerMatmul, TiledMatmul, TiledAttention}  # ops/test_tiled.py, lowering/test_tile_attentions.py
 IMAGES_OF_TILES = {TileConv, TileImages, TileIntegerConv, WideDepthwise, JoinedImages}  # ops/test_tile_conv.py
+IMAGES_OF_TILES |= {TileConvFilters, PackTileFilters}  # ops/test_tile_filters.py
 PLANNED = {
     InPlace,
     PlannedConditional,
