@@ -1,5 +1,7 @@
 """Removes large tensors from a serialised ModelProto before it is parsed; they stay in the mapped file.
 
+Messages that importers do not read (`OMITTED`) are removed, too.
+
 Protobuf would copy each weight twice, and needs up to a hundred bytes of memory for each byte of other fields. So the
 splitter first walks all messages, field by field, and charges the memory that protobuf will need. It omits the only
 large field of a TensorProto and adds a `segment` with its position, a field that no reader of ONNX supports in a file.
@@ -29,7 +31,7 @@ OMITTED = {
     "configuration",
     "device_configurations",
 }
-"""Fields of messages that no importer reads."""
+"""Names of the fields that importers do not read."""
 DEEPEST = 100  # nesting depth of messages, as in protobuf
 # bytes of memory, measured with protobuf 6 (upb), whose arrays have up to as much spare capacity
 NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # of a number; a text; a message; each possible field of a message
