@@ -14,7 +14,7 @@ from cgraph.errors import FormatError, bytes_text
 MOST_LETTERS = 1 << 21  # of one row, and of any other value
 PIECE = 1 << 18  # bytes that are read at once
 SPACE = " \t\n\r"
-END = {*SPACE, *",:]}"}  # letters behind a complete value: a number may go on in the next piece
+END = {*SPACE, *",:]}"}  # letters after a complete value: a number may continue in the next piece
 
 
 class JsonRow(NamedTuple):

@@ -128,7 +128,7 @@ def scores_of(weights: Node, turned: bool, graph: Roots) -> Scores | None:
 
 
 def down_to_product(s: Scores, graph: Roots) -> Scores | None:
-    """Return the scores as products and what is done to them; None if this is not what they are."""
+    """Return the product of queries and keys and the steps after it; None if a node is not computed from one."""
     if not graph.is_inner(s.at):
         return None
     lead = tuple(n for n in s.at.shape[:-2] if n != 1)
@@ -240,7 +240,7 @@ def is_for_queries(x: Node, turned: bool) -> bool:
 
 
 def turns_last_axes(op: Transpose) -> bool:
-    """Return True if a transpose exchanges the last two axes alone."""
+    """Return True if a transpose exchanges the last two axes and no others."""
     n = len(op.axes)
     return n > 1 and op.axes == (*range(n - 2), n - 1, n - 2)
 

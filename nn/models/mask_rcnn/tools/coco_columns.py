@@ -42,7 +42,7 @@ class Segmentations(Sequence[Any]):
 
 
 class Texts:
-    """Many texts, one behind the other. Changes: `append` adds one."""
+    """Many texts, one after the other. Changes: `append` adds one."""
 
     def __init__(self) -> None:
         self.letters, self.ends = bytearray(), array("q", [0])
