@@ -1,9 +1,9 @@
 """compile, and the Function that it returns: a graph lowered, planned and compiled by an engine, with update edges."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from cgraph.planning.options import CompileOptions, Request, check_together, mem
 from cgraph.planning.orders import check_order
 from cgraph.planning.strategy import strategy_named
 from cgraph.precision.choose import choose_precision, precision_of
+from cgraph.precision.tiles import engines_of
 from cgraph.record import replace
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
@@ -145,9 +146,11 @@ def compile_request(
     strategy_named(options.memory)
     check_order(options.order)
     check_together(request, options, backend.refuses, backend.name)
-    pictures = pictures_of(request, options, backend)
+    backend, savable = engines_of(backend, request.roots, options)
+    whole, pictures = request, pictures_of(request, options, backend)
     fed = frozenset(x for x in options.rows if isinstance(x, Var))
     choice, layers = rounding_of(request, backend, options, names)
+    chosen = replace(options, precision=choice or options.precision)
     options = replace(options, precision=layers)
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
     request = request.of(backend.lower(prepared_roots(roots, request.inputs, options), options))
@@ -159,6 +162,8 @@ def compile_request(
         else Function(request, compiled, program, single, names)
     )
     function.precision = None if layers is None else precision_of(layers, choice)
+    if savable is not backend:
+        function.compile_savable = partial(compile_request, whole, savable, chosen, single, names)
     return function
 
 
@@ -264,7 +269,10 @@ class Function(Runner):
         outputs, inputs, updates: those of `compile`, after passes and lowering
         compiled: schedule, plan and addresses; None on an engine without plans
         program: the engine's program; its code can be shown
+        compile_savable: compiles the same graph for processors without tile registers; None if this Function needs none
     """
+
+    compile_savable: "Callable[[], Function] | None" = None
 
     def __init__(
         self, request: Request, compiled: Compiled | None, program: Program, single: bool, names: Sequence[str] = ()
@@ -333,6 +341,17 @@ class Function(Runner):
             FormatError: another engine compiled the Function; or as for `cgraph.export`
         """
         return slots.export_function(self, folder, **settings)
+
+    def for_saving(self) -> Self:
+        """Return this Function; or the same graph compiled without tile registers, where the default engine uses them.
+
+        It reads the same Vars. Bits differ if products round to bfloat16: without tiles they may be float32.
+        """
+        if self.compile_savable is None:
+            return self
+        savable = type(self).__new__(type(self))
+        savable.__dict__ |= {**self.__dict__, **self.compile_savable().__dict__, "names": self.names}
+        return savable
 
     def __reduce__(self) -> tuple:
         return slots.reduced_function(self)
