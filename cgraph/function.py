@@ -131,11 +131,11 @@ def compile(
     backend = engine_named(engine, threads)
     options = options_of({name: arguments[name] for name in CompileOptions._fields})
     with rare_collections():
-        return compile_request(request, backend, options, isinstance(outputs, Node), names)
+        return compile_request(request, options, backend, isinstance(outputs, Node), names)
 
 
 def compile_request(
-    request: Request, backend: Engine, options: CompileOptions, single: bool, names: Sequence[str]
+    request: Request, options: CompileOptions, backend: Engine, single: bool, names: Sequence[str]
 ) -> "Function":
     """Return the Function of a checked request.
 
@@ -147,11 +147,10 @@ def compile_request(
     check_order(options.order)
     check_together(request, options, backend.refuses, backend.name)
     backend, savable = engines_of(backend, request.roots, options)
-    whole, pictures = request, pictures_of(request, options, backend)
+    original, pictures = request, pictures_of(request, options, backend)
     fed = frozenset(x for x in options.rows if isinstance(x, Var))
     choice, layers = rounding_of(request, backend, options, names)
-    chosen = replace(options, precision=choice or options.precision)
-    options = replace(options, precision=layers)
+    chosen, options = (replace(options, precision=x) for x in (choice or options.precision, layers))
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
     request = request.of(backend.lower(prepared_roots(roots, request.inputs, options), options))
     compiled = backend.plan(request, options)
@@ -163,8 +162,15 @@ def compile_request(
     )
     function.precision = None if layers is None else precision_of(layers, choice)
     if savable is not backend:
-        function.compile_savable = partial(compile_request, whole, savable, chosen, single, names)
+        function.compile_savable = partial(compile_request, *frozen(original, chosen), savable, single, names)
     return function
+
+
+def frozen(request: Request, options: CompileOptions) -> tuple[Request, CompileOptions]:
+    """Return a request and options with constants for the Vars of `freeze`, so that it can be compiled again later."""
+    roots = freeze(request.roots, options.freeze)
+    place_of = dict(zip(request.roots, roots))
+    return request.of(roots), replace(options, freeze=(), rows=tuple(place_of.get(x, x) for x in options.rows))
 
 
 def prepared_roots(roots: tuple[Node, ...], inputs: Sequence[Var], options: CompileOptions) -> tuple[Node, ...]:
