@@ -150,7 +150,8 @@ def compile_request(
     original, pictures = request, pictures_of(request, options, backend)
     fed = frozenset(x for x in options.rows if isinstance(x, Var))
     choice, layers = rounding_of(request, backend, options, names)
-    chosen, options = (replace(options, precision=x) for x in (choice or options.precision, layers))
+    later = replace(options, precision=choice or options.precision)
+    options = replace(options, precision=layers)
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
     request = request.of(backend.lower(prepared_roots(roots, request.inputs, options), options))
     compiled = backend.plan(request, options)
@@ -162,11 +163,11 @@ def compile_request(
     )
     function.precision = None if layers is None else precision_of(layers, choice)
     if savable is not backend:
-        function.compile_savable = partial(compile_request, *frozen(original, chosen), savable, single, names)
+        function.compile_savable = partial(compile_request, *without_freeze(original, later), savable, single, names)
     return function
 
 
-def frozen(request: Request, options: CompileOptions) -> tuple[Request, CompileOptions]:
+def without_freeze(request: Request, options: CompileOptions) -> tuple[Request, CompileOptions]:
     """Return a request and options with constants for the Vars of `freeze`, so that it can be compiled again later."""
     roots = freeze(request.roots, options.freeze)
     place_of = dict(zip(request.roots, roots))
