@@ -16,7 +16,7 @@ from cgraph.dtypes.convert import name_of
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
-from cgraph.errors import FormatError, GraphError, ShapeError
+from cgraph.errors import BudgetError, FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
@@ -146,8 +146,23 @@ def compile_request(
     strategy_named(options.memory)
     check_order(options.order)
     check_together(request, options, backend.refuses, backend.name)
-    backend, savable = engines_of(backend, request.roots, options)
-    original, pictures = request, pictures_of(request, options, backend)
+    backend, other = engines_of(backend, request.roots, options)
+    try:
+        function, later = compile_on(backend, request, options, single, names)
+    except BudgetError:
+        if other is backend:
+            raise
+        return compile_on(other, request, options, single, names)[0]
+    if other is not backend:
+        function.compile_savable = partial(compile_request, *without_freeze(request, later), other, single, names)
+    return function
+
+
+def compile_on(
+    backend: Engine, request: Request, options: CompileOptions, single: bool, names: Sequence[str]
+) -> "tuple[Function, CompileOptions]":
+    """Return the Function that an engine makes, and options that compile it again with the same choice of layers."""
+    pictures = pictures_of(request, options, backend)
     fed = frozenset(x for x in options.rows if isinstance(x, Var))
     choice, layers = rounding_of(request, backend, options, names)
     later = replace(options, precision=choice or options.precision)
@@ -162,9 +177,7 @@ def compile_request(
         else Function(request, compiled, program, single, names)
     )
     function.precision = None if layers is None else precision_of(layers, choice)
-    if savable is not backend:
-        function.compile_savable = partial(compile_request, *without_freeze(original, later), savable, single, names)
-    return function
+    return function, later
 
 
 def without_freeze(request: Request, options: CompileOptions) -> tuple[Request, CompileOptions]:

@@ -23,7 +23,7 @@ RIGHT, WRONG = b"right", b"wrong"
 
 
 def engines_of(engine: Engine, roots: Iterable[Node], options: CompileOptions) -> tuple[Engine, Engine]:
-    """Return the engine that computes a graph, and the one whose code can be saved.
+    """Return the engine that computes a graph, and the one whose code can be saved and which may need fewer bytes.
 
     They differ if the engine leaves the choice of tiles open (``tiles=None``), the graph gains from tiles, and this
     machine computes on them as the emulation does.

@@ -1,6 +1,7 @@
 """Tile registers by default: which graphs compute on them, the trial's answer, and saving without them."""
 
 import pickle
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +11,12 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.engine.reference import ReferenceEngine
+from cgraph.ir.graph import apply
 from cgraph.kernels.cache import cache_folder
+from cgraph.kernels.conv8.calls import Result
 from cgraph.kernels.isa.x86 import PORTABLE
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.physical.integer import IntegerConv
 from cgraph.ops.physical.tiled import TiledMatmul
 from cgraph.planning.options import CompileOptions
 from cgraph.precision import tiles
@@ -168,6 +173,31 @@ def test_a_frozen_var_that_changes_later_keeps_its_value_in_what_is_saved(on_til
     factor.assign(np.full(45, 1000, "f4"))
     got = pickle.loads(pickle.dumps(function))(numbers)
     assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+
+
+def test_a_budget_that_blocks_of_64_channels_exceed_is_met_without_tiles(on_tiles):
+    x = cg.Var((1, 16, 24, 24), "uint8", "x")
+    y = x
+    for channels in (70, 16, 70, 16):
+        filters, scale = RNG.integers(-128, 128, (channels, y.shape[1], 3, 3), "int8"), np.full(channels, 0.01, "f4")
+        op = IntegerConv(Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 1), 7, Result(zero=7))
+        y = apply(op, y, *map(cg.Const, (filters, np.zeros(channels, "i4"), scale)))
+    numbers = RNG.integers(0, 256, x.shape, "uint8")
+    narrow, wide = (cg.compile(y, [x], engine=CpuEngine(tiles=t)) for t in (False, True))
+    least = [smallest(y, x, t) for t in (False, True)]
+    assert least[0] < least[1] <= wide.nbytes
+    function = cg.compile(y, [x], budget=least[0])
+    assert function.nbytes <= least[0] and function.for_saving() is function
+    np.testing.assert_array_equal(function(numbers), narrow(numbers))
+    with pytest.raises(cg.BudgetError):
+        cg.compile(y, [x], budget=least[0] - 64)
+
+
+def smallest(y, x, on_tiles):
+    """The least budget that is met."""
+    with pytest.raises(cg.BudgetError) as caught:
+        cg.compile(y, [x], engine=CpuEngine(tiles=on_tiles), budget=1)
+    return int(re.search(r"the least budget of this graph is (\d+) bytes", str(caught.value))[1])
 
 
 def test_a_request_for_tiles_is_kept_and_cannot_be_saved(on_tiles, tmp_path):

@@ -100,7 +100,7 @@ class CpuEngine(Record):
         limit = memory_nbytes()
         if compiled.nbytes > limit:
             there = f"this machine has {bytes_text(limit)}"
-            warnings.warn(needs_text(compiled.plan, compiled.lower_bound, there), MemoryWarning, stacklevel=3)
+            warnings.warn(needs_text(compiled.plan, compiled.lower_bound, there), MemoryWarning, stacklevel=4)
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:
