@@ -13,10 +13,11 @@ from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.host import TILES, host, host_key, tiles_state
 from cgraph.kernels.store import emitter_hash
 from cgraph.kernels.target import host_target
+from cgraph.late import LateModule
 from cgraph.planning.options import CompileOptions
 from cgraph.record import replace
-from cgraph.system.child_processes import run_module
 
+child_processes = LateModule("cgraph.system.child_processes")
 SECONDS = 120.0  # after this time a trial has failed
 FAMILIES = ("tile_products", "tile_conv", "tile_attention")
 RIGHT, WRONG = b"right", b"wrong"
@@ -69,6 +70,6 @@ def run_trial() -> bool:
     """Return True if the trial's process ends well in time. A system that refuses a process has no answer: False."""
     try:
         with open(os.devnull, "wb") as nowhere:
-            return run_module("cgraph.precision.tile_trial", [], nowhere, nowhere, SECONDS) == 0
+            return child_processes.run_module("cgraph.precision.tile_trial", [], nowhere, nowhere, SECONDS) == 0
     except OSError:
         return False

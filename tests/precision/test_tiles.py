@@ -21,6 +21,7 @@ from cgraph.ops.physical.tiled import TiledMatmul
 from cgraph.planning.options import CompileOptions
 from cgraph.precision import tiles
 from cgraph.precision.tiles import engines_of, trial_name
+from cgraph.system import child_processes
 from tests.support.emulated import TilesEngine, compute_on_tiles
 
 RNG = np.random.default_rng(3)
@@ -92,10 +93,10 @@ def test_a_process_that_cannot_start_is_a_failed_trial(monkeypatch):
     def fail(*args):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(tiles, "run_module", fail)
+    monkeypatch.setattr(child_processes, "run_module", fail)
     assert not tiles.run_trial()
     for status, answer in ((0, True), (1, False), (-4, False), (None, False)):
-        monkeypatch.setattr(tiles, "run_module", lambda *args, status=status: status)
+        monkeypatch.setattr(child_processes, "run_module", lambda *args, status=status: status)
         assert tiles.run_trial() == answer
 
 
