@@ -8,6 +8,7 @@ from functools import cache
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.engine import Engine
 from cgraph.ir.graph import Node
+from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.host import TILES, host, host_key, tiles_state
@@ -21,6 +22,7 @@ child_processes = LateModule("cgraph.system.child_processes")
 SECONDS = 120.0  # after this time a trial has failed
 FAMILIES = ("tile_products", "tile_conv", "tile_attention")
 RIGHT, WRONG = b"right", b"wrong"
+BYTES = ("uint8", "int8")
 
 
 def engines_of(engine: Engine, roots: Iterable[Node], options: CompileOptions) -> tuple[Engine, Engine]:
@@ -38,7 +40,8 @@ def engines_of(engine: Engine, roots: Iterable[Node], options: CompileOptions) -
 
 def gains_by_tiles(roots: Iterable[Node], options: CompileOptions) -> bool:
     """Return True for a graph that may round its products to bfloat16, or that has values of bytes."""
-    return options.in_pairs or any(x.dtype in ("uint8", "int8") for x in post_order(tuple(roots)))
+    nodes = post_order(tuple(roots))
+    return options.in_pairs or any(isinstance(x.spec, Spec) and x.dtype in BYTES for x in nodes)
 
 
 @cache

@@ -127,6 +127,11 @@ def test_float32_asks_for_no_permission(monkeypatch):
     assert engines_of(CpuEngine(), (product()[1],), FLOAT32) == (CpuEngine(), CpuEngine())
 
 
+def test_several_results_of_one_op_are_no_bytes(on_tiles):
+    values, _ = cg.linalg.eigh(cg.Var((3, 3), name="x"))
+    assert engines_of(CpuEngine(), (values,), FLOAT32) == (CpuEngine(), CpuEngine())
+
+
 def test_a_failed_trial_leaves_float32(on_tiles, monkeypatch):
     monkeypatch.setattr(tiles, "tiles_compute", lambda: False)
     assert engines_of(CpuEngine(), (product()[1],), BF16) == (CpuEngine(), CpuEngine())
