@@ -128,7 +128,7 @@ def test_float32_asks_for_no_permission(monkeypatch):
 
 
 def test_several_results_of_one_op_are_no_bytes(on_tiles):
-    values, _ = cg.linalg.eigh(cg.Var((3, 3), name="x"))
+    values, _ = cg.eigh(cg.Var((3, 3), name="x"))
     assert engines_of(CpuEngine(), (values,), FLOAT32) == (CpuEngine(), CpuEngine())
 
 
