@@ -1,9 +1,9 @@
 """compile, and the Function that it returns: a graph lowered, planned and compiled by an engine, with update edges."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cgraph.dtypes.convert import name_of
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
-from cgraph.errors import FormatError, GraphError, ShapeError
+from cgraph.errors import BudgetError, FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
@@ -33,6 +33,7 @@ from cgraph.planning.options import CompileOptions, Request, check_together, mem
 from cgraph.planning.orders import check_order
 from cgraph.planning.strategy import strategy_named
 from cgraph.precision.choose import choose_precision, precision_of
+from cgraph.precision.tiles import engines_of
 from cgraph.record import replace
 from cgraph.running.runner import Runner
 from cgraph.running.streaming_runner import ByRows
@@ -130,11 +131,11 @@ def compile(
     backend = engine_named(engine, threads)
     options = options_of({name: arguments[name] for name in CompileOptions._fields})
     with rare_collections():
-        return compile_request(request, backend, options, isinstance(outputs, Node), names)
+        return compile_request(request, options, backend, isinstance(outputs, Node), names)
 
 
 def compile_request(
-    request: Request, backend: Engine, options: CompileOptions, single: bool, names: Sequence[str]
+    request: Request, options: CompileOptions, backend: Engine, single: bool, names: Sequence[str]
 ) -> "Function":
     """Return the Function of a checked request.
 
@@ -145,9 +146,26 @@ def compile_request(
     strategy_named(options.memory)
     check_order(options.order)
     check_together(request, options, backend.refuses, backend.name)
+    backend, other = engines_of(backend, request.roots, options)
+    try:
+        function, later = compile_on(backend, request, options, single, names)
+    except BudgetError:
+        if other is backend:
+            raise
+        return compile_on(other, request, options, single, names)[0]
+    if other is not backend:
+        function.compile_savable = partial(compile_request, *without_freeze(request, later), other, single, names)
+    return function
+
+
+def compile_on(
+    backend: Engine, request: Request, options: CompileOptions, single: bool, names: Sequence[str]
+) -> "tuple[Function, CompileOptions]":
+    """Return the Function that an engine makes, and options that compile it again with the same choice of layers."""
     pictures = pictures_of(request, options, backend)
     fed = frozenset(x for x in options.rows if isinstance(x, Var))
     choice, layers = rounding_of(request, backend, options, names)
+    later = replace(options, precision=choice or options.precision)
     options = replace(options, precision=layers)
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
     request = request.of(backend.lower(prepared_roots(roots, request.inputs, options), options))
@@ -159,7 +177,14 @@ def compile_request(
         else Function(request, compiled, program, single, names)
     )
     function.precision = None if layers is None else precision_of(layers, choice)
-    return function
+    return function, later
+
+
+def without_freeze(request: Request, options: CompileOptions) -> tuple[Request, CompileOptions]:
+    """Return a request and options with constants for the Vars of `freeze`, so that it can be compiled again later."""
+    roots = freeze(request.roots, options.freeze)
+    place_of = dict(zip(request.roots, roots))
+    return request.of(roots), replace(options, freeze=(), rows=tuple(place_of.get(x, x) for x in options.rows))
 
 
 def prepared_roots(roots: tuple[Node, ...], inputs: Sequence[Var], options: CompileOptions) -> tuple[Node, ...]:
@@ -264,7 +289,10 @@ class Function(Runner):
         outputs, inputs, updates: those of `compile`, after passes and lowering
         compiled: schedule, plan and addresses; None on an engine without plans
         program: the engine's program; its code can be shown
+        compile_savable: compiles the same graph for processors without tile registers; None if this Function needs none
     """
+
+    compile_savable: "Callable[[], Function] | None" = None
 
     def __init__(
         self, request: Request, compiled: Compiled | None, program: Program, single: bool, names: Sequence[str] = ()
@@ -333,6 +361,17 @@ class Function(Runner):
             FormatError: another engine compiled the Function; or as for `cgraph.export`
         """
         return slots.export_function(self, folder, **settings)
+
+    def for_saving(self) -> Self:
+        """Return this Function; or the same graph compiled without tile registers, where the default engine uses them.
+
+        It reads the same Vars. Bits differ if products round to bfloat16: without tiles they may be float32.
+        """
+        if self.compile_savable is None:
+            return self
+        savable = type(self).__new__(type(self))
+        savable.__dict__ |= {**self.__dict__, **self.compile_savable().__dict__, "names": self.names}
+        return savable
 
     def __reduce__(self) -> tuple:
         return slots.reduced_function(self)

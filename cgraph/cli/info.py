@@ -16,12 +16,14 @@ from cgraph.kernels.host import tiles_state
 from cgraph.kernels.isa.bfloat16 import PAIRS, has_instruction, reason_for_float32
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
+from cgraph.precision.tiles import tiles_compute
 from cgraph.system.machine import allowed_processors
 from cgraph.terminal import say
 from cgraph.version import __version__
 
 TILES = {
-    "permitted": "Intel AMX; CpuEngine(tiles=True) multiplies bytes and bfloat16 numbers on them, else nothing does",
+    "used": "Intel AMX: they multiply bytes, and with precision=bf16 floats",
+    "wrong": "Intel AMX, but a trial of them failed on this machine, so only CpuEngine(tiles=True) uses them",
     "refused": "Intel AMX, but the system refuses them to this process, as it does where a signal stack is small",
     None: "this processor has none",
 }
@@ -62,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
 
 def gather() -> dict[str, Any]:
     """Return the facts: counts, bytes, versions and names; None for missing ones."""
-    target, folder = host_target(), store().folder
+    target, folder, tiles = host_target(), store().folder, tiles_state()
+    if tiles == "permitted":
+        tiles = "used" if tiles_compute() else "wrong"
     files = kernel_files(folder)
     gpus, reason = gpu_lines()
     return {
@@ -70,10 +74,10 @@ def gather() -> dict[str, Any]:
         "cpu": cpu_name(),
         "target": target.name,
         "float32_lanes": target.lanes,
-        "bf16": "pairs" if target.bf16 else "float32",
+        "bf16": "tiles" if tiles == "used" else "pairs" if target.bf16 else "float32",
         "vdpbf16ps": has_instruction(target, PAIRS),
         "no_bf16": reason_for_float32(target) or None,
-        "tiles": tiles_state() or None,
+        "tiles": tiles or None,
         "cores": os.cpu_count(),
         "affinity": allowed_processors(),
         "quota": quota_of(GROUPS, MOUNT),
@@ -91,6 +95,8 @@ def gather() -> dict[str, Any]:
 
 def bf16_text(facts: dict[str, Any]) -> str:
     """Return what ``precision="bf16"`` computes with, and why."""
+    if facts["bf16"] == "tiles":
+        return "precision=bf16 rounds: products of tiles are faster than float32, also in training"
     if facts["bf16"] == "pairs":
         instruction = "vdpbf16ps" if facts["vdpbf16ps"] else "one instruction"
         reason = f"{instruction} adds up two products in the time of a float32 multiply-add"

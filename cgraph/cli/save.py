@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     samples = partial(samples_of, args, model)
     options = {"memory": args.memory, "budget": args.budget} | precision_options(args, samples)
     targets = dict.fromkeys(args.target or ["host"])
-    first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in targets)
+    first, *others = (model.compiled(engine=CpuEngine(target, tiles=False), **options) for target in targets)
     graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None
     first.save(args.output, also=others, graph=graph, names=model.names)
     for path in sorted(args.output.iterdir()):

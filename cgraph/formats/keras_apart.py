@@ -36,6 +36,7 @@ def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
 
     Raises
         FormatError: as `read_keras_model`; or the child crashed, took too long or needed too much memory
+        OSError: no child process can be started
     """
     data = map_file(path)
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaint:

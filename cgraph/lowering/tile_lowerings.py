@@ -62,6 +62,7 @@ from cgraph.record import Record, replace
 
 LONG_SUM = 128  # products in a sum from which on tiles are faster than vectors by far: an estimate
 PIXELS = (2, 3)  # axes of rows and columns
+BYTE = np.dtype("uint8")
 
 
 def tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
@@ -167,9 +168,11 @@ def gains_byte_tiles(layers: Iterable[Node]) -> bool:
 def images_of(shapes: Mapping[Node, ConvShape], blocked: set[Node], graph: Roots, target: Target) -> set[Node]:
     """Return the nodes with images as tiles read them: all their users, and their own operands, can have such.
 
-    Results of convolutions with computed filters, as in training, stay float32.
+    Results of convolutions with computed filters, as in training, stay float32, and so do those of convolutions of
+    bytes. Where tiles compute only bytes, no number is rounded.
     """
-    layers = {x for x in shapes if isinstance(x.op, IntegerConv) or is_constant_conv(x)}
+    dtypes = {BYTE if isinstance(x.op, IntegerConv) else FLOAT32 for x in shapes}
+    layers = {x for x in shapes if is_constant_conv(x) or (isinstance(x.op, IntegerConv) and x.dtype == BYTE)}
     images = {x for x in blocked if x in layers or is_wide_depthwise(x, target) or passes_on(x, blocked)}
 
     def reads(user: Node) -> bool:
@@ -177,7 +180,7 @@ def images_of(shapes: Mapping[Node, ConvShape], blocked: set[Node], graph: Roots
         return user in images or user in shapes or is_sum
 
     def stays(x: Node) -> bool:
-        if x in graph.ends or x.dtype not in (FLOAT32, np.uint8) or not all(map(reads, graph.users[x])):
+        if x in graph.ends or x.dtype not in dtypes or not all(map(reads, graph.users[x])):
             return False
         return x in shapes or all(y in images for y in x.operands if y in blocked)
 
@@ -190,13 +193,13 @@ def images_of(shapes: Mapping[Node, ConvShape], blocked: set[Node], graph: Roots
 
 def passes_on(x: Node, blocked: set[Node]) -> bool:
     """Return True for an op that can read and return images as tiles read them."""
-    if x.dtype not in (FLOAT32, np.uint8) or x.ndim != len(NO_HALO):
+    if x.dtype not in (FLOAT32, BYTE) or x.ndim != len(NO_HALO):
         return False
     channels = CHANNELS if x.dtype == FLOAT32 else TILE_ROW
     if isinstance(x.op, Concat):
         return all(y.shape[1] % channels == 0 for y in x.operands[:-1])
     if isinstance(x.op, Pointwise):
-        is_whole = x.dtype == np.uint8 or x.shape[1] % channels == 0 or keeps_rest(x)
+        is_whole = x.dtype == BYTE or x.shape[1] % channels == 0 or keeps_rest(x)
         return is_whole and all(y in blocked or constant_of(y) is not None for y in x.operands)
     return isinstance(x.op, MaxPool | ByteTable) or (isinstance(x.op, AvgPool) and x.dtype == FLOAT32)
 

@@ -125,6 +125,10 @@ class Runner:
             cells[name] = x
         return cells
 
+    def for_saving(self) -> Self:
+        """Return the Runner whose code `save` writes: this one."""
+        return self
+
     def between_runs(self, work: Callable[[], T]) -> T:
         """Call `work` while no run of this Function writes its cells, and return its result."""
         return self._turns.run(work)

@@ -30,7 +30,7 @@ def target_of(function: Runner) -> Target:
     if needs_of(target) is None:
         raise FormatError(f"code for the target {target.name!r} cannot be saved. Compile for another target")
     if target.tiles:
-        raise FormatError("products on tile registers cannot be saved. Compile without tiles=True")
+        raise FormatError("products on tile registers cannot be saved. Compile with CpuEngine(tiles=False)")
     callbacks = {function.program.code.labels[i] for i in callback_labels(function.program.code)}
     if callbacks:
         raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}. Replace them by ops")

@@ -85,7 +85,8 @@ def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | N
     """Return the files of one function compiled for several targets, in pieces, with the cells' values between two
     runs.
     """
-    return functions[0].between_runs(lambda: file_parts(functions, names, graph))
+    savable = [x.for_saving() for x in functions]
+    return functions[0].between_runs(lambda: file_parts(savable, names, graph))
 
 
 def file_parts(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None) -> dict[str, list[Any]]:

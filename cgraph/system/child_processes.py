@@ -44,7 +44,11 @@ def run_module(module: str, arguments: list[str], output: IO[bytes], errors: IO[
         seconds: after this time it is killed
     Returns
         the exit status, a negative signal number if a signal ended it, None if it took too long. See `ending_of`
+    Raises
+        OSError: the system refuses a process, or this program has no Python interpreter that can be started
     """
+    if not sys.executable or getattr(sys, "frozen", False):  # a packed application would start itself again
+        raise OSError("this program contains Python, but no interpreter that can be started for a child process")
     command = [sys.executable, "-E", "-P", "-c", PROGRAM, str(ROOT), module, *arguments]
     try:
         return subprocess.run(

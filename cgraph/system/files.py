@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,7 +31,7 @@ def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
         with path.open("wb") as device:
             device.writelines(parts)
         return
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{SUFFIX}")
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{SUFFIX}")
     try:
         with part.open("xb") as file:
             for content in parts:
@@ -53,7 +52,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     It is removed if an exception is raised. A process that is killed leaves at worst a ``.part`` folder.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{SUFFIX}")
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{SUFFIX}")
     try:
         part.mkdir(mode=0o755)
         yield part
@@ -67,7 +66,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 def unnamed_file(folder: str | Path) -> BinaryIO:
     """Return a new file to read and write that disappears once it is closed and unmapped."""
-    part = Path(folder) / f".{secrets.token_hex(8)}{SUFFIX}"
+    part = Path(folder) / f".{os.urandom(8).hex()}{SUFFIX}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BYTES | REMOVED_WHEN_CLOSED
     file = os.fdopen(os.open(part, flags, 0o600), "w+b")
     if not REMOVED_WHEN_CLOSED:

@@ -149,7 +149,7 @@ def factory_source(
 
 def common_engine(client: Any, limits: Limits, threads: int) -> CpuEngine:
     """Return the CPU engine for the widest target that runs here and on all workers."""
-    return CpuEngine(import_module("nn.parallel.targets").least_target(client, limits.gather), threads)
+    return CpuEngine(import_module("nn.parallel.targets").least_target(client, limits.gather), threads, tiles=False)
 
 
 class ParallelRun(TrainingRun):

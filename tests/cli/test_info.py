@@ -52,7 +52,7 @@ def test_text_names_processor_threads_and_kernels(capsys):
     [
         ("", "+avx2", "in float32: the target .* has no instruction"),
         ("", "+avx512bf16", "in float32: vdpbf16ps is slower than float32 on this processor$"),
-        ("", "+avx512bf16,+amx-bf16", r"in float32: vdpbf16ps is slower .*CpuEngine\(tiles=True\)"),
+        ("", "+avx512bf16,+amx-bf16", "in float32: vdpbf16ps is slower .*its tiles are not used: see `cgraph info`"),
         ("dot", "+avx512bf16", "rounds: vdpbf16ps"),
         ("emulated", "", "rounds: one instruction"),
     ],
@@ -65,13 +65,22 @@ def test_it_says_what_bf16_brings(bf16, features, words, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
-    [("", "has none"), ("permitted", r"CpuEngine\(tiles=True\)"), ("refused", "the system refuses them")],
+    ("state", "fact", "words"),
+    [
+        ("", None, "has none"),
+        ("permitted right", "used", "they multiply bytes, and with precision=bf16 floats$"),
+        ("permitted wrong", "wrong", r"a trial of them failed .* CpuEngine\(tiles=True\)"),
+        ("refused", "refused", "the system refuses them"),
+    ],
 )
-def test_it_says_whether_there_are_tiles(state, words, monkeypatch, capsys):
-    monkeypatch.setattr(info, "tiles_state", lambda: state)
+def test_it_says_whether_tiles_are_used(state, fact, words, monkeypatch, capsys):
+    permission, _, answer = state.partition(" ")
+    monkeypatch.setattr(info, "tiles_state", lambda: permission)
+    monkeypatch.setattr(info, "tiles_compute", lambda: answer == "right")
     assert re.search(words, line_of("tiles", capsys))
-    assert gather()["tiles"] == (state or None)
+    assert gather()["tiles"] == fact
+    assert (gather()["bf16"] == "tiles") == (fact == "used")
+    assert ("products of tiles are faster" in line_of("bf16", capsys)) == (fact == "used")
 
 
 def line_of(name: str, capsys) -> str:

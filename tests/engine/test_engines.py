@@ -32,8 +32,8 @@ def test_an_engine_object_stays_and_has_its_own_threads():
     assert engine_named(reference, 0) is reference and engine_named(reference, 5) is reference
 
 
-def test_tiles_are_used_only_on_request(monkeypatch):
-    assert CpuEngine().kernel_target.tiles == ""
+def test_an_engine_uses_tiles_only_on_request(monkeypatch):
+    assert CpuEngine().kernel_target.tiles == CpuEngine(tiles=False).kernel_target.tiles == ""
     monkeypatch.setattr(target, "tiles_state", lambda: "permitted")
     assert CpuEngine(tiles=True).kernel_target == replace(CpuEngine().kernel_target, tiles="amx")
     monkeypatch.setattr(target, "tiles_state", lambda: "")

@@ -1,5 +1,7 @@
 """Portions of products and panels of constants: what is packed, how large, in which order the numbers lie."""
 
+import mmap
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,21 @@ def test_constants_lie_in_portions_of_k_by_panels_by_k(k, n, dtype):
     np.testing.assert_array_equal(packed, np.concatenate(want))
     at = PackedB(Pointer(packed), k, n, tile, dtype)
     assert at.padded == padded and at.nbytes == packed.nbytes and packed.dtype == dtype
+
+
+@pytest.mark.parametrize(("k", "n"), [(2049, 27), (3, 70_000), (1, 1), (0, 5), (5, 0)])
+def test_columns_of_any_strides_in_a_mapped_file_are_packed_like_those_in_memory(k, n, tmp_path):
+    tile, b = GemmTile(4, 1, 8), (np.arange(k * n, dtype="f4") % 9973).reshape(k, n)
+    want = to_panels(b, tile)
+    path = tmp_path / "x"
+    path.write_bytes(b"odd" + b.T.tobytes() + b"end")
+    with path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    stored = np.frombuffer(mapping, "f4", b.size, 3).reshape(n, k).T
+    reverse = np.ascontiguousarray(b[::-1, ::-1].T).T[::-1, ::-1]
+    for same in (stored, np.asfortranarray(b), reverse, np.repeat(b, 2, 0)[::2]):
+        np.testing.assert_array_equal(same, b)
+        np.testing.assert_array_equal(to_panels(same, tile), want)
 
 
 def test_panels_that_are_taken_and_joined_are_those_of_their_columns():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, reject, settings
 
 import cgraph as cg
 from cgraph.dtypes.convert import code_of
@@ -22,6 +22,8 @@ from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
 from cgraph.ops.physical.tile_filters import PackTileFilters
 from cgraph.passes import rewrite_graph
+from cgraph.quantiser import quantise
+from cgraph.record import replace
 from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.networks import networks
@@ -252,3 +254,52 @@ def test_a_network_of_short_sums_stays_in_vectors():
     assert not count(function, TileIntegerConv | TileImages)
     numbers = bytes_of(x.shape)
     np.testing.assert_array_equal(function(numbers), cg.compile(y, [x])(numbers))
+
+
+def float_conv(x, filters=40):
+    """A convolution of bytes whose result is float32."""
+    node = byte_conv(x, filters, 1)
+    return apply(replace(node.op, result=Result("f4")), *node.operands)
+
+
+FLOAT_ENDS = {
+    "means": lambda y: cg.mean(cg.relu(y), (2, 3)),
+    "sums of pooled images": lambda y: cg.sum(cg.max_pool2d(y, 3, 2), (2, 3)),
+    "a concat": lambda y: cg.mean(cg.concat([y, y * np.float32(2)], 1), (2, 3)),
+    "a float layer": lambda y: cg.mean(conv(cg.relu(y), 33), (2, 3)),
+    "a depthwise layer": lambda y: cg.mean(conv(y, y.shape[1], 3, 1, y.shape[1]), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("end", FLOAT_ENDS.values(), ids=FLOAT_ENDS)
+@pytest.mark.parametrize("channels", [40, 64])
+def test_float_results_of_bytes_on_tiles_are_not_rounded(channels, end):
+    x = cg.Var((2, 64, 9, 8), "uint8", "x")
+    y = end(float_conv(byte_conv(x, 70), channels))
+    function, numbers = cg.compile(y, [x], engine=TilesEngine(poison=True)), bytes_of(x.shape)
+    assert count(function, TileIntegerConv) and BFLOAT16.dtype not in {n.dtype for n in function.compiled.layout.steps}
+    np.testing.assert_array_equal(function(numbers), cg.compile(y, [x], engine=CpuEngine(tiles=False))(numbers))
+
+
+@pytest.mark.parametrize("end", FLOAT_ENDS.values(), ids=FLOAT_ENDS)
+def test_float_results_of_bytes_are_near_with_bf16(end):
+    x = cg.Var((2, 64, 9, 8), "uint8", "x")
+    y, numbers = end(float_conv(byte_conv(x, 70), 64)), bytes_of(x.shape)
+    function = cg.compile(y, [x], engine=TilesEngine(poison=True), precision="bf16")
+    want = cg.compile(y, [x], engine=CpuEngine(tiles=False))(numbers)
+    assert count(function, TileIntegerConv) and np.abs(function(numbers) - want).max() <= 0.02 * np.abs(want).max()
+
+
+@settings(max_examples=25)
+@given(network=networks())
+def test_random_networks_of_bytes_have_the_bits_of_vectors(network):
+    image, outputs = network
+    runs = [np.random.default_rng(i).normal(size=image.shape).astype(image.dtype) for i in range(2)]
+    assume(image.dtype == np.float32 and len(set(outputs)) == 2)
+    try:
+        quantised = quantise(outputs, image, runs, correct=False)
+    except cg.GraphError:  # no layer
+        reject()
+    want = quantised.compile(engine=CpuEngine(tiles=False))(runs[0])
+    for a, b in zip(quantised.compile(engine=TilesEngine(poison=True))(runs[0]), want, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,11 +1,16 @@
 """Engines whose targets have an instruction that this machine lacks: kernels emulate it with the same bits."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from cgraph.engine.cpu import engine as engine_module
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.host import tiles_state
 from cgraph.kernels.isa.records import Target
 from cgraph.kernels.target import host_target, target_named, with_tiles
+from cgraph.precision import tiles
+from cgraph.precision.tile_trial import EmulatedTilesEngine
 from cgraph.record import replace
 from tests.support.kernels import TARGETS
 
@@ -39,9 +44,12 @@ def tiles_on(name: str) -> Target:
     return with_tiles(host_target())
 
 
-class TilesEngine(CpuEngine):
-    """The CPU engine on a target with emulated tile registers."""
+TilesEngine = EmulatedTilesEngine
 
-    @property
-    def kernel_target(self) -> Target:
-        return emulate_tiles(target_named(self.target))
+
+def compute_on_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this machine seem to have tile registers that passed the trial; kernels emulate them."""
+    has_all = SimpleNamespace(has=lambda *features: True)
+    monkeypatch.setattr(tiles, "host", lambda: has_all)
+    monkeypatch.setattr(tiles, "tiles_compute", lambda: True)
+    monkeypatch.setattr(engine_module, "with_tiles", emulate_tiles)

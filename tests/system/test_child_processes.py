@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cgraph.system import child_processes
 from cgraph.system.child_processes import ending_of, run_module
 from tests.support.patience import PATIENCE
 
@@ -107,3 +108,11 @@ def test_a_child_has_no_input_and_its_output_and_status_come_back():
 )
 def test_the_ending_of_a_process_is_a_signal_or_an_exception_of_windows(status, text):
     assert ending_of(status) == text
+
+
+@pytest.mark.parametrize(("name", "value"), [("executable", None), ("executable", ""), ("frozen", True)])
+def test_a_packed_application_is_not_started_again(name, value, monkeypatch):
+    monkeypatch.setattr(sys, name, value, raising=False)
+    monkeypatch.setattr(child_processes.subprocess, "run", lambda *args, **named: pytest.fail("a process was started"))
+    with open(os.devnull, "wb") as nowhere, pytest.raises(OSError, match="no interpreter that can be started"):
+        run_module("cgraph.cli", [], nowhere, nowhere, 1.0)

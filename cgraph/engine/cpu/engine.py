@@ -46,14 +46,15 @@ class CpuEngine(Record):
         threads: 0 uses all cores that this process may use
         poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
         tiles: compute products and convolutions of bytes, and with ``precision="bf16"`` those of floats, on this
-            processor's tile registers (Intel AMX). Compiling raises ValueError if it has none, or if the system refuses
-            them. Such functions cannot be saved
+            processor's tile registers (Intel AMX). None: `cgraph.compile` uses them where they compute as a trial
+            expects; such functions are compiled again without tiles when they are saved. True: always; compiling raises
+            ValueError if the processor has none, or if the system refuses them, and saving a FormatError
     """
 
     target: str = "host"
     threads: int = 0
     poison: bool = False
-    tiles: bool = False
+    tiles: bool | None = None
     name = "cpu"
     feeds_rows = True
     exceeds_budget = False
@@ -99,7 +100,7 @@ class CpuEngine(Record):
         limit = memory_nbytes()
         if compiled.nbytes > limit:
             there = f"this machine has {bytes_text(limit)}"
-            warnings.warn(needs_text(compiled.plan, compiled.lower_bound, there), MemoryWarning, stacklevel=3)
+            warnings.warn(needs_text(compiled.plan, compiled.lower_bound, there), MemoryWarning, stacklevel=4)
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:

@@ -280,20 +280,32 @@ def across_calls(
     """Return the call of the kernel for processors that add up the products of two vectors of bytes."""
     is_rows = isinstance(out, MatrixRows)
     offsets = np.append(source.offsets, np.zeros(-len(source.offsets) % GROUP)).astype(np.int32)
-    clips = (result.low, result.high) != (0, 255)
     tasks = source.n * shape.panels * grid.rows
     call = ACROSS_ROWS.call(
-        (result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows),
+        (result.dtype, result.fixed, result.bounded, clips(result), result.join is not None, is_rows),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(offsets))),
         offsets=Pointer(offsets), turns=len(offsets) // GROUP, panel_offsets=Pointer(source.panel_offsets),
-        x=source.at, x_image=source.image, x_row=source.row, x_step=source.step,
-        w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
-        shifts=shape.panels * shape.panel_channels, channels=shape.k,
-        panels=shape.panels, rows=grid.rows, columns=grid.columns,
-        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
-        **join_args(result), **residual_args(residual),
+        x_step=source.step, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
+        shifts=shape.panels * shape.panel_channels,
+        **scalar_args(shape, grid, source, weights, out), **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (offsets, source.panel_offsets))
+
+
+def scalar_args(
+    shape: ByteShape, grid: Grid, source: PixelSource, weights: ByteWeights, out: BlockedView | MatrixRows
+) -> dict[str, Any]:
+    """Return the arguments that the kernels for processors without vectors of bytes share."""
+    places = row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)
+    return places | {
+        "x": source.at, "x_image": source.image, "x_row": source.row, "w": weights.at, "channels": shape.k,
+        "panels": shape.panels, "rows": grid.rows, "columns": grid.columns,
+    }  # fmt: skip
+
+
+def clips(result: Result) -> bool:
+    """Return True if results are limited to less than all bytes."""
+    return (result.low, result.high) != (0, 255)
 
 
 def halves_calls(
@@ -310,20 +322,16 @@ def halves_calls(
     taps, tap_step, moves = moves_of(shape, source)
     turns = turns_of(len(moves)) if taps == 1 else 1
     pixels = shape.pixels(grid.columns)
-    clips = (result.low, result.high) != (0, 255)
-    form = result.dtype, result.fixed, result.bounded, clips, result.join is not None, is_rows
+    form = result.dtype, result.fixed, result.bounded, clips(result), result.join is not None, is_rows
     tasks = source.n * shape.panels * grid.rows
     call = ROWS.call(
         (pixels, shape.pairs, taps, tap_step, turns, source.step, *form, result.has_one_scale),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
         moves=Pointer(moves), rounds=len(moves) // turns,
         panel_offsets=Pointer(source.panel_offsets) if shape.groups > 1 else None,
-        x=source.at, x_image=source.image, x_row=source.row,
-        w=weights.at, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
-        shifts=1 if result.has_one_scale else shape.panels * shape.panel_channels, channels=shape.k,
-        panels=shape.panels, rows=grid.rows, columns=grid.columns,
-        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
-        **join_args(result), **residual_args(residual),
+        w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
+        shifts=1 if result.has_one_scale else shape.panels * shape.panel_channels,
+        **scalar_args(shape, grid, source, weights, out), **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return KernelCalls((call,), (moves, source.panel_offsets))
 
@@ -341,18 +349,15 @@ def column_calls(
     taps, tap_step, moves = moves_of(shape, source)
     turns = turns_of(shape.words)
     room = next(n for n in ROOMS if n >= shape.words)
-    clips = (result.low, result.high) != (0, 255)
     height = 2 if grid.columns % 2 and grid.rows > 1 else 1  # two rows have no half pair of pixels
     strips = -(-grid.rows // height)
     tasks = source.n * strips
     call = COLUMN_ROWS.call(
-        (room, taps, tap_step, turns, source.step, result.fixed, clips, is_rows),
+        (room, taps, tap_step, turns, source.step, result.fixed, clips(result), is_rows),
         tasks, chunk_of(tasks, tile_ns(shape.target, height * grid.columns * shape.words * shape.panels)),
         moves=Pointer(moves), groups=len(moves), rounds=shape.words // turns,
-        x=source.at, x_image=source.image, x_row=source.row,
-        w=weights.at, numbers=weights.bias, channels=shape.k, zero=result.zero, low=result.low,
-        high=result.high, panels=shape.panels, rows=grid.rows, columns=grid.columns, height=height, strips=strips,
-        **(row_args(shape, out) if isinstance(out, MatrixRows) else out_args(out)),
+        numbers=weights.bias, zero=result.zero, low=result.low, high=result.high, height=height, strips=strips,
+        **scalar_args(shape, grid, source, weights, out),
     )  # fmt: skip
     return KernelCalls((call,), (moves,))
 

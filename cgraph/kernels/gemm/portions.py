@@ -1,12 +1,12 @@
 """Division of matrix products into portions that fit into caches, and constants packed once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 
 import numpy as np
 
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.mapped import copy_to
+from cgraph.kernels.mapped import PIECE, copy_to, release
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import (
     PORTION_A,
@@ -134,15 +134,35 @@ def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
 
 
 def to_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
-    """Return a constant ``[k, n]`` in panels as wide as a tile."""
+    """Return a constant ``[k, n]`` in panels as wide as a tile.
+
+    Columns whose elements are adjacent, as in transposed weights, are read a few panels at a time: each portion of k
+    would read the whole file. They are copied first, since reading across pages of a mapped file is slow.
+    """
     k, n = b.shape
     out = np.zeros(k * round_up(n, tile.width), b.dtype)
-    whole = n // tile.width  # panels
-    split = whole * tile.width
-    for k0, depth in spans(k, evenly(k, PORTION_K, 1)):
-        block = out[k0 * round_up(n, tile.width) :][: depth * round_up(n, tile.width)].reshape(-1, depth, tile.width)
-        rows = b[k0 : k0 + depth]
-        copy_to(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, tile.width))
-        if split < n:
-            copy_to(block[whole, :, : n - split], rows[:, split:])
+    if not out.size:
+        return out
+    blocks = blocks_of(out, k, tile)
+    if abs(b.strides[0]) >= abs(b.strides[1]):
+        fill_panels(blocks, b, copy_to)
+        return out
+    count = max(PIECE // (k * tile.width * b.itemsize), 1)  # panels
+    for first, some in spans(-(-n // tile.width), count):
+        columns = b[:, first * tile.width : (first + some) * tile.width]
+        fill_panels([block[first : first + some] for block in blocks], columns.T.copy().T, np.copyto)
+        release(columns)
     return out
+
+
+def fill_panels(blocks: Sequence[np.ndarray], b: np.ndarray, copy: Callable[[np.ndarray, np.ndarray], None]) -> None:
+    """Write the rows of `b`, ``[k, n]``, into blocks ``[panels, depth, width]`` by `copy`, in order."""
+    first, n = 0, b.shape[1]
+    for block in blocks:
+        depth, width = block.shape[1:]
+        rows, whole = b[first : first + depth], n // width
+        split = whole * width
+        copy(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, width))
+        if split < n:
+            copy(block[whole, :, : n - split], rows[:, split:])
+        first += depth

@@ -18,4 +18,4 @@ def reason_for_float32(target: Target) -> str:
     if not has_instruction(target, PAIRS):
         return f"the target {target.name} has no instruction that multiplies bfloat16 numbers"
     slow = "vdpbf16ps is slower than float32 on this processor"
-    return f"{slow}, and tiles compute on request: CpuEngine(tiles=True)" if has_instruction(target, TILES) else slow
+    return f"{slow}, and its tiles are not used: see `cgraph info`" if has_instruction(target, TILES) else slow

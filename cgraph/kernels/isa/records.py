@@ -44,7 +44,7 @@ class Target(Record):
         rounds: one instruction rounds a float to a whole number, or the C library does
         bf16: sums of two products of bfloat16 numbers. ``dot``: one instruction, as fast as one multiply-add of
             floats; ``emulated``: two multiply-adds, which tests use in its place; empty: float32 is at least as fast
-        tiles: products of whole tiles of bytes and of bfloat16 numbers, which are used only on request. ``amx``: the
+        tiles: products of whole tiles of bytes and of bfloat16 numbers. ``amx``: the
             instructions of Intel AMX; ``emulated``: the same bits on any processor, slowly, for tests; empty: none
         selects_bytes: one instruction selects bytes from 128 others
         block_columns: most columns of a block whose sums lie on the stack; few where the stack is small
