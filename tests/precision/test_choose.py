@@ -210,6 +210,8 @@ def test_an_error_that_equals_the_tolerance_is_met():
         check_met(cg.Tolerance(error, SAMPLES), (error / 2, error))
         with pytest.raises(GraphError, match="no choice of layers meets"):
             check_met(cg.Tolerance(error, SAMPLES), (error, np.nextafter(error, 1)))
+    with pytest.raises(GraphError, match=r"meets an error of 0.25: .* in float32 differ by 0.75, which is the least"):
+        check_met(cg.Tolerance(0.25, SAMPLES), (0.5, 0.75, 0.125))
 
 
 def test_errors_are_the_largest_of_the_first_runs_for_each_output_by_itself():
