@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import COMMANDS, main, parse
 from cgraph.cli.arguments import add_budget, add_memory, add_threads, byte_count, whole_number, why
 from cgraph.cli.model import CliModel
 from cgraph.errors import GraphError
@@ -91,3 +91,32 @@ def test_options_of_a_plan_reach_compile(words, options, tmp_path, monkeypatch):
     (found,) = calls
     found.pop("engine", None)
     assert found == options
+
+
+LOOK = {"pixels": "unit", "fit": "stretch"}
+PLAN = {"threads": 0, "memory": "auto"}
+DEFAULTS = {
+    "run m": LOOK | PLAN | {"top": 5, "times": 1, "most": 64},
+    "save m -o f": LOOK | {"memory": "auto", "most": 64},
+    "export m -o f --target neon": {"form": "whole", "memory": "static", "target": "neon"},
+    "quantise m --samples s -o f": LOOK | {"most": 200, "method": "minmax", "images": "uint8"},
+    "plan m": {},
+    "view m -o f": {},
+    "show m": {},
+    "trace m -o f": PLAN | {"runs": 3},
+    "bench m": LOOK | PLAN | {"runs": 20, "most": 64},
+    "info": {},
+    "warmup": {},
+}
+
+
+@pytest.mark.parametrize("words", DEFAULTS)
+def test_options_that_are_not_given_have_these_values_and_all_others_none(words):
+    values = vars(parse(words.split()))
+    given = ("model", "output", "run", "parser", "whole_parser") + ("samples",) * words.startswith("quantise")
+    there = {name: x for name, x in values.items() if name not in given and x is not None and x is not False}
+    assert {name: x for name, x in there.items() if x != []} == DEFAULTS[words]
+
+
+def test_every_command_has_its_defaults_here():
+    assert {words.split()[0] for words in DEFAULTS} == set(COMMANDS) - {"completion"}
