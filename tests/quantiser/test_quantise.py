@@ -313,3 +313,10 @@ def test_means_are_those_of_each_channel_of_images_and_of_rows():
         value = net.normal(*x.shape)
         got = cg.compile(mean_of_channels(network.layers[0], y), [x])(value)
         assert_near(got, cg.compile(y, [x])(value).mean(axes), "float32 formulas near zero")
+
+
+def test_a_network_of_which_no_layer_is_left_is_refused():
+    x, y = every_group()
+    names = tuple(layer.name for layer in network_of(prepare((y,), (x,))).layers)
+    with pytest.raises(GraphError, match="no convolution of images and no product .* or fewer names in skip="):
+        quantise(y, x, pictures(1), skip=names)
