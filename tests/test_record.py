@@ -1,10 +1,15 @@
 """A record is a frozen dataclass to whoever reads, calls or compares it."""
 
-from dataclasses import field
+import importlib
+import pkgutil
+from contextlib import suppress
+from dataclasses import Field, field
 from typing import ClassVar
 
 import pytest
 
+import cgraph
+import nn
 from cgraph.record import Record, replace
 
 
@@ -102,3 +107,21 @@ def test_a_field_that_is_computed_is_not_given_nor_compared():
 
 def test_it_is_written_as_it_is_made():
     assert repr(Labelled(1, label="a")) == "Labelled(x=1, y=2, label='a', seen=[])"
+
+
+def test_every_default_of_every_record_is_a_value_or_is_made_by_a_factory():
+    """A record does not unpack ``field(default=...)``."""
+    for package in (cgraph, nn):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith(("__main__", "mypy_plugin")):
+                with suppress(ImportError):  # of an optional package
+                    importlib.import_module(module.name)
+    waiting, count = [Record], 0
+    while waiting:
+        subclasses = waiting.pop().__subclasses__()
+        waiting += subclasses
+        for each in subclasses:
+            count += 1
+            for name, default in each._defaults.items():
+                assert not isinstance(default, Field) or callable(default.default_factory), f"{each}.{name}"
+    assert count > 100

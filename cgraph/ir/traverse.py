@@ -66,6 +66,8 @@ def post_order_of(operands: Sequence[Sequence[int]], roots: Sequence[int]) -> tu
     order: list[int] = []
     visited = [False] * len(operands)
     for root in roots:
+        if visited[root]:
+            continue
         visited[root] = True
         stack = [(root, iter(operands[root]))]
         while stack:

@@ -1,7 +1,6 @@
 """Report of a quantised network: loss of accuracy, in total and by layer, and bytes saved."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ class Report(Record):
     plan: tuple[int, int]
     layers: int
     skipped: tuple[str, ...] = ()
-    table: tuple[Sensitivity, ...] = field(default=())
+    table: tuple[Sensitivity, ...] = ()
 
     def __str__(self) -> str:
         return visible("\n".join([*self.table_lines(), *self.lines()]))

@@ -64,7 +64,8 @@ class Differentiated(Transformation):
         new = iter(suspended(substitute, graph, actual))
         wrap = call.outer.tracer
         value = wrap(next(new))
-        gradients = iter([wrap(next(new)) for _ in positions])
+        slopes = {i: next(new) for i in variables}
+        gradients = iter([wrap(slopes[i]) for i in positions])  # an argument may be named twice
         aux_tree = unflatten(aux_form, iter([wrap(next(new)) if isinstance(x, Node) else x for x in aux]))
         call.advance_streams(list(new))
         trees = [unflatten(flatten(args[i], []), gradients) for i in self.numbers]

@@ -13,7 +13,7 @@ from cgraph.ops.shape import axis_of, moveaxis
 from cgraph.transforms.leaves import SETTINGS, node_of, placeholder
 from cgraph.transforms.trace import suspended
 from cgraph.transforms.transformation import InnerCall, Transformation, leaves_of
-from cgraph.transforms.trees import Branch, flatten, unflatten
+from cgraph.transforms.trees import Branch, flatten, key_of, unflatten
 
 
 def vmap(f: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -90,17 +90,22 @@ def leaf_axes(prefix: Any, structure: Any, what: str) -> Iterator[int | None]:
             for child in structure.children:
                 yield from leaf_axes(prefix, child, what)
         return
-    form = flatten_axes(prefix)
+    form = members_of_axes(prefix, structure)
     if not isinstance(structure, Branch) or len(form) != len(structure.children):
         raise ArgumentError(f"{what} has {prefix!r:.80}, which does not fit the arrays there; pass one axis for each")
     for part, child in zip(form, structure.children):
         yield from leaf_axes(part, child, what)
 
 
-def flatten_axes(prefix: Any) -> Sequence[Any]:
-    """Return the members of a tree of axes. ArgumentError for anything else."""
+def members_of_axes(prefix: Any, structure: Any) -> Sequence[Any]:
+    """Return the members of a tree of axes in the order of the arrays: a dict's by their keys, none if keys differ.
+
+    ArgumentError for anything else.
+    """
     if isinstance(prefix, dict):
-        return list(prefix.values())
+        axes = {key_of(key): axis for key, axis in prefix.items()}
+        names = structure.names if isinstance(structure, Branch) else ()
+        return [axes[name] for name in names] if axes.keys() == set(names) else []
     if isinstance(prefix, tuple | list):
         return prefix
     raise ArgumentError(f"{prefix!r:.60} is not an axis; pass an integer, None, or a tree of them")

@@ -72,3 +72,13 @@ def test_functions_are_lazy_and_keep_their_names():
         FUNCTIONS["add"](F4)
     with pytest.raises(TypeError):
         FUNCTIONS["sum"](F4, 0)  # axis by name only
+
+
+def test_tanh_at_infinity_is_numpys_on_the_real_axis_and_below_it():
+    """With the sign of the zero."""
+    z = np.array([complex(INF, y) for y in (-0.0, 0.0, -1.0, -2.0, -100.0)] + [complex(-INF, 1.0), complex(-INF, -1.0)])
+    got, want = np.asarray(FUNCTIONS["tanh"](xp.asarray(z))), np.tanh(z)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got.imag), np.signbit(want.imag))
+    above = np.asarray(FUNCTIONS["tanh"](xp.asarray([complex(INF, y) for y in (1e-300, 1.0, 2.0, 1e300)])))
+    assert (above == 1).all() and not np.signbit(above.imag).any()

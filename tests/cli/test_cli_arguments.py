@@ -2,9 +2,15 @@
 
 import argparse
 
+import numpy as np
 import pytest
 
+import cgraph as cg
+from cgraph.cli import COMMANDS, main, parse
 from cgraph.cli.arguments import add_budget, add_memory, add_threads, byte_count, whole_number, why
+from cgraph.cli.model import CliModel
+from cgraph.errors import GraphError
+from cgraph.formats import onnx
 
 
 def test_bytes_are_read_in_the_unit_that_they_name():
@@ -52,3 +58,65 @@ def test_the_defaults_and_values_of_common_arguments():
     assert vars(parser.parse_args([])) == {"threads": 0, "memory": "auto", "budget": None}
     words = ["--threads", "3", "--memory", "greedy", "--budget", "4KiB"]
     assert vars(parser.parse_args(words)) == {"threads": 3, "memory": "greedy", "budget": 4096}
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (
+            "run -i {x} --memory one_each --threads 3 --budget 2KiB",
+            {"memory": "one_each", "threads": 3, "budget": 2048},
+        ),
+        ("run -i {x}", {"memory": "auto", "threads": 0, "budget": None}),
+        ("bench --memory one_each --threads 3", {"memory": "one_each", "threads": 3}),
+        ("trace -o {out}.json --memory one_each --threads 3", {"memory": "one_each", "threads": 3}),
+        ("save -o {out} --memory one_each --budget 2KiB", {"memory": "one_each", "budget": 2048}),
+        ("view -o {out}.svg --memory one_each --budget 2KiB", {"memory": "one_each", "budget": 2048}),
+        ("view -o {out}.svg", {}),
+    ],
+)
+def test_options_of_a_plan_reach_compile(words, options, tmp_path, monkeypatch):
+    x = cg.Var((2, 3), name="x")
+    onnx.save(tmp_path / "m.onnx", cg.exp(x) + 1, [x])
+    np.save(tmp_path / "x.npy", np.ones((2, 3), "f4"))
+    calls = []
+
+    def compiled(model, **options):
+        calls.append(options)
+        raise GraphError("enough")
+
+    monkeypatch.setattr(CliModel, "compiled", compiled)
+    command, *rest = words.format(x=tmp_path / "x.npy", out=tmp_path / "out").split()
+    assert main([command, str(tmp_path / "m.onnx"), *rest]) == 2
+    (found,) = calls
+    found.pop("engine", None)
+    assert found == options
+
+
+LOOK = {"pixels": "unit", "fit": "stretch"}
+PLAN = {"threads": 0, "memory": "auto"}
+DEFAULTS = {
+    "run m": LOOK | PLAN | {"top": 5, "times": 1, "most": 64},
+    "save m -o f": LOOK | {"memory": "auto", "most": 64},
+    "export m -o f --target neon": {"form": "whole", "memory": "static", "target": "neon"},
+    "quantise m --samples s -o f": LOOK | {"most": 200, "method": "minmax", "images": "uint8"},
+    "plan m": {},
+    "view m -o f": {},
+    "show m": {},
+    "trace m -o f": PLAN | {"runs": 3},
+    "bench m": LOOK | PLAN | {"runs": 20, "most": 64},
+    "info": {},
+    "warmup": {},
+}
+
+
+@pytest.mark.parametrize("words", DEFAULTS)
+def test_options_that_are_not_given_have_these_values_and_all_others_none(words):
+    values = vars(parse(words.split()))
+    given = ("model", "output", "run", "parser", "whole_parser") + ("samples",) * words.startswith("quantise")
+    there = {name: x for name, x in values.items() if name not in given and x is not None and x is not False}
+    assert {name: x for name, x in there.items() if x != []} == DEFAULTS[words]
+
+
+def test_every_command_has_its_defaults_here():
+    assert {words.split()[0] for words in DEFAULTS} == set(COMMANDS) - {"completion"}

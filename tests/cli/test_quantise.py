@@ -7,7 +7,10 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main
+from cgraph.cli import quantise as command
+from cgraph.errors import GraphError
 from cgraph.formats.onnx import load, save
+from cgraph.quantiser import Choices
 from tests.quantiser.nets import Net
 from tests.support.tolerance import assert_near
 
@@ -67,3 +70,34 @@ def test_what_cannot_be_quantised_is_said_in_one_line(model, tmp_path, capsys):
         assert main(["quantise", model, *arguments]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert text in line
+
+
+CHOICES = {
+    (): {},
+    ("--method", "percentile"): {"method": "percentile"},
+    ("--images", "int8"): {"images": "int8"},
+    ("--symmetric",): {"symmetric": True},
+    ("--as-they-are",): {"correct": False},
+    ("--skip", "a", "--skip", "b"): {"skip": ("a", "b")},
+    ("--agreement", "0.75"): {"agreement": 0.75},
+    ("--table",): {"sensitivity": True},
+}
+
+
+@pytest.mark.parametrize("words", CHOICES)
+def test_every_option_is_passed_on(model, words, tmp_path, monkeypatch):
+    calls = []
+
+    def noted(outputs, inputs, runs, labels, tell, **options):
+        calls.append((inputs, runs, labels, options))
+        raise GraphError("enough")
+
+    monkeypatch.setattr(command, "quantise", noted)
+    np.save(tmp_path / "wanted.npy", np.arange(3))
+    main([
+        "quantise", model, "--samples", str(tmp_path / "samples"), "-o", str(tmp_path / "q.onnx"), *words,
+        "--most", "6", "--wanted", str(tmp_path / "wanted.npy"),
+    ])  # fmt: skip
+    (((x,), runs, labels, options),) = calls
+    assert x.name == "image" and len(runs) == 6 and labels.tolist() == [0, 1, 2]
+    assert options == Choices._defaults | CHOICES[words]

@@ -193,3 +193,61 @@ def test_it_is_a_package_of_its_own_that_loads_no_dask():
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=PATIENCE
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_results_of_any_rank_have_their_shapes_and_dtypes_before_they_are_computed():
+    x = cg.Var((BATCH, 3, 5), name="x")
+    rows = [cg.sum(x, (1, 2)), cg.transpose(x, (0, 2, 1)), cg.argmax(x, 2), cg.reshape(x * 2, (BATCH, 1, 5, 3))]
+    found = cg.dist.map_batches(cg.compile(rows, [x]), da.from_array(X, chunks=(9, 2, 5)))
+    assert [y.shape for y in found] == [(23,), (23, 5, 3), (23, 3), (23, 1, 5, 3)]
+    assert [y.dtype for y in found] == ["f4", "f4", rows[2].dtype, "f4"]
+    assert [y.numblocks for y in found] == [(3,), (3, 1, 1), (3, 1), (3, 1, 1, 1)]
+    got = dask.compute(*found, scheduler="sync")
+    for y, want in zip(got[1:], (X.transpose(0, 2, 1), X.argmax(2), X.reshape(23, 1, 5, 3) * 2)):
+        np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(got[0], cg.dist.map_batches(cg.compile(rows[0], x), da.from_array(X)).compute())
+
+
+def unequal_batches():
+    x, z = cg.Var((4, 3), name="x"), cg.Var((8, 3), name="z")
+    return cg.compile(x + z[:4], [x, z])
+
+
+def a_number_among_inputs():
+    x, factor = cg.Var((4, 3), name="x"), cg.Var((), name="factor")
+    return cg.compile(x * factor, [x, factor])
+
+
+def no_inputs():
+    return cg.compile(cg.Const(np.ones((4, 3), "f4")) * 1, [])
+
+
+def a_batch_of_nothing():
+    x = cg.Var((0, 3), name="x")
+    return cg.compile(x + 1, x)
+
+
+@pytest.mark.parametrize("made", [unequal_batches, a_number_among_inputs, no_inputs, a_batch_of_nothing])
+def test_batches_that_differ_or_are_missing_are_refused(made):
+    function = made()
+    with pytest.raises(GraphError, match="begin with one batch"):
+        cg.dist.map_batches(function, *(da.ones(x.spec.shape, dtype=x.spec.dtype) for x in function.inputs))
+
+
+def test_numbers_of_rows_that_are_not_known_do_not_fit_one_another(both):
+    x, z = da.from_array(X, chunks=6), da.from_array(Z, chunks=6)
+    for arrays in ((x[x[:, 0, 0] > 0], z[z[:, 0] > 0]), (x, z[z[:, 0] > 9])):
+        with pytest.raises(
+            InputError, match=r"nan rows. Give each the same known number, with compute_chunk_sizes\(\)"
+        ):
+            cg.dist.map_batches(both, *arrays)
+    with pytest.raises(InputError, match=r"row expects float32\[any\], got float32\[\]"):
+        row = cg.Var((4,), name="row")
+        cg.dist.map_batches(cg.compile(row + 1, row), da.ones((), dtype="f4"))
+
+
+def test_arrays_of_one_function_share_its_task(one, graph):
+    """So a worker gets its bytes once."""
+    x, key = da.from_array(X, chunks=5), f"cgraph-{folders.ship(one).key}"
+    for function in (one, cg.compile(graph[0][0], graph[1][0])):
+        assert key in dict(cg.dist.map_batches(function, x).dask)

@@ -86,12 +86,15 @@ def test_a_folder_that_others_write_is_sent_only_if_it_is_trusted(one, tmp_path)
 
 
 def test_one_thread_opens_a_function_and_after_a_failure_the_next_one_tries_again(one):
-    opened, calls, gate = folders.Opened(), [], threading.Barrier(4)
+    opened, calls, gate, together = folders.Opened(), [], threading.Barrier(4), threading.Event()
 
     def make() -> cg.Function:
         calls.append(1)
         if len(calls) == 1:
             raise OSError("no memory")
+        if len(calls) > 2:
+            together.set()
+        together.wait(0.3)  # time for another thread to come in
         return one
 
     travels = folders.ship(make)

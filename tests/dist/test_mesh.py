@@ -227,3 +227,77 @@ def test_each_byte_is_sent_once_however_few_are_taken_at_a_time(most):
     for _ in range(1000):
         link.move()
     assert narrow.taken == frame(7, 3, x.tobytes()) and link.is_done
+
+
+def unconnected(limits=HASTY, count=4) -> Mesh:
+    """The mesh of member 0 without its connections; other members have the addresses of numbered hosts."""
+    made = object.__new__(Mesh)
+    made.door = SimpleNamespace(secrets=SECRETS, closed=False)
+    made.round, made.me, made.limits = 5, 0, limits
+    made.addresses = tuple((f"host{i}", 100 + i) for i in range(count))
+    made.links, made.closed = {}, False
+    return made
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3, None])
+def test_every_silent_member_is_asked_and_the_one_that_is_gone_is_named(gone, monkeypatch):
+    asked = []
+    made = unconnected(Limits(answer=7.5, step=0.25))
+    monkeypatch.setattr(
+        mesh, "answers", lambda *args: asked.append(args) or args[0] != (f"host{gone}", 100 + (gone or 0))
+    )
+    monkeypatch.setattr(mesh, "time", SimpleNamespace(monotonic=lambda: 10.0))
+    if gone is None:
+        made._ask([1, 2, 3], 10.0)  # just in time
+        with pytest.raises(LostError, match=r"members \[1, 2, 3\] sent nothing for 0.25 s") as raised:
+            made._ask([1, 2, 3], 9.9)
+        assert raised.value.member is None and len(asked) == 6
+        return
+    with pytest.raises(LostError, match=f"member {gone} at .*host{gone}.* does not answer") as raised:
+        made._ask([1, 2, 3], 9.9)
+    assert raised.value.member == gone
+    assert asked == [((f"host{i}", 100 + i), SECRETS, 7.5) for i in range(1, gone + 1)]
+
+
+@pytest.mark.parametrize("what", ["mesh", "door"])
+def test_a_round_that_was_given_up_asks_nobody(what, monkeypatch):
+    made = unconnected()
+    monkeypatch.setattr(mesh, "answers", lambda *_: pytest.fail("somebody was asked"))
+    (made if what == "mesh" else made.door).closed = True
+    with pytest.raises(LostError, match="the round was given up"):
+        made._ask([1], time.monotonic() + PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("error", "member"),
+    [(ConnectionRefusedError(), None), (ConnectionResetError(), None), (TimeoutError(), 2), (OSError("no route"), 2)],
+)
+def test_a_host_that_refuses_answers_and_one_that_is_silent_is_lost(error, member, monkeypatch):
+    """Where the host answers, the process is gone, which the others notice by themselves."""
+    asked = []
+
+    def connected(*args):
+        asked.append(args)
+        raise error
+
+    monkeypatch.setattr(mesh, "connect", connected)
+    with pytest.raises(LostError, match="member 2 is not at .*host2") as raised:
+        unconnected(Limits(silence=1.5, answer=7.5, step=0.25))._to(2)
+    assert raised.value.member == member
+    assert asked == [(("host2", 102), SECRETS, 7.5, MEMBER, 0, 5)]
+
+
+def test_giving_up_ends_all_connections_and_closing_closes_them():
+    made = unconnected()
+    pairs = {i: pair() for i in (1, 2, 3)}
+    made.links = {i: link for i, (link, _) in pairs.items()}
+    made.give_up()
+    assert made.closed
+    for link, other in pairs.values():
+        other.setblocking(False)
+        assert other.recv(1) == b"" and link.socket.fileno() >= 0, "still open, since another thread may use it"
+    made.give_up()  # a second time
+    made.close()
+    for link, other in pairs.values():
+        assert link.socket.fileno() == -1
+        other.close()

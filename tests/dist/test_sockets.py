@@ -1,5 +1,6 @@
 """Doors and greetings: who belongs to a round, who only asks, and strangers who cost nothing."""
 
+import errno
 import shutil
 import socket
 import ssl
@@ -22,6 +23,7 @@ from cgraph.dist.sockets import (
     Door,
     LostError,
     Secrets,
+    Strangers,
     answers,
     connect,
 )
@@ -259,3 +261,29 @@ def test_a_door_with_tls_refuses_a_member_without(certified):
             taken = door.take(1, 1, time.monotonic() + PATIENCE)
             assert taken is not None
             taken.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "left"), [(OSError(errno.EMFILE, "too many"), [1, 2]), (BlockingIOError(), [0, 1, 2])]
+)
+def test_where_no_descriptor_is_left_the_oldest_stranger_makes_way(error, left, monkeypatch):
+    """Not where nobody has come."""
+
+    class Listener:
+        def accept(self):
+            raise error
+
+    monkeypatch.setattr(sockets, "PAUSE", 0)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        Strangers(SECRETS, PATIENCE) as strangers,
+        ExitStack() as stack,
+    ):
+        for _ in range(3):
+            stack.enter_context(socket.create_connection(server.getsockname()))
+            strangers.accept(server)
+        came = list(strangers.came)
+        strangers.accept(Listener())
+        assert list(strangers.came) == list(strangers.until) == [came[i] for i in left]
+        assert [link.fileno() == -1 for link in came] == [i not in left for i in range(3)]
+    assert all(link.fileno() == -1 for link in came)

@@ -43,8 +43,11 @@ def test_pieces_that_are_read_together_do_not_lie_over_one_another():
 
 def test_a_ring_that_is_too_small_names_the_least():
     assert place_pieces(CHAIN, 2 * PAGE) == placement_in(CHAIN, 2 * PAGE)
-    with pytest.raises(BudgetError, match="it needs 8 KiB"):
-        place_pieces(CHAIN, PAGE)
+    for some in (CHAIN, pieces((2, 0, 1), (2, 1, 2), (2, 2, 3)), pieces((1, 0, 0), (2, 1, 2), (3, 2, 2))):
+        least = least_ring(some)
+        assert len(place_pieces(some, least)) == len(some)
+        with pytest.raises(BudgetError, match=f"it needs {least // 1024} KiB"):
+            place_pieces(some, least - PAGE)
 
 
 def test_a_piece_whose_rows_reach_beyond_the_next_one_stays_in_memory():

@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph import slots
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, GraphError, ShapeError
 from cgraph.function import EVALUATED, Function, RowsFunction, way_to_fit
 from cgraph.running.results import Results
@@ -210,3 +211,19 @@ def test_an_item_is_a_python_number(value):
     assert type(cg.item(cg.Const(value))) is type(value) and cg.item(cg.Const([[value]])) == value
     with pytest.raises(ValueError):
         cg.item(cg.Const([value, value]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"memory": "best"}, "there is no memory strategy 'best'"),
+        ({"order": "sideways"}, "there is no order 'sideways'"),
+        ({"weights_dtype": "float16", "passes": False}, "passes=False runs none"),
+        ({"precision": "bf16", "passes": False}, "passes=False runs none"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_before_any_work(options, message, monkeypatch):
+    x = cg.Var((2,), name="x")
+    monkeypatch.setattr(CpuEngine, "lower", lambda *_: pytest.fail("the graph was lowered"))
+    with pytest.raises(GraphError, match=message):
+        cg.compile(x + 1, [x], **options)

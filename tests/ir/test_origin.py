@@ -1,5 +1,6 @@
 """Nodes know the line that made them, and a line of a file only as long as the file is read."""
 
+import linecache
 import sys
 
 import pytest
@@ -63,6 +64,13 @@ def test_the_variable_of_a_line_is_the_one_that_it_assigns(tmp_path):
     model = tmp_path / "net.onnx"
     model.write_text("y = 1\n")
     assert variable_at(str(model), 1) == ""  # not a file of Python
+
+
+def test_lines_of_a_notebook_and_of_an_interpreter_have_variables(monkeypatch):
+    source = "hidden = f(x)\nf(x)\n"
+    for file in ("<ipython-input-3>", "<stdin>"):
+        monkeypatch.setitem(linecache.cache, file, (len(source), None, source.splitlines(True), file))
+        assert [variable_at(file, line) for line in (1, 2, 3)] == ["hidden", "", ""]
 
 
 def test_titles_have_the_users_name_first():

@@ -17,7 +17,7 @@ from cgraph.errors import ArgumentError, GraphError, InputError
 from cgraph.transforms.compile_function import parameters_of, recipe_of, static, static_arguments
 from tests.numpy.calls import CALLS, operands
 from tests.numpy.evaluated import called
-from tests.support.tolerance import all_near, assert_close
+from tests.support.tolerance import all_near, assert_close, assert_near
 
 X = np.arange(6.0).reshape(2, 3)
 Pair = collections.namedtuple("Pair", "first second")
@@ -378,3 +378,21 @@ def test_arrays_alone_are_found_by_the_short_key_and_by_the_long_one():
     f(X, X.astype("float32")), f(X[0], X[0]), f(X, y=X)
     assert len(traces) == 4
     assert f(X, 2.0).tolist() == (X + 2).tolist() and len(traces) == 5
+
+
+def test_streams_advance_wherever_they_stand_among_the_arguments():
+    """By position, by keyword, in containers: each as outside, and those that are not drawn from stay."""
+    new = cg.numpy.random.default_rng
+
+    @cg.jit
+    def draw(first, *rest, pair, other=None):
+        values = [first.normal(size=2), pair["b"][0].normal(size=2)]
+        return [*values, *(x.normal(size=2) for x in rest), *([other.normal(size=2)] if other is not None else [])]
+
+    streams, plain = [new(i) for i in range(6)], [new(i) for i in range(6)]
+    drawn = (0, 2, 3, 4, 5)
+    for _ in range(3):
+        found = draw(streams[0], streams[3], streams[4], pair={"a": streams[1], "b": (streams[2],)}, other=streams[5])
+        for got, i in zip(found, drawn, strict=True):
+            assert_near(got, plain[i].normal(size=2), "float64 formulas")
+    assert_near([x.normal() for x in streams], [x.normal() for x in plain], "float64 formulas")

@@ -8,6 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from cgraph.transforms.differentiate import Differentiated, variable_of
+from cgraph.transforms.transformation import leaves_of
 from tests.support.tolerance import all_near
 
 X = np.linspace(0.3, 1.7, 6).reshape(2, 3)
@@ -200,3 +201,22 @@ def test_the_gradient_of_a_number_is_a_number_and_of_nodes_a_node():
     assert isinstance(slope, cg.Node) and slope.eval().tolist() == [2, 4]
     with pytest.raises(DTypeError, match=r"with respect to int64\[2\] is not defined: its elements are not floats"):
         variable_of(np.array([1, 2]), 0)
+
+
+@pytest.mark.parametrize("argnums", [(0, 0), (0, -2), (1, 0, 1), (-1, 1), (2, 0, 2)])
+def test_an_argument_that_is_named_twice_has_its_gradient_twice(argnums):
+    """Also one of several leaves, and beside other results."""
+    x, y, tree = np.arange(3.0), np.array([2.0, 5.0, 7.0]), {"a": np.ones(2), "b": (np.arange(4.0),)}
+
+    def f(x, y, tree):
+        return np.sum(x * x * y) + np.sum(tree["a"] * 3) + np.sum(tree["b"][0] ** 2), y * 2
+
+    slopes = [2 * x * y, x * x, {"a": np.full(2, 3.0), "b": (2 * tree["b"][0],)}]
+    for call in (cg.grad(f, argnums, has_aux=True), cg.jit(cg.grad(f, argnums, has_aux=True))):
+        found, others = call(x, y, tree)
+        assert len(found) == len(argnums)
+        for got, i in zip(found, argnums):
+            want = slopes[i]
+            for a, b in zip(*map(leaves_of, (got, want)), strict=True):
+                np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(others, y * 2)

@@ -237,3 +237,24 @@ def test_axes_tell_functions_apart():
     made = [cg.vmap(f), cg.vmap(f, 1), cg.vmap(f, 0, 1), cg.vmap(f, (0,))]
     assert len({m.recipe for m in made}) == 4 and cg.vmap(f).recipe == made[0].recipe
     assert made[1](X).shape == (2, 5, 3) and made[2](X).shape == (2, 5, 3) and made[0](X).shape == X.shape
+
+
+@pytest.mark.parametrize("keys", [("a", "b"), ("b", "a"), (1, "1"), ((2, "c"), None)])
+def test_axes_in_a_dict_are_those_of_their_keys_in_any_order(keys):
+    one, other = keys
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(8.0).reshape(4, 2) ** 2
+    added = cg.vmap(lambda x: x[one].sum() + x[other].sum() * 10, in_axes=({one: 0, other: 1},))
+    for argument in ({one: a, other: b}, {other: b, one: a}):
+        np.testing.assert_array_equal(added(argument), a.sum(1) + b.sum(0) * 10)
+    for axes in ({one: 0, other: 1}, {other: 1, one: 0}):
+        both = cg.vmap(lambda x: {one: x, other: x * 2}, out_axes=axes)(a)
+        np.testing.assert_array_equal(both[one], a)
+        np.testing.assert_array_equal(both[other], a.T * 2)
+
+
+@pytest.mark.parametrize("axes", [{"a": 0}, {"a": 0, "c": 0}, {"a": 0, "b": 0, "c": 0}, {}])
+def test_axes_of_other_keys_are_refused(axes):
+    with pytest.raises(ArgumentError, match="in_axes has .* which does not fit the arrays there"):
+        cg.vmap(lambda x: x["a"], in_axes=(axes,))({"a": np.ones(3), "b": np.ones(3)})
+    with pytest.raises(ArgumentError, match="out_axes has .* which does not fit"):
+        cg.vmap(lambda x: {"a": x, "b": x}, out_axes=axes)(np.ones(3))

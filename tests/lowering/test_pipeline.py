@@ -7,9 +7,11 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.conv8.calls import Result
+from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
+from cgraph.ops.fixed import KnownFixedProduct
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul
@@ -77,3 +79,12 @@ def test_outputs_keep_their_order_and_values():
     assert [x.spec for x in lowered] == [x.spec for x in outputs]
     for got, want in zip(evaluate(lowered, values), evaluate(outputs, values)):
         assert_close(got, want)
+
+
+def test_known_factors_are_part_of_the_code_of_small_processors_and_of_passes():
+    x = cg.Var((5,), "int32", "x")
+    product = cg.fixed_product(x, np.int32(3 << 29), np.int32(-3))
+    small = machine_named("cortex-m55").target
+    assert small.is_small and not host_target().is_small
+    assert kinds([product], small) == {KnownFixedProduct}
+    assert KnownFixedProduct not in kinds([product]) | kinds([product], small, passes=False)

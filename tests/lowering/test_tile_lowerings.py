@@ -11,12 +11,14 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.kernels.conv8.calls import Join, Result
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
+from cgraph.lowering import tile_lowerings
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
-from cgraph.lowering.tile_lowerings import in_bfloat16
+from cgraph.lowering.tile_lowerings import byte_tile_shape, in_bfloat16
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.elementary import Exp
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
@@ -303,3 +305,19 @@ def test_random_networks_of_bytes_have_the_bits_of_vectors(network):
     want = quantised.compile(engine=CpuEngine(tiles=False))(runs[0])
     for a, b in zip(quantised.compile(engine=TilesEngine(poison=True))(runs[0]), want, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "plain", "few"),
+    [
+        (PLAIN_CHANNELS, 1, True, True), (PLAIN_CHANNELS + 1, 1, True, False), (PLAIN_CHANNELS, 1, False, False),
+        (PLAIN_CHANNELS, 2, True, False), (1, 1, True, True),
+    ],
+)  # fmt: skip
+def test_few_channels_of_plain_images_are_read_as_they_are(channels, groups, plain, few, monkeypatch):
+    calls = []
+    monkeypatch.setattr(tile_lowerings, "byte_layer_of", lambda *args: calls.append(args))
+    monkeypatch.setattr(tile_lowerings, "suits_tile_conv", lambda shape: True)
+    node, target = byte_conv(cg.Var((1, channels, 9, 9), "uint8", "x"), 8, groups=groups), host_target()
+    assert byte_tile_shape(node, target, plain) is None and calls == [(node, target, few)]
+    assert byte_tile_shape(cg.Var((1, 4, 9, 9)), target, plain) is None and len(calls) == 1

@@ -5,6 +5,7 @@ import sys
 import pytest
 from hypothesis import given
 
+from cgraph.memory import auto as searching
 from cgraph.memory.auto import NODES, _affordable_nodes, auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
@@ -110,3 +111,15 @@ print(plan.nbytes, [name for name in ("numba", "llvmlite.binding", "scipy") if n
     )
     assert "llvmlite.binding" in cold and "[]" in warm
     assert cold.split()[0] == warm.split()[0]
+
+
+@pytest.mark.parametrize(("count", "many"), [(6, False), (7, False), (8, True)])
+def test_up_to_a_number_of_operands_all_cheap_strategies_and_the_search_have_their_turn(count, many, monkeypatch):
+    """At the very number too."""
+    monkeypatch.setattr(searching, "MOST_FOR_BLOCKS", 7)
+    problem = random_problem(3, count)
+    found = {plan.strategy for plan in searching._cheap_plans(problem)}
+    fast = [{name for name in table if name not in searching.SLOW} for table in (OFFSET_STRATEGIES, BLOCK_STRATEGIES)]
+    assert found == (fast[0] if many else fast[0] | fast[1])
+    gaps = (0, searching.LEAST_GAP - 1, searching.LEAST_GAP)
+    assert [searching.is_near(problem, gap) for gap in gaps] == [many, many, False]

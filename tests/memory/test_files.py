@@ -4,8 +4,8 @@ import pytest
 
 from cgraph.errors import FormatError
 from cgraph.memory import files
-from cgraph.memory.files import read_problem, write_plan
-from cgraph.memory.problem import UsageInterval
+from cgraph.memory.files import plan_text, read_problem, write_plan
+from cgraph.memory.problem import Plan, UsageInterval
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
 
 
@@ -115,3 +115,20 @@ def test_more_rows_than_a_file_may_cost_are_refused(write, monkeypatch):
 def test_two_columns_of_one_name_are_refused(write):
     with pytest.raises(FormatError, match=":1: two columns of 'id,lower,upper,size,size' have one name"):
         read_problem(write("id,lower,upper,size,size\n0,0,1,8,9\n"))
+
+
+@pytest.mark.parametrize("regions", [[], [{"step": 3, "values": ["conv", "relu"]}]])
+@pytest.mark.parametrize("proved", [False, True])
+def test_the_text_of_a_plan_has_each_fact_and_regions_only_where_there_are_some(write, regions, proved):
+    problem = read_problem(write("id,lower,upper,size\na,0,3,100\nb,1,4,50\n"), alignment=64)
+    plan = Plan((64, 0), 192, "mine", proved)
+    facts = {
+        "strategy": "mine", "nbytes": 192, "lower_bound": 192, "proved": proved, "alignment": 64,
+        "operands": [
+            {"name": "a", "first": 0, "last": 2, "nbytes": 100, "offset": 64},
+            {"name": "b", "first": 1, "last": 3, "nbytes": 50, "offset": 0},
+        ],
+    }  # fmt: skip
+    text = plan_text(problem, plan, regions, steps=["x"], order="eager")
+    assert json.loads(text) == facts | ({"regions": regions} if regions else {}) | {"steps": ["x"], "order": "eager"}
+    assert text.endswith("}\n") and json.loads(plan_text(problem, plan)) == facts

@@ -169,3 +169,14 @@ def test_bytes_beside_a_part_may_be_overwritten_and_bytes_in_it_may_not():
     assert usage_of(values, 1).shared == [-1, -1, -1, -1]  # `both` is read later
     values[2].last = 2
     assert usage_of(values, 1).shared == [-1, -1, -1, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(many_values(), st.sampled_from((1, 4, 64)), st.booleans(), st.booleans())
+def test_what_bounds_read_is_the_problem_of_strategies(values, alignment, overwrite, join):
+    """Sizes, rounded to the alignment, and intervals of each operand in its order."""
+    usage = usage_of(values, alignment, overwrite, join)
+    spans, problem = usage.spans, usage.problem
+    assert spans.nbytes.tolist() == problem.nbytes.tolist() and all(n % alignment == 0 for n in spans.nbytes.tolist())
+    assert spans.first.tolist() == problem.first.tolist() and spans.last.tolist() == problem.last.tolist()
+    assert lower_bound(spans) == lower_bound(problem)

@@ -130,3 +130,15 @@ def test_results_beyond_the_count_are_zero_and_shapes_are_those_of_the_config():
     assert boxes.shape == (1, most, 4) and scores.shape == kinds.shape == (1, most) and masks.shape == (1, most, 28, 28)
     n = int(count[0])
     assert not boxes[0, n:].any() and not scores[0, n:].any() and not kinds[0, n:].any()
+
+
+def test_anchors_of_a_wide_picture_have_its_rows_and_columns():
+    """Their centres are those of the pixels of each map, of which there are more across than down."""
+    maps = const(np.zeros((1, 1, 2, 6))), const(np.zeros((1, 1, 1, 3)))
+    rpn = nn.Lambda(lambda x: (cg.reshape(x, (1, -1)), cg.zeros((1, x.size, 4))))
+    config = Config((8, 24), 3, anchor_sides=(2, 4), ratios=(1.0,))
+    raw = network(config, trunk=nn.LambdaArray(lambda x: maps), rpn=rpn).raw(cg.Const(np.zeros(1, "f4")), MODE)
+    for boxes, stride, shape in zip(raw.anchors, (4, 8), ((2, 6), (1, 3))):
+        corners = boxes - boxes[0] + 0.0
+        want = np.stack(np.meshgrid(np.arange(shape[1]), np.arange(shape[0])), -1).reshape(-1, 2) * stride
+        np.testing.assert_array_equal(corners, np.concatenate([want, want], 1))

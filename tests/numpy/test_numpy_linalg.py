@@ -143,3 +143,16 @@ def test_refusals_say_what_is_expected(call, error, text):
     assert issubclass(error, CgraphError)
     with pytest.raises(error, match=text):
         call(node(A))
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (2, 5, 3), (1, 1)])
+def test_each_mode_of_qr_has_numpys_shapes_and_the_matrix_is_the_product(shape, mode):
+    x = RNG.standard_normal(shape)
+    found, want = linalg.qr(node(x), mode), np.linalg.qr(x, mode)
+    if mode == "r":
+        assert found.shape == want.shape
+        near(cg.abs(found), np.abs(want))
+        return
+    assert [y.shape for y in found] == [y.shape for y in want]
+    near(found.Q @ found.R, x)

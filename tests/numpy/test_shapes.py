@@ -73,3 +73,16 @@ def test_windows_along_axes_in_any_order():
     ):  # fmt: skip
         compare(f"{view}(x, {window}, axis={axis})", x=X)
     compare(f"{view}(x, 2)", x=drawn((5,)))
+
+
+@pytest.mark.parametrize(
+    ("window", "axis"),
+    [(2, -1), ((2, 3), (-2, -1)), ((3, 2), (-1, -2)), ((2, 2), (0, -1)), ((2, 4), (-1, 1)), ((2, 2), (-1, -1)),
+     ((2, 2, 3), (2, 0, 1)), ((2, 3, 2), None), ((1,), (0,)), ((), ())],
+)  # fmt: skip
+def test_windows_lie_along_axes_of_either_sign_in_their_order(window, axis):
+    x = np.arange(60.0).reshape(3, 4, 5)
+    want = np.lib.stride_tricks.sliding_window_view(x, window, axis)
+    got = cg.numpy.lib.stride_tricks.sliding_window_view(cg.Var(x.shape, "float64").assign(x), window, axis)
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(got.eval(), want)

@@ -10,7 +10,9 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import GraphError, InputError
 from cgraph.kernels.target import target_named
-from cgraph.precision.choose import check_met
+from cgraph.lowering.rounded_layers import RoundedLayers
+from cgraph.planning.mixed_precision import LayerPrecision, MixedPrecision
+from cgraph.precision.choose import ELSEWHERE, Measurement, check_met, precision_of
 from cgraph.record import replace
 from cgraph.running.difference import output_error
 from tests.support.emulated import PairsEngine, TilesEngine
@@ -208,3 +210,71 @@ def test_an_error_that_equals_the_tolerance_is_met():
         check_met(cg.Tolerance(error, SAMPLES), (error / 2, error))
         with pytest.raises(GraphError, match="no choice of layers meets"):
             check_met(cg.Tolerance(error, SAMPLES), (error, np.nextafter(error, 1)))
+    with pytest.raises(GraphError, match=r"meets an error of 0.25: .* in float32 differ by 0.75, which is the least"):
+        check_met(cg.Tolerance(0.25, SAMPLES), (0.5, 0.75, 0.125))
+
+
+def test_errors_are_the_largest_of_the_first_runs_for_each_output_by_itself():
+    runs = [(np.full(2, n, "f4"), np.full(3, -n, "f4")) for n in (1.0, 2.0, 4.0)]
+    built = []
+
+    def build(layers):
+        built.append(layers and layers.names)
+        gaps = (0.0, 0.0) if layers is None else (0.25, 0.125)
+
+        def run(x, y):
+            return [x + np.float32(gaps[0]), y - np.float32(gaps[1]) * abs(y)]
+
+        return run
+
+    measurement = Measurement(build, runs)
+    assert [[x.tolist() for x in outputs] for outputs in measurement.references] == [
+        [[n] * 2, [-n] * 3] for n in (1.0, 2.0, 4.0)
+    ]
+    for count in (1, 2, None):
+        assert measurement.errors(frozenset("a"), count) == (0.25, 0.125)
+    measurement.runs = runs[::-1]
+    measurement.references = measurement.references[::-1]
+    assert [measurement.errors(frozenset("b"), n)[0] for n in (1, 2, 3)] == [0.0625, 0.125, 0.25]
+    assert built == [None, *3 * [frozenset("a")], *3 * [frozenset("b")]]
+
+
+LISTED = {"first": 10, "second": 20, "third": 30}
+
+
+def listing(names=None, able=("first", "second"), reason=""):
+    found = RoundedLayers(names)
+    found.multiply_adds, found.able, found.reason = dict(LISTED), set(able), reason
+    return found
+
+
+def computed(precision):
+    return [(x.name, x.computed, x.multiply_adds, x.reason, x.error) for x in precision.layers]
+
+
+def test_the_precision_of_a_graph_has_each_layers_reason_and_the_error_that_was_measured():
+    assert computed(precision_of(listing(), None)) == [
+        ("first", "bf16", 10, "", None),
+        ("second", "bf16", 20, "", None),
+        ("third", "float32", 30, ELSEWHERE, None),
+    ]
+    before = MixedPrecision(
+        (LayerPrecision("second", "bf16", 7, "", 0.5), LayerPrecision("first", "float32", 9, "named in skip", 0.25)),
+        0.75, (("y", 0.625),),
+    )  # fmt: skip
+    found = precision_of(listing(before.bf16_layers), before)
+    assert computed(found) == [
+        ("first", "float32", 10, "named in skip", 0.25),
+        ("second", "bf16", 20, "", 0.5),
+        ("third", "float32", 30, ELSEWHERE, None),
+    ]
+    assert (found.tolerance, found.errors, found.reason) == (0.75, (("y", 0.625),), "")
+    assert computed(precision_of(listing(frozenset(["second"])), None))[0][3] == "not selected"
+
+
+def test_errors_of_another_choice_are_left_out_and_the_processor_has_the_reason():
+    before = MixedPrecision((LayerPrecision("second", "bf16", 7, "", 0.5),), 0.75, (("y", 0.625),))
+    found = precision_of(listing(before.bf16_layers, (), "no instruction"), before)
+    assert {x.computed for x in found.layers} == {"float32"}
+    assert {x.reason for x in found.layers} == {"no instruction"}
+    assert (found.tolerance, found.errors, found.reason) == (0.75, (), "no instruction")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cgraph.precision.search import FEW, choose_rounding
+from cgraph.precision.search import FEW, choose_rounding, largest
 
 
 class Errors:
@@ -61,3 +61,19 @@ def test_the_error_of_float32_itself_is_reported():
 
 def test_a_graph_without_layers_has_the_empty_choice():
     assert choose_rounding({}, Errors({}), 1e-3).names == frozenset()
+
+
+def test_an_error_that_equals_the_accepted_one_is_met_by_all_layers_and_by_a_beginning():
+    measure = Errors({"a": 3.0, "b": 4.0, "c": 12.0})
+    assert choose_rounding({"a": 1, "b": 1, "c": 1}, measure, 13.0).names == {"a", "b", "c"}
+    assert choose_rounding({"a": 1, "b": 1, "c": 1}, measure, 5.0).names == {"a", "b"}
+    assert choose_rounding({"a": 1, "b": 1, "c": 1}, measure, 4.999).names == {"a"}
+    assert largest(()) == 0 and largest((1.0, 3.0, 2.0)) == 3
+
+
+def test_a_layer_without_work_is_compared_as_one_of_one_multiply_add():
+    """Squares for each multiply-add: 1 of "none", 4 of "costly", 0.25 of "cheap"."""
+    measure = Errors({"none": 1.0, "costly": 4.0, "cheap": 2.0})
+    work = {"none": 0, "costly": 4, "cheap": 16}
+    names = [choose_rounding(work, measure, accepted).names for accepted in (2.1, 2.5)]
+    assert names == [{"cheap"}, {"cheap", "none"}]

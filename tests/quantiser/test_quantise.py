@@ -1,5 +1,7 @@
 """Quantised networks: on bytes throughout, near the floats, what their ops mean; layers that stay float; refusals."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,9 +14,10 @@ from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepare
 from cgraph.quantiser.observe import limits, ranges_of
-from cgraph.quantiser.quantise import Choices
+from cgraph.quantiser.quantise import Choices, tune
 from cgraph.quantiser.ranges import weights_of
-from cgraph.quantiser.simulate import Simulation
+from cgraph.quantiser.report import Answers, Likeness
+from cgraph.quantiser.simulate import Simulation, mean_of_channels
 from cgraph.running.samples import sample_runs
 from cgraph.system.progress import silent
 from tests.quantiser.nets import SHAPE, Net, every_group, pictures
@@ -194,3 +197,126 @@ def test_a_correction_of_biases_does_not_depend_on_those_before():
         rounds.append([simulation.biases[layer] for layer in network.layers])
     for before, after in zip(rounds[0], rounds[2]):
         np.testing.assert_array_equal(before, after)
+
+
+class Told(Answers):
+    """Answers whose likeness is told by the layers that are quantised; it notes how many samples there are."""
+
+    def like(self, run, samples):
+        return run(len(list(samples)), len(self.outputs), self.labels is None)
+
+
+class Layers:
+    """Stands for a simulation of five layers. The more of the costly ones are quantised, the less answers agree."""
+
+    cost = {"a": 1.0, "b": 7.0, "c": 3.0, "d": 5.0, "e": 2.0}
+
+    def __init__(self):
+        self.network = SimpleNamespace(layers=[SimpleNamespace(name=name) for name in self.cost])
+        self.outputs, self.present, self.calls = "outputs", (), []
+
+    def choose(self, layers):
+        self.present = tuple(x.name for x in layers)
+
+    def correct(self, layers, samples, tell):
+        self.calls.append(("correct", tuple(x.name for x in layers), len(samples)))
+
+    def function(self, of, frozen):
+        assert of == "outputs"
+
+        def run(samples, runs, unlabelled):
+            self.calls.append((frozen, self.present, samples, runs, unlabelled))
+            loss = sum(self.cost[name] for name in self.present)
+            return Likeness(50 - loss, 1 - loss / 32)
+
+        return run
+
+
+@pytest.mark.parametrize("correct", [True, False])
+@pytest.mark.parametrize("agreement", [None, 0.0, 0.4375, 0.438, 0.65625, 0.66, 0.96875, 1.0])
+@pytest.mark.parametrize("sensitivity", [True, False])
+def test_the_costliest_layers_stay_float_one_by_one_until_the_share_of_answers_is_met(correct, agreement, sensitivity):
+    layers, samples = Layers(), [(i,) for i in range(20)]
+    choices = Choices(correct=correct, agreement=agreement, sensitivity=sensitivity)
+    table = tune(layers, samples, choices, Told(tuple([i] for i in range(20)), np.arange(20)), silent)
+    listed = agreement is not None or sensitivity
+    assert [x.layer for x in table] == (["b", "d", "c", "e", "a"] if listed else [])
+    # 18, 11, 6, 3 and 1 of 32 answers are lost with 0, 1, 2, 3 and 4 layers left float
+    skipped = {None: 0, 0.0: 0, 0.4375: 0, 0.438: 1, 0.65625: 1, 0.66: 2, 0.96875: 4, 1.0: 5}[agreement]
+    assert [x.skipped for x in table] == ([True] * skipped + [False] * (5 - skipped) if listed else [])
+    alone = [(False, (name,), 16, 16, True) for name in "abcde"] if listed else []
+    rounds = [tuple(x for x in "abcde" if x not in ("b", "d", "c", "e", "a")[:n]) for n in range(skipped + 1)]
+    rest = []
+    for names in rounds:
+        rest += [("correct", names, 16)] if correct else []
+        rest += [(True, names, 20, 20, False)] if agreement is not None and names else []
+    assert layers.calls == alone + rest
+
+
+def test_options_of_compile_reach_it():
+    x, y = every_group()
+    found = quantise(y, x, pictures(1), correct=False)
+    plain = found.compile()
+    assert found.compile(memory="one_each").nbytes > plain.nbytes
+    with pytest.raises(GraphError, match="there is no order 'sideways'"):
+        found.compile(order="sideways")
+    with pytest.raises(TypeError, match="memori"):
+        found.compile(memori="one_each")
+
+
+def test_each_stage_is_told_from_its_first_to_its_last_sample():
+    net, x = Net(), cg.Var(SHAPE, name="image")
+    told = []
+    quantise(
+        net.conv(cg.relu(net.conv(x, 4)), 5), x, pictures(3), method="percentile", sensitivity=True, agreement=0.0,
+        tell=lambda stage, done, size: told.append((stage, done, size)),
+    )  # fmt: skip
+    stages = list(dict.fromkeys(stage for stage, _, _ in told))
+    assert stages == ["floats", "ranges", "histograms", "sensitivity", "means", "biases", "agreement", "check"]
+    for stage in stages:
+        size = 2 if stage in ("sensitivity", "biases") else 3
+        assert [(n, all_) for name, n, all_ in told if name == stage][-1] == (size, size), stage
+
+
+def test_a_row_is_a_bias_from_either_side_and_a_column_or_a_matrix_is_not():
+    net, x = Net(), cg.Var((4, 6), name="x")
+    product, row = x @ net.normal(6, 4), net.normal(4)
+    for added, folded in (
+        (product + row, True), (row + product, True), (product + row[None], True),
+        (product + row[:, None], False), (product + net.normal(4, 4), False), (product - row, False),
+    ):  # fmt: skip
+        (layer,) = network_of(prepare((added,), (x,))).layers
+        assert (layer.end is not layer.core) == folded
+        np.testing.assert_array_equal(layer.bias, row if folded else np.zeros(4))
+
+
+def test_a_convolution_keeps_its_strides_pads_dilations_and_groups():
+    net, x = Net(), cg.Var((2, 4, 15, 14), name="image")
+    filters = net.normal(6, 2, 3, 2, size=0.3)
+    y = cg.relu(cg.conv2d(x, filters, (2, 1), (1, 0, 2, 3), (1, 3), 2) + net.normal(6, 1, 1))
+    samples = [net.normal(*x.shape) for _ in range(2)]
+    found = quantise(y, x, samples, sensitivity=True)
+    assert found.report.layers == 1 and found.report.likeness.decibels > 30
+    assert found.report.table[0].likeness.decibels > 30
+    np.testing.assert_array_equal(found.outputs[0].shape, y.shape)
+
+
+def test_means_are_those_of_each_channel_of_images_and_of_rows():
+    net = Net()
+    for y, axes in (
+        (net.conv(cg.Var((2, 3, 5, 4), name="image"), 6), (0, 2, 3)),
+        (net.linear(cg.Var((5, 4), name="x"), 3), (0,)),
+        (net.linear(cg.Var((2, 5, 4), name="x"), 3), (0, 1)),
+    ):
+        (x,) = [node for node in post_order((y,)) if isinstance(node, cg.Var)]
+        network = network_of(prepare((y,), (x,)))
+        value = net.normal(*x.shape)
+        got = cg.compile(mean_of_channels(network.layers[0], y), [x])(value)
+        assert_near(got, cg.compile(y, [x])(value).mean(axes), "float32 formulas near zero")
+
+
+def test_a_network_of_which_no_layer_is_left_is_refused():
+    x, y = every_group()
+    names = tuple(layer.name for layer in network_of(prepare((y,), (x,))).layers)
+    with pytest.raises(GraphError, match="no convolution of images and no product .* or fewer names in skip="):
+        quantise(y, x, pictures(1), skip=names)

@@ -5,7 +5,17 @@ import pytest
 
 import cgraph as cg
 from cgraph.quantiser.network import network_of, prepare
-from cgraph.quantiser.ranges import BINS, ByteForm, Quantum, entropy, percentile, weights_of
+from cgraph.quantiser.ranges import (
+    BINS,
+    LEVELS,
+    ByteForm,
+    Quantum,
+    divergence,
+    entropy,
+    percentile,
+    smooth,
+    weights_of,
+)
 from tests.quantiser.nets import Net
 from tests.support.tolerance import assert_near
 
@@ -67,3 +77,30 @@ def test_a_bias_that_would_not_fit_makes_weights_coarser():
     (layer,) = network_of(prepare((x @ weights + np.float32([5, -5]),), (x,))).layers
     held = weights_of(layer, Quantum(np.float32(1e-3), 0))
     assert_near(held.bias(layer.bias) * held.unit.astype("f8"), [5, -5], "float32 formulas")
+
+
+def test_a_distribution_without_zeros_sums_to_one_and_keeps_its_shares():
+    x = np.array([0, 3, 0, 1, 0, 4], "f8")
+    found = smooth(x)
+    assert_near(found.sum(), 1, "float64 formulas")
+    assert (found[x == 0] == 1e-4 / 6).all()
+    assert_near(found[x > 0] / found[1], x[x > 0] / 3, "float64 formulas")
+    assert_near(smooth(x[x > 0]), x[x > 0] / 8, "float64 formulas")
+    assert (smooth(np.zeros(3)) == 0).all()
+
+
+@pytest.mark.parametrize(("first", "stop"), [(0, 1024), (256, 768), (128, 512), (640, 768)])
+def test_the_divergence_is_that_of_a_plain_loop(first, stop):
+    """The numbers outside are added to the ends of the first distribution; each step of the second is its mean."""
+    counts = np.random.default_rng(first).integers(0, 5, 1024)
+    counts[first], counts[stop - 1] = 3, 0
+    p = counts[first:stop].astype("f8")
+    p[0] += sum(counts[:first])
+    p[-1] += sum(counts[stop:])
+    q, each = np.zeros(stop - first), (stop - first) // LEVELS
+    for at in range(0, stop - first, each):
+        there = [i for i in range(at, at + each) if p[i] > 0]
+        for i in there:
+            q[i] = sum(counts[first + at : first + at + each]) / len(there)
+    p, q = smooth(p), smooth(q)
+    assert_near(divergence(counts, first, stop), sum(a * np.log(a / b) for a, b in zip(p, q)), "float64 formulas")

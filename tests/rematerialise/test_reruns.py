@@ -67,3 +67,12 @@ def test_what_else_runs_again_is_what_would_wait_for_it():
     assert index.beside(4, 3) == [0] and index.beside(4, 0) == []
     assert OrderIndex(chain(until=(0, 5, 5, 5, 4)), PLAIN).beside(4, 3) == []
     assert not index.waits(4, 4, 3), "it stays"
+
+
+def test_reads_are_followed_as_deep_as_asked_and_no_deeper():
+    """0 → 1 → … → 6 → 8, where 7 runs between: of each only the next reads it."""
+    dag = Dag((1,) * 9, ((), (0,), (1,), (2,), (3,), (4,), (5,), (), (6, 7)), frozenset((8,)))
+    index = OrderIndex(Reruns(dag, (1,) * 9, (9,) * 9), list(range(9)))
+    for depth in range(9):
+        assert index.again([6], 8, 7, depth) == list(range(max(6 - depth, 0), 7)), depth
+        assert index.again([6, 3], 8, 7, depth) == sorted({*range(max(6 - depth, 0), 7), *range(max(3 - depth, 0), 4)})

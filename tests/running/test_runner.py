@@ -284,3 +284,24 @@ def test_an_index_outside_its_axis_is_refused_in_the_fast_path():
             function(ones, np.array([0, 9]))
         np.testing.assert_array_equal(function(ones, np.array([0, 3])), [1, 1])
     assert count() == 2
+
+
+class OnDevice(np.ndarray):
+    """An array of a device, which a program takes as it is."""
+
+
+def test_arrays_of_a_device_stay_there_and_fit_or_are_refused(monkeypatch):
+    x = cg.Var((2, 3), name="x")
+    f = cg.compile(x + 1, [x], engine="reference")
+    monkeypatch.setattr(
+        type(f.program), "own_array", lambda self, value: value if type(value) is OnDevice else None, raising=False
+    )
+    own = ramp(2, 3).view(OnDevice)
+    assert f._value(x, own) is own
+    assert type(f._value(x, ramp(2, 3))) is np.ndarray
+    for wrong, message in (
+        (ramp(3, 2).view(OnDevice), r"x expects float32\[2,3\], got float32\[3,2\]. Reshape"),
+        (ramp(2, 3).astype("f8").view(OnDevice), r"x expects float32\[2,3\], got float64\[2,3\]. Convert"),
+    ):
+        with pytest.raises(InputError, match=message):
+            f._value(x, wrong)

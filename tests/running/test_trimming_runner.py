@@ -8,6 +8,7 @@ from cgraph.errors import InputError
 from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.function import compile
 from cgraph.ops.leaf import Var
+from cgraph.running.string_codes import StringCodes
 from cgraph.running.trimming_runner import Case, Trims
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
@@ -77,3 +78,17 @@ def test_the_fast_path_of_a_call_trims_too():
     assert function._run_directly((TABLE, n, m)) is not None
     with pytest.raises(InputError, match="^n is not even$"):
         function(TABLE, np.array(1), m)
+
+
+def test_strings_that_the_model_lacks_have_one_number_in_all_inputs_of_a_call():
+    """Also where both come back as strings."""
+    x, y = Var((3,), "int64", "x"), Var((2,), "int64", "y")
+    outputs = {"x_out": x + 0, "y_out": y + 0, "same": cg.equal(x[:2], y), "sum": cg.sum(x)}
+    codes = StringCodes({"red": 0, "green": 1}, frozenset([x, y]), frozenset([0, 1]))
+    cases = [[Case(None, i, {})] for i in range(4)]
+    function = TrimmedFunction.of(compile(outputs, [x, y], engine="reference"), Trims(cases, (), codes))
+    for _ in range(2):  # nothing is remembered
+        found = function(np.array(["blue", "red", "grey"], object), np.array(["grey", "red"], object))
+        assert found["x_out"].tolist() == ["blue", "red", "grey"] and found["y_out"].tolist() == ["grey", "red"]
+        assert found["same"].tolist() == [False, True] and found["sum"] == 2 + 0 + 3
+        assert function(np.array(["grey"] * 3, object), np.array(["grey", "pink"], object))["sum"] == 6

@@ -12,6 +12,7 @@ from cgraph.formats.model import Alternative, Model
 from cgraph.running.string_codes import StringCodes
 from cgraph.running.text_features import TextFeature, TextInput, TextSplitter
 from cgraph.saved.layout import MANIFEST, with_sum
+from cgraph.saved.trimmed import pair_of
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
 
@@ -169,3 +170,20 @@ def test_texts_that_do_not_fit_are_refused(tmp_path, change):
 def test_a_pattern_without_a_bound_on_its_time_is_refused_in_a_saved_function_too(tmp_path):
     with pytest.raises(FormatError, match="the pattern .* is not supported"):
         load_changed(model_of_texts(), tmp_path / "f", (*FEATURE, "splitter", ["(a+)+b", [], 1, False, "#"]))
+
+
+@pytest.mark.parametrize(
+    ("entry", "fits"),
+    [
+        ([0, 1], True), ([1, 2], True), ([2, 1], False), ([-1, 1], False), ([0, -1], False), ([0, 3], False),
+        ([0, 4], False), ([0, 0], False), ([0], False), ([0, 1, 2], False), (["0", 1], False), ([True, 1], False),
+    ],
+)  # fmt: skip
+def test_an_axis_is_of_its_result_and_its_length_an_integer_among_the_outputs(entry, fits):
+    """Of a result of two axes, beside two lengths; there is no output 3."""
+    outputs = [cg.Var((3, 4)), cg.Var((), "int64"), cg.Var((1,), "uint8")]
+    if fits:
+        assert pair_of(entry, outputs, 2) == tuple(entry)
+    else:
+        with pytest.raises(FormatError, match="malformed"):
+            pair_of(entry, outputs, 2)

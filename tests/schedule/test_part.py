@@ -79,3 +79,27 @@ def test_the_last_state_of_an_allowance_may_be_visited():
     allowance.take(state)
     with pytest.raises(OutOfStatesError):
         allowance.take(state)
+
+
+@pytest.mark.parametrize(("own", "at_once"), [(3, True), (4, True), (5, False)])
+def test_a_node_runs_at_once_up_to_the_very_bytes_that_it_frees(own, at_once):
+    """It stays to the end, and overwrites what it frees."""
+    here = part(Dag((4, own, 9), ((), (0,), ()), frozenset([1]), takes=((), (0,), ())), (0, 1, 2))
+    first = next(here.next_states(here.begin()))
+    assert first.path() == ([0, 1] if at_once else [0]) and first.peak == 4
+    assert first.in_use == (own if at_once else 4)
+
+
+def test_what_is_read_in_the_part_and_behind_it_is_not_freed():
+    """Value 0 is read by 1 in the part, and by 3 behind it; value 1 by 2 alone."""
+    dag = Dag((4, 6, 3, 2), ((), (0,), (1,), (0, 2)))
+    here = part(dag, (0, 1, 2))
+    state = here.begin()
+    while len(state.path()) < 3:
+        state = next(here.next_states(state))
+    assert state.in_use == 4 + 3
+    whole = part(dag, (0, 1, 2, 3))
+    state = whole.begin()
+    while len(state.path()) < 4:
+        state = next(whole.next_states(state))
+    assert state.in_use == 0

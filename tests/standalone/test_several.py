@@ -12,6 +12,7 @@ from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.errors import BudgetError, FormatError, InputError
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
+from cgraph.standalone import files
 from tests.support.exported import call, require, run_in_order
 
 SIZES = [{"n": 4}, {"n": 19}, {"n": 7}]
@@ -251,3 +252,28 @@ def test_the_command_writes_a_run_for_each_size_of_a_file(tmp_path, capsys):
     header = (tmp_path / "m/m.h").read_text()
     assert "int m_run_1(const float x[3], float y[3]);" in header
     assert "int m_run_8(const float x[24], float y[24]);" in header
+
+
+@pytest.mark.parametrize(("bounds", "together"), [((64, 256, 128), 256), ((64, None, 128), None), ((None,) * 3, None)])
+def test_the_stack_is_that_of_the_deepest_run_and_unknown_where_one_is(bounds, together, tmp_path, monkeypatch):
+    """In the record of the export, the header and the manifest."""
+    left = list(bounds)
+    monkeypatch.setattr(files, "stack_bound", lambda *_: left.pop(0))
+
+    def build(sizes):
+        x = cg.Var((sizes["n"],), "float32", "x")
+        return cg.exp(x), x
+
+    found = cg.export_sizes(build, SIZES, tmp_path / "m", target=HOST, check=False)
+    manifest, header = json.loads((tmp_path / "m/manifest.json").read_text()), (tmp_path / "m/m.h").read_text()
+    assert found.stack_nbytes == manifest["bytes"]["stack"] == together
+    assert [run["bytes"]["stack"] for run in manifest["runs"]] == list(bounds)
+    lines = {line.split()[1]: int(line.split()[2]) for line in header.splitlines() if "STACK_BYTES" in line}
+    known = {f"M_RUN_{x['n']}_STACK_BYTES": n for x, n in zip(SIZES, bounds) if n is not None}
+    if together is not None:
+        known["M_STACK_BYTES"] = together
+    assert {name.replace("M_RUN_", "M_").replace("M_", "M_") for name in lines} == {
+        name.replace("M_RUN_", "M_") for name in known
+    }
+    assert sorted(lines.values()) == sorted(known.values())
+    assert ("stack unknown" in str(found)) == (together is None)

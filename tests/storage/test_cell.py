@@ -109,6 +109,9 @@ def test_a_newer_copy_is_fetched_once():
     assert value.is_there and value.stamp is None and copy.count == 0
     assert value.array.tolist() == [7, 8] == value.array.tolist() and copy.count == 1 and not value.shared
     assert value.address == value.array.ctypes.data != before
+    assert value.equal is copy and value.newer is None, "the device needs no copy of it"
+    value.writable(cg.Var((2,)).spec, np.zeros(1, np.int64))
+    assert value.equal is None, "a run may have written it"
 
 
 def test_all_vars_change_or_none():

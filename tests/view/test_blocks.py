@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -9,7 +10,20 @@ from cgraph.memory.strategies.greedy_by_size import greedy_by_size
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.record import replace
-from cgraph.view.blocks import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, fit_name, memory_svg, plan_svg
+from cgraph.view.blocks import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    LETTER,
+    LINE,
+    RIGHT,
+    TOP,
+    WIDTH,
+    fit_name,
+    label,
+    memory_svg,
+    plan_svg,
+)
 from cgraph.view.boxes import WORKSPACE, Box, blocks_of, memory_of_plan, memory_with
 from tests.support.problems import random_problem
 from tests.support.tolerance import near
@@ -166,3 +180,25 @@ def test_a_workspace_is_named_without_its_kind():
 
 def test_a_number_alone_is_not_a_name():
     assert fit_name("parts.4 (relu)", 3) == "" and fit_name("parts.12 (relu)", 7) == ""
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "shown", "upright"),
+    [
+        (6 + 16 * LETTER, LINE, "stage/conv_1/relu"[6:], False),
+        (6 + 17 * LETTER, LINE, "stage/conv_1/relu", False),
+        (500, 500, "stage/conv_1/relu", False),
+        (500, LINE - 1, "", False),
+        (LINE, 6 + 17 * LETTER, "stage/conv_1/relu", True),
+        (LINE, 6 + 11 * LETTER, "conv_1/relu", True),
+        (LINE, 6 + 4 * LETTER, "relu", True),
+        (LINE - 1, 500, "", True),
+        (LINE, LINE, "", True),
+    ],
+)
+def test_a_name_stands_across_a_rectangle_or_upright_as_far_as_there_is_room(width, height, shown, upright):
+    text = label("stage/conv_1/relu", 100, 200, width + 0.01, height + 0.01)
+    assert re.sub("<[^>]*>", "", text) == shown
+    if shown:
+        place = f'transform="translate(109 {height + 196.01:.6g}) rotate(-90)"' if upright else 'x="104" y="211"'
+        assert place in text and text.count("<text") == 1

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cuda import program
-from cgraph.engine.cuda.program import STOP_SYMBOL, Stops
+from cgraph.engine.cuda.program import SKIP, STOP_SYMBOL, CudaInstance, Stops
 
 TABLE = np.array([[0, 0], [0, 4], [0, 9], [0, 12]])  # where the arguments of each row begin
 
 
 @pytest.mark.parametrize("positions", [[0], [3], [4], [8], [9, 11], [12], [2, 4, 9, 20], [0, 1, 4, 12]])
 def test_each_word_belongs_to_the_row_whose_arguments_hold_its_address(monkeypatch, positions):
-    words = {}
+    words, left = {}, []
     queue = SimpleNamespace(
         fill=lambda address, nbytes, value: words.clear(),
-        wait=lambda: None,
-        download=lambda address, into: into.__setitem__(slice(None), [words.get(8 * i, 0) for i in range(len(into))]),
+        wait=lambda: [left.pop()() for _ in range(len(left))],
+        download=lambda address, into: left.append(
+            lambda there=dict(words): into.__setitem__(slice(None), [there.get(8 * i, 0) for i in range(len(into))])
+        ),
     )
     monkeypatch.setattr(program, "Allocation", lambda *args, **options: SimpleNamespace(address=1 << 20))
     code = SimpleNamespace(
@@ -30,3 +32,36 @@ def test_each_word_belongs_to_the_row_whose_arguments_hold_its_address(monkeypat
     for position, row in zip(positions, rows):
         words[args[position] - (1 << 20)] = 7
         assert stops.first() == (row, 7) and stops.first() is None
+
+
+class LateQueue:
+    """A queue whose copies to the host happen while it is waited for, as on a device."""
+
+    def __init__(self, memory):
+        self.memory, self.left = memory, []
+
+    def download(self, address, room):
+        self.left.append((address, room))
+
+    def wait(self):
+        for address, room in self.left:
+            room[...] = self.memory[address : address + len(room)]
+        self.left.clear()
+
+
+@pytest.mark.parametrize("stopped", [None, (0, 1)])
+def test_a_jump_reads_its_byte_once_the_copy_is_there_and_after_the_run_was_checked(stopped):
+    """It is taken where the byte differs from the value, and not at all where a kernel has stopped the run."""
+    memory = np.array([7, 0, 3], np.uint8)
+    instance = object.__new__(CudaInstance)
+    instance.queue, instance.stops = LateQueue(memory), SimpleNamespace(first=lambda: stopped)
+    instance.code = SimpleNamespace(labels=["a step"], label_of=np.zeros(1, int))
+    for address, value, taken in ((0, 7, False), (0, 3, True), (1, 0, False), (2, 0, True)):
+        instance.args = np.array([99, address, value, 99], np.int64)
+        segment = SimpleNamespace(jump=SKIP, words=slice(1, 3))
+        if stopped is None:
+            assert instance._jumps(segment) is taken
+        else:
+            with pytest.raises(Exception, match="a step"):
+                instance._jumps(segment)
+            assert not instance.queue.left
