@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import change_if, divmod_of, each_task, fold, prefetch
+from cgraph.kernels.llvm.flow import change_if, choose, divmod_of, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.pairs.emit import add_pairs
@@ -99,9 +99,10 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
     out = a.out + (at.image * a.o_image + at.panel * p.vectors * a.o_plane + at.row * a.o_row + pixel)
     r_offset = at.image * a.r_image + at.panel * p.vectors * a.r_plane + at.row * a.r_row + pixel
     residual = k.pointer(a.residual, p.dtype) + r_offset
-    if p.touch:
+    if p.touch:  # never at an address near 0, which has no page: that costs more than the miss
+        first = choose(k, a.residual != 0, residual, out)
         for q, v in p.sums:
-            prefetch(k, residual + (a.r_plane * v + q * p.out_step))
+            prefetch(k, first + (a.r_plane * v + q * p.out_step))
     beyond = w + next_panel_share(k, a, at.t, p.ahead * p.weights_line) if p.ahead else w
     sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
     with change_if(k, a.residual != 0, sums) as s:
