@@ -18,6 +18,7 @@ from cgraph.kernels.target import target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias, pack_conv
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.support.emitted import compiled
 from tests.support.images import (
     activated,
@@ -156,6 +157,26 @@ def test_conv_prefetches_near_its_arrays(has_residual, monkeypatch):
     ends = [(x.ctypes.data, x.ctypes.data + x.nbytes + PAGE) for x in arrays]
     assert memory.size and addresses
     assert all(any(first <= address < last for first, last in ends) for address in addresses)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("blocks", [5, 7, 13])
+@pytest.mark.parametrize("order", ORDERS)
+def test_narrow_panels_keep_every_bit(target, blocks, order):
+    rng, results = np.random.default_rng(10), []
+    k = blocks * target_named(target).channels_of("f4") - 3
+    shape, x, filters, bias = draw_conv(rng, (2, 21, 6, 9, k, SAME, 1), target_named(target))
+    residual = laned(rng.standard_normal((2, k, 6, 9)).astype("f4"), shape.lanes)
+    for is_mixed in (False, True):
+        layer = replace(shape, is_mixed=is_mixed)
+        out = empty_laned((2, k, 6, 9), shape.lanes)
+        source, packed = laned(x, shape.lanes, (1, 1, 1, 1)), pack_conv(layer, filters)
+        assert packed.nbytes == layer.weights_nbytes == shape.weights_nbytes
+        epilogue = Epilogue(Pointer(pack_bias(layer, bias)), residual, RELU)
+        run_calls(conv_calls(layer, out, source, Pointer(packed), epilogue).calls, shape.target, order)
+        results.append(plain(out))
+    assert layer.narrow and layer.panels < shape.panels
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("target", TARGETS)

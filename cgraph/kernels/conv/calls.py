@@ -172,11 +172,15 @@ def tile_calls(
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype, chain),
+        (
+            shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype,
+            chain, shape.narrow > 0,
+        ),
         tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
         w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights // each, bias=conv.bias or Pointer(zeros),
+        wide=shape.panels - shape.narrow, w_block=shape.block_weights // each,
         residual=conv.residual.at if conv.residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
         out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
