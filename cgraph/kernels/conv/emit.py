@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
@@ -34,6 +35,7 @@ class Tile(Record):
         weights_dtype: dtype of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
         chain: steps whose sums are added to totals in memory, so that rounding errors stay small; 0 for all steps
         is_mixed: the panels after the first `wide` have one block fewer
+        program: applied before storing, () for an activation with bounds and slope
     """
 
     dtype: str
@@ -48,6 +50,7 @@ class Tile(Record):
     weights_dtype: str
     chain: int
     is_mixed: bool
+    program: Program
 
     @property
     def line(self) -> int:
@@ -124,7 +127,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
         q, v = p.sums[i]
         (out + (a.o_plane * v + q * p.out_step)).store(y)
 
-    ActivationEmitter(k, p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
+    ActivationEmitter(k, p.dtype, k.target.lanes_of(p.dtype), p.program).store(s.values, put)
 
 
 def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, block: Val) -> list[Val]:

@@ -7,7 +7,7 @@ TILE = Signature(
     "conv.tile",
     (
         "dtype", "pixels", "vectors", "unroll", "x_step", "out_step", "ahead", "touch", "early", "weights_dtype",
-        "chain", "is_mixed",
+        "chain", "is_mixed", "program",
     ),
     {
         # offsets: elements from a pixel to its `unroll` operands, then `early` entries of the next tile's, counted from

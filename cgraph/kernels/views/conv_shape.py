@@ -100,7 +100,7 @@ class ConvShape(LayerShape):
         A tile of one block reads a number of the image for each multiply-add: 1.25 to 1.35 times as slow.
         """
         fits = self.blocks > WIDE and pixels >= 4 and tile_fits(pixels, WIDE, self.target)
-        return self.is_mixed and self.groups == 1 and fits
+        return self.is_mixed and self.groups == 1 and fits and self.target.code != "ptx"
 
     def spans(self, vectors: int) -> list[tuple[int, int]]:
         """Return the first and the last input block (excluded) of each panel of `vectors` blocks."""

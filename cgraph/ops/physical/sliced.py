@@ -88,7 +88,7 @@ class SlicedConv(Op):
         is_one_block = all(part.block == part.tiles for part in self.winograds)
         for i, (part, shape) in enumerate(zip(filters, self.shapes)):
             added = None if residual is None else residual.part(first, shape.k)
-            epilogue = Epilogue(bias.at + first * to.itemsize, added, conv.activation)
+            epilogue = Epilogue(bias.at + first * to.itemsize, added, conv.activation, conv.program)
             places = to.part(first, shape.k), source, part.at, epilogue
             if conv.tile:
                 plan, is_there = self.winograds[i], i > 0 and is_one_block
