@@ -308,28 +308,38 @@ FAMILIES: dict[str, Family] = {
     ),
     "timm": Family(
         """
-        botnet26t_256 cait_xxs24_224 caformer_s18 coatnet_0_224 convformer_s18 convit_tiny convmixer_768_32
-        crossvit_9_240 cspdarknet53 cspresnet50 darknet53 davit_tiny deit3_small_patch16_224
-        deit_tiny_patch16_224 dla34 dpn68 eca_nfnet_l0 edgenext_xx_small efficientformer_l1 efficientformerv2_s0
-        efficientvit_b0 efficientvit_m0 ese_vovnet19b_dw fastvit_t8 focalnet_tiny_srf fbnetc_100
-        gc_efficientnetv2_rw_t gcvit_xxtiny gernet_s ghostnet_100 ghostnetv2_100 gmlp_s16_224 halonet26t
-        hardcorenas_a haloregnetz_b hgnet_tiny hgnetv2_b0 hrnet_w18_small inception_next_tiny
-        inception_resnet_v2 inception_v4 lambda_resnet26t lcnet_050 legacy_seresnet18 levit_128 mambaout_femto
-        maxvit_nano_rw_256 mixer_s32_224 mixnet_s mobilenetv4_conv_small mobileone_s0 mobilevit_xxs
-        mobilevitv2_050 mvitv2_tiny nest_tiny nextvit_small nf_resnet50 nfnet_f0 pit_ti_224 pnasnet5large
-        poolformer_s12 poolformerv2_s12 pvt_v2_b0 regnetz_b16 repghostnet_050 repvgg_a0 repvit_m0_9
-        res2net50_14w_8s resmlp_12_224 resnest14d resnetv2_50 rexnet_100 sebotnet33ts_256 selecsls42b
-        semnasnet_075 sequencer2d_s seresnext26d_32x4d shvit_s1 skresnet18 spnasnet_100 starnet_s1
-        swiftformer_xs swinv2_tiny_window8_256 tf_efficientnet_b0 tiny_vit_5m_224 tinynet_e
-        tnt_s_legacy_patch16_224 tresnet_m twins_pcpvt_small twins_svt_small vgg11_bn visformer_tiny
-        vit_tiny_patch16_224 volo_d1_224 vovnet39a xcit_nano_12_p16_224 xception41 xception71
+        botnet26t_256 caformer_s18 cait_xxs24_224 coat_lite_tiny coat_tiny coatnet_0_224 coatnext_nano_rw_224
+        convformer_s18 convit_tiny convmixer_768_32 convnext_zepto_rms cpubone_nano crossvit_9_240 crossvit_tiny_240
+        cs3darknet_focus_s cs3sedarknet_xdw cspdarknet53 cspnext_tiny cspresnet50 darknet53 darknetaa53 davit_tiny
+        deit3_small_patch16_224 deit_tiny_patch16_224 densenetblur121d dla34 dla46x_c dla60_res2net dpn68 eca_nfnet_l0
+        edgenext_xx_small efficientformer_l1 efficientformerv2_s0 efficientnet_b0_gn efficientnet_blur_b0
+        efficientvim_m1 efficientvit_b0 efficientvit_m0 ese_vovnet19b_dw eva02_tiny_patch14_224 fasternet_t0
+        fastvit_sa12 fastvit_t8 fbnetc_100 fbnetv3_b flexivit_small focalnet_tiny_srf gc_efficientnetv2_rw_t
+        gcresnext26ts gcvit_xxtiny gernet_s ghostnet_100 ghostnetv2_100 gmixer_12_224 gmlp_s16_224 halonet26t
+        haloregnetz_b hardcorenas_a hgnet_tiny hgnetv2_b0 hiera_tiny_224 hieradet_small hrnet_w18_small iformer_s
+        inception_next_tiny inception_resnet_v2 inception_v4 lambda_resnet26t lcnet_050 lcnetv2_small legacy_seresnet18
+        legacy_xception levit_128 levit_conv_128 lowformer_b0 mambaout_femto maxvit_nano_rw_256 maxvit_rmlp_pico_rw_256
+        mixer_s32_224 mixnet_s mobilenet_edgetpu_v2_xs mobilenetv1_100 mobilenetv4_conv_small
+        mobilenetv4_hybrid_medium_075 mobileone_s0 mobilevit_xxs mobilevitv2_050 mvitv2_tiny nest_tiny nextvit_small
+        nf_ecaresnet26 nf_regnet_b0 nf_resnet50 nfnet_f0 pit_ti_224 pit_xs_distilled_224 pnasnet5large poolformer_s12
+        poolformerv2_s12 pvt_v2_b0 rdnet_tiny regnetz_b16 regnetz_c16_evos repghostnet_050 repvgg_a0 repvit_m0_9
+        res2net50_14w_8s resmlp_12_224 resnest14d resnest50d_1s4x24d resnet50_gn resnetv2_50 resnetv2_50d_evos
+        resnetv2_50d_frn rexnet_100 sebotnet33ts_256 selecsls42b semnasnet_075 sequencer2d_s seresnext26d_32x4d
+        shvit_s1 skresnet18 spnasnet_100 starnet_s050 starnet_s1 swiftformer_xs swinv2_cr_tiny_ns_224
+        swinv2_tiny_window8_256 tf_efficientnet_b0 tiny_vit_5m_224 tinynet_e tnt_s_legacy_patch16_224 tnt_s_patch16_224
+        tresnet_m twins_pcpvt_small twins_svt_small vgg11_bn visformer_tiny vit_relpos_small_patch16_224
+        vit_tiny_patch16_224 vit_tiny_patch16_dinov3_qkvb vit_tiny_r_s16_p8_224 vitamin_small_224 volo_d1_224 vovnet39a
+        xception41 xception41p xception71 xcit_nano_12_p16_224
         """.split(),
         timm_network,
     ),
     "timm-dynamo": Family(
         """
-        convnextv2_atto edgenext_x_small efficientvit_b1 ghostnetv3_100 levit_conv_128s mobilenetv3_small_050
-        mobilevit_xs poolformer_s24 resnet10t swin_s3_tiny_224 vit_small_patch32_224 xcit_tiny_12_p16_224
+        coat_lite_mini convnext_atto_ols convnextv2_atto csatv2 cspnext_s eca_halonext26ts edgenext_x_small
+        efficientnet_cc_b0_4e efficientvim_m2 efficientvit_b1 fasternet_t1 ghostnetv3_100 hgnetv2_b1 iformer_t
+        lamhalobotnet50ts_256 levit_conv_128s lowformer_b1 mobilenetv3_small_050 mobilenetv4_conv_blur_medium
+        mobilevit_xs poolformer_s24 resnet10t rexnetr_100 starnet_s100 swin_s3_tiny_224 vit_dwee_patch16_reg1_gap_256
+        vit_pwee_patch16_reg1_gap_256 vit_small_patch32_224 xcit_tiny_12_p16_224
         """.split(),
         timm_by_dynamo,
     ),

@@ -251,6 +251,7 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     pairs = depth is None and pairs_gain(b, shape, n, weights is not None) and b.options.rounds(node)
     is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
     tile = winograd_rule(shape, n, weights) if is_float else 0
+    shape = replace(shape, is_mixed=weights is not None and not (tile or pairs))
     if weights is not None:
         key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs
         pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)

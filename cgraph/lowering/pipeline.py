@@ -11,6 +11,7 @@ from cgraph.passes import rewrite_graph
 from cgraph.passes.align_constants import align_constants
 from cgraph.passes.bound_rows import bound_rows, drop_prefixes, sink_prefixes
 from cgraph.passes.decompose_int8 import decompose_int8
+from cgraph.passes.fuse_activations import fuse_activations
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.hold_weights import hold_weights
@@ -41,6 +42,7 @@ def to_physical(roots: tuple[Node, ...], target: Target, options: LoweringOption
     if options.layers is not None:
         options.layers.begin(roots, target)
     roots = round_products(roots, target, options)
-    roots = pack_matmul(lower_images(roots, target, options), target, options)
+    roots = fuse_activations(lower_images(roots, target, options), target)
+    roots = pack_matmul(roots, target, options)
     roots = tile_attentions(roots, target, options)
     return transpose_once(fuse_stencils(fuse_reductions(roots), target), target)

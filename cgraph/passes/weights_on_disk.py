@@ -18,7 +18,7 @@ from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
-from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul, panel_axis
+from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul, slice_filters
 from cgraph.ops.shape import Transpose
 from cgraph.storage.weight_file import StreamedWeights, arrays_on_disk
 from cgraph.system.alignment import ALIGNMENT
@@ -65,15 +65,11 @@ def slice_constants(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Nod
 def slice_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
     """Cut a convolution by panels of channels; a slice has at least one."""
     op, filters = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
-    axis = panel_axis(op)  # type: ignore[arg-type]
-    count = filters.shape[axis]
-    pieces = -(-count // max(most // (filters.nbytes // count), 1))
-    if pieces == 1:
+    parts, panels = slice_filters(op, filters, most)  # type: ignore[arg-type]
+    if len(parts) == 1:
         return with_new_operands(node, operands)
-    parts = np.array_split(filters, pieces, axis)
     slices = [Const(keep(in_c_order(part)), copy=False) for part in parts]
-    conv = SlicedConv(op, tuple(part.shape[axis] for part in parts))  # type: ignore[arg-type]
-    return apply(conv, operands[0], *slices, *operands[2:])
+    return apply(SlicedConv(op, panels), operands[0], *slices, *operands[2:])  # type: ignore[arg-type]
 
 
 def slice_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:

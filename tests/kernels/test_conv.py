@@ -1,18 +1,25 @@
 """Direct convolution against NumPy in float64."""
 
+import ctypes
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, clip, leaky
+from cgraph.kernels.conv import emit
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.interpret.atomics import call
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.llvm.build import INDEX
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias, pack_conv
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
+from tests.support.emitted import compiled
 from tests.support.images import (
     activated,
     assert_zero_frame,
@@ -22,11 +29,12 @@ from tests.support.images import (
     plain,
     workspace,
 )
-from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.kernels import KERNEL, ORDERS, TARGETS, argument, run_calls, view_of
 from tests.support.tolerance import assert_near
 
 pytestmark = pytest.mark.usefixtures("cuts")
 
+PAGE = 4096
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
 # n, c, h, w, k, window, groups
 CASES = {
@@ -123,6 +131,52 @@ def test_conv_without_bias_or_residual():
     lowered = conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)))
     run_calls(lowered.calls)
     assert_near(plain(out), conv64(x, filters, shape.window), "convolution", filters[0].size)
+
+
+@pytest.mark.parametrize("has_residual", [False, True])
+def test_conv_prefetches_near_its_arrays(has_residual, monkeypatch):
+    """An address without a page costs a walk of the page tables at each prefetch."""
+    rng, addresses = np.random.default_rng(9), []
+    record = KERNEL(lambda address, *_: addresses.append(address or 0))
+    callback = ctypes.cast(record, ctypes.c_void_p).value
+
+    def recorded(k, at, **options):
+        zero = k.const(0, "i8")
+        call(k, k.const(callback, "i8"), k.wrap(k.b.ptrtoint(at.v, INDEX), "i8"), zero, zero)
+
+    monkeypatch.setattr(emit, "prefetch", recorded)
+    shape, x, filters, _ = draw_conv(rng, CASES["point, flattened"], target_named("host"))
+    out, images = empty_laned((1, shape.k, *shape.result), shape.lanes), laned(x, shape.lanes)
+    packed = pack_conv(shape, filters)
+    residual = laned(rng.standard_normal((1, shape.k, *shape.result)).astype("f4"), shape.lanes)
+    epilogue = Epilogue(residual=residual if has_residual else None)
+    (lowered,) = conv_calls(shape, out, images, Pointer(packed), epilogue).calls
+    memory, kernel = compiled(emit.tile, lowered.kernel, shape.target)
+    kernel(np.array([argument(a) for a in lowered.args]).ctypes.data, 0, lowered.tasks)
+    arrays = [images.at.base, out.at.base, residual.at.base, packed]
+    ends = [(x.ctypes.data, x.ctypes.data + x.nbytes + PAGE) for x in arrays]
+    assert memory.size and addresses
+    assert all(any(first <= address < last for first, last in ends) for address in addresses)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("blocks", [5, 7, 13])
+@pytest.mark.parametrize("order", ORDERS)
+def test_narrow_panels_keep_every_bit(target, blocks, order):
+    rng, results = np.random.default_rng(10), []
+    k = blocks * target_named(target).channels_of("f4") - 3
+    shape, x, filters, bias = draw_conv(rng, (2, 21, 6, 9, k, SAME, 1), target_named(target))
+    residual = laned(rng.standard_normal((2, k, 6, 9)).astype("f4"), shape.lanes)
+    for is_mixed in (False, True):
+        layer = replace(shape, is_mixed=is_mixed)
+        out = empty_laned((2, k, 6, 9), shape.lanes)
+        source, packed = laned(x, shape.lanes, (1, 1, 1, 1)), pack_conv(layer, filters)
+        assert packed.nbytes == layer.weights_nbytes == shape.weights_nbytes
+        epilogue = Epilogue(Pointer(pack_bias(layer, bias)), residual, RELU)
+        run_calls(conv_calls(layer, out, source, Pointer(packed), epilogue).calls, shape.target, order)
+        results.append(plain(out))
+    assert layer.narrow and layer.panels < shape.panels
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -75,6 +75,26 @@ def test_few_pixels_share_their_scalar_with_many_vectors_and_a_panel_decides_its
     assert ConvShape(64, 28, 2, 64, AVX2, Window((3, 1))).vectors == 4  # 2 pixels: 12 sums, 6 do not divide 8
 
 
+@pytest.mark.parametrize(
+    ("blocks", "panels", "narrow"),
+    [(1, 1, 0), (2, 1, 0), (3, 1, 0), (4, 2, 0), (5, 2, 1), (7, 3, 2), (9, 3, 0), (91, 31, 2)],
+)
+def test_panels_of_one_block_become_wide_and_narrow_ones(blocks, panels, narrow):
+    shape = ConvShape(12, 9, 9, 8 * blocks - 3, AVX2, is_mixed=True)
+    assert (shape.panels, shape.narrow) == (panels, narrow)
+    assert sum(part.blocks for part in shape.parts) == blocks
+    assert sum(part.k for part in shape.parts) == shape.k
+    assert [part.vectors for part in shape.parts] == [shape.vectors, shape.vectors - 1][: len(shape.parts)]
+    assert sum(part.weights_nbytes for part in shape.parts) == shape.weights_nbytes
+
+
+def test_panels_stay_equal_for_groups_few_pixels_and_filters_that_are_computed():
+    shape = ConvShape(40, 9, 9, 40, AVX2, is_mixed=True)
+    assert shape.narrow == 1
+    for other in (replace(shape, groups=5), replace(shape, h=1, w=3), replace(shape, is_mixed=False)):
+        assert other.narrow == 0 and other.parts == (other,)
+
+
 def test_panels_of_grouped_filters_read_the_blocks_of_the_groups_that_they_touch():
     """8 channels in and 12 out of each of 4 groups, in blocks of 8: the second panel touches groups 0 and 1."""
     shape = ConvShape(32, 9, 9, 48, AVX2, Window((3, 3)), groups=4, panel=1)

@@ -47,6 +47,22 @@ def test_each_weight_is_at_its_step(name):
     np.testing.assert_array_equal(pack_conv(shape, filters), packed_by_hand(shape, filters))
 
 
+@pytest.mark.parametrize("k", [37, 54, 100])
+def test_wide_panels_come_before_narrow_ones(k):
+    shape = ConvShape(12, 5, 7, k, AVX2, Window((3, 2)), is_mixed=True)
+    filters, scale = filters_of(shape), np.arange(1, k + 1).astype("f4")
+    packed, scaled, at, first = pack_conv(shape, filters), pack_conv(shape, filters, scale), 0, 0
+    assert len(shape.parts) == 2
+    for part in shape.parts:
+        some = slice(first, first + part.k)
+        want = packed_by_hand(part, filters[some]).ravel()
+        np.testing.assert_array_equal(packed[at : at + want.size], want)
+        want = packed_by_hand(part, filters[some] * scale[some, None, None, None]).ravel()
+        np.testing.assert_array_equal(scaled[at : at + want.size], want)
+        at, first = at + want.size, first + part.k
+    assert at == packed.size
+
+
 @every_shape
 def test_each_filter_is_scaled_by_its_own_factor(name):
     shape = SHAPES[name]

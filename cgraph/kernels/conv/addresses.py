@@ -3,6 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
+from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.record import Record
@@ -48,11 +49,12 @@ class PixelPlace(Record):
 
 
 class Direct(Record):
-    """A convolution with its addresses: ``out = activation(conv(source, weights) + bias + residual)``.
+    """A convolution with its addresses: ``out = program(activation(conv(source, weights) + bias + residual))``.
 
     Fields
         weights: in the layout of `pack_conv`; bias: in that of `pack_bias`, or None
         residual: it may be `out`
+        activation, program: as of `cgraph.kernels.conv.epilogue`
     """
 
     shape: ConvShape
@@ -63,6 +65,7 @@ class Direct(Record):
     bias: Pointer | None = None
     residual: PixelPlace | None = None
     activation: BoundedActivation = NONE
+    program: Program = ()
 
 
 class Images(Record):

@@ -64,7 +64,8 @@ def conv_calls(
         raise ValueError(f"x has {source.n} images and out has {out.n}: pass views with equal numbers of images")
     beside = blocked_place(residual) if residual else None
     grid = grid_of(shape, source, out, residual)
-    conv = Direct(shape, grid, source, weights, blocked_place(out), epilogue.bias, beside, epilogue.activation)
+    functions = epilogue.activation, epilogue.program
+    conv = Direct(shape, grid, source, weights, blocked_place(out), epilogue.bias, beside, *functions)
     return before + tile_calls(conv, weights_dtype=weights_dtype, workspace=parts)
 
 
@@ -161,28 +162,41 @@ def tile_calls(
     each = 2 if weights_dtype == PAIRS else 1  # channels
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
     weights_dtype, unroll = weights_dtype or shape.dtype, shape.unroll // each
-    t, chain = tiling_of(shape, grid, source.n, weights_nbytes), chain // unroll
+    t = tiling_of(shape, grid, source.n, weights_nbytes)
     pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
-    touch = len(shape.steps) * unroll <= SHORT_REDUCTION
-    early = EARLY if shape.window.taps == 1 and not shape.is_plain and shape.target.code != "ptx" else 0
-    offsets = extend_offsets(source.offsets, early, pixels * source.step)
+    params = tile_params(conv, pixels, unroll, ahead, weights_dtype, chain // unroll)
+    offsets = extend_offsets(source.offsets, early_steps(shape), pixels * source.step)
     zeros, r = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype)), conv.residual or out
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, weights_dtype, chain),
-        tasks, chunk,
+        params, tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
         w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights // each, bias=conv.bias or Pointer(zeros),
+        wide=shape.panels - shape.narrow, w_block=shape.block_weights // each,
         residual=conv.residual.at if conv.residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
         out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=turns, by_block=by_block, **conv.activation.args,
     )  # fmt: skip
     return KernelCalls((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
+
+
+def tile_params(conv: Direct, pixels: int, unroll: int, ahead: int, weights_dtype: str, chain: int) -> tuple:
+    """Return the params of the kernel; see `cgraph.kernels.conv.emit.Tile`."""
+    shape, steps = conv.shape, (conv.source.step, conv.out.step)
+    touch = len(shape.steps) * unroll <= SHORT_REDUCTION
+    prefetches = ahead, touch, early_steps(shape)
+    tile = shape.dtype, pixels, shape.vectors, unroll
+    return *tile, *steps, *prefetches, weights_dtype, chain, shape.narrow > 0, conv.program
+
+
+def early_steps(shape: ConvShape) -> int:
+    """Return the steps between the prefetch of a pixel's line and its read."""
+    return EARLY if shape.window.taps == 1 and not shape.is_plain and shape.target.code != "ptx" else 0
 
 
 class Tiling(Record):

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import change_if, divmod_of, each_task, fold, prefetch
+from cgraph.kernels.llvm.flow import change_if, choose, divmod_of, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.pairs.emit import add_pairs
 from cgraph.kernels.pairs.signature import PAIRS
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 
 class Tile(Record):
@@ -33,6 +34,8 @@ class Tile(Record):
         early: steps between the prefetch of a pixel's line and its read, 0 if it is in L1
         weights_dtype: dtype of the weights in memory; for pairs of bfloat16 numbers the images are pairs as well
         chain: steps whose sums are added to totals in memory, so that rounding errors stay small; 0 for all steps
+        is_mixed: the panels after the first `wide` have one block fewer
+        program: applied before storing, () for an activation with bounds and slope
     """
 
     dtype: str
@@ -46,6 +49,8 @@ class Tile(Record):
     early: int
     weights_dtype: str
     chain: int
+    is_mixed: bool
+    program: Program
 
     @property
     def line(self) -> int:
@@ -74,7 +79,16 @@ def tile(k: Builder, *params) -> None:
     p = Tile(*params)
     a = k.args()
     with each_tile(k, a, p.pixels) as at:
-        one_tile(k, p, a, at)
+        narrow = k.larger(at.panel - a.wide, 0) if p.is_mixed else 0  # narrow panels before this one
+        at.block, at.w = at.panel * p.vectors - narrow, at.panel * a.w_panel - a.w_block * narrow
+        if not p.is_mixed:
+            one_tile(k, p, a, at)
+            return
+        with k.if_else(at.panel < a.wide) as (of_wide, of_narrow):
+            with of_wide:
+                one_tile(k, p, a, at)
+            with of_narrow:
+                one_tile(k, replace(p, vectors=p.vectors - 1), a, at)
 
 
 @contextmanager
@@ -94,16 +108,17 @@ def each_tile(k: Builder, a: SimpleNamespace, pixels: int) -> Iterator[SimpleNam
 def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
     """Emit the sums of the tile `at`, with residual and activation, and store them."""
     x = a.x + (at.image * a.x_image + a.panel_offsets.load(at.panel) + at.row * a.x_row + at.column * p.x_step)
-    w = a.w + (at.image * a.w_image + at.panel * a.w_panel)
+    w = a.w + (at.image * a.w_image + at.w)
     pixel = at.column * p.out_step
-    out = a.out + (at.image * a.o_image + at.panel * p.vectors * a.o_plane + at.row * a.o_row + pixel)
-    r_offset = at.image * a.r_image + at.panel * p.vectors * a.r_plane + at.row * a.r_row + pixel
+    out = a.out + (at.image * a.o_image + at.block * a.o_plane + at.row * a.o_row + pixel)
+    r_offset = at.image * a.r_image + at.block * a.r_plane + at.row * a.r_row + pixel
     residual = k.pointer(a.residual, p.dtype) + r_offset
-    if p.touch:
+    if p.touch:  # never at an address near 0, which has no page: that costs more than the miss
+        first = choose(k, a.residual != 0, residual, out)
         for q, v in p.sums:
-            prefetch(k, residual + (a.r_plane * v + q * p.out_step))
+            prefetch(k, first + (a.r_plane * v + q * p.out_step))
     beyond = w + next_panel_share(k, a, at.t, p.ahead * p.weights_line) if p.ahead else w
-    sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
+    sums = reduce_steps(k, p, a, x, w, beyond, at.block)
     with change_if(k, a.residual != 0, sums) as s:
         terms = [(residual + (a.r_plane * v + q * p.out_step)).load(lanes=y.lanes) for y, (q, v) in zip(sums, p.sums)]
         s.next = [y + term for y, term in zip(sums, terms)]
@@ -112,13 +127,13 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
         q, v = p.sums[i]
         (out + (a.o_plane * v + q * p.out_step)).store(y)
 
-    ActivationEmitter(k, p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
+    ActivationEmitter(k, p.dtype, k.target.lanes_of(p.dtype), p.program).store(s.values, put)
 
 
-def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
+def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, block: Val) -> list[Val]:
     """Return the sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes_of(p.dtype)
-    bias = a.bias + panel * (p.vectors * lanes)
+    bias = a.bias + block * lanes
     sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
     if not p.chain:
         return add_steps(k, p, a, x, (k.const(0, "i8"), a.steps), [w, beyond], sums)[2]

@@ -16,6 +16,7 @@ from cgraph.kernels.views.row_bands import band_of, banded_tasks
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
 from cgraph.late import LateModule
+from cgraph.record import replace
 
 gpu_window = LateModule("cgraph.kernels.window.gpu_calls")
 
@@ -55,7 +56,7 @@ def depthwise_calls(
     if blocks is not None:
         return blocks
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
-    calls = row_calls(shape, out, x, weights, Epilogue(bias or Pointer(zeros), None, activation))
+    calls = row_calls(shape, out, x, weights, replace(epilogue, bias=bias or Pointer(zeros)))
     return KernelCalls(calls.calls, () if bias else (zeros,))
 
 
@@ -74,7 +75,7 @@ def row_calls(shape: ConvShape, out: BlockedView, x: BlockedView, weights: Point
     chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
     (r, s), down, (tall, wide) = window.kernel, window.stride[0], window.dilation
     call = family.call(
-        (x.dtype, shape.dtype, pixels, *params), tasks, chunk,
+        (x.dtype, shape.dtype, pixels, *params, epilogue.program), tasks, chunk,
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down,
         tap_row=x.row * tall, tap_column=x.lanes * wide,
         w=weights, bias=epilogue.bias, kernel_rows=r, kernel_columns=s,

@@ -7,6 +7,7 @@ loaded once for all pixels that read it; others loop over their taps.
 from functools import partial
 from types import SimpleNamespace
 
+from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
@@ -16,10 +17,11 @@ from cgraph.record import Record
 
 
 @final
-def small(k: Builder, dtype: str, weights_dtype: str, pixels: int, r: int, s: int, stride: int, dilation: int) -> None:
+def small(k: Builder, *params) -> None:
     """Emit filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their
     neighbours.
     """
+    dtype, weights_dtype, pixels, r, s, stride, dilation, program = params
 
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
         totals = [bias] * pixels
@@ -27,11 +29,13 @@ def small(k: Builder, dtype: str, weights_dtype: str, pixels: int, r: int, s: in
             totals = add_line(x + a.tap_row * i, weights[i * s : (i + 1) * s], totals, stride, dilation)
         return totals
 
-    each_tile(k, Line(dtype, weights_dtype, pixels, stride), r * s, sums)
+    each_tile(k, Line(dtype, weights_dtype, pixels, stride, program), r * s, sums)
 
 
 @final
-def lines(k: Builder, dtype: str, weights_dtype: str, pixels: int, s: int, stride: int, dilation: int) -> None:
+def lines(
+    k: Builder, dtype: str, weights_dtype: str, pixels: int, s: int, stride: int, dilation: int, program: Program
+) -> None:
     """Emit filters of any number of rows of s taps, whose weights are loaded for each tile. Task: as in `small`."""
     lanes = k.target.lanes_of(weights_dtype)
 
@@ -42,7 +46,7 @@ def lines(k: Builder, dtype: str, weights_dtype: str, pixels: int, s: int, strid
             rows.next = [x + a.tap_row, w + s * lanes, *add_line(x, weights, totals, stride, dilation)]
         return rows.values[2:]
 
-    each_tile(k, Line(dtype, weights_dtype, pixels, stride), 0, sums)
+    each_tile(k, Line(dtype, weights_dtype, pixels, stride, program), 0, sums)
 
 
 def add_line(x: Ptr, weights: list[Val], totals: list[Val], stride: int, dilation: int) -> list[Val]:
@@ -64,7 +68,7 @@ def taps_of_column(column: int, pixels: int, s: int, stride: int, dilation: int)
 
 
 @final
-def taps(k: Builder, dtype: str, weights_dtype: str, pixels: int, stride: int) -> None:
+def taps(k: Builder, dtype: str, weights_dtype: str, pixels: int, stride: int, program: Program) -> None:
     """Emit filters of any size and dilation. Task: one row of one block of an image, by bands."""
     lanes, pixel = k.target.lanes_of(weights_dtype), k.target.channels_of(dtype)
 
@@ -78,7 +82,7 @@ def taps(k: Builder, dtype: str, weights_dtype: str, pixels: int, stride: int) -
             rows.next = s.values
         return rows.values
 
-    each_tile(k, Line(dtype, weights_dtype, pixels, stride), 0, sums)
+    each_tile(k, Line(dtype, weights_dtype, pixels, stride, program), 0, sums)
 
 
 class Line(Record):
@@ -89,19 +93,21 @@ class Line(Record):
         weights_dtype: of the filters and of the sums
         pixels: of a tile
         stride: pixels from one window to the next
+        program: applied before storing, () for an activation with bounds and slope
     """
 
     dtype: str
     weights_dtype: str
     pixels: int
     stride: int
+    program: Program
 
 
 def each_tile(k: Builder, p: Line, weights_in_registers: int, sums) -> None:
     """Emit a loop over the tiles of each task's row; `weights_in_registers` are loaded once for the row."""
     lanes, pixel, pixels = k.target.lanes_of(p.weights_dtype), k.target.channels_of(p.dtype), p.pixels
     a = k.args()
-    activation = ActivationEmitter(k, p.weights_dtype, lanes)
+    activation = ActivationEmitter(k, p.weights_dtype, lanes, p.program)
     with banded_rows(k, a.blocks, a.rows, a.band) as (image, block, row):
         x = vector_of(a.x + (image * a.x_image + row * a.x_row), a.x_plane, block, lanes)
         out = vector_of(a.out + (image * a.o_image + row * a.o_row), a.o_plane, block, lanes)

@@ -11,6 +11,8 @@ ARGS = {
     "rows": "i8", "columns": "i8", "blocks": "i8", "band": "i8",
     **ACTIVATION,
 }  # fmt: skip
-SMALL = Signature("depthwise.small", ("dtype", "weights_dtype", "pixels", "r", "s", "stride", "dilation"), ARGS)
-LINES = Signature("depthwise.lines", ("dtype", "weights_dtype", "pixels", "s", "stride", "dilation"), ARGS)
-TAPS = Signature("depthwise.taps", ("dtype", "weights_dtype", "pixels", "stride"), ARGS)
+SMALL = Signature(
+    "depthwise.small", ("dtype", "weights_dtype", "pixels", "r", "s", "stride", "dilation", "program"), ARGS
+)
+LINES = Signature("depthwise.lines", ("dtype", "weights_dtype", "pixels", "s", "stride", "dilation", "program"), ARGS)
+TAPS = Signature("depthwise.taps", ("dtype", "weights_dtype", "pixels", "stride", "program"), ARGS)

@@ -1,9 +1,12 @@
 """The activation that a multiply-add tile applies before it stores; shared by conv, Winograd, depthwise and gemm."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.llvm.vmath import evaluate
 
 
 def activation(k: Builder, dtype: str) -> Callable[[Val], Val]:
@@ -16,15 +19,20 @@ class ActivationEmitter:
     """``min(high, max(low, x if x > 0 else slope * x))`` with run-time bounds; a NaN stays a NaN.
 
     If the argument `general` is 0, the slope is 1 and there is no upper bound: one instruction. The four arguments are
-    loaded where they are used, so that they occupy no register before.
+    loaded where they are used, so that they occupy no register before. A scalar program of one operand takes their
+    place.
     """
 
-    def __init__(self, k: Builder, dtype: str, lanes: int) -> None:
-        self.k, self.dtype, self.lanes = k, dtype, lanes
+    def __init__(self, k: Builder, dtype: str, lanes: int, program: Program = ()) -> None:
+        self.k, self.dtype, self.lanes, self.program = k, dtype, lanes, program
 
     def store(self, xs: Sequence[Val], put: Callable[[int, Val], None]) -> None:
         """Call ``put(i, activated xs[i])`` for each value, with one branch for all of them."""
         k = self.k
+        if self.program:
+            for i, x in enumerate(xs):
+                put(i, evaluate(k, self.program, partial(operand, x), self.lanes)[-1])
+            return
         low = self.bound("low")
         is_general = k.number("general") != 0
         with k.if_else(is_general) as (then, otherwise):
@@ -39,3 +47,8 @@ class ActivationEmitter:
     def bound(self, name: str) -> Val:
         x = self.k.cast(self.k.number(name), self.dtype)
         return self.k.splat(x, self.lanes) if self.lanes else x
+
+
+def operand(x: Val, i: int) -> Val:
+    """Return operand i of a program of one operand."""
+    return x

@@ -1,7 +1,8 @@
 """The geometry of a convolution and the tiling of its kernel, decided once for packing and for the calls.
 
-The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result. `pixels` is the number
-of neighbouring pixels that wastes least for this width; a last tile that does not fit repeats pixels of its neighbour.
+The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result, or the last panels have
+one block fewer (`ConvShape.is_mixed`). `pixels` is the number of neighbouring pixels that wastes least for this width;
+a last tile that does not fit repeats pixels of its neighbour.
 Measured efficiencies: docs/performance.md.
 """
 
@@ -9,8 +10,9 @@ from functools import cached_property
 
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
+WIDE = 3  # blocks of a wide panel, where narrow ones have one fewer
 UNROLL = 8  # unrolled reduction steps; 16 makes LLVM hoist loads and spill
 
 
@@ -38,12 +40,15 @@ class ConvShape(LayerShape):
         dtype: ``f4`` or ``f8``
         panel: blocks of result channels in a tile; 0 lets `vectors` choose. Packed filters depend on it, so a part of
             a layer uses that of the whole
+        is_mixed: the last panels may have one block fewer, where only panels of one block divide all; for constant
+            filters of one group
     """
 
     groups: int = 1
     is_plain: bool = False
     dtype: str = "f4"
     panel: int = 0
+    is_mixed: bool = False
 
     def __post_init__(self) -> None:
         if self.c % self.groups or self.k % self.groups:
@@ -87,7 +92,15 @@ class ConvShape(LayerShape):
         if self.groups > 1:
             least = min(self.blocks_read(v) for v in fitting)
             fitting = [v for v in fitting if self.blocks_read(v) == least]
-        return fitting[-1]
+        return WIDE if fitting[-1] == 1 and self.takes_mixed(pixels) else fitting[-1]
+
+    def takes_mixed(self, pixels: int) -> bool:
+        """Return True if panels of three and two blocks can replace those of one block.
+
+        A tile of one block reads a number of the image for each multiply-add: 1.25 to 1.35 times as slow.
+        """
+        fits = self.blocks > WIDE and pixels >= 4 and tile_fits(pixels, WIDE, self.target)
+        return self.is_mixed and self.groups == 1 and fits and self.target.code != "ptx"
 
     def spans(self, vectors: int) -> list[tuple[int, int]]:
         """Return the first and the last input block (excluded) of each panel of `vectors` blocks."""
@@ -104,7 +117,22 @@ class ConvShape(LayerShape):
 
     @property
     def panels(self) -> int:
-        return self.blocks // self.vectors
+        return -(-self.blocks // self.vectors)
+
+    @property
+    def narrow(self) -> int:
+        """The number of the last panels that have one block fewer."""
+        return self.panels * self.vectors - self.blocks
+
+    @property
+    def parts(self) -> "tuple[ConvShape, ...]":
+        """The wide panels and the narrow ones as layers of equal panels; the layer itself if it is one."""
+        if not self.narrow:
+            return (self,)
+        k = (self.panels - self.narrow) * self.panel_channels
+        wide = replace(self, k=k, panel=self.vectors, is_mixed=False)
+        narrow = replace(self, k=self.k - k, panel=self.vectors - 1, is_mixed=False)
+        return (wide, narrow) if k else (narrow,)
 
     @property
     def panel_channels(self) -> int:
@@ -149,8 +177,13 @@ class ConvShape(LayerShape):
         return len(self.steps) * self.unroll * self.panel_channels
 
     @property
+    def block_weights(self) -> int:
+        """Packed weights of one block of a panel, in elements."""
+        return len(self.steps) * self.unroll * self.lanes
+
+    @property
     def weights_nbytes(self) -> int:
-        return self.panels * self.panel_weights * int(self.dtype[1:])
+        return (self.panels * self.panel_weights - self.narrow * self.block_weights) * int(self.dtype[1:])
 
     @property
     def flops(self) -> int:

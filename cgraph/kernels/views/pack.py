@@ -4,6 +4,7 @@ No temporary is as large as a layer, and pages of a mapped file are released aft
 """
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -15,17 +16,29 @@ from cgraph.kernels.views.conv_shape import ConvShape
 def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
     """Pack filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``.
 
-    Entries beyond the channels are zero. Filters of a storage dtype keep it.
+    Entries beyond the channels are zero. Filters of a storage dtype keep it. With narrow panels the result has one
+    axis: the wide panels, then the narrow ones.
     """
-    width = shape.panel_channels
     dtype = filters.dtype if is_storage(filters.dtype) else np.dtype(shape.dtype)
-    out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), dtype)
+    parts = shape.parts
+    sizes = [(part.panels, len(part.steps), part.unroll, part.panel_channels) for part in parts]
+    out = np.zeros(sum(map(prod, sizes)), dtype)
+    at = first = 0
+    for part, size in zip(parts, sizes):
+        some, to = slice(first, first + part.k), out[at : at + prod(size)].reshape(size)
+        pack_equal_panels(part, to, filters[some], None if scale is None else scale[some])
+        at, first = at + prod(size), first + part.k
+    return out if shape.narrow else out.reshape(sizes[0])
+
+
+def pack_equal_panels(shape: ConvShape, out: np.ndarray, filters: np.ndarray, scale: np.ndarray | None) -> None:
+    """Pack filters into zeros ``[panels, steps, unroll, panel channels]``."""
+    width = shape.panel_channels
     for first, dense in runs_of(filters, scale, width, shape.groups == 1):
         panel = first // width
         if shape.groups > 1:
             dense = spread_groups(shape, dense, panel)
         pack_panels(shape, out[panel : panel + -(-len(dense) // width)], dense)
-    return out
 
 
 def runs_of(

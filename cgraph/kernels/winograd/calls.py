@@ -225,8 +225,9 @@ def output_call(plan: Winograd, tiles: dict[str, int], epilogue: Epilogue, out: 
     residual = epilogue.residual
     r = residual or out
     tasks = banded_tasks(1, plan.shape.blocks, tiles["count"], tiles["band"])
+    params = out.dtype, plan.m, plan.is_dilated, epilogue.program
     return OUTPUT_TRANSFORM.call(
-        (out.dtype, plan.m, plan.is_dilated), tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)),
+        params, tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)),
         **tiles, blocks=plan.shape.blocks,
         products=inside + plan.v_nbytes, p_xi=plan.m_step, p_block=plan.block * out.lanes, bias=epilogue.bias,
         residual=residual.origin if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
@@ -80,12 +81,15 @@ def copy_tile(
 
 
 @final
-def output_transform(k: Builder, dtype: str, m: int, is_dilated: bool) -> None:
-    """out = AT M A + bias + residual, activated. Task: one tile of one block of channels, by bands of tiles."""
+def output_transform(k: Builder, dtype: str, m: int, is_dilated: bool, program: Program) -> None:
+    """out = AT M A + bias + residual, activated or given to the program.
+
+    Task: one tile of one block of channels, by bands of tiles.
+    """
     a = k.args()
     lanes, n = k.target.lanes_of(dtype), m + 2
     at = winograd_matrices(m)[0]
-    copy = k.stack_ptr(dtype, m * m * lanes)
+    copy, activation = k.stack_ptr(dtype, m * m * lanes), ActivationEmitter(k, dtype, lanes, program)
     with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
         image, row, column = tile_place(a, t, m, is_dilated)
         down, across = (a.row_step, a.column_step) if is_dilated else (1, 1)
@@ -102,14 +106,14 @@ def output_transform(k: Builder, dtype: str, m: int, is_dilated: bool) -> None:
         place = TilePlace(residual, out, a.r_row * down, a.o_row * down, across * lanes)
         with k.if_else((row + down * (m - 1) < a.h) & (column + across * (m - 1) < a.w)) as (whole, cut):
             with whole:
-                store_tile(k, a, sums, place, m)
+                store_tile(k, a, sums, place, m, activation)
             with cut:
                 for s, y in enumerate(sums):
                     copy.store(y, s * lanes)
                 high, wide = fitting(k, a.h - row, down, m), fitting(k, a.w - column, across, m)
                 with k.loop(0, high) as i, k.loop(0, wide) as j:
                     y = copy.load((i * m + j) * lanes, lanes)
-                    store_tile(k, a, [y], place.moved(i, j), 1)
+                    store_tile(k, a, [y], place.moved(i, j), 1, activation)
 
 
 def fitting(k: Builder, pixels: Val, step: Any, m: int) -> Val:
@@ -135,7 +139,9 @@ class TilePlace(NamedTuple):
         return self._replace(residual=residual, out=out)
 
 
-def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], at: TilePlace, m: int) -> None:
+def store_tile(
+    k: Builder, a: SimpleNamespace, sums: list[Val], at: TilePlace, m: int, activation: ActivationEmitter
+) -> None:
     """Store a square of m x m results with residual and activation."""
     lanes = sums[0].lanes
     each = [(i, j) for i in range(m) for j in range(m)]
@@ -147,7 +153,7 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], at: TilePlace, m
         i, j = each[index]
         (at.out + at.row * i).store(y, at.pixel * j)
 
-    ActivationEmitter(k, at.out.dtype, lanes).store(s.values, put)
+    activation.store(s.values, put)
 
 
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:

@@ -24,7 +24,7 @@ INPUT_TRANSFORM = Signature(
 
 OUTPUT_TRANSFORM = Signature(
     "winograd.output_transform",
-    ("dtype", "m", "is_dilated"),
+    ("dtype", "m", "is_dilated", "program"),
     {
         **GRID,
         "products": "dtype*", "p_xi": "i8", "p_block": "i8", "bias": "dtype*",

@@ -18,6 +18,7 @@ from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
+from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
 from cgraph.kernels.pairs.calls import pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
@@ -27,6 +28,7 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias, pack_conv
 from cgraph.kernels.winograd.calls import Winograd, pack_winograd, winograd_calls
 from cgraph.ops.conv import Conv2d, ConvTranspose
+from cgraph.ops.physical.element_function import ElementFunction
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.frames import Depth, FramesConv
 from cgraph.ops.physical.lanes import require
@@ -93,6 +95,7 @@ class BlockedConv(Op):
         n: number of images of the result, of each volume if there is a depth
         source, result, residual: forms
         activation: two bounds and a slope
+        function: applied to each number before it is stored, if there are no bounds and no slope
         depth: the images are frames of volumes; windows along the depth are images of `taps` times as many channels
         pairs: round images to bfloat16 in a workspace; filters are pairs of bfloat16 numbers
     """
@@ -106,6 +109,7 @@ class BlockedConv(Op):
     activation: BoundedActivation = NONE
     pairs: bool = False
     depth: Depth | None = None
+    function: ElementFunction | None = None
     takes_storage = True
 
     @property
@@ -132,7 +136,8 @@ class BlockedConv(Op):
             images = self.depth.stack(images, shape.c // self.depth.taps)
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         f = unpack_filters(shape, self.n, self.tile, convert(filters, x.dtype))
-        return self.result.to_blocked(epilogue.meaning(images, f, bias[: shape.k], *rest))
+        y = epilogue.meaning(images, f, bias[: shape.k], *rest)
+        return self.result.to_blocked(y if self.function is None else self.function.meaning(y))
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.volumes * self.n * self.shape.flops // 2
@@ -144,6 +149,11 @@ class BlockedConv(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
         return Work(self.calls, self.halves_nbytes or nbytes, self.overwrites)
+
+    @property
+    def program(self) -> Program:
+        """The function as a scalar program; () if there is none."""
+        return () if self.function is None else self.function.program(self.shape.dtype)
 
     @property
     def halves_nbytes(self) -> int:
@@ -205,7 +215,7 @@ class BlockedConv(Op):
         """Fill the halo of the result, then its pixels."""
         to = self.result.at(out)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
-        epilogue = Epilogue(bias.at, residual, self.activation)
+        epilogue = Epilogue(bias.at, residual, self.activation, self.program)
         halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         if self.pairs and self.source:
             halves = contiguous(scratch_pointer(workspace, self.halves_nbytes), self.source.shape, BFLOAT16.code)

@@ -48,7 +48,7 @@ class SlicedConv(Op):
 
     def meaning(self, x, *rest):
         filters, beside = self.split(rest)
-        return self.conv.meaning(x, np.concatenate(filters, panel_axis(self.conv)), *beside)
+        return self.conv.meaning(x, np.concatenate(filters, panel_axis(self.conv)), *beside)  # of one axis if mixed
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.conv.multiply_adds(*specs)
@@ -88,7 +88,7 @@ class SlicedConv(Op):
         is_one_block = all(part.block == part.tiles for part in self.winograds)
         for i, (part, shape) in enumerate(zip(filters, self.shapes)):
             added = None if residual is None else residual.part(first, shape.k)
-            epilogue = Epilogue(bias.at + first * to.itemsize, added, conv.activation)
+            epilogue = Epilogue(bias.at + first * to.itemsize, added, conv.activation, conv.program)
             places = to.part(first, shape.k), source, part.at, epilogue
             if conv.tile:
                 plan, is_there = self.winograds[i], i > 0 and is_one_block
@@ -102,6 +102,23 @@ class SlicedConv(Op):
 def panel_axis(conv: BlockedConv) -> int:
     """Return the axis of panels in packed filters; Winograd filters have their points first."""
     return 1 if conv.tile else 0
+
+
+def slice_filters(conv: BlockedConv, filters: np.ndarray, most: int) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    """Return even slices of packed filters of at most `most` bytes, or of one panel, with their numbers of panels.
+
+    Narrow panels stay together in the last slice.
+    """
+    axis, narrow = panel_axis(conv), 0 if conv.tile else conv.shape.narrow
+    count = conv.shape.panels if narrow else filters.shape[axis]
+    units = count - max(narrow - 1, 0)
+    pieces = -(-units // max(most // (filters.nbytes // count), 1))
+    if not narrow:
+        parts = np.array_split(filters, pieces, axis)
+        return parts, tuple(part.shape[axis] for part in parts)
+    panels = [len(part) for part in np.array_split(np.arange(units), pieces)]
+    parts = np.split(filters, np.cumsum(panels)[:-1] * conv.shape.panel_weights)
+    return parts, (*panels[:-1], panels[-1] + narrow - 1)
 
 
 class SlicedMatmul(Op):
