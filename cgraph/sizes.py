@@ -150,23 +150,39 @@ class SizedFunction:
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
         arrays = ordered(args, named, self.inputs)
+        function = self._fitting(arrays)
+        if function is not None and out is None and copy:
+            results = function.run_fitting(arrays)
+            if results is not None:
+                return results
         return self._function_for(arrays)(*arrays, out=out, copy=copy)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
         arrays = ordered((inputs,), {}, self.inputs)
+        function = self._fitting(arrays)
+        if function is not None and names is None and type(inputs) is dict:
+            results = function.run_fitting(arrays)
+            if results is not None:
+                return list(results) if isinstance(results, list) else [results]
         function = self._function_for(arrays)
         return run_by_name(lambda _: function(*arrays), function.names, names, inputs)
 
     def _function_for(self, arrays: Sequence[Any]) -> Function:
         """Return the Function for the sizes of these arrays."""
-        with suppress(AttributeError, IndexError, KeyError):  # a first use, or a message, comes below
+        return self._fitting(arrays) or self._at(self.sizes_of(dict(zip(self.shapes, arrays))))
+
+    def _fitting(self, arrays: Sequence[Any]) -> Function | None:
+        """Return the Function that is there for these arrays, if they need no conversion; else None."""
+        try:
             key = tuple([arrays[i].shape[axis] for i, axis in self._places])
             function = self._functions[key]
             if function.fits(arrays):
                 self._functions.move_to_end(key)
                 return function
-        return self._at(self.sizes_of(dict(zip(self.shapes, arrays))))
+        except (AttributeError, IndexError, KeyError):  # a first use, or another message follows
+            pass
+        return None
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Return the sizes that arrays have. InputError where they disagree."""

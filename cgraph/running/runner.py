@@ -208,7 +208,11 @@ class Runner:
 
     def _run_directly(self, args: tuple) -> Any:
         """Return the result of a call with arrays that need no conversion, on the fast path; None if there is none."""
-        if self._used or self._read is not None or self.program.own_array is not None or not self.fits(args):
+        return self.run_fitting(args) if self.fits(args) else None
+
+    def run_fitting(self, args: Sequence[Any]) -> Any:
+        """Return the result of a call with arrays that fit (`fits`), on the fast path; None if there is none."""
+        if self._used or self._read is not None or self.program.own_array is not None:
             return None
         record = self._take()
         try:
@@ -223,7 +227,7 @@ class Runner:
 
     def _direct_run(self, record: "_InstanceRecord") -> DirectRun | None:
         """Return an instance's fast path, if every call runs every step."""
-        if self.incremental is None or not self.incremental.runs_all(self._always) or not all(record.own):
+        if self.incremental is None or not self.incremental.runs_all(self._always):
             return None
         return record.instance.direct_run(self.inputs, self.outputs)
 

@@ -81,9 +81,9 @@ class Trimming(Runner):
             inputs = {x: strings.encode(x, v, more) if x in strings.inputs else v for x, v in inputs.items()}
         return self._trimmed(super()._run(inputs, out, copy), more)
 
-    def _run_directly(self, args: tuple) -> Any:
+    def run_fitting(self, args: Sequence[Any]) -> Any:
         """Run on the fast path, unless strings must be encoded."""
-        results = super()._run_directly(args) if self.trims.strings is None else None
+        results = super().run_fitting(args) if self.trims.strings is None else None
         return None if results is None else self._trimmed(results, {})
 
     def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> Results:

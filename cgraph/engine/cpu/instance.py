@@ -25,6 +25,7 @@ from cgraph.system.alignment import aligned_memory
 from cgraph.system.bounded_cache import Bounded, most_of
 
 FEW = 4  # addresses that are written one by one in less time than as a vector
+NUMBER = np.zeros(())  # stands where a view of an input comes
 MANY = 16  # addresses of all inputs, for which vectors take less time
 
 Words = tuple[tuple[int, int], ...]  # the positions of an array's addresses, and the offset of each
@@ -192,19 +193,37 @@ class CpuInstance:
     def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
         """Return the fast path of a run, or None; see `cgraph.engine.instance.Instance`."""
         is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
-        if not is_plain or self._done or not all(self.owns(x) and x not in self.results for x in outputs):
+        if not is_plain or self._done or any(x in self.results for x in outputs):
             return None
         others = self._variables.keys() - set(inputs)
         places = [self._variables.get(x) for x in inputs]
         if others or sum(len(r.positions) for r in places if r is not None) > MANY:
             return None
         words = [() if r is None else tuple(zip(r.positions.tolist(), r.offsets.tolist())) for r in places]
-        return partial(self._run_directly, words, [self.read(x) for x in outputs])
+        numbers = {x: i for i, x in enumerate(inputs)}
+        views, shown = [], []
+        for i, x in enumerate(outputs):
+            base = self.code.views[x].at.base
+            if isinstance(base, str | np.ndarray) or base not in numbers:
+                views.append(self.read(x))
+            else:
+                views.append(NUMBER)
+                shown.append((i, numbers[base], self.code.views[x]))
+        return partial(self._run_directly, words, views, shown)
 
     def _run_directly(
-        self, places: Sequence[Words], views: Sequence[np.ndarray], arrays: Sequence[np.ndarray]
+        self,
+        places: Sequence[Words],
+        views: Sequence[np.ndarray],
+        shown: Sequence[tuple[int, int, View]],
+        arrays: Sequence[np.ndarray],
     ) -> list[Any] | None:
-        """Bind arrays, run all steps and return copies of these views; None for an array in the arena."""
+        """Bind arrays, run all steps and return copies of these views; None for an array in the arena.
+
+        Parameters
+            places: where the address of each array goes
+            shown: the outputs that are views of inputs: their numbers, and those of the inputs
+        """
         words, own = self._words, self._own
         self._bound.clear()  # first: unknown until all are written
         for place, array in zip(places, arrays):
@@ -218,7 +237,11 @@ class CpuInstance:
         ran = run_rows(rows.first, rows.count, self.threads, self._stop_address)
         if self._stop_word[0]:
             raise self._stopped(ran, rows)
-        return [view.copy() if view.ndim else view[()] for view in views]
+        results = [view.copy() if view.ndim else view[()] for view in views]
+        for i, place, view in shown:
+            value = array_at(arrays[place].reshape(-1).view(np.uint8), view)
+            results[i] = value.copy() if value.ndim else value[()]
+        return results
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(
