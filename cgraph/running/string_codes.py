@@ -28,7 +28,11 @@ class StringCodes(Record, eq=False):
 
     def strings(self, x: Any, value: Any) -> np.ndarray:
         """Return the strings of an input. InputError if it has another shape or other elements."""
-        return array_of_strings(value, self.texts[x].shape if x in self.texts else x.spec.shape, x.name)
+        return array_of_strings(value, self.shape_of(x), x.name)
+
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        """Return the shape of an input of strings."""
+        return tuple(self.texts[x].shape) if x in self.texts else x.spec.shape
 
     def encode(self, x: Any, strings: np.ndarray, more: dict[str, int]) -> np.ndarray:
         """Return what a run reads of an input's strings; `more` gains those that the model does not have."""
