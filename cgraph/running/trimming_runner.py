@@ -106,7 +106,7 @@ class Trimming(Runner):
                 strings.encode(x, strings.strings(x, v), more) if x in strings.inputs else v
                 for x, v in zip(self.inputs, args)
             ]
-        results = super().run_fitting(args)
+        results = self._results_directly(args)
         return None if results is None else self._trimmed(results, more)
 
     def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> Results:
@@ -115,14 +115,13 @@ class Trimming(Runner):
         Parameters
             more: codes of strings that the model does not have
         """
-        results = tuple(results)  # `Results` look for names first
         first = len(results) - len(self.trims.texts)
         for holds, text in zip(results[first:], self.trims.texts):
             if not holds.item():
                 raise InputError(text)
         outputs = [self._output(cases, results) for cases in self.trims.cases]
         if self.trims.strings is not None and self.trims.strings.outputs:
-            words = [*self.trims.strings.numbers, *more]
+            words = [*self.trims.strings.words, *more] if more else self.trims.strings.words
             outputs = [strings_for(x, words) if i in self.trims.strings.outputs else x for i, x in enumerate(outputs)]
         return Results(outputs, self.names)
 
