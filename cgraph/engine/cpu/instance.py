@@ -28,6 +28,7 @@ FEW = 4  # addresses that are written one by one in less time than as a vector
 NUMBER = np.zeros(())  # stands where a view of an input comes
 MANY = 16  # addresses of all inputs, for which vectors take less time
 
+Layout = tuple[tuple[int, ...], np.dtype, int, tuple[int, ...]]  # shape, dtype, offset and strides of a view
 Words = tuple[tuple[int, int], ...]  # the positions of an array's addresses, and the offset of each
 
 
@@ -203,26 +204,27 @@ class CpuInstance:
         numbers = {x: i for i, x in enumerate(inputs)}
         views, shown = [], []
         for i, x in enumerate(outputs):
-            base = self.code.views[x].at.base
-            if isinstance(base, str | np.ndarray) or base not in numbers:
-                views.append(self.read(x))
+            view = self.code.views[x]
+            if isinstance(view.at.base, str | np.ndarray) or view.at.base not in numbers or not view.size:
+                views.append(self.read(x) if view.size else np.empty(view.shape, dtype_of_code(view.dtype)))
             else:
                 views.append(NUMBER)
-                shown.append((i, numbers[base], self.code.views[x]))
+                layout = (view.shape, dtype_of_code(view.dtype), view.at.offset, view.strides)
+                shown.append((i, numbers[view.at.base], layout))
         return partial(self._run_directly, words, views, shown)
 
     def _run_directly(
         self,
         places: Sequence[Words],
         views: Sequence[np.ndarray],
-        shown: Sequence[tuple[int, int, View]],
+        shown: Sequence[tuple[int, int, Layout]],
         arrays: Sequence[np.ndarray],
     ) -> list[Any] | None:
         """Bind arrays, run all steps and return copies of these views; None for an array in the arena.
 
         Parameters
             places: where the address of each array goes
-            shown: the outputs that are views of inputs: their numbers, and those of the inputs
+            shown: the outputs that are views of inputs: their numbers, those of the inputs, and their layouts there
         """
         words, own = self._words, self._own
         self._bound.clear()  # first: unknown until all are written
@@ -238,8 +240,8 @@ class CpuInstance:
         if self._stop_word[0]:
             raise self._stopped(ran, rows)
         results = [view.copy() if view.ndim else view[()] for view in views]
-        for i, place, view in shown:
-            value = array_at(arrays[place].reshape(-1).view(np.uint8), view)
+        for i, number, (shape, dtype, offset, strides) in shown:
+            value: Any = np.ndarray(shape, dtype, arrays[number], offset, strides)
             results[i] = value.copy() if value.ndim else value[()]
         return results
 
