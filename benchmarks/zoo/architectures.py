@@ -439,8 +439,8 @@ FAMILIES: dict[str, Family] = {
         """
         ApertusModel BartForConditionalGeneration BertForQuestionAnswering Cohere2Model DebertaV2Model
         DiffLlamaModel EuroBertModel Exaone4Model FalconMambaModel Gemma3TextModel Glm4Model GptOssModel
-        LayoutLMModel Lfm2Model Mamba2Model NomicBertModel NystromformerModel OlmoeModel PersimmonModel
-        Qwen2MoeModel Qwen3MoeModel RecurrentGemmaModel RwkvModel T5ForConditionalGeneration xLSTMModel
+        LayoutLMModel Lfm2Model Mamba2Model NomicBertModel NystromformerModel PersimmonModel
+        RecurrentGemmaModel RwkvModel T5ForConditionalGeneration xLSTMModel
         """.split(),
         text_model_by_dynamo,
     ),
