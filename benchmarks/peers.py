@@ -10,12 +10,17 @@ Run = Callable[[], Any]
 
 def onnxruntime_run(model: str | bytes, feeds: Mapping[str, np.ndarray], threads: int) -> Run:
     """Return a run by onnxruntime. `model`: a path, or the file's bytes."""
+    session = onnxruntime_session(model, threads)
+    return lambda: session.run(None, feeds)
+
+
+def onnxruntime_session(model: str | bytes, threads: int) -> Any:
+    """Return a session of onnxruntime. `model`: a path, or the file's bytes."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, feeds)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def openvino_run(model: str | bytes, feeds: Mapping[str, np.ndarray], threads: int, as_it_comes: bool = False) -> Run:

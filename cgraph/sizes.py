@@ -112,6 +112,7 @@ class SizedFunction:
         check_options(self.options)
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
         self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
+        self._latest: tuple[tuple[int, ...], Function] | None = None  # of the last call that needed no conversion
         if isinstance(self.options.get("precision"), Tolerance):
             self.options["precision"] = self._measured_precision()
         if self.most is not None:
@@ -150,23 +151,52 @@ class SizedFunction:
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
         arrays = ordered(args, named, self.inputs)
+        function = self._fitting(arrays)
+        if function is not None and out is None and copy:
+            results = function.run_fitting(arrays)
+            if results is not None:
+                return results
         return self._function_for(arrays)(*arrays, out=out, copy=copy)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
+        if names is None and type(inputs) is dict and len(inputs) == len(self.shapes):
+            values = [inputs.get(x) for x in self.shapes]
+            function = self._fitting(values)
+            results = None if function is None else function.run_fitting(values)
+            if results is not None:
+                return list(results) if isinstance(results, list) else [results]
         arrays = ordered((inputs,), {}, self.inputs)
         function = self._function_for(arrays)
         return run_by_name(lambda _: function(*arrays), function.names, names, inputs)
 
     def _function_for(self, arrays: Sequence[Any]) -> Function:
         """Return the Function for the sizes of these arrays."""
-        with suppress(AttributeError, IndexError, KeyError):  # a first use, or a message, comes below
+        return self._fitting(arrays) or self._at(self.sizes_of(dict(zip(self.shapes, arrays))))
+
+    def _fitting(self, arrays: Sequence[Any]) -> Function | None:
+        """Return the Function that is there for these arrays, if they need no conversion; else None."""
+        latest = self._latest
+        if latest is not None and latest[1].fits(arrays):
+            return latest[1]
+        self._forget_latest()
+        try:
             key = tuple([arrays[i].shape[axis] for i, axis in self._places])
             function = self._functions[key]
             if function.fits(arrays):
                 self._functions.move_to_end(key)
+                self._latest = key, function
                 return function
-        return self._at(self.sizes_of(dict(zip(self.shapes, arrays))))
+        except (AttributeError, IndexError, KeyError):  # a first use, or another message follows
+            pass
+        return None
+
+    def _forget_latest(self) -> None:
+        """Mark the Function of the latest calls as such in the order of use, which those calls have not done."""
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            with suppress(KeyError):  # it has been removed
+                self._functions.move_to_end(latest[0])
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Return the sizes that arrays have. InputError where they disagree."""
@@ -195,6 +225,7 @@ class SizedFunction:
 
     def _at(self, sizes: Sizes) -> Function:
         """Return the Function for these sizes, and mark it as the latest."""
+        self._forget_latest()
         key = tuple(sizes[name] for name in self.sizes)
         function = self._functions.get(key)
         if function is None:

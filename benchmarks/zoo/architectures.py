@@ -6,6 +6,7 @@
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,31 @@ def text_by_dynamo(name: str, path: Path) -> None:
     from_torch(module, args, path, dynamo=True)
 
 
+def text_model(name: str, path: Path) -> None:
+    models().write_model(name, path)
+
+
+def wide_text_model(name: str, path: Path) -> None:
+    models().write_model(name, path, wide=True)
+
+
+def text_model_by_dynamo(name: str, path: Path) -> None:
+    models().write_model(name, path, dynamo=True)
+
+
+def decoder_step(name: str, path: Path) -> None:
+    models().write_step(name, path)
+
+
+def decoder_step_by_dynamo(name: str, path: Path) -> None:
+    models().write_step(name, path, dynamo=True)
+
+
+def models() -> Any:
+    """Return the module of models by class, which reads the sizes above."""
+    return import_module("benchmarks.zoo.models")
+
+
 def picture_network(name: str, path: Path) -> None:
     import torch
 
@@ -392,21 +418,74 @@ FAMILIES: dict[str, Family] = {
         """.split(),
         pair_network,
     ),
+    "models": Family(
+        """
+        ArceeModel BambaModel BartForConditionalGeneration BertForQuestionAnswering BertGenerationEncoder
+        BitNetModel BlenderbotSmallModel BrosModel CanineModel Cohere2Model DPRContextEncoder
+        DebertaV2ForMaskedLM DogeModel Dots1Model ElectraForTokenClassification Ernie4_5Model Ernie4_5_MoeModel
+        ErnieForPreTraining EsmForMaskedLM EuroBertModel Exaone4Model FSMTModel FalconH1Model FalconMambaModel
+        FlexOlmoModel FunnelBaseModel GPTNeoXJapaneseModel Gemma3TextModel Glm4MoeModel GptOssModel
+        GraniteMoeHybridModel GraniteMoeModel GteModel HeliumForCausalLM HunYuanDenseV1Model ImageGPTModel
+        JambaModel JetMoeModel JinaEmbeddingsV3Model LayoutLMModel Lfm2Model LlamaForSequenceClassification
+        Mamba2Model MarianMTModel MarkupLMModel MiniCPM3Model MiniMaxModel MinistralModel MixtralForCausalLM
+        MobileBertForSequenceClassification MraModel MvpModel NanoChatModel NemotronHModel NllbMoeModel
+        NomicBertModel NystromformerModel Olmo3Model OlmoeModel PLBartForConditionalGeneration PegasusXModel
+        PersimmonModel PhimoeModel ProphetNetModel Qwen2MoeModel Qwen3MoeModel RecurrentGemmaModel
+        RobertaForSequenceClassification RwkvModel SeedOssModel SplinterModel SwitchTransformersEncoderModel
+        T5EncoderModel T5ForConditionalGeneration T5GemmaModel UMT5Model UltrabertModel VaultGemmaModel
+        VisualBertModel XLMRobertaXLModel xLSTMModel
+        """.split(),
+        text_model,
+    ),
+    "models-wide": Family(
+        """
+        BartForConditionalGeneration BertForQuestionAnswering Cohere2Model DebertaV2ForMaskedLM EuroBertModel
+        Exaone4Model FalconMambaModel Gemma3TextModel LayoutLMModel LlamaForSequenceClassification
+        NomicBertModel NystromformerModel Olmo3Model T5EncoderModel
+        """.split(),
+        wide_text_model,
+    ),
+    "models-dynamo": Family(
+        """
+        ApertusModel BartForConditionalGeneration BertForQuestionAnswering Cohere2Model DebertaV2Model
+        DiffLlamaModel EuroBertModel Exaone4Model FalconMambaModel Gemma3TextModel Glm4Model GptOssModel
+        LayoutLMModel Lfm2Model Mamba2Model NomicBertModel NystromformerModel PersimmonModel
+        RecurrentGemmaModel RwkvModel T5ForConditionalGeneration xLSTMModel
+        """.split(),
+        text_model_by_dynamo,
+    ),
+    "steps": Family(
+        """
+        BloomForCausalLM FalconForCausalLM GPTNeoXForCausalLM LlamaForCausalLM MistralForCausalLM
+        MixtralForCausalLM OPTForCausalLM PhiForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM
+        """.split(),
+        decoder_step,
+    ),
+    "steps-dynamo": Family(
+        """
+        Gemma2ForCausalLM LlamaForCausalLM OPTForCausalLM Qwen2ForCausalLM
+        """.split(),
+        decoder_step_by_dynamo,
+    ),
     "scikit-learn": Family(
         """
         ARDRegression AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor BayesianRidge
         BernoulliNB Binarizer CategoricalNB ComplementNB DecisionTreeClassifier DecisionTreeRegressor ElasticNet
-        ExtraTreeClassifier ExtraTreesClassifier ExtraTreesRegressor FactorAnalysis FastICA GammaRegressor
-        GaussianNB GaussianMixture GaussianProcessRegressor GradientBoostingClassifier GradientBoostingRegressor
+        ElasticNetCV ExtraTreeClassifier ExtraTreeRegressor ExtraTreesClassifier ExtraTreesRegressor
+        FactorAnalysis FastICA FunctionTransformer GammaRegressor GaussianMixture GaussianNB
+        GaussianProcessRegressor GaussianRandomProjection GradientBoostingClassifier GradientBoostingRegressor
         HuberRegressor IncrementalPCA IsolationForest KBinsDiscretizer KMeans KNNImputer KNeighborsClassifier
-        KNeighborsRegressor KernelPCA Lars Lasso LinearDiscriminantAnalysis LinearRegression LinearSVC LinearSVR
-        LocalOutlierFactor LogisticRegression MLPClassifier MLPRegressor MaxAbsScaler MinMaxScaler
-        MiniBatchKMeans MultinomialNB NearestNeighbors Normalizer NuSVC NuSVR OneClassSVM OneHotEncoder
-        OrdinalEncoder PCA PLSRegression PassiveAggressiveClassifier Perceptron PoissonRegressor
-        PolynomialFeatures PowerTransformer QuadraticDiscriminantAnalysis QuantileRegressor RANSACRegressor
-        RadiusNeighborsClassifier RandomForestClassifier RandomForestRegressor Ridge RidgeClassifier
-        RobustScaler SGDClassifier SGDOneClassSVM SGDRegressor SVC SVR SimpleImputer StandardScaler
-        TheilSenRegressor TruncatedSVD TweedieRegressor VarianceThreshold
+        KNeighborsRegressor KNeighborsTransformer KernelPCA Lars LarsCV Lasso LassoCV LassoLars LassoLarsIC
+        LinearDiscriminantAnalysis LinearRegression LinearSVC LinearSVR LocalOutlierFactor LogisticRegression
+        LogisticRegressionCV MLPClassifier MLPRegressor MaxAbsScaler MinMaxScaler MiniBatchKMeans MultinomialNB
+        NearestNeighbors NeighborhoodComponentsAnalysis Normalizer NuSVC NuSVR OneClassSVM OneHotEncoder
+        OrdinalEncoder OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV PCA PLSRegression
+        PassiveAggressiveClassifier Perceptron PoissonRegressor PolynomialFeatures PowerTransformer
+        QuadraticDiscriminantAnalysis QuantileRegressor QuantileTransformer RANSACRegressor
+        RadiusNeighborsClassifier RandomForestClassifier RandomForestRegressor RandomTreesEmbedding Ridge
+        RidgeCV RidgeClassifier RidgeClassifierCV RobustScaler SGDClassifier SGDOneClassSVM SGDRegressor SVC SVR
+        SelectFpr SelectKBest SelectPercentile SimpleImputer StandardScaler TheilSenRegressor TruncatedSVD
+        TweedieRegressor VarianceThreshold
         """.split(),
         estimator,
     ),

@@ -208,22 +208,30 @@ class Runner:
 
     def _run_directly(self, args: tuple) -> Any:
         """Return the result of a call with arrays that need no conversion, on the fast path; None if there is none."""
-        if self._used or self._read is not None or self.program.own_array is not None or not self.fits(args):
+        return self.run_fitting(args) if self.fits(args) else None
+
+    def run_fitting(self, args: Sequence[Any]) -> Any:
+        """Return the result of a call with arrays that fit (`fits`), on the fast path; None if there is none."""
+        results = self._results_directly(args)
+        if results is None:
+            return None
+        return results[0] if self.single else Results(results, self.names)
+
+    def _results_directly(self, args: Sequence[Any]) -> list[Any] | None:
+        """Return the outputs of the program for arrays that fit, on the fast path; None if there is none."""
+        if self._used or self._read is not None or self.program.own_array is not None:
             return None
         record = self._take()
         try:
             if not record.was_asked:
                 record.direct, record.was_asked = self._direct_run(record), True
-            results = None if record.direct is None else record.direct(args)
+            return None if record.direct is None else record.direct(args)
         finally:
             self._give(record)
-        if results is None:
-            return None
-        return results[0] if self.single else Results(results, self.names)
 
     def _direct_run(self, record: "_InstanceRecord") -> DirectRun | None:
         """Return an instance's fast path, if every call runs every step."""
-        if self.incremental is None or not self.incremental.runs_all(self._always) or not all(record.own):
+        if self.incremental is None or not self.incremental.runs_all(self._always):
             return None
         return record.instance.direct_run(self.inputs, self.outputs)
 

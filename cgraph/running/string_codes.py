@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,18 @@ class StringCodes(Record, eq=False):
     outputs: frozenset[int]
     texts: Mapping[Any, TextInput] = field(default_factory=dict)
 
+    @cached_property
+    def words(self) -> list[str]:
+        """The strings in the order of their codes."""
+        return list(self.numbers)
+
     def strings(self, x: Any, value: Any) -> np.ndarray:
         """Return the strings of an input. InputError if it has another shape or other elements."""
-        return array_of_strings(value, self.texts[x].shape if x in self.texts else x.spec.shape, x.name)
+        return array_of_strings(value, self.shape_of(x), x.name)
+
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        """Return the shape of an input of strings."""
+        return tuple(self.texts[x].shape) if x in self.texts else x.spec.shape
 
     def encode(self, x: Any, strings: np.ndarray, more: dict[str, int]) -> np.ndarray:
         """Return what a run reads of an input's strings; `more` gains those that the model does not have."""
@@ -59,8 +68,9 @@ def codes_of(array: np.ndarray, numbers: Mapping[str, int], more: dict[str, int]
 def strings_for(codes: Any, words: Sequence[str]) -> np.ndarray:
     """Return the strings of codes, as an array of objects. InputError for a code without one."""
     numbers = np.asarray(codes)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(words):
+    flat = numbers.reshape(-1).tolist()
+    if flat and not 0 <= min(flat) <= max(flat) < len(words):
         raise InputError(f"an output of strings has a number outside the {len(words)} strings of the file and the call")
-    table = np.empty(len(words), object)
-    table[:] = words
-    return np.asarray(table[numbers], object).reshape(numbers.shape)
+    strings = np.empty(len(flat), object)
+    strings[:] = [words[i] for i in flat]
+    return strings.reshape(numbers.shape)

@@ -12,6 +12,8 @@ from cgraph.running.results import Results
 from cgraph.running.runner import Runner
 from cgraph.running.string_codes import StringCodes, strings_for
 
+OBJECT = np.dtype(object)  # of arrays of strings
+
 
 class Case(Record):
     """One array that an output may be, by indices of the program's outputs.
@@ -81,10 +83,31 @@ class Trimming(Runner):
             inputs = {x: strings.encode(x, v, more) if x in strings.inputs else v for x, v in inputs.items()}
         return self._trimmed(super()._run(inputs, out, copy), more)
 
-    def _run_directly(self, args: tuple) -> Any:
-        """Run on the fast path, unless strings must be encoded."""
-        results = super()._run_directly(args) if self.trims.strings is None else None
-        return None if results is None else self._trimmed(results, {})
+    def fits(self, arrays: Sequence[Any]) -> bool:
+        """Return True if these are contiguous arrays of exactly the shapes and dtypes of the inputs, or of strings."""
+        if self.trims.strings is None:
+            return super().fits(arrays)
+        strings = self.trims.strings
+        for x, array, (dtype, shape) in zip(self.inputs, arrays, self._usual):
+            if x in strings.inputs:
+                dtype, shape = OBJECT, strings.shape_of(x)
+            if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
+                return False
+            if not array.flags.c_contiguous:
+                return False
+        return len(arrays) == len(self.inputs)
+
+    def run_fitting(self, args: Sequence[Any]) -> Any:
+        """Run on the fast path, with codes in place of strings."""
+        more: dict[str, int] = {}
+        strings = self.trims.strings
+        if strings is not None:
+            args = [
+                strings.encode(x, strings.strings(x, v), more) if x in strings.inputs else v
+                for x, v in zip(self.inputs, args)
+            ]
+        results = self._results_directly(args)
+        return None if results is None else self._trimmed(results, more)
 
     def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> Results:
         """Return the outputs at their lengths. InputError if a condition does not hold.
@@ -98,12 +121,14 @@ class Trimming(Runner):
                 raise InputError(text)
         outputs = [self._output(cases, results) for cases in self.trims.cases]
         if self.trims.strings is not None and self.trims.strings.outputs:
-            words = [*self.trims.strings.numbers, *more]
+            words = [*self.trims.strings.words, *more] if more else self.trims.strings.words
             outputs = [strings_for(x, words) if i in self.trims.strings.outputs else x for i, x in enumerate(outputs)]
         return Results(outputs, self.names)
 
     def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:
         """Return one output: the array whose condition holds, cut to its lengths."""
+        if len(cases) == 1 and not cases[0].cut:
+            return results[cases[0].place]
         case = next(x for x in cases if x.condition is None or results[x.condition].item())
         return self._cut(results[case.place], {axis: results[i].item() for axis, i in case.cut.items()})
 

@@ -59,7 +59,8 @@ class SharedArenas:
                 return arena
 
     def give(self, room: SharedArena) -> None:
-        room.sweep()
+        if len(room.instances) > 1:  # the instance of the program that ran belongs to one that exists
+            room.sweep()
         self._idle.append(room)
 
     def sweep(self) -> None:

@@ -100,11 +100,13 @@ def test_starts_have_byte_code_and_the_cold_one_has_no_kernel(tmp_path, monkeypa
     assert [row[x]["start"] for x in ("cold", "cgraph", "onnxruntime")] == [2, 3, 5]
 
 
-def test_no_name_is_twice_but_those_of_another_exporter():
-    names = [name for key, family in FAMILIES.items() if key != "texts-dynamo" for name in family.names]
+def test_no_name_is_twice_but_those_of_another_exporter_size_or_step():
+    others = {"texts-dynamo", "models-dynamo", "models-wide", "steps", "steps-dynamo"}
+    names = [name for key, family in FAMILIES.items() if key not in others for name in family.names]
     assert len(names) == len(set(names)) > 150 and len(FAMILIES) >= 12
-    again = FAMILIES["texts-dynamo"].names
-    assert len(set(again)) == len(again) and set(again) <= set(names)
+    for again in (FAMILIES[key].names for key in others):
+        assert len(set(again)) == len(again)
+    assert set(FAMILIES["texts-dynamo"].names) <= set(names)
 
 
 def test_a_failed_export_leaves_its_text(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, InputError
 from tests.support.onnx_models import assert_equal_results, results_of
 
 pytest.importorskip("onnxruntime")
@@ -70,8 +70,21 @@ def test_categories_have_a_code():
     x = np.array([[3, 1], [9, 2]])
     assert_equal_results("OneHotEncoder", [x], cats_int64s=[1, 2, 3], zeros=1, **ML)
     assert_equal_results("OneHotEncoder", [x.astype("f4")], cats_int64s=[1, 2, 3], **ML)
-    with pytest.raises(FormatError, match="zeros=0, an error for an unknown category, is not supported"):
-        results_of("OneHotEncoder", [x], by="nobody", cats_int64s=[1], zeros=0, **ML)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_an_unknown_category_is_refused_by_a_run_where_the_file_says_so(dtype):
+    x = np.array([[3, 1], [1, 2]], dtype)
+    assert_equal_results("OneHotEncoder", [x], cats_int64s=[1, 2, 3], zeros=0, **ML)
+    with pytest.raises(InputError, match="in OneHotEncoder .* none of the 3 categories.*set zeros=1"):
+        results_of("OneHotEncoder", [x + 1], by="nobody", cats_int64s=[1, 2, 3], zeros=0, **ML)
+
+
+def test_an_unknown_string_is_refused_by_a_run_where_the_file_says_so():
+    x = np.array(["red", "blue"], object)
+    assert_equal_results("OneHotEncoder", [x], cats_strings=["blue", "red"], zeros=0, **ML)
+    with pytest.raises(InputError, match="none of the 1 categories"):
+        results_of("OneHotEncoder", [x], by="nobody", cats_strings=["red"], zeros=0, **ML)
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,16 @@ def test_more_sizes_than_are_kept_go_on_in_the_same_memory():
     assert "16 sizes" in repr(function)
 
 
+def test_a_size_that_was_called_last_is_removed_last():
+    function = cg.compile_sizes(lambda sizes: sines(sizes["n"]), {"x": ("n",)}, {"n": 40})
+    often = ref(function.at(n=1).program)
+    for n in range(2, 30):
+        function(np.ones(n, "f4"))
+        for _ in range(3):
+            function(np.ones(1, "f4"))
+    assert "16 sizes" in repr(function) and often() is function.at(n=1).program
+
+
 def test_a_size_that_is_put_aside_while_it_runs_leaves_nothing_in_the_memory():
     def build(sizes):
         x = cg.Var((sizes["n"],), name="x")

@@ -92,3 +92,26 @@ def test_strings_that_the_model_lacks_have_one_number_in_all_inputs_of_a_call():
         assert found["x_out"].tolist() == ["blue", "red", "grey"] and found["y_out"].tolist() == ["grey", "red"]
         assert found["same"].tolist() == [False, True] and found["sum"] == 2 + 0 + 3
         assert function(np.array(["grey"] * 3, object), np.array(["grey", "pink"], object))["sum"] == 6
+
+
+@pytest.mark.parametrize("words", [["a", "b"], ["b", "zebra"], ["b", "b"]])
+def test_strings_of_a_call_take_the_fast_path(words):
+    x, n = cg.Var((2,), "int64", name="words"), cg.Var((2,), name="n")
+    function = cg.compile([x[::-1], cg.astype(x, "float32") + n], [x, n])
+    codes = StringCodes({"a": 0, "b": 1}, frozenset([x]), frozenset([0]))
+    trimmed = TrimmedFunction.of(function, Trims([[Case(None, 0, {})], [Case(None, 1, {})]], (), codes))
+    array, numbers = np.array(words, object), np.ones(2, "float32")
+    assert trimmed.fits((array, numbers))
+    for got in (trimmed.run_fitting((array, numbers)), trimmed(array, numbers), trimmed(words, [1, 1])):
+        assert got[0].tolist() == words[::-1]
+        np.testing.assert_array_equal(got[1], [{"a": 1, "b": 2, "zebra": 3}[word] for word in words])
+
+
+def test_arrays_that_are_not_strings_leave_the_fast_path():
+    x = cg.Var((2,), "int64", name="words")
+    codes = StringCodes({"a": 0}, frozenset([x]), frozenset())
+    function = TrimmedFunction.of(cg.compile(x + 1, x), Trims([[Case(None, 0, {})]], (), codes))
+    for wrong in (np.array(["a", "a"]), np.array(["a"] * 3, object), np.array(["a"] * 4, object)[::2], ["a", "a"]):
+        assert not function.fits((wrong,))
+    with pytest.raises(InputError, match="words holds 3 of int, not a string"):
+        function(np.array(["a", 3], object))

@@ -25,8 +25,10 @@ from cgraph.system.alignment import aligned_memory
 from cgraph.system.bounded_cache import Bounded, most_of
 
 FEW = 4  # addresses that are written one by one in less time than as a vector
+NUMBER = np.zeros(())  # stands where a view of an input comes
 MANY = 16  # addresses of all inputs, for which vectors take less time
 
+Layout = tuple[tuple[int, ...], np.dtype, int, tuple[int, ...]]  # shape, dtype, offset and strides of a view
 Words = tuple[tuple[int, int], ...]  # the positions of an array's addresses, and the offset of each
 
 
@@ -192,19 +194,38 @@ class CpuInstance:
     def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
         """Return the fast path of a run, or None; see `cgraph.engine.instance.Instance`."""
         is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
-        if not is_plain or self._done or not all(self.owns(x) and x not in self.results for x in outputs):
+        if not is_plain or self._done or any(x in self.results for x in outputs):
             return None
         others = self._variables.keys() - set(inputs)
         places = [self._variables.get(x) for x in inputs]
         if others or sum(len(r.positions) for r in places if r is not None) > MANY:
             return None
         words = [() if r is None else tuple(zip(r.positions.tolist(), r.offsets.tolist())) for r in places]
-        return partial(self._run_directly, words, [self.read(x) for x in outputs])
+        numbers = {x: i for i, x in enumerate(inputs)}
+        views, shown = [], []
+        for i, x in enumerate(outputs):
+            view = self.code.views[x]
+            if isinstance(view.at.base, str | np.ndarray) or view.at.base not in numbers or not view.size:
+                views.append(self.read(x) if view.size else np.empty(view.shape, dtype_of_code(view.dtype)))
+            else:
+                views.append(NUMBER)
+                layout = (view.shape, dtype_of_code(view.dtype), view.at.offset, view.strides)
+                shown.append((i, numbers[view.at.base], layout))
+        return partial(self._run_directly, words, views, shown)
 
     def _run_directly(
-        self, places: Sequence[Words], views: Sequence[np.ndarray], arrays: Sequence[np.ndarray]
+        self,
+        places: Sequence[Words],
+        views: Sequence[np.ndarray],
+        shown: Sequence[tuple[int, int, Layout]],
+        arrays: Sequence[np.ndarray],
     ) -> list[Any] | None:
-        """Bind arrays, run all steps and return copies of these views; None for an array in the arena."""
+        """Bind arrays, run all steps and return copies of these views; None for an array in the arena.
+
+        Parameters
+            places: where the address of each array goes
+            shown: the outputs that are views of inputs: their numbers, those of the inputs, and their layouts there
+        """
         words, own = self._words, self._own
         self._bound.clear()  # first: unknown until all are written
         for place, array in zip(places, arrays):
@@ -218,7 +239,11 @@ class CpuInstance:
         ran = run_rows(rows.first, rows.count, self.threads, self._stop_address)
         if self._stop_word[0]:
             raise self._stopped(ran, rows)
-        return [view.copy() if view.ndim else view[()] for view in views]
+        results = [view.copy() if view.ndim else view[()] for view in views]
+        for i, number, (shape, dtype, offset, strides) in shown:
+            value: Any = np.ndarray(shape, dtype, arrays[number], offset, strides)
+            results[i] = value.copy() if value.ndim else value[()]
+        return results
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(

@@ -244,8 +244,8 @@ class ThreadPool:
             functions: the Python functions of the table; an exception of theirs ends the run
             slice_ns: nanoseconds of kernels between two checks for signals
         """
-        most, row = max(1, min(threads or self.size, self.size, MOST_THREADS)), 0
-        stop = stop or NEVER
+        most = 1 if threads == 1 else max(1, min(threads or self.size, self.size, MOST_THREADS))
+        row, stop = 0, stop or NEVER
         while row < rows:
             function, args, number = words_at(table + 32 * row) if functions else (-1, 0, 0)
             if not function:
@@ -263,7 +263,7 @@ class ThreadPool:
         """Run rows until the end, the end of the slice, or a Python function; return the next row."""
         team = self._idle_team() if most > 1 else None
         if team is None:
-            return native().alone(self._address, table, row, rows, stop, slice_ns)
+            return _native.alone(self._address, table, row, rows, stop, slice_ns)
         team.grow(most - 1)
         next_row = team.lead(self._address, most, table, row, rows, stop, slice_ns)
         return row if next_row == TEAM_BUSY else next_row

@@ -93,7 +93,12 @@ class Context(Record, eq=False):
     @property
     def unequal(self) -> str:
         """Return the message for lengths that differ at run time."""
-        return f"in {self.kind} {self.name!r} -> {', '.join(self.written)}: lengths known only at run time do not fit"
+        return f"{self.node_text}: lengths known only at run time do not fit"
+
+    @property
+    def node_text(self) -> str:
+        """Return the operator, its name and its results, for messages of a run."""
+        return f"in {self.kind} {self.name!r} -> {', '.join(self.written)}"
 
     def array(self, i: int) -> Array:
         """Return operand i, which must exist and may have axes of dynamic length."""

@@ -140,28 +140,24 @@ def pairs_of(c: Context, counts: list[int], coefficients: np.ndarray) -> tuple[N
 def probabilities(scores: Node, a: np.ndarray, b: np.ndarray, count: int) -> Node:
     """Return probabilities ``[n, classes]`` from pairwise scores by Wu, Lin and Weng's second method (2004)."""
     share = cg.clip(cg.sigmoid(-(scores * a + b)), LEAST, 1 - LEAST)
-    pairs = {pair: share[:, k] for k, pair in enumerate(combinations(range(count), 2))}
-    between = {(j, i): 1 - x for (i, j), x in pairs.items()} | pairs
-    rows = [
-        [
-            sum(between[k, i] * between[k, i] for k in range(count) if k != i)
-            if i == j
-            else -between[j, i] * between[i, j]
-            for j in range(count)
-        ]
-        for i in range(count)
-    ]
-    table = cg.stack([cg.stack(row, 1) for row in rows], 1)
-
-    def one(state: Node, _: Node) -> tuple[Node, Node]:
-        return refine(table, state, count), state[:, 0]
-
-    start = cg.full((scores.shape[0], count), 1 / count, "float32")
-    return cg.scan(one, start, np.zeros((ROUNDS, 1), np.float32))[0]
+    values = cg.concat([share, 1 - share, cg.broadcast_to(np.float32(0), (share.shape[0], 1))], 1)
+    which = np.full((count, count), 2 * share.shape[1], np.int64)  # of the values; the last one is 0
+    for k, (i, j) in enumerate(combinations(range(count), 2)):
+        which[i, j], which[j, i] = k, share.shape[1] + k
+    between, across = (cg.reshape(cg.take(values, x.ravel(), 1), (-1, count, count)) for x in (which, which.T))
+    own = cg.sum(between * between, 1, keepdims=True)
+    table = cg.where(np.eye(count, dtype=bool), own, -between * across)
+    start = cg.broadcast_to(np.float32(1 / count), (scores.shape[0], count))
+    return cg.while_loop(
+        lambda state: cg.any(cg.logical_not(state[1] < CLOSE / count)),  # a NaN stays in its row
+        lambda state: refine(table, state[0], count),
+        refine(table, start, count),
+        ROUNDS - 1,
+    )[0]
 
 
-def refine(table: Node, shares: Node, count: int) -> Node:
-    """Return the probabilities after one iteration; converged ones stay unchanged."""
+def refine(table: Node, shares: Node, count: int) -> tuple[Node, Node]:
+    """Return the probabilities after one iteration, and the errors before it; converged rows stay unchanged."""
     product = cg.sum(table * cg.expand_dims(shares, 1), -1)
     total = cg.sum(shares * product, 1, keepdims=True)
     error = cg.max(cg.abs(product - total), 1, keepdims=True)
@@ -173,4 +169,4 @@ def refine(table: Node, shares: Node, count: int) -> Node:
         only = np.eye(count, dtype=np.float32)[t]
         estimate = (estimate + step * only) / (1 + step)
         product = (product + step * table[:, t]) / (1 + step)
-    return cg.where(error < CLOSE / count, shares, estimate)
+    return cg.where(error < CLOSE / count, shares, estimate), error

@@ -75,13 +75,21 @@ def array_feature_extractor(c: Context) -> Node:
 
 @operator("ai.onnx.ml.OneHotEncoder")
 def one_hot_encoder(c: Context) -> Node:
-    """Import OneHotEncoder: a one-hot code along a new last axis; zeros for an unknown category."""
-    if not c.attribute("zeros", 1):
-        raise FormatError("zeros=0, an error for an unknown category, is not supported. Use zeros=1")
+    """Import OneHotEncoder: a one-hot code along a new last axis.
+
+    An unknown category has zeros, or with ``zeros=0`` makes the run raise InputError.
+    """
     names = c.attribute("cats_strings")
     categories = c.vocabulary.codes(names) if names else np.asarray(c.required("cats_int64s"), np.int64)
     whole = cg.astype(c.text(0)[0] if names else c[0], "int64")
-    return cg.astype(cg.equal(cg.expand_dims(whole, -1), categories), "float32")
+    code = cg.equal(cg.expand_dims(whole, -1), categories)
+    if not c.attribute("zeros", 1):
+        c.limits.check(
+            cg.all(cg.any(code, -1)),
+            f"{c.node_text}: an element of its input is none of the {len(categories)} categories, which zeros=0 "
+            "refuses. Pass categories of the file, or set zeros=1 in the file",
+        )
+    return cg.astype(code, "float32")
 
 
 @operator("ai.onnx.ml.LabelEncoder")
