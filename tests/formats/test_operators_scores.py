@@ -100,7 +100,6 @@ def test_base_values_of_another_number_are_refused():
     ("kind", "attributes", "match"),
     [
         ("Normalizer", {"norm": "L3"}, "norm 'L3' is not supported"),
-        ("OneHotEncoder", {"cats_int64s": [1, 2], "zeros": 0}, "Use zeros=1"),
         ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "operand 0 holds no strings"),
         ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "2 keys have 1 values"),
     ],

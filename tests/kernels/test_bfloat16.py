@@ -17,7 +17,7 @@ def test_a_processor_that_rounds_has_no_reason(target):
     [
         ("", "avx512 has no instruction", "vdpbf16ps"),
         (f",{PAIRS}", "vdpbf16ps is slower than float32", "tiles"),
-        (f",{PAIRS},{TILES}", "tiles compute on request", "no instruction"),
+        (f",{PAIRS},{TILES}", "its tiles are not used", "no instruction"),
     ],
 )
 def test_the_reason_is_that_of_its_instructions(features, words, others):

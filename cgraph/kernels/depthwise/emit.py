@@ -17,11 +17,20 @@ from cgraph.record import Record
 
 
 @final
-def small(k: Builder, *params) -> None:
+def small(
+    k: Builder,
+    dtype: str,
+    weights_dtype: str,
+    pixels: int,
+    r: int,
+    s: int,
+    stride: int,
+    dilation: int,
+    program: Program,
+) -> None:
     """Emit filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their
     neighbours.
     """
-    dtype, weights_dtype, pixels, r, s, stride, dilation, program = params
 
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
         totals = [bias] * pixels
