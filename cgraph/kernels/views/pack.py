@@ -53,7 +53,7 @@ def runs_of(
     for start, stop, step in ((0, whole, panels * width), (whole, len(filters), width)):
         for first in range(start, stop, step):
             run = slice(first, min(first + step, stop))
-            yield first, filters[run].copy() if scale is None else filters[run] * scale[run, None, None, None]
+            yield first, filters[run] if scale is None else filters[run] * scale[run, None, None, None]
             release(filters[run])
 
 
