@@ -16,29 +16,39 @@ from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 
+class Tile(Record):
+    """The params of `small`.
+
+    Fields
+        r, s: rows and columns of a filter
+        dilation: pixels from one tap to the next
+        dtype, weights_dtype, pixels, stride, program: as of a `Line`
+    """
+
+    dtype: str
+    weights_dtype: str
+    pixels: int
+    r: int
+    s: int
+    stride: int
+    dilation: int
+    program: Program
+
+
 @final
-def small(
-    k: Builder,
-    dtype: str,
-    weights_dtype: str,
-    pixels: int,
-    r: int,
-    s: int,
-    stride: int,
-    dilation: int,
-    program: Program,
-) -> None:
+def small(k: Builder, *params) -> None:
     """Emit filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their
     neighbours.
     """
+    p = Tile(*params)
 
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
-        totals = [bias] * pixels
-        for i in range(r):
-            totals = add_line(x + a.tap_row * i, weights[i * s : (i + 1) * s], totals, stride, dilation)
+        totals = [bias] * p.pixels
+        for i in range(p.r):
+            totals = add_line(x + a.tap_row * i, weights[i * p.s : (i + 1) * p.s], totals, p.stride, p.dilation)
         return totals
 
-    each_tile(k, Line(dtype, weights_dtype, pixels, stride, program), r * s, sums)
+    each_tile(k, Line(p.dtype, p.weights_dtype, p.pixels, p.stride, p.program), p.r * p.s, sums)
 
 
 @final
