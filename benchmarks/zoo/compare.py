@@ -1,4 +1,4 @@
-"""Files of the zoo beside onnxruntime in one process: results at several sizes, and processor time in turns.
+"""Compare files of the zoo with onnxruntime in one process: results at several sizes, and processor time in turns.
 
 python -m benchmarks.zoo.compare FOLDER [FAMILY ...]
 

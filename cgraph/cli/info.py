@@ -23,7 +23,7 @@ from cgraph.version import __version__
 
 TILES = {
     "used": "Intel AMX: they multiply bytes, and with precision=bf16 floats",
-    "wrong": "Intel AMX, but a trial of them failed on this machine, so only CpuEngine(tiles=True) uses them",
+    "wrong": "Intel AMX, but a trial of them failed on this machine: only CpuEngine(tiles=True) uses them",
     "refused": "Intel AMX, but the system refuses them to this process, as it does where a signal stack is small",
     None: "this processor has none",
 }

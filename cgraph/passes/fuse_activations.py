@@ -1,4 +1,4 @@
-"""Fusion of channel-blocked convolutions with the pointwise op that alone reads their result."""
+"""Fusion of channel-blocked convolutions with a pointwise op that is the only reader of their result."""
 
 from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node, apply
@@ -39,7 +39,7 @@ def fuse_activations(outputs: tuple[Node, ...], target: Target) -> tuple[Node, .
 
 
 def function_of(node: Node, graph: Roots) -> ElementFunction | None:
-    """Return a pointwise op as a function of the convolution that it alone reads; None if it is something else."""
+    """Return a pointwise op as a function of the only convolution that it reads; None for any other op."""
     if not isinstance(node.op, Pointwise):
         return None
     convs = {x for x in node.operands if takes_function(x)}
@@ -63,7 +63,7 @@ def takes_function(node: Node) -> bool:
 
 
 def number_of(x: Node, like: Node) -> float | None:
-    """Return the constant that every element of an operand has; None if it is something else."""
+    """Return the constant that every element of an operand has; None for any other operand."""
     source = x.operands[0] if isinstance(x.op, BroadcastTo) else x
     if not isinstance(source.op, ConstOp) or source.size != 1 or source.dtype != like.dtype:
         return None

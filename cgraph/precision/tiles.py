@@ -57,8 +57,9 @@ def tiles_compute() -> bool:
     name = trial_name(key) if folder and key else None
     answer = folder.read(name) if folder and name else None
     if answer is None:
-        answer = RIGHT if run_trial() else WRONG
-        if folder and name:
+        is_right = run_trial()
+        answer = RIGHT if is_right else WRONG
+        if folder and name and is_right is not None:
             folder.write(name, answer)
     return answer == RIGHT
 
@@ -69,10 +70,11 @@ def trial_name(key: str) -> str:
     return f"tiles_{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"
 
 
-def run_trial() -> bool:
-    """Return True if the trial's process ends well in time. A system that refuses a process has no answer: False."""
+def run_trial() -> bool | None:
+    """Return whether the trial's process ends well; None if it took too long or could not start."""
     try:
         with open(os.devnull, "wb") as nowhere:
-            return child_processes.run_module("cgraph.precision.tile_trial", [], nowhere, nowhere, SECONDS) == 0
+            status = child_processes.run_module("cgraph.precision.tile_trial", [], nowhere, nowhere, SECONDS)
     except OSError:
-        return False
+        return None
+    return None if status is None else status == 0

@@ -71,6 +71,13 @@ def test_a_machine_has_one_trial_whose_answer_is_kept(answer, trials):
     assert [compute() for _ in range(3)] == [answer] * 3 and trials[1:] == ["run"]
 
 
+def test_a_trial_without_an_answer_leaves_float32_and_is_not_kept(trials):
+    trials.append(None)
+    assert not compute() and not compute() and trials[1:] == ["run", "run"]
+    trials[0] = True
+    assert compute()
+
+
 @pytest.mark.parametrize("state", ["", "refused"])
 def test_without_permission_there_is_no_trial(state, trials, monkeypatch):
     monkeypatch.setattr(tiles, "tiles_state", lambda: state)
@@ -94,8 +101,8 @@ def test_a_process_that_cannot_start_is_a_failed_trial(monkeypatch):
         raise OSError("no more processes")
 
     monkeypatch.setattr(child_processes, "run_module", fail)
-    assert not tiles.run_trial()
-    for status, answer in ((0, True), (1, False), (-4, False), (None, False)):
+    assert tiles.run_trial() is None
+    for status, answer in ((0, True), (1, False), (-4, False), (None, None)):
         monkeypatch.setattr(child_processes, "run_module", lambda *args, status=status: status)
         assert tiles.run_trial() == answer
 

@@ -46,9 +46,10 @@ class CpuEngine(Record):
         threads: 0 uses all cores that this process may use
         poison: fill dead bytes with a pattern (NaN in floats), to test that nothing reads them
         tiles: compute products and convolutions of bytes, and with ``precision="bf16"`` those of floats, on this
-            processor's tile registers (Intel AMX). None: `cgraph.compile` uses them where they compute as a trial
-            expects; such functions are compiled again without tiles when they are saved. True: always; compiling raises
-            ValueError if the processor has none, or if the system refuses them, and saving a FormatError
+            processor's tile registers (Intel AMX). None: `cgraph.compile` uses them on a machine where a trial had
+            the right bits; such functions are compiled again without tiles when they are saved. True: always;
+            compiling raises ValueError if the processor has none, or if the system refuses them, and saving a
+            FormatError
     """
 
     target: str = "host"
