@@ -5,8 +5,8 @@ from math import gcd
 
 import numpy as np
 
-from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.mapped import PIECE, copy_to, release
+from cgraph.kernels.kernel import LINE, Pointer
+from cgraph.kernels.mapped import PIECE, copy_to
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import (
     PORTION_A,
@@ -136,8 +136,8 @@ def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
 def to_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
     """Return a constant ``[k, n]`` in panels as wide as a tile.
 
-    Columns whose elements are adjacent, as in transposed weights, are read a few panels at a time: each portion of k
-    would read the whole file. They are copied first, since reading across pages of a mapped file is slow.
+    Columns whose elements are adjacent, as in transposed weights, are read about a `PIECE` at a time: each portion of
+    k would read the whole file. They are copied first, since reading across pages of a mapped file is slow.
     """
     k, n = b.shape
     out = np.zeros(k * round_up(n, tile.width), b.dtype)
@@ -147,11 +147,16 @@ def to_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
     if abs(b.strides[0]) >= abs(b.strides[1]):
         fill_panels(blocks, b, copy_to)
         return out
-    count = max(PIECE // (k * tile.width * b.itemsize), 1)  # panels
-    for first, some in spans(-(-n // tile.width), count):
-        columns = b[:, first * tile.width : (first + some) * tile.width]
-        fill_panels([block[first : first + some] for block in blocks], columns.T.copy().T, np.copyto)
-        release(columns)
+    width = tile.width
+    step = PIECE // (k * b.itemsize) // width * width or gcd(width, LINE // b.itemsize)
+    rows = np.empty((min(step, n), k), b.dtype)
+    for first in range(0, n, step):
+        panel, start = divmod(first, width)
+        columns = b[:, first : first + step]
+        copied = rows[: columns.shape[1]]
+        copy_to(copied, columns.T)
+        some = [block[panel : panel + -(-step // width), :, start : start + step] for block in blocks]
+        fill_panels(some, copied.T, np.copyto)
     return out
 
 
