@@ -36,8 +36,9 @@ class CallsOfSteps:
         template = self.templates.get(key)
         if template is None:
             template = self.templates[key] = self.poisoned(over_slots(step, views, where))
-        located = [Part(part.label or step.label, part.calls, (), places, part.times) for part in template]
-        return located + self.poisoned([Part(step.label, [], step.dead())]) if self.poison else located
+        label = step.label
+        located = [Part(part.label or label, part.calls, (), places, part.times) for part in template]
+        return located + self.poisoned([Part(label, [], step.dead())]) if self.poison else located
 
     def poisoned(self, parts: Iterable[Part]) -> list[Part]:
         """Return the parts, each followed by calls that overwrite the bytes that are dead after it."""

@@ -12,7 +12,7 @@ from cgraph.ops.physical.first_rows import FirstRows
 from cgraph.ops.prefix import Prefix
 from cgraph.ops.shape import ViewOp
 
-SMALL_NBYTES = 1 << 15  # of a step's result and operands: below, computing all rows costs less than choosing
+SMALL = 1 << 15  # bytes of a step's rows, and multiply-adds: below, computing all rows costs less than choosing
 
 
 def sink_prefixes(outputs: tuple[Node, ...]) -> Roots:
@@ -42,7 +42,7 @@ def bound_rows(outputs: tuple[Node, ...]) -> Roots:
     graph = Roots.of(outputs)
     if not graph.has(Prefix):
         return graph
-    bounds = {x: n for x, n in rows_read(graph).items() if n is not None and pays(x)}
+    bounds = counts_of_steps(graph)
     new: dict[Node, Node] = {}
     for node in post_order(graph, {x: [n] for x, n in bounds.items()}):
         ORIGIN.set(node.origin)
@@ -93,11 +93,30 @@ def bare(x: Node, count: Node | None) -> Node:
     return x
 
 
-def pays(node: Node) -> bool:
-    """Return True if a node is a step worth bounding. One that can fail at rows that nobody reads always is.
+def counts_of_steps(graph: Roots) -> dict[Node, Node]:
+    """Return the counts of the nodes that are steps worth bounding.
 
-    A concat is not: its operands are computed in place where they end up.
+    A small step is bounded only if it can fail at a row that a bounded step has left unwritten. A concat never is: its
+    operands are computed in place where they end up.
     """
-    if isinstance(node.op, ViewOp | Concat) or rule_of(node) is None or node.shape[0] == 1:
-        return False
-    return node.op.can_fail or sum(x.nbytes for x in (node, *node.operands)) >= SMALL_NBYTES
+    counts, bounds = rows_read(graph), {}
+    unwritten: set[Node] = set()  # nodes whose rows beyond the count may hold anything
+    for node in graph.order:
+        rule, count = rule_of(node), counts.get(node)
+        by_rows = (0,) if isinstance(node.op, Prefix) else rule.operands if rule else ()
+        is_loose = any(x in unwritten for i, x in enumerate(node.operands) if i in by_rows)
+        if rule and count is not None and is_step(node) and (is_large(node, rule) or (node.op.can_fail and is_loose)):
+            bounds[node] = count
+        if is_loose or node in bounds:
+            unwritten.add(node)
+    return bounds
+
+
+def is_step(node: Node) -> bool:
+    return not isinstance(node.op, ViewOp | Concat) and node.shape[0] > 1
+
+
+def is_large(node: Node, rule: RowRule) -> bool:
+    """Return True if computing all rows costs more than choosing: the bytes of rows, or multiply-adds, are many."""
+    nbytes = node.nbytes + sum(x.nbytes for i, x in enumerate(node.operands) if i in rule.operands)
+    return max(nbytes, node.op.multiply_adds(*[x.spec for x in node.operands])) >= SMALL

@@ -14,7 +14,7 @@ from cgraph.lowering.pipeline import lower_graph
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.first_rows import FirstRows
 from cgraph.ops.prefix import Prefix, prefix
-from cgraph.passes.bound_rows import bound_rows, drop_prefixes, rows_read, sink_prefixes
+from cgraph.passes.bound_rows import SMALL, bound_rows, drop_prefixes, rows_read, sink_prefixes
 from tests.support.tolerance import assert_near
 
 ROWS, COLUMNS = 64, 160  # large enough that bounding pays
@@ -51,6 +51,26 @@ def test_two_counts_bound_nothing():
     y = cg.softmax(x)
     assert rows_read(Roots([prefix(y, n), prefix(y, m)]))[y] is None
     assert rows_read(Roots([prefix(y, n)]))[y] is n
+
+
+def test_a_small_step_is_bounded_where_its_positions_may_be_unwritten():
+    """Rows that a bounded step leaves out may be no positions; a take whose positions are all computed runs whole."""
+    n, small = Var((), "int64", "n"), Var((ROWS,), "int64", "small")
+    large = Var((ROWS, SMALL // (8 * ROWS)), "int64", "large")
+    table = np.arange(100.0, dtype="f4")
+    whole = prefix(cg.take(table, prefix(cg.minimum(small, 99), n)), n)
+    assert not kinds(lowered(whole), FirstRows)
+    bounded = prefix(cg.take(table, prefix(cg.max(cg.minimum(large, 99), 1), n)), n)
+    ops = {x.op.op.name for x in kinds(lowered(bounded), FirstRows)}
+    assert "take" in ops and len(ops) > 1
+
+
+def test_a_step_pays_by_its_rows_and_its_products():
+    """An operand that is read whole says nothing about the time of a row; multiply-adds do."""
+    n, at = Var((), "int64", "n"), Var((ROWS,), "int64", "at")
+    x, w = Var((ROWS, 4), name="x"), Var((4, SMALL), name="w")
+    assert not kinds(lowered(prefix(cg.take(w, at, 1)[0], n)), FirstRows)
+    assert kinds(lowered(prefix(cg.max(x @ w, 1), n)), FirstRows)
 
 
 def test_without_passes_all_rows_are_computed():
