@@ -6,6 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cgraph.formats.onnx import load
 from cgraph.ir.traverse import post_order
+from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
 from cgraph.passes.integers.compute_integers import compute_integers
 from tests.support.tolerance import assert_near
@@ -21,9 +22,9 @@ STATIC = {"QDQ, unsigned": (QDQ, UNSIGNED), "QDQ, signed": (QDQ, SIGNED), "QOper
 class Pictures:
     """What calibration reads. Changes: each picture is given once."""
 
-    def __init__(self):
+    def __init__(self, shape=SHAPE):
         rng = np.random.default_rng(1)
-        self.left = iter([{"x": rng.standard_normal(SHAPE).astype("f4")} for _ in range(3)])
+        self.left = iter([{"x": rng.standard_normal(shape).astype("f4")} for _ in range(3)])
 
     def get_next(self):
         return next(self.left, None)
@@ -72,6 +73,20 @@ def perceptron():
     return nodes, constants, (6, 24)
 
 
+def scores():
+    """Scores of attention and their product with values: products of two computed sides, of matrices and of batches."""
+    rng = np.random.default_rng(0)
+    constants = {name: (rng.standard_normal((24, 24)) / 5).astype("f4") for name in "qkv"}
+    nodes = [helper.make_node("MatMul", ["x", name], [f"{name}x"]) for name in "qkv"]
+    nodes += [
+        helper.make_node("Transpose", ["kx"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["qx", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "vx"], ["y"]),
+    ]
+    return nodes, constants, (2, 9, 24)
+
+
 def written(path, nodes, constants, shape):
     named = [numpy_helper.from_array(np.asarray(x), name) for name, x in constants.items()]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
@@ -84,10 +99,12 @@ def written(path, nodes, constants, shape):
     return str(path)
 
 
-def both(path, value):
-    """What a file gives here and in onnxruntime."""
-    model = load(path)
-    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+def both(path, value, optimised=True):
+    """What a file gives here and in onnxruntime, whose optimised products of bytes round another way."""
+    model, options = load(path), ort.SessionOptions()
+    if not optimised:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return model, model.compile()(value)[0], session.run(None, {"x": value})[0]
 
 
@@ -104,6 +121,20 @@ def test_static_files_are_computed_on_bytes(form, tmp_path):
     assert [sum(isinstance(x.op, op) for x in order) for op in (IntegerConv, IntegerMatmul)] == [5, 1]
     assert not any(x.op.name in ("conv2d", "matmul") for x in order)
     assert_near(got, want, "float32 formulas")
+
+
+@pytest.mark.parametrize("form", ["QDQ, unsigned", "QOperator"])
+def test_products_of_two_computed_sides_are_computed_on_bytes(form, tmp_path):
+    format_, kind = STATIC[form]
+    nodes, constants, shape = scores()
+    source, path = written(tmp_path / "float.onnx", nodes, constants, shape), tmp_path / "bytes.onnx"
+    more = {"quant_format": format_, "activation_type": kind, "weight_type": SIGNED, "reduce_range": True}
+    quantization.quantize_static(source, str(path), Pictures(shape), **more)
+    value = np.random.default_rng(2).standard_normal(shape).astype("f4")
+    model, got, want = both(path, value, optimised=False)
+    order = post_order(compute_integers(tuple(model.outputs)))
+    assert [sum(isinstance(x.op, op) for x in order) for op in (IntegerMatmul, ByteMatmul)] == [3, 2]
+    assert_near(got, want, "float32 products by their largest")
 
 
 def test_dynamic_files_add_up_bytes(tmp_path):

@@ -15,6 +15,7 @@ FAMILIES = {
         "com.microsoft.GroupQueryAttention com.microsoft.SkipLayerNormalization "
         "com.microsoft.SkipSimplifiedLayerNormalization com.microsoft.RotaryEmbedding"
     ),
+    "encoders": ("com.microsoft.Attention com.microsoft.MultiHeadAttention com.microsoft.EmbedLayerNormalization"),
     "estimators": (
         "ai.onnx.ml.LinearRegressor ai.onnx.ml.LinearClassifier ai.onnx.ml.SVMRegressor ai.onnx.ml.SVMClassifier"
     ),
@@ -24,10 +25,14 @@ FAMILIES = {
         "ai.onnx.ml.LabelEncoder"
     ),
     "frame": "Pad CenterCropPad",
+    "fused": (
+        "com.microsoft.FusedConv com.microsoft.FusedGemm com.microsoft.FusedMatMul com.microsoft.TransposeMatMul "
+        "com.microsoft.Gelu com.microsoft.BiasGelu com.microsoft.FastGelu com.microsoft.QuickGelu"
+    ),
     "index": "Gather GatherElements GatherND ScatterElements Scatter ScatterND TensorScatter OneHot TopK",
-    "linear": "MatMul Gemm Einsum com.microsoft.Solve Det",
+    "linear": "MatMul Gemm Einsum com.microsoft.Solve com.microsoft.CDist com.microsoft.Inverse Det",
     "loss": "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
-    "makers": "Shape Size Constant ConstantOfShape EyeLike Range Trilu",
+    "makers": "Shape Size Constant ConstantOfShape EyeLike Range Trilu com.microsoft.Trilu",
     "norm": (
         "BatchNormalization InstanceNormalization GroupNormalization LayerNormalization RMSNormalization "
         "SimplifiedLayerNormalization MeanVarianceNormalization LRN LpNormalization Softmax LogSoftmax "
@@ -58,7 +63,7 @@ FAMILIES = {
         "ReduceLogSumExp ArgMax ArgMin CumSum CumProd"
     ),
     "resize": "Resize Upsample",
-    "sample": "GridSample AffineGrid RoiAlign DeformConv",
+    "sample": "GridSample com.microsoft.GridSample AffineGrid RoiAlign DeformConv",
     "scans": "Scan",
     "scores": "ai.onnx.ml.ZipMap",
     "sequences": (

@@ -74,6 +74,25 @@ def solution(c: Context) -> Node:
     return cg.solve(a, c[1])
 
 
+@operator("com.microsoft.Inverse")
+def inverse(c: Context) -> Node:
+    return cg.inv(c[0])
+
+
+@operator("com.microsoft.CDist")
+def distances(c: Context) -> Node:
+    """Import CDist, as skl2onnx writes nearest neighbours: distances from each row of a matrix to each of another.
+
+    They come from products, as in onnxruntime: the array of all differences would be as many times as large as a row.
+    """
+    metric = c.attribute("metric", "sqeuclidean")
+    if metric not in ("sqeuclidean", "euclidean"):
+        raise FormatError(f"the metric {metric!r} is not supported. Use sqeuclidean or euclidean")
+    a, b = c[0], c[1]
+    squares = cg.maximum(cg.sum(a * a, 1, keepdims=True) + cg.sum(b * b, 1) - 2 * cg.matmul(a, b.T), 0)
+    return squares if metric == "sqeuclidean" else cg.sqrt(squares)
+
+
 @operator("Det")
 def determinant(c: Context) -> Node:
     return cg.det(c[0])

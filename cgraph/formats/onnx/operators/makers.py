@@ -83,7 +83,7 @@ def open_range(c: Context) -> Array:
     return with_lengths(cg.astype(values, start.dtype), {0: length})
 
 
-@operator("Trilu")
+@operator("Trilu", "com.microsoft.Trilu")
 @keeping(lambda c: ())
 def triangle(c: Context) -> Node:
     """Import Trilu: the upper or lower triangle of matrices from diagonal k on, 0 elsewhere."""

@@ -1,14 +1,13 @@
 """Importers of onnxruntime's quantised operators: pools, softmax, where, dynamic products, attention."""
 
-from math import sqrt
-
 import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.attention import join_heads, split_heads
+from cgraph.formats.onnx.operators.attention import split_heads
 from cgraph.formats.onnx.operators.conv import average_pool_of, pool_geometry
+from cgraph.formats.onnx.operators.encoders import visible_tokens, with_past_in_one
 from cgraph.formats.onnx.operators.quantize import broadcastable, floats, part, quantize_dynamically, subtract_zero
 from cgraph.ir.graph import Node
 
@@ -73,32 +72,10 @@ def q_attention(c: Context) -> tuple[Node, Node | None]:
     """Import QAttention: a quantised projection to queries, keys and values, then float attention with a past."""
     if c.attribute("do_rotary", 0):
         raise FormatError("do_rotary=1 is not supported. Use a RotaryEmbedding node")
-    heads, causal = c.required("num_heads"), bool(c.attribute("unidirectional", 0))
+    heads = c.required("num_heads")
     together = product_of_numbers(c[0], c[1], (c[3], c[4], c.get(6), c.get(7)), c[2])
     q, k, v = (split_heads(x, heads) for x in cg.split(together, 3, 2))
-    past = 0
-    if c.value(8) is not None:
-        past = c[8].shape[3]
-        k, v = cg.concat([c[8][0], k], 2), cg.concat([c[8][1], v], 2)
-    scale = c.attribute("scale", 0.0) or 1 / sqrt(q.shape[3])
-    start = np.full(q.shape[0], past) if causal and past else None
-    y = cg.scaled_dot_product_attention(q, k, v, attention_mask(c, k.shape[2]), causal, scale, start=start)
-    return join_heads(y), cg.stack([k, v], 0) if c.asks(1) else None
-
-
-def attention_mask(c: Context, keys: int) -> Node | None:
-    """Return the additive mask: a large negative number where the mask is 0 or after the length of a sample."""
-    mask = c.get(5)
-    if mask is None:
-        return None
-    batch = c[0].shape[0]
-    if mask.shape == (batch,):
-        mask = cg.less(np.arange(keys), cg.reshape(mask, (-1, 1)))
-    if mask.shape != (batch, keys):
-        raise FormatError(f"a mask {mask.spec} is not supported: give [batch] or [batch, keys]")
-    low = np.float32(c.attribute("mask_filter_value", -10000.0))
-    visible = cg.reshape(cg.not_equal(mask, np.zeros((), mask.dtype)), (batch, 1, 1, keys))
-    return cg.where(visible, np.float32(0), low)
+    return with_past_in_one(c, (q, k, v), c.get(5), c.get(8))
 
 
 @operator("com.microsoft.QEmbedLayerNormalization")
@@ -111,6 +88,4 @@ def q_embed_layer_norm(c: Context) -> tuple[Node, Node]:
     if segments is not None:
         total = total + cg.take(tables[4], segments, 0)
     y = cg.layer_norm(total, tables[5], tables[6], c.attribute("epsilon", 1e-12))
-    mask = c.get(7)
-    count = cg.zeros((words.shape[0],), "int32") if mask is None else cg.astype(cg.sum(mask, 1), "int32")
-    return y, count
+    return y, visible_tokens(c, c.get(7))

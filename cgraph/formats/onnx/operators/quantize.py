@@ -111,8 +111,10 @@ def floats(c: Context, i: int, x: Node) -> Node:
 
 @operator("QLinearMatMul")
 def q_matmul(c: Context) -> Node:
+    """Import QLinearMatMul: as floats where a pass finds the product of bytes in them, else with exact sums."""
     x, y = c[0], c[3]
-    if y.ndim == 2 and isinstance(y.op, ConstOp):
+    of_numbers = all(isinstance(c[i].op, ConstOp) and c[i].size == 1 for i in (1, 2, 4, 5, 6, 7))
+    if (y.ndim == 2 and isinstance(y.op, ConstOp)) or (of_numbers and min(x.ndim, y.ndim) > 1):
         return floats(c, 6, cg.matmul(part(c, 0), part(c, 3, y.ndim - 1)))
     product = cg.matmul(subtract_zero(x, c[2], max(x.ndim - 2, 0)), subtract_zero(y, c[5], y.ndim - 1))
     scale = broadcastable(c[1], x, max(x.ndim - 2, 0), 0) * broadcastable(c[4], y, y.ndim - 1, 0)

@@ -42,7 +42,7 @@ def reflect(x: Node, n: int, corners: bool) -> Node:
     return cg.minimum(away, 2 * span - away) + low
 
 
-@operator("GridSample")
+@operator("GridSample", "com.microsoft.GridSample")
 @samples(0, 1)
 def grid_sample(c: Context) -> Node:
     """Import GridSample: the image ``[n, c, ...]`` at positions ``[n, ..., axes]`` in [-1, 1], last axis first."""
