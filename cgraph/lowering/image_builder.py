@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node, apply
+from cgraph.kernels.conv.transpose_calls import TransposedShape
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.lowering.options import LoweringOptions
@@ -28,7 +29,7 @@ class ImageBuilder:
         forms: dict[Node, Form],
         target: Target,
         options: LoweringOptions,
-        tiles: Mapping[Node, ConvShape] | None = None,
+        tiles: Mapping[Node, ConvShape | TransposedShape] | None = None,
     ) -> None:
         self.forms, self.target, self.options, self.tiles = forms, target, options, tiles or {}
         self._plain: dict[Node, Node] = {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -310,7 +311,7 @@ def filter_grad(b: ImageBuilder, node: Node) -> Node:
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     form = b.form_of(g, NO_HALO)
     images = b.plain(x) if source is None else b.in_form(x, source)
-    if source is not None and tiles_gain(b, shape, x.shape[0]) and b.options.rounds(node):
+    if tiles_gain(b, shape, x.shape[0]) and b.options.rounds(node):
         return apply(TileConvFilters(TileFilterGrad(shape, x.shape[0]), source, form), images, b.in_form(g, form))
     pairs = pairs_gain(b, shape, x.shape[0], False) and b.options.rounds(node)
     return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0], pairs), source, form), images, b.in_form(g, form))
@@ -318,9 +319,10 @@ def filter_grad(b: ImageBuilder, node: Node) -> Node:
 
 def tiles_gain(b: ImageBuilder, shape: ConvShape, n: int) -> bool:
     """Return True if the gradient for filters of `n` images is faster on tiles."""
-    rows, columns = shape.result
-    is_long = bool(b.target.tiles) and shape.dtype == "f4" and suits_tiles(shape.c, n * rows * columns, NUMBER_NBYTES)
-    return is_long and gains_by_rounding(n * rows * columns, shape.k * shape.window.taps)
+    if not b.target.tiles or shape.dtype != "f4":
+        return False
+    pixels, lines = n * prod(shape.result), TileFilterGrad(shape, n).layer.c
+    return suits_tiles(lines, pixels, NUMBER_NBYTES) and gains_by_rounding(pixels, shape.k * shape.window.taps)
 
 
 def pool(b: ImageBuilder, node: Node) -> Node:

@@ -5,7 +5,7 @@ if only such convolutions read it, directly or through pools, concats, depthwise
 images are converted before they are read. Residuals have either form.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 from math import prod
 
@@ -14,13 +14,15 @@ import numpy as np
 from cgraph.dtypes.convert import FLOAT32, dtype_of_code
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import Roots
+from cgraph.kernels.conv.transpose_calls import TransposedShape
 from cgraph.kernels.conv8.calls import ByteShape
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.isa.records import TILE_ROW
 from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_conv.calls import TileLayer, pack_tile_filters, suits_tile_conv
+from cgraph.kernels.tile_conv.calls import PIXEL, TileLayer, pack_tile_filters, suits_tile_conv
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
+from cgraph.kernels.tile_conv.transposed_calls import TileTransposed, suits_tile_transposed
 from cgraph.kernels.tile_products.calls import pack_columns
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.lowering.image_builder import ImageBuilder, array_of
@@ -36,11 +38,11 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.conv_layer import (
     PLAIN_CHANNELS,
-    adjoint_of,
     byte_layer_of,
     is_transposed,
     layer_of,
     reads_plain,
+    transposed_of,
 )
 from cgraph.ops.physical.form import NO_HALO, Form
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
@@ -54,7 +56,8 @@ from cgraph.ops.physical.tile_conv import (
     pack_tile_bias,
     pack_wide_depthwise,
 )
-from cgraph.ops.physical.tile_filters import PackTileFilters
+from cgraph.ops.physical.tile_filters import PackTileFilters, PackTileTransposed
+from cgraph.ops.physical.tile_transposed import TileConvTranspose
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
 from cgraph.passes.fold_constants import constant_of, stored_array
@@ -65,7 +68,7 @@ PIXELS = (2, 3)  # axes of rows and columns
 BYTE = np.dtype("uint8")
 
 
-def tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
+def tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | TransposedShape | None:
     """Return the geometry of a convolution that is computed on tiles; None for any other node.
 
     Parameters
@@ -77,17 +80,22 @@ def tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
     return shape if suits_tile_conv(shape) else None
 
 
-def computed_tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | None:
+def computed_tile_shape(node: Node, target: Target, is_plain: bool) -> ConvShape | TransposedShape | None:
     """Return the geometry of a convolution on tiles with filters that are packed in each run: one of images, or a
-    gradient for images, which is a convolution with reversed filters.
+    transposed one, such as a gradient for images.
     """
     if node.dtype != FLOAT32 or stored_array(node.operands[1]) is not None:
         return None
-    conv = node.op.conv  # type: ignore[attr-defined]
-    shape = layer_of(node, target, is_plain and reads_plain(node)) if type(conv) is Conv2d else adjoint_of(node, target)
-    if shape is None or not suits_tile_conv(shape):
+    shape: ConvShape | TransposedShape
+    if is_transposed(node):
+        shape = transposed_of(node, target)
+        suits, pixels = suits_tile_transposed(shape), shape.h * shape.w
+    elif type(node.op.conv) is Conv2d:  # type: ignore[attr-defined]
+        shape = layer_of(node, target, is_plain and reads_plain(node))
+        suits, pixels = suits_tile_conv(shape), prod(shape.result)
+    else:
         return None
-    return shape if gains_by_rounding(node.shape[0] * prod(shape.result), shape.k * shape.window.taps) else None
+    return shape if suits and gains_by_rounding(node.shape[0] * pixels, shape.k * shape.window.taps) else None
 
 
 def is_constant_conv(node: Node) -> bool:
@@ -125,7 +133,7 @@ class TileChoice(Record, eq=False):
         images: nodes whose images are as tiles read them: bfloat16 numbers or bytes, in blocks of 64 bytes
     """
 
-    shapes: dict[Node, ConvShape]
+    shapes: dict[Node, ConvShape | TransposedShape]
     images: set[Node]
 
     @staticmethod
@@ -140,7 +148,7 @@ class TileChoice(Record, eq=False):
         """
         if not target.tiles:
             return TileChoice({}, set())
-        shapes: dict[Node, ConvShape] = {}
+        shapes: dict[Node, ConvShape | TransposedShape] = {}
         layers = [x for x in order if isinstance(x.op, ConvEpilogue | IntegerConv)]
         takes_bytes = gains_byte_tiles(layers)
         for x in layers:
@@ -165,7 +173,7 @@ def gains_byte_tiles(layers: Iterable[Node]) -> bool:
     return 2 * sum(work for work, is_long in works if is_long) > sum(work for work, _ in works)
 
 
-def images_of(shapes: Mapping[Node, ConvShape], blocked: set[Node], graph: Roots, target: Target) -> set[Node]:
+def images_of(shapes: Collection[Node], blocked: set[Node], graph: Roots, target: Target) -> set[Node]:
     """Return the nodes with images as tiles read them: all their users, and their own operands, can have such.
 
     Results of convolutions with computed filters, as in training, stay float32, and so do those of convolutions of
@@ -209,15 +217,17 @@ def in_tile_form(form: Form) -> Form:
     return replace(form, dtype=NUMBER, lanes=CHANNELS) if form.dtype == "f4" else replace(form, lanes=TILE_ROW)
 
 
-def tile_convolution(b: ImageBuilder, node: Node, shape: ConvShape) -> Node:
+def tile_convolution(b: ImageBuilder, node: Node, shape: ConvShape | TransposedShape) -> Node:
     """Return a convolution on tiles, of images rounded to bfloat16."""
+    if isinstance(shape, TransposedShape):
+        return tile_transposed(b, node, shape)
     op, x = node.op, node.operands[0]
     assert isinstance(op, ConvEpilogue)
     scale, bias, residual = op.operands(node.operands)
     images, source = rounded(b, x, TileLayer(shape))
     weights = stored_array(node.operands[1])
     if weights is None:
-        filters = apply(PackTileFilters(shape, is_transposed(node)), b.plain(node.operands[1]))
+        filters = apply(PackTileFilters(shape), b.plain(node.operands[1]))
     else:
         pack = partial(pack_layer, shape, weights, array_of(scale))
         filters = b.packed((node.operands[1], scale, shape.is_plain, CHANNELS), pack)
@@ -227,6 +237,17 @@ def tile_convolution(b: ImageBuilder, node: Node, shape: ConvShape) -> Node:
         other = b.forms.get(residual, f4_form(b, residual))
         operands.append(b.in_form(residual, other))
     return apply(TileConv(shape, 0, node.shape[0], source, result, other, op.activation), *operands)
+
+
+def tile_transposed(b: ImageBuilder, node: Node, shape: TransposedShape) -> Node:
+    """Return a transposed convolution on tiles, of images rounded to bfloat16, with computed filters."""
+    op, (x, f) = node.op, node.operands[:2]
+    assert isinstance(op, ConvEpilogue)
+    _, bias, _ = op.operands(node.operands)
+    images, source = rounded(b, x, TileTransposed(shape))
+    filters = apply(PackTileTransposed(shape), b.plain(f))
+    numbers = Const(pack_tile_bias(shape, array_of(bias)), copy=False)
+    return apply(TileConvTranspose(shape, source, b.forms[node], op.activation), images, filters, numbers)
 
 
 def wide_depthwise(b: ImageBuilder, node: Node) -> Node:
@@ -243,13 +264,13 @@ def wide_depthwise(b: ImageBuilder, node: Node) -> Node:
     return apply(layer, b.laned(x), filters, numbers)
 
 
-def rounded(b: ImageBuilder, x: Node, layer: TileLayer) -> tuple[Node, Form]:
+def rounded(b: ImageBuilder, x: Node, layer: TileLayer | TileTransposed) -> tuple[Node, Form]:
     """Return float32 images as bfloat16 numbers, with the halo that a layer reads, and their form."""
     own = b.forms.get(x)
     if own is not None and own.dtype == NUMBER:
         return b.laned(x), own
     form = Form(*x.shape, layer.lanes, NUMBER, own.halo if own else layer.halo)  # type: ignore[call-arg,arg-type]
-    if layer.shape.is_plain:
+    if layer.lanes == PIXEL:
         return apply(TileImages(None, form), b.plain(x)), form
     source = own or f4_form(b, x)
     return apply(TileImages(source, form), b.in_form(x, source)), form

@@ -24,6 +24,8 @@ CASES = {  # n, c, h, w, k, window
     "stride and dilation": (1, 4, 13, 12, 6, Window((3, 2), (2, 3), (2, 1, 0, 1), (2, 1))),
     "one pixel": (3, 8, 1, 1, 30, Window()),
     "several parts": (5, 8, 6, 6, 8, SAME),
+    "first layer": (3, 3, 12, 11, 16, Window((7, 7), (2, 2), (3, 3, 3, 3))),
+    "padded beyond the image": (2, 2, 4, 3, 8, Window((3, 5), (2, 3), (0, 4, 1, 2), (2, 2))),
 }
 
 
@@ -35,17 +37,18 @@ def operands(case):
     )
 
 
-def computed(case, name, order="all", halo=None):
+def computed(case, name, is_plain, order="all", halo=None):
     n, c, h, w, k, window = case
     target = tiles_on(name)
-    shape = ConvShape(c, h, w, k, target, window)
+    shape = ConvShape(c, h, w, k, target, window, 1, is_plain)
     plan = TileFilterGrad(shape, n)
     x, g = operands(case)
     out = np.full((c, k, *window.kernel), np.nan, "f4").swapaxes(0, 1)
     room = aligned(plan.nbytes)
     room[:] = 0xFF
-    images = laned(x, shape.lanes, halo or window.halo(h, w)), laned(g, shape.lanes, (1, 0, 0, 1))
-    run_calls(tile_filter_grad_calls(target, plan, view_of(out), *images, Pointer(room)), target, order)
+    images = view_of(x) if is_plain else laned(x, shape.lanes, halo or window.halo(h, w))
+    gradients = laned(g, shape.lanes, (1, 0, 0, 1))
+    run_calls(tile_filter_grad_calls(target, plan, view_of(out), images, gradients, Pointer(room)), target, order)
     return plan, out
 
 
@@ -75,13 +78,14 @@ def formula(plan, x, g):
 
 
 @pytest.mark.parametrize("name", TILES)
+@pytest.mark.parametrize("is_plain", [False, True], ids=["blocked", "plain"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_gradients_have_the_bits_of_the_formula_in_any_order_of_tasks(case, name, monkeypatch):
+def test_gradients_have_the_bits_of_the_formula_in_any_order_of_tasks(case, is_plain, name, monkeypatch):
     monkeypatch.setattr("cgraph.kernels.filter_grad.calls.PART_NBYTES", 5000)
     window, results = case[5], []
     halo = tuple(side + 1 for side in window.halo(*case[2:4]))
     for order in ORDERS:
-        plan, out = computed(case, name, order, halo if order == "single" else None)
+        plan, out = computed(case, name, is_plain, order, halo if order == "single" else None)
         results.append(out)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
@@ -99,3 +103,10 @@ def test_images_are_cut_into_parts_and_phases(monkeypatch):
     strided = TileFilterGrad(ConvShape(8, 9, 8, 16, target_named("host"), CASES["stride"][5]), 2)
     assert strided.phases == ((0, 0), (0, 1), (1, 0), (1, 1)) and strided.reach == (1, 1)
     assert TileFilterGrad(ConvShape(9, 7, 6, 20, target_named("host"), Window((1, 1), (2, 2))), 2).phases == ((0, 0),)
+
+
+def test_taps_across_plain_images_are_channels():
+    shape = ConvShape(3, 12, 11, 16, target_named("host"), CASES["first layer"][5], 1, True)
+    plan = TileFilterGrad(shape, 2)
+    assert plan.layer.c == 21 and plan.layer.window.kernel == (7, 1) and plan.layer.result == shape.result == (6, 6)
+    assert plan.phases == ((0, 0), (1, 0)) and plan.raster == (9, 6) and plan.sums_shape == (7, 1, 1, 21, 16)

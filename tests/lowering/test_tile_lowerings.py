@@ -22,13 +22,16 @@ from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
-from cgraph.ops.physical.tile_filters import PackTileFilters
+from cgraph.ops.physical.tile_filters import PackTileFilters, TileConvFilters
+from cgraph.ops.physical.tile_transposed import TileConvTranspose
 from cgraph.passes import rewrite_graph
 from cgraph.quantiser import quantise
 from cgraph.record import replace
 from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.networks import networks
+from tests.support.tiles import bfloat16_bits, floats_of
+from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
 
@@ -159,6 +162,37 @@ def test_computed_filters_are_packed_in_each_run_and_images_between_them_stay_fl
     function = compiled(cg.conv2d(y, f, 1, 1), [x, f])
     assert dtypes_of(function, TileConv) == ["f4", "f4"] and count(function, PackTileFilters) == 1
     assert count(function, TileImages) == 2
+
+
+TRAINED = {  # channels, filters, size of the filter, stride, pad
+    "a stride": (32, 64, 3, 2, 1),
+    "points with a stride": (64, 64, 1, 2, 0),
+    "no stride": (32, 32, 3, 1, 1),
+    "padded beyond the filter": (32, 32, 2, 2, 2),
+    "few channels": (3, 64, 5, 2, 2),
+}
+
+
+@pytest.mark.parametrize("layer", TRAINED.values(), ids=TRAINED)
+def test_the_three_products_of_a_trained_layer_are_on_tiles(layer):
+    c, k, size, stride, pad = layer
+    x, f = cg.Var((3, c, 14, 13), name="x"), cg.Var((k, c, size, size), name="f")
+    y = cg.conv2d(x, f, stride, pad)
+    g = cg.Var(y.shape, name="g")
+    of = (f,) if c <= PLAIN_CHANNELS else (x, f)  # the gradient for a picture is plain
+    gradients = [cg.gradient(cg.sum(y * g), v) for v in of]
+    values = [RNG.standard_normal(v.shape).astype("f4") for v in (x, f, g)]
+    function = compiled([y, *gradients], [x, f, g])
+    kinds = {type(n.op) for n in function.compiled.layout.steps}
+    assert {TileConv, TileConvFilters} <= kinds and (TileConvTranspose in kinds) == (len(of) == 2)
+    rounded = [floats_of(bfloat16_bits(value)) for value in values]
+    near = cg.compile([y, *gradients], [x, f, g])(*rounded)
+    got = function(*values)
+    for some, want in zip(got, near, strict=True):
+        assert_near(some, want, "normal products")
+    for options in ({"threads": 3}, {"memory": "one_each"}, {"bands": 30}):
+        for some, other in zip(got, compiled([y, *gradients], [x, f, g], **options)(*values), strict=True):
+            np.testing.assert_array_equal(some, other)
 
 
 @pytest.mark.parametrize("groups", [1, 64])

@@ -6,14 +6,16 @@ import pytest
 import cgraph as cg
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import apply
+from cgraph.kernels.conv.transpose_calls import TransposedShape
 from cgraph.kernels.target import target_named
-from cgraph.kernels.tile_conv.calls import TileLayer, pack_tile_filters
+from cgraph.kernels.tile_conv.calls import pack_tile_filters
 from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad
+from cgraph.kernels.tile_conv.transposed_calls import pack_tile_transposed
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
 from cgraph.ops.conv import ConvFilters
 from cgraph.ops.physical.form import Form
-from cgraph.ops.physical.tile_filters import PackTileFilters, TileConvFilters
+from cgraph.ops.physical.tile_filters import PackTileFilters, PackTileTransposed, TileConvFilters
 from tests.support.emulated import emulate_tiles
 from tests.support.kernels import ORDERS, TARGETS
 from tests.support.ops import kernel_result, scattered
@@ -25,32 +27,42 @@ WINDOW = Window((2, 3), (2, 1), (1, 0, 1, 2), (1, 2))
 every_target = pytest.mark.parametrize("target", [emulate_tiles(target_named(name)) for name in TARGETS], ids=TARGETS)
 
 
+SHAPES = {
+    "a convolution": lambda target: (PackTileFilters(ConvShape(35, 9, 8, 40, target, WINDOW)), (40, 35, 2, 3)),
+    "a transposed one": lambda target: (
+        PackTileTransposed(TransposedShape(35, 9, 8, 40, target, WINDOW, (1, 0))),
+        (35, 40, 2, 3),
+    ),
+}
+
+
 @every_target
-@pytest.mark.parametrize("transposed", [False, True])
-def test_filters_are_packed_as_numpy_packs_them(transposed, target):
-    shape = ConvShape(35, 9, 8, 40, target, WINDOW)
-    f = RNG.standard_normal((40, 35, 2, 3)).astype("f4")
-    op = PackTileFilters(shape, transposed)
-    values = np.ascontiguousarray(f[:, :, ::-1, ::-1].swapaxes(0, 1)) if transposed else f
-    node = apply(op, cg.Var(values.shape))
-    want = pack_tile_filters(TileLayer(shape), bfloat16_bits(f))
+@pytest.mark.parametrize("case", SHAPES.values(), ids=SHAPES)
+def test_filters_are_packed_as_numpy_packs_them(case, target):
+    op, shape = case(target)
+    f = RNG.standard_normal(shape).astype("f4")
+    node = apply(op, cg.Var(shape))
+    pack = pack_tile_filters if isinstance(op, PackTileFilters) else pack_tile_transposed
+    want = pack(op.layer, bfloat16_bits(f))
     assert node.shape == want.shape and node.dtype == want.dtype
-    np.testing.assert_array_equal(op.meaning(values), want)
-    for order, given in zip(ORDERS, (values, scattered(values), values)):
+    np.testing.assert_array_equal(op.meaning(f), want)
+    for order, given in zip(ORDERS, (f, scattered(f), f)):
         np.testing.assert_array_equal(kernel_result(node, [given], order, target=target)[0], want)
 
 
-def gradient(target):
-    shape = ConvShape(5, 6, 7, 6, target, WINDOW)
+def gradient(target, is_plain=False):
+    shape = ConvShape(5, 6, 7, 6, target, WINDOW, 1, is_plain)
     form = Form(2, 6, *shape.result, shape.lanes)
-    return TileConvFilters(TileFilterGrad(shape, 2), Form(2, 5, 6, 7, shape.lanes, "f4", WINDOW.halo(6, 7)), form)
+    source = None if is_plain else Form(2, 5, 6, 7, shape.lanes, "f4", WINDOW.halo(6, 7))
+    return TileConvFilters(TileFilterGrad(shape, 2), source, form)
 
 
 @every_target
-def test_the_gradient_is_that_of_rounded_images(target):
-    op = gradient(target)
-    x, g = (RNG.standard_normal(form.logical).astype("f4") for form in (op.source, op.gradient))
-    xs = [op.source.to_blocked(x), op.gradient.to_blocked(g)]
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_the_gradient_is_that_of_rounded_images(is_plain, target):
+    op = gradient(target, is_plain)
+    x, g = (RNG.standard_normal(shape).astype("f4") for shape in ((2, 5, 6, 7), op.gradient.logical))
+    xs = [x if is_plain else op.source.to_blocked(x), op.gradient.to_blocked(g)]
     node = apply(op, *(cg.Var(v.shape) for v in xs))
     assert node.shape == (6, 5, 2, 3) and op.name == "conv_filters"
     conv = ConvFilters(WINDOW.stride, WINDOW.pad, WINDOW.dilation, 1, WINDOW.kernel)

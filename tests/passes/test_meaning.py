@@ -42,7 +42,8 @@ from cgraph.ops.physical.structured import PlannedOp
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_attention import TiledAttention
 from cgraph.ops.physical.tile_conv import TileConv, TileImages, TileIntegerConv, WideDepthwise
-from cgraph.ops.physical.tile_filters import PackTileFilters, TileConvFilters
+from cgraph.ops.physical.tile_filters import PackTileFilters, PackTileTransposed, TileConvFilters
+from cgraph.ops.physical.tile_transposed import TileConvTranspose
 from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
@@ -65,7 +66,8 @@ BYTES |= {ByteMatmul, ByteTable}  # integers/test_byte_matmul.py, test_byte_tabl
 HALVES = {PairedMatmul, RoundedMatmul, RoundFilters}  # test_precision.py, ops/test_rounded.py, ops/test_filters.py
 TILED = {TiledIntegerMatmul, TiledMatmul, TiledAttention}  # ops/test_tiled.py, lowering/test_tile_attentions.py
 IMAGES_OF_TILES = {TileConv, TileImages, TileIntegerConv, WideDepthwise, JoinedImages}  # ops/test_tile_conv.py
-IMAGES_OF_TILES |= {TileConvFilters, PackTileFilters}  # ops/test_tile_filters.py
+IMAGES_OF_TILES |= {TileConvFilters, PackTileFilters, PackTileTransposed}  # ops/test_tile_filters.py
+IMAGES_OF_TILES |= {TileConvTranspose}  # ops/test_tile_transposed.py
 PLANNED = {
     InPlace,
     PlannedConditional,

@@ -29,7 +29,7 @@ from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 NUMBER_NBYTES = 2
 PIXEL = 4  # channels of a pixel of a first layer
@@ -180,11 +180,15 @@ def tiles_of_image(rows: int, columns: int, width: int) -> PixelTiles:
 
 def pixel_tiles(shape: ConvShape, width: int | None) -> PixelTiles:
     """Return the cheaper tiles of the result; `width`: pixels of an image's row in memory, None if rows lie apart."""
-    by_row = tiles_of_rows(*shape.result)
     if shape.window.stride != (1, 1) or width is None:
-        return by_row
-    whole = tiles_of_image(*shape.result, width)
-    return min(whole, by_row, key=lambda x: len(x.first) * (max(x.height, LEAST_ROWS) + 1))
+        return tiles_of_rows(*shape.result)
+    return neighbouring_pixels(*shape.result, width)
+
+
+def neighbouring_pixels(rows: int, columns: int, width: int) -> PixelTiles:
+    """Return the cheaper tiles of pixels whose windows begin at neighbouring pixels of images with rows of `width`."""
+    choices = tiles_of_image(rows, columns, width), tiles_of_rows(rows, columns)
+    return min(choices, key=lambda x: len(x.first) * (max(x.height, LEAST_ROWS) + 1))
 
 
 def tile_conv_calls(
@@ -263,35 +267,74 @@ def tile_args(
     Raises
         ValueError: the halo is too narrow
     """
-    shape, window, size = layer.shape, layer.shape.window, layer.size
-    if not x.covers(layer.halo):
-        raise ValueError(f"a halo of {x.halo} is narrower than {layer.halo}, which the filter reads")
+    window, size = layer.shape.window, layer.size
+    require_halo(x, layer.halo)
     pixel, row = x.lanes * x.itemsize, x.row * x.itemsize
-    tiles = pixel_tiles(shape, x.row // x.lanes if layer.taps == 1 else None)
+    tiles = pixel_tiles(layer.shape, x.row // x.lanes if layer.taps == 1 else None)
     (down, across), (below, beside) = window.stride, window.dilation
     offsets = [b * x.plane * x.itemsize + r * below * row + s * beside * pixel for b, r, s in layer.steps]
-    places = tiles.first @ np.array([down * row, across * pixel])
-    near = size.steps * TILE_ROW // window.taps * tiles.height * tiles.group
-    block = max(1, min(tiles.groups, NEAR_INPUT // near))
+    first, read = x.pixel(-window.pad[0], -window.pad[1]), size.steps * TILE_ROW // window.taps
+    reads = PixelReads(tiles, first, (down * row, across * pixel), offsets, read)
+    args = {
+        "numbers": Pointer(numbers_of(tiles, out)),
+        "beside_numbers": Pointer(numbers_of(tiles, residual or out)),
+        "b_image": residual.image if residual else 0, "b_plane": residual.plane if residual else 0,
+        "b_channels": residual.blocks * residual.lanes if residual else 0,
+    }  # fmt: skip
+    shared = product_args(size, reads, out, x, filters)
+    return replace(shared, args=shared.args | args)
+
+
+def require_halo(x: BlockedView, halo: tuple[int, int, int, int]) -> None:
+    """Raise ValueError if the halo of images is narrower than what filters read."""
+    if not x.covers(halo):
+        raise ValueError(f"a halo of {x.halo} is narrower than {halo}, which the filter reads")
+
+
+class PixelReads(Record, eq=False):
+    """What the pixels of tiles read.
+
+    Fields
+        tiles: the pixels
+        first: where the window of the first pixel begins
+        apart: bytes from one window to the next, down and across
+        offsets: bytes from the begin of a window to each step
+        nbytes: bytes of images for each pixel
+    """
+
+    tiles: PixelTiles
+    first: Pointer
+    apart: tuple[int, int]
+    offsets: list[int]
+    nbytes: int
+
+
+def product_args(size: TileSize, reads: PixelReads, out: BlockedView, x: BlockedView, filters: Pointer) -> TileArgs:
+    """Return the arguments of a product of pixels by filters, except for places of results and the residual."""
+    tiles, places = reads.tiles, reads.tiles.first @ np.array(reads.apart)
+    block = max(1, min(tiles.groups, NEAR_INPUT // (reads.nbytes * tiles.height * tiles.group)))
     blocks = -(-tiles.groups // block)
     tasks = x.n * blocks * block * size.panels
     args = {
-        "config": Pointer(config_of(tiles.height)), "offsets": Pointer(table(offsets)), "steps": len(offsets),
-        "x": x.pixel(-window.pad[0], -window.pad[1]), "x_image": x.image * x.itemsize, "x_step": across * pixel,
+        "config": Pointer(config_of(tiles.height)), "offsets": Pointer(table(reads.offsets)),
+        "steps": len(reads.offsets), "x": reads.first, "x_image": x.image * x.itemsize, "x_step": reads.apart[1],
         "w": filters, "w_image": 0, "w_panel": size.panel_nbytes, "places": Pointer(table(places)),
-        "numbers": Pointer(numbers_of(tiles, out)), "out": out.origin, "o_image": out.image, "o_plane": out.plane,
-        "channels": out.blocks * out.lanes, "beside_numbers": Pointer(numbers_of(tiles, residual or out)),
-        "b_image": residual.image if residual else 0, "b_plane": residual.plane if residual else 0,
-        "b_channels": residual.blocks * residual.lanes if residual else 0,
+        "out": out.origin, "o_image": out.image, "o_plane": out.plane, "channels": out.blocks * out.lanes,
         "groups": tiles.groups, "block": block, "blocks": blocks, "panels": size.panels,
     }  # fmt: skip
     return TileArgs(tiles, (tasks, chunk_of(tasks, ns_of(size, tiles.group))), args)
 
 
-def numbers_of(tiles: PixelTiles, x: BlockedView) -> np.ndarray:
-    """Return the elements from an image's first pixel to each pixel of each tile, for 16 pixels a tile."""
+def numbers_of(
+    tiles: PixelTiles, x: BlockedView, first: tuple[int, int] = (0, 0), apart: tuple[int, int] = (1, 1)
+) -> np.ndarray:
+    """Return the elements from an image's first pixel to each pixel of each tile, for 16 pixels a tile.
+
+    Parameters
+        first, apart: row and column of the tiles' first pixel in the image; rows and columns from one to the next
+    """
     numbers = np.full((len(tiles.first), ROWS), OUTSIDE, np.int32)
-    at = tiles.pixels @ np.array([x.row, x.lanes])
+    at = (tiles.pixels * apart + first) @ np.array([x.row, x.lanes])
     numbers[:, : tiles.height] = np.where(tiles.is_new, at, OUTSIDE)
     return numbers
 

@@ -5,7 +5,8 @@
 Images become rows of pixels, one for each channel, with as many pixels in an image's row as windows reach; so a tap is
 a shift, and tiles load rows at any address. Gradients have zeros where there is no result. With strides, every
 stride-th row and column of the images is an image of its own (a phase). Images are cut into parts, whose sums are
-added up in order, so any number of threads gives the same bits.
+added up in order, so any number of threads gives the same bits. Plain images of few channels would fill few rows of a
+tile, so each tap across has rows of its own: copies of the pixels that it reads.
 """
 
 from itertools import product
@@ -26,8 +27,9 @@ from cgraph.kernels.tile_products.calls import WIDTH, LeftRows, TileSize, number
 from cgraph.kernels.tile_products.computed_sides import pack_calls
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.window import Window
 from cgraph.kernels.views.window_views import reorder_axes
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.system.alignment import aligned, round_up
 
 HALF_NBYTES, SUM_NBYTES = 2, 4
@@ -35,10 +37,10 @@ HALF = BFLOAT16.unsigned
 
 
 class TileFilterGrad(Record):
-    """The plan of the gradient for the filters of a convolution of channel-blocked images, of one group.
+    """The plan of the gradient for the filters of a convolution, of one group.
 
     Fields
-        shape: the convolution
+        shape: the convolution, of channel-blocked or plain images
         n: images
     """
 
@@ -51,16 +53,27 @@ class TileFilterGrad(Record):
         return FilterGrad(self.shape, self.n)
 
     @property
+    def layer(self) -> ConvShape:
+        """The convolution whose taps are products: of plain images one by columns of taps, with a channel for each
+        channel and tap across, whose windows begin at neighbouring pixels.
+        """
+        s, w = self.shape, self.shape.window
+        if not s.is_plain:
+            return s
+        window = Window((w.kernel[0], 1), (w.stride[0], 1), (w.pad[0], 0, w.pad[2], 0), (w.dilation[0], 1))
+        return replace(s, c=s.c * w.kernel[1], w=s.result[1], window=window, is_plain=False)
+
+    @property
     def phases(self) -> tuple[tuple[int, int], ...]:
         """The first row and column of the padded images' phases that taps read."""
-        w = self.shape.window
+        w = self.layer.window
         rows, columns = ({i * d % s: 0 for i in range(r)} for r, d, s in zip(w.kernel, w.dilation, w.stride))
         return tuple(product(rows, columns))
 
     @property
     def reach(self) -> tuple[int, int]:
         """The largest shift of a tap, in rows and columns of a phase."""
-        w = self.shape.window
+        w = self.layer.window
         down, across = ((size - 1) * d // s for size, d, s in zip(w.kernel, w.dilation, w.stride))
         return down, across
 
@@ -83,7 +96,8 @@ class TileFilterGrad(Record):
     @property
     def images_shape(self) -> tuple[int, int, int, int]:
         """The shape of the images' pixels ``[phases, channels, parts, pixels]``."""
-        return len(self.phases), round_up(self.shape.c, self.shape.lanes), self.cut.parts, self.pixels
+        channels = self.layer.c if self.shape.is_plain else round_up(self.shape.c, self.shape.lanes)
+        return len(self.phases), channels, self.cut.parts, self.pixels
 
     @property
     def gradients_shape(self) -> tuple[int, int, int]:
@@ -92,8 +106,8 @@ class TileFilterGrad(Record):
 
     @property
     def sums_shape(self) -> tuple[int, ...]:
-        """The shape of sums ``[r, s, parts, c, k]``."""
-        return (*self.shape.window.kernel, self.cut.parts, self.shape.c, self.shape.k)
+        """The shape of sums ``[rows, columns, parts, channels, k]`` of taps and channels of `layer`."""
+        return (*self.layer.window.kernel, self.cut.parts, self.layer.c, self.shape.k)
 
     @property
     def rooms(self) -> tuple[int, ...]:
@@ -102,7 +116,7 @@ class TileFilterGrad(Record):
         """
         s, (rows, columns) = self.shape, self.shape.result
         lanes, parts = s.lanes, self.cut.parts
-        operands = s.h * s.w * round_up(s.c, lanes), rows * columns * round_up(s.k, lanes)
+        operands = s.h * s.w * (s.c if s.is_plain else round_up(s.c, lanes)), rows * columns * round_up(s.k, lanes)
         beyond = self.reach[0] * self.raster[1] + self.reach[1]  # pixels that the last row reads after its end
         sizes = (
             HALF_NBYTES * self.n * max(operands),
@@ -121,12 +135,12 @@ class TileFilterGrad(Record):
 
 
 def tile_filter_grad_calls(
-    target: Target, plan: TileFilterGrad, out: View, x: BlockedView, g: BlockedView, place: Pointer
+    target: Target, plan: TileFilterGrad, out: View, x: BlockedView | View, g: BlockedView, place: Pointer
 ) -> list[Call]:
     """Return calls of ``out[k, c, r, s]`` = the gradient, of any strides, of operands rounded to bfloat16.
 
     Parameters
-        x, g: float32 images, and the gradient of the result
+        x, g: float32 images, plain or channel-blocked as in the plan, and the gradient of the result
         place: of ``plan.nbytes`` bytes
     """
     places = [place]
@@ -137,12 +151,16 @@ def tile_filter_grad_calls(
     calls = fill_calls(target, whole, 0)
     rows = contiguous(gradients, plan.gradients_shape, HALF)
     calls += fill_calls(target, rows, 0)
-    calls += image_calls(target, plan, contiguous(images, plan.images_shape, HALF), x, rounded)
+    pixels = contiguous(images, plan.images_shape, HALF)
+    if isinstance(x, View):
+        calls += plain_image_calls(target, plan, pixels, x, rounded)
+    else:
+        calls += image_calls(target, plan, pixels, x, rounded)
     calls += gradient_calls(target, plan, rows, g, rounded)
-    filters, parts, pixels = plan.gradients_shape
-    pairs = reorder_axes(contiguous(gradients, (filters, parts, pixels // 2), PAIRS), (1, 0, 2))
+    filters, parts, count = plan.gradients_shape
+    pairs = reorder_axes(contiguous(gradients, (filters, parts, count // 2), PAIRS), (1, 0, 2))
     calls += pack_calls(target, plan.size, panels, pairs)
-    calls += [call for tap in range(plan.shape.window.taps) for call in tap_calls(plan, tap, images, panels, sums)]
+    calls += [call for tap in range(plan.layer.window.taps) for call in tap_calls(plan, tap, images, panels, sums)]
     return [*calls, *joining_calls(target, plan, out, sums, rest)]
 
 
@@ -156,7 +174,30 @@ def halves_of(target: Target, x: BlockedView, place: Pointer) -> tuple[list[Call
 def image_calls(target: Target, plan: TileFilterGrad, out: View, x: BlockedView, place: Pointer) -> list[Call]:
     """Return the calls that write the images' pixels."""
     calls, halves = halves_of(target, x, place)
-    window = plan.shape.window
+    return [*calls, *copy_phases(target, plan, out, halves)]
+
+
+def plain_image_calls(target: Target, plan: TileFilterGrad, out: View, x: View, place: Pointer) -> list[Call]:
+    """Return the calls that write the pixels of plain images: for each tap across, those that it reads."""
+    calls = pair_calls(target, contiguous(place, x.shape, BFLOAT16.code), x)
+    halves, window, columns = contiguous(place, (*x.shape, 1), HALF), plan.shape.window, plan.shape.result[1]
+    taps, (phase, channel, step, pixel) = window.kernel[1], out.strides
+    for tap in range(taps):
+        at = tap * window.dilation[1] - window.pad[1]
+        start = max(-(at // window.stride[1]), 0)
+        first = at + start * window.stride[1]
+        count = max(min(-(-(x.shape[3] - first) // window.stride[1]), columns - start), 0)
+        strides = (phase, taps * channel, step, pixel)
+        there = View(
+            out.at + (tap * channel + start * pixel), (out.shape[0], x.shape[1], *out.shape[2:]), strides, HALF
+        )
+        calls += copy_phases(target, plan, there, part(halves, 3, first, count, window.stride[1]))
+    return calls
+
+
+def copy_phases(target: Target, plan: TileFilterGrad, out: View, halves: View) -> list[Call]:
+    """Copy the phases of images ``[n, blocks, h, w, lanes]`` to the pixels ``[phases, channels, parts, pixels]``."""
+    calls, window = [], plan.layer.window
     for phase, begin in enumerate(plan.phases):
         source, (top, left) = halves, (0, 0)
         for axis, at, size, stride, pad in zip((2, 3), begin, plan.raster, window.stride, window.pad[:2]):
@@ -192,7 +233,7 @@ def raster_calls(target: Target, plan: TileFilterGrad, out: View, x: View, first
 
 def tap_calls(plan: TileFilterGrad, tap: int, images: Pointer, panels: Pointer, sums: Pointer) -> tuple[Call, ...]:
     """Return the products of one tap, for each part."""
-    shape, window, (_, channels, parts, pixels) = plan.shape, plan.shape.window, plan.images_shape
+    shape, window, (_, channels, parts, pixels) = plan.layer, plan.layer.window, plan.images_shape
     reads = [i * d for i, d in zip(divmod(tap, window.kernel[1]), window.dilation)]
     (a, down), (b, across) = ((at % stride, at // stride) for at, stride in zip(reads, window.stride))
     start = plan.phases.index((a, b)) * channels * parts * pixels + down * plan.raster[1] + across
@@ -205,6 +246,10 @@ def tap_calls(plan: TileFilterGrad, tap: int, images: Pointer, panels: Pointer, 
 
 def joining_calls(target: Target, plan: TileFilterGrad, out: View, sums: Pointer, rest: Pointer) -> list[Call]:
     """Return the calls that add up the sums of all parts."""
-    totals, m = reorder_axes(contiguous(sums, plan.sums_shape, "f4"), (2, 4, 3, 0, 1)), Trace()
+    (r, s), parts, c, k, m = plan.shape.window.kernel, plan.cut.parts, plan.shape.c, plan.shape.k, Trace()
+    shape, order = (
+        ((r, parts, c, s, k), (1, 4, 2, 0, 3)) if plan.shape.is_plain else ((r, s, parts, c, k), (2, 4, 3, 0, 1))
+    )
+    totals = reorder_axes(contiguous(sums, shape, "f4"), order)
     program, room = m.program(m.load(0, "f4")), contiguous(rest, (plan.rooms[-1],), "u1")
     return reduce_calls(target, "sum", program, out, totals, axes=(0,), workspace=room)

@@ -63,6 +63,11 @@ def suits_tiles(rows: int, k: int, itemsize: int) -> bool:
     return rows >= FEW_ROWS and k * itemsize >= FEW_BYTES
 
 
+def packed_shape(size: TileSize) -> tuple[int, ...]:
+    """Return the shape of a right side as `pack_tiles` returns it."""
+    return size.panels, size.steps, ACROSS, COLUMNS, COLUMNS, 4 // size.itemsize
+
+
 def pack_tiles(size: TileSize, y: np.ndarray) -> np.ndarray:
     """Return a right side as ``[panels, steps, 2, 16, 16, group]``; a group is four bytes or two numbers of one column.
 

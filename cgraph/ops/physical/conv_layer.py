@@ -13,7 +13,6 @@ from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Halo
 from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.integer import IntegerConv
-from cgraph.record import replace
 from cgraph.system.alignment import round_up
 
 PLAIN_CHANNELS = 4  # images of at most this many channels stay plain: most lanes of a block would be empty
@@ -64,21 +63,6 @@ def transposed_of(node: Node, target: Target) -> TransposedShape:
     rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).result
     more = node.shape[2] - rows, node.shape[3] - columns
     return TransposedShape(c, h, w, node.shape[1], target, window, more, groups, code)
-
-
-def adjoint_of(node: Node, target: Target) -> ConvShape | None:
-    """Return the geometry of the convolution, with reversed filters whose channels change places, that a ConvEpilogue
-    of a transposed convolution with stride 1 and one group is; None for any other node.
-    """
-    if not is_transposed(node) or node.op.conv.groups != 1 or set(node.op.conv.stride) != {1}:  # type: ignore[attr-defined]
-        return None
-    window, (c, h, w) = window_of(node), node.operands[0].shape[1:]
-    top, left = (size - 1 - pad for size, pad in zip(window.extent, window.pad))
-    bottom, right = (n - size + pad for n, size, pad in zip(node.shape[2:], (h, w), window.pad))
-    if min(top, left, bottom, right) < 0:
-        return None
-    window = replace(window, pad=(top, left, bottom, right))
-    return ConvShape(c, h, w, node.shape[1], target, window, 1, False, code_of(node.dtype))
 
 
 def window_of(node: Node) -> Window:

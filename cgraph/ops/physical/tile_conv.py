@@ -19,6 +19,7 @@ from cgraph.kernels.depthwise.calls import pack_depthwise, row_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import (
+    NUMBER_NBYTES,
     TileLayer,
     join_blocks_calls,
     pack_tile_filters,
@@ -28,8 +29,8 @@ from cgraph.kernels.tile_conv.calls import (
     unpack_tile_filters,
 )
 from cgraph.kernels.tile_conv.signature import CHANNELS
-from cgraph.kernels.tile_products.calls import pack_columns
-from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.tile_products.calls import TileSize, pack_columns
+from cgraph.kernels.views.conv_shape import ConvShape, LayerShape
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.physical.conv import RESIDUAL, BlockedConv, ConvEpilogue
 from cgraph.ops.physical.form import Form
@@ -50,9 +51,9 @@ def pack_layer(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None) 
     return pack_tile_filters(TileLayer(shape), convert(scaled, BFLOAT16.dtype).view(BFLOAT16.unsigned))
 
 
-def pack_tile_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
+def pack_tile_bias(shape: LayerShape, bias: np.ndarray | None) -> np.ndarray:
     """Return the bias, or zeros, up to the last panel's end."""
-    return pack_columns(TileLayer(shape).size, np.zeros(shape.k, FLOAT32) if bias is None else bias)
+    return pack_columns(TileSize(shape.c, shape.k, NUMBER_NBYTES), np.zeros(shape.k, FLOAT32) if bias is None else bias)
 
 
 class TileConv(BlockedConv):

@@ -7,16 +7,15 @@ from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
+from cgraph.kernels.conv.transpose_calls import TransposedShape
 from cgraph.kernels.kernel import Call, View, scratch_pointer
-from cgraph.kernels.move.calls import flip
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import TileLayer, pack_tile_filters
 from cgraph.kernels.tile_conv.filter_calls import pack_filters_calls, pairs_nbytes
 from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad, tile_filter_grad_calls
-from cgraph.kernels.tile_products.calls import WIDTH
-from cgraph.kernels.tile_products.signature import ACROSS, COLUMNS
+from cgraph.kernels.tile_conv.transposed_calls import TileTransposed, pack_tile_transposed, pack_transposed_calls
+from cgraph.kernels.tile_products.calls import packed_shape
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.kernels.views.window_views import reorder_axes
 from cgraph.ops.conv import ConvFilters
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
@@ -27,50 +26,81 @@ class PackTileFilters(Op):
     """Filters of a convolution, rounded to bfloat16, as `pack_tile_filters` returns them.
 
     Operands
-        f: float32 ``[k, c, r, s]``; if transposed ``[c, k, r, s]``, which is read backwards along r and s
+        f: float32 ``[k, c, r, s]``
     Fields
         shape: the convolution
-        transposed: the filters are those of the convolution whose gradient for images this one is
     """
 
     shape: ConvShape
-    transposed: bool
 
     @property
     def layer(self) -> TileLayer:
         return TileLayer(self.shape)
 
     def infer(self, f: Spec) -> Spec:
-        size = self.layer.size
-        return Spec((size.panels, size.steps, ACROSS, COLUMNS, WIDTH // ACROSS, 2), np.dtype(BFLOAT16.unsigned))
+        return Spec(packed_shape(self.layer.size), np.dtype(BFLOAT16.unsigned))
 
     def meaning(self, f):
-        filters = f.swapaxes(0, 1)[:, :, ::-1, ::-1] if self.transposed else f
-        bits = convert(np.ascontiguousarray(filters), BFLOAT16.dtype).view(BFLOAT16.unsigned)
-        return pack_tile_filters(self.layer, bits)
+        return pack_tile_filters(self.layer, bits_of(f))
 
     def work(self, target: Target, f: Spec) -> Work:
         nbytes = pairs_nbytes(self.layer)
 
         def calls(out: View, f: View, workspace: View) -> list[Call]:
-            filters = flip(reorder_axes(f, (1, 0, 2, 3)), (2, 3)) if self.transposed else f
-            return pack_filters_calls(target, self.layer, out.at, filters, scratch_pointer(workspace, nbytes))
+            return pack_filters_calls(target, self.layer, out.at, f, scratch_pointer(workspace, nbytes))
 
         return Work(calls, nbytes, strided=True)
+
+
+class PackTileTransposed(Op):
+    """Filters of a transposed convolution, rounded to bfloat16, as `pack_tile_transposed` returns them.
+
+    Operands
+        f: float32 ``[c, k, r, s]``
+    Fields
+        shape: the transposed convolution
+    """
+
+    shape: TransposedShape
+
+    @property
+    def layer(self) -> TileTransposed:
+        return TileTransposed(self.shape)
+
+    def infer(self, f: Spec) -> Spec:
+        dtype = np.dtype(BFLOAT16.unsigned)
+        return Spec((self.layer.filters_nbytes // dtype.itemsize,), dtype)
+
+    def meaning(self, f):
+        return pack_tile_transposed(self.layer, bits_of(f))
+
+    def work(self, target: Target, f: Spec) -> Work:
+        layer = self.layer
+        nbytes = layer.pairs_nbytes
+
+        def calls(out: View, f: View, workspace: View) -> list[Call]:
+            return pack_transposed_calls(target, layer, out.at, f, scratch_pointer(workspace, nbytes))
+
+        return Work(calls, nbytes, strided=True)
+
+
+def bits_of(f: np.ndarray) -> np.ndarray:
+    """Return the bits of float32 numbers rounded to bfloat16."""
+    return convert(f, BFLOAT16.dtype).view(BFLOAT16.unsigned)
 
 
 class TileConvFilters(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``, of operands rounded to bfloat16.
 
     Operands
-        x: float32 images of form `source`
+        x: float32 images of form `source`, or plain ones ``[n, c, h, w]`` of few channels if that is None
         g: the gradient of the result, float32, of form `gradient`
     Fields
         plan: sizes, window, number of images
     """
 
     plan: TileFilterGrad
-    source: Form
+    source: Form | None
     gradient: Form
 
     @property
@@ -78,7 +108,8 @@ class TileConvFilters(Op):
         return "conv_filters"
 
     def infer(self, x: Spec, g: Spec) -> Spec:
-        require(x, self.source)
+        if self.source is not None:
+            require(x, self.source)
         require(g, self.gradient)
         s = self.plan.shape
         return Spec((s.k, s.c, *s.window.kernel), x.dtype)
@@ -86,7 +117,8 @@ class TileConvFilters(Op):
     def meaning(self, x, g):
         window = self.plan.shape.window
         conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
-        return conv.meaning(round_to_bfloat16(self.source.plain(x)), round_to_bfloat16(self.gradient.plain(g)))
+        images = x if self.source is None else self.source.plain(x)
+        return conv.meaning(round_to_bfloat16(images), round_to_bfloat16(self.gradient.plain(g)))
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.plan.n * self.plan.shape.flops // 2
@@ -95,8 +127,8 @@ class TileConvFilters(Op):
         nbytes = self.plan.nbytes
 
         def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:
-            images, gradients = self.source.at(x), self.gradient.at(g)
+            images = x if self.source is None else self.source.at(x)
             place = scratch_pointer(workspace, nbytes)
-            return tile_filter_grad_calls(target, self.plan, out, images, gradients, place)
+            return tile_filter_grad_calls(target, self.plan, out, images, self.gradient.at(g), place)
 
         return Work(calls, nbytes)
