@@ -3,6 +3,7 @@
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu import engine as engine_module
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.engines import ENGINES, cuda, engine_named
 from cgraph.engine.reference import ReferenceEngine
@@ -35,6 +36,7 @@ def test_an_engine_object_stays_and_has_its_own_threads():
 def test_an_engine_uses_tiles_only_on_request(monkeypatch):
     assert CpuEngine().kernel_target.tiles == CpuEngine(tiles=False).kernel_target.tiles == ""
     monkeypatch.setattr(target, "tiles_state", lambda: "permitted")
+    monkeypatch.setattr(engine_module, "with_tiles", target.with_tiles)  # where all tests run on emulated tiles
     assert CpuEngine(tiles=True).kernel_target == replace(CpuEngine().kernel_target, tiles="amx")
     monkeypatch.setattr(target, "tiles_state", lambda: "")
     with pytest.raises(ValueError, match="this processor has no tile registers"):
