@@ -6,9 +6,12 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
-from cgraph.kernels.target import host_target
 from cgraph.memory.strategies import STRATEGIES
+from cgraph.planning.options import CompileOptions
+from cgraph.precision.tiles import engines_of
+from tests.support.emulated import compute_on_tiles
 
 
 @pytest.fixture
@@ -62,7 +65,10 @@ def test_patches_around_the_peak_as_in_the_paper(capsys):
     assert ["3h,", "3w", "48.8", "25.7"] in rows
 
 
-def test_bytes_of_three_precisions_side_by_side(capsys):
+@pytest.mark.parametrize("on_tiles", [False, True])
+def test_bytes_of_three_precisions_side_by_side(on_tiles, capsys, monkeypatch):
+    if on_tiles:
+        compute_on_tiles(monkeypatch)
     assert main(["plan", "tests.cli.test_plan_file:product", "--precisions"]) == 0
     head, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     assert head == ["arena", "constants", "together"]
@@ -71,7 +77,8 @@ def test_bytes_of_three_precisions_side_by_side(capsys):
     assert all(arena + constants == both for arena, constants, both in found.values())
     weights = {name: constants for name, (_, constants, _) in found.items()}
     assert weights["bfloat16 weights"] == weights["float32"] / 2 == 2 * 256 * 256
-    rounded = "bfloat16 weights" if host_target().multiplies_bfloat16 else "float32"
+    engine, _ = engines_of(CpuEngine(), (product(),), CompileOptions(precision="bf16"))
+    rounded = "bfloat16 weights" if engine.kernel_target.multiplies_bfloat16 else "float32"
     assert weights["bf16 products"] == weights[rounded]
     assert weights["int8"] < 0.3 * weights["float32"]
 
