@@ -16,7 +16,7 @@ from cgraph.kernels.target import target_named
 from cgraph.lowering.rounded_layers import RoundedLayers
 from cgraph.ops.activation import relu
 from cgraph.ops.attention import scaled_dot_product_attention
-from cgraph.ops.conv import Conv2d, conv2d
+from cgraph.ops.conv import Conv2d, conv2d, conv_transpose2d
 from cgraph.ops.leaf import Var, constant
 from cgraph.ops.linear import matmul
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
@@ -34,7 +34,10 @@ class EmulatedTilesEngine(CpuEngine):
 
 
 def cases() -> Iterator[tuple[Node, Var, np.ndarray]]:
-    """Yield small graphs, their input and its value: products, convolutions and attention, floats and bytes."""
+    """Yield small graphs, their input and its value: products, convolutions and attention, floats and bytes.
+
+    The transposed convolution has pixels that meet no tap of its filters.
+    """
     rng = np.random.default_rng(0)
 
     def floats(*shape: int) -> np.ndarray:
@@ -52,6 +55,8 @@ def cases() -> Iterator[tuple[Node, Var, np.ndarray]]:
     first = relu(conv2d(x, constant(floats(40, 3, 7, 7)), 2, 3))
     again = relu(conv2d(first, constant(floats(40, 40, 3, 3)), 1, 1) + first)
     yield conv2d(again, constant(floats(33, 40, 1, 1)), 2, 0), x, floats(2, 3, 18, 17)
+    x = Var((48, 48, 4, 3), name="x")
+    yield conv_transpose2d(x, x, (5, 2), 1), x, floats(48, 48, 4, 3)  # its own filters, packed in each run
     x = Var((1, 2, 40, 32), name="x")
     yield scaled_dot_product_attention(x, x * 2, x + 1), x, floats(1, 2, 40, 32)
     x = Var((37, 130), "uint8", "x")

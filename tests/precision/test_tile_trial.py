@@ -6,6 +6,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.host import tiles_state
 from cgraph.ops.physical.tile_attention import TiledAttention
 from cgraph.ops.physical.tile_conv import TileConv, TileIntegerConv
+from cgraph.ops.physical.tile_transposed import TileConvTranspose
 from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
 from cgraph.precision import tile_trial
 from cgraph.precision.tile_trial import EmulatedTilesEngine, cases, differences, result
@@ -19,7 +20,7 @@ def test_equal_engines_do_not_differ():
 
 
 def test_floats_that_are_not_rounded_differ_and_bytes_do_not():
-    assert differences(CpuEngine(threads=1, tiles=False), EMULATED) == 3
+    assert differences(CpuEngine(threads=1, tiles=False), EMULATED) == 4
 
 
 def test_every_kind_of_kernel_for_tiles_is_tried(monkeypatch):
@@ -33,12 +34,12 @@ def test_every_kind_of_kernel_for_tiles_is_tried(monkeypatch):
 
     for case in cases():
         result(Listing(threads=1), *case)
-    assert {TiledMatmul, TiledIntegerMatmul, TileConv, TileIntegerConv, TiledAttention} <= found
+    assert {TiledMatmul, TiledIntegerMatmul, TileConv, TileConvTranspose, TileIntegerConv, TiledAttention} <= found
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_one_wrong_result_is_counted(number, monkeypatch):
-    results = [b"right"] * 10
+    results = [b"right"] * 12
     results[2 * number] = b"wrong"
     monkeypatch.setattr(tile_trial, "result", lambda *args: results.pop(0))
     assert differences(EMULATED, EMULATED) == 1 and not results
