@@ -348,7 +348,7 @@ def test_without_being_asked_nobody_compares(tmp_path, make, blind):
 def test_a_constant_of_the_file_that_no_piece_has_is_copied_and_compared(tmp_path, blind):
     """Lowering copies what update edges read. Here the pieces are taken out of the ring."""
     function = compiled(tmp_path / "w", verify=True)
-    code, program = function.program.code, function.program
+    code = function.program.code
     piece, *others = code.ring.pieces
     array = np.array(code.constants[piece.constant])
     for is_damaged in (False, True):

@@ -69,7 +69,8 @@ FORGOTTEN = {
         cgraph/ops/physical/planned_body.py: placed → cgraph.ir.work.Part: places
         cgraph/transforms/executable.py: add → cgraph.storage.function_cache.nbytes_of: key
         nn/models/mask_rcnn/pretrained_configs.py: mask_rcnn → nn.models.mask_rcnn.heads.MaskHead: eps
-        nn/models/mask_rcnn/pretrained_configs.py: mask_rcnn_matterport → nn.models.mask_rcnn.heads.AnchorHead: depth""",
+        nn/models/mask_rcnn/pretrained_configs.py: mask_rcnn_matterport → nn.models.mask_rcnn.heads.AnchorHead: depth
+    """,
 }
 UNREAD = {
     "called by name with what all of its kind get": """
