@@ -244,7 +244,8 @@ def unread_parameters(module: Module, function: Function, values: frozenset[str]
     if is_empty or function.name.startswith("__") or function.name in values or len(methods()[function.name]) > 1:
         return
     read = {x.id for x in ast.walk(function) if isinstance(x, ast.Name)}
-    for name in signature_of(function).names:
+    others = (x.arg for x in (function.args.vararg, function.args.kwarg) if x is not None)
+    for name in (*signature_of(function).names, *others):
         if name not in read | {"self", "cls"} and not name.startswith("_") and "locals" not in read:
             yield f"{module.path}: {function.name}: {name}"
 
