@@ -118,7 +118,8 @@ UNCALLED = {
         empty.dtype empty_like.dtype empty_like.shape full.dtype identity.dtype ones.dtype zeros.dtype""",
     "where results lie, which nodes do not decide": """astype.copy nanpercentile.overwrite_input
         nanquantile.overwrite_input percentile.overwrite_input quantile.overwrite_input reshape.copy""",
-    "refused, or NumPy refuses it": """einsum.dtype histogram_bin_edges.weights polyfit.cov polyfit.full real_if_close.tol""",
+    "refused, or NumPy refuses it": """einsum.dtype histogram_bin_edges.weights polyfit.cov
+        polyfit.full real_if_close.tol""",
 }
 """Options of functions that no call of the table passes."""
 
