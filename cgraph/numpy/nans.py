@@ -63,6 +63,8 @@ def nanvar(
     """Return the variance of the elements that are not NaN; NaN where no more than `ddof` elements are left."""
     a = as_node(a)
     ddof = ddof if correction is None else correction
+    if mean is not None and a.dtype.kind in "fc":  # NumPy subtracts it in place
+        mean = as_node(mean).astype(a.dtype)
     variance = reductions.var(fill_nan(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
     if a.dtype.kind not in "fc":
         return variance

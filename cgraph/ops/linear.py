@@ -94,7 +94,7 @@ def runs(batch: tuple[int, ...]) -> list[int]:
 
 def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> View:
     """Return a view of matrices with contiguous rows or columns, or neither; with `spread`, all are one matrix."""
-    count, m, n = shape
+    _, m, n = shape
     size = int(code[1:])
     row, column = {"rows": (n, 1), "columns": (1, m), "apart": (2 * n, 2)}[layout]
     batch = 0 if spread else m * row if layout != "columns" else m * n

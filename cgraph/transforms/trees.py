@@ -130,7 +130,7 @@ def paths(structure: Any, path: str) -> Iterator[str]:
     if structure is LEAF:
         yield path
     elif isinstance(structure, Branch):
-        kind, names, children = structure
+        _, names, children = structure
         for i, child in enumerate(children):
             name = names[i] if names else i
             name = name.value if isinstance(name, Static) else name

@@ -56,7 +56,7 @@ class Decoder(Layer):
         return (Sample((self.length,), "int64"),)
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        n, t = xs[0].shape
+        _, t = xs[0].shape
         if t > self.length:
             raise ShapeError(
                 f"{t} tokens exceed the decoder's length of {self.length}. Pass fewer, or build it with length=."

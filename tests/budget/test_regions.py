@@ -97,3 +97,20 @@ def test_each_band_has_the_workspace_of_its_own_step():
     framing = Search(stages, ALIGNMENT).framed((0, 1, 2), 2)
     assert {event.value for event in framing.events} == {0, 1, 2}
     assert list(framing.workspaces) == [100 * event.value + event.first for event in framing.events]
+
+
+@given(
+    kinds=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=7),
+    reads=st.data(),
+)
+def test_a_fork_is_a_value_row_by_row_that_bands_read_and_belongs_to_its_last_reader(kinds, reads):
+    """By plain counting: rows or none, row by row or not; readers that read rows and readers that read the whole."""
+    every, stages = tuple(range(4)), []
+    for t, (has_rows, by_rows) in enumerate(kinds):
+        sources = reads.draw(st.sets(st.integers(0, t - 1))) if t and has_rows else ()
+        each = tuple(Read(x, every, tuple(n + 1 for n in every)) for x in sorted(sources))
+        last = reads.draw(st.integers(t, len(kinds) - 1))
+        stages.append(Stage(8, last, rows=Rows(f"v{t}", 4, 8, each) if has_rows else None, by_rows=by_rows))
+    read = {x.source for stage in stages if stage.rows for x in stage.rows.reads}
+    want = [[x for x in sorted(read) if stages[x].by_rows and stages[x].last == t] for t in range(len(stages))]
+    assert Search(stages, ALIGNMENT).forks == want

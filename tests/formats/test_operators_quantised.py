@@ -230,3 +230,20 @@ def test_what_is_not_there_is_refused():
         attention_of(None, do_rotary=1)
     with pytest.raises(FormatError, match="channels_last is not supported"):
         both("QLinearAveragePool", {"x": numbers(2, 9, 5), **QUANTA}, PLACES, kernel_shape=[3], channels_last=1)
+
+
+@pytest.mark.parametrize("scales", [(), (12,)])
+@pytest.mark.parametrize("zeros", [None, (), (12,)])
+@pytest.mark.parametrize("kind", ["MatMulIntegerToFloat", "DynamicQuantizeMatMul"])
+@pytest.mark.parametrize("rows", [(6,), (2, 6), (2, 3, 6)])
+def test_scales_and_zero_points_of_products_are_one_or_one_for_each_column(kind, scales, zeros, rows):
+    dynamic = kind == "DynamicQuantizeMatMul"
+    given = {"a": floats(*rows, 12) if dynamic else numbers(*rows, 12), "b": weights(12, 12, kind="uint8")}
+    if not dynamic:
+        given["as"] = SCALE
+    given["bs"] = np.abs(floats(*scales)) + np.float32(0.01)
+    if not dynamic:
+        given["az"] = ZERO
+    given |= {"bz": None if zeros is None else numbers(*zeros), "bias": floats(12)}
+    _, (got,), (want,) = both(kind, given, ("b", "bs", "bz", "bias"))
+    assert_near(got, want, "float32 products")

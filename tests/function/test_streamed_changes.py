@@ -345,7 +345,32 @@ def test_without_being_asked_nobody_compares(tmp_path, make, blind):
     assert (function(VALUE) != want()).any()
 
 
-def test_a_constant_that_stays_in_memory_is_compared_too(tmp_path, blind):
+def test_a_constant_of_the_file_that_no_piece_has_is_copied_and_compared(tmp_path, blind):
+    """Lowering copies what update edges read. Here the pieces are taken out of the ring."""
+    function = compiled(tmp_path / "w", verify=True)
+    code = function.program.code
+    piece, *others = code.ring.pieces
+    array = np.array(code.constants[piece.constant])
+    for is_damaged in (False, True):
+        if is_damaged:
+            flip(file_of(function), piece.offset + 5)
+        instance = object.__new__(StreamedInstance)
+        instance.reader, instance.pieces = readers.Reader(code.ring, None), {p.constant: p for p in others}
+        instance.code, instance._copies = code, []
+        if is_damaged:
+            with pytest.raises(WeightsError, match="does not match the checksum"):
+                instance._address_of_constant(piece.constant)
+            continue
+        address = instance._address_of_constant(piece.constant)
+        (copy,) = instance._copies
+        assert address == copy.ctypes.data
+        np.testing.assert_array_equal(copy, array)
+        assert [instance._address_of_constant(p.constant) for p in others] == [
+            instance.reader.address + p.at for p in others
+        ]
+
+
+def test_a_constant_that_an_update_edge_reads_is_compared_too(tmp_path, blind):
     function, _, whole = copying(tmp_path / "w", verify=True)
     flip(tmp_path / "w", (tmp_path / "w").stat().st_size - pages(whole.nbytes))
     with pytest.raises(WeightsError, match="does not match the checksum"):

@@ -1,7 +1,9 @@
 """A traced array: attributes of an ndarray, every operator on both sides, and what says that it has no value."""
 
 import operator
+import re
 import threading
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -131,3 +133,41 @@ def test_an_array_of_an_enclosing_function_is_not_assigned():
 
     with pytest.raises(GraphError, match=r"test_tracer.py:\d+ assigns to an array of an enclosing function. Pass"):
         cg.jit(outer)(X)
+
+
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"])
+@pytest.mark.parametrize("is_array", [True, False])
+def test_what_an_augmented_assignment_gives_is_the_array_itself_and_of_a_number_another_number(name, is_array):
+    """A later assignment through either name is seen through both, as in NumPy; a number has no other name."""
+    f = getattr(operator, name)
+
+    def g(x, y):
+        x = x + 0 if is_array else x
+        z = f(x, y)
+        if is_array:
+            z[0] = 11
+            x[1] = 13
+        return x, z, z is x
+
+    x, y = (np.abs(X), Y) if is_array else (3.0, 2.0)
+    for got, want in zip(cg.jit(g)(x, y), g(x, y)):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("need", [
+    bool, float, int, complex, range, np.asarray, np.array, lambda x: np.float64(x), lambda x: x.item(),
+    lambda x: x.tolist(), lambda x: x.eval(), lambda x: f"{x:.2f}",
+], ids=str)  # fmt: skip
+def test_a_message_names_the_line_that_needs_a_value_and_then_the_line_that_made_it(need):
+    """They are different lines, in this order, for whatever reads a value."""
+
+    def g(x):
+        y = x * 2
+        return need(y)
+
+    first = g.__code__.co_firstlineno
+    with pytest.raises(cg.CgraphError) as caught:
+        cg.jit(g)(2.0)
+    used, made = (int(line) for line in re.findall(r"test_tracer\.py:(\d+)", str(caught.value)))
+    own = need.__code__.co_firstlineno if isinstance(need, FunctionType) and need.__module__ == __name__ else first + 2
+    assert (used, made) == (own, first + 1)

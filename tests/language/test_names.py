@@ -3,12 +3,11 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.wiring import sources
+
 PARTICIPLES = frozenset("found made given seen known wanted kept held taken chosen".split())
 TWINS = {
     "an op and the layer of that name": "Add BatchNorm Conv1d Conv2d Conv3d GroupNorm LayerNorm Max Reshape Slice",
@@ -18,12 +17,6 @@ TWINS = {
     "LLVM's word for a part of its text": "Constant Function Instruction Value",
 }
 MOST_TWINS = 20
-
-
-@cache
-def trees() -> dict[Path, ast.Module]:
-    paths = [path for top in ("cgraph", "nn") for path in sorted((ROOT / top).rglob("*.py"))]
-    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def bound(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -49,7 +42,10 @@ def is_participle(name: str) -> bool:
 
 def test_no_name_is_a_bare_participle():
     rows = [
-        f"{path}:{line}: {name}" for path, tree in trees().items() for line, name in bound(tree) if is_participle(name)
+        f"{path}:{line}: {name}"
+        for path, tree in sources().items()
+        for line, name in bound(tree)
+        if is_participle(name)
     ]
     assert not rows, "say what the value is:\n" + "\n".join(rows)
 
@@ -85,7 +81,7 @@ def test_names_that_are_read_or_longer_are_allowed(code):
 
 def test_one_class_name_is_one_concept():
     places = defaultdict(list)
-    for path, tree in trees().items():
+    for path, tree in sources().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path))

@@ -6,11 +6,11 @@ most 30 lines.
 """
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.wiring import sources
+
 MOST_LINES, MOST_PARAMETERS, MOST_LINES_OF_A_FACADE = 45, 8, 30
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -48,10 +48,10 @@ def complaint(node: Function) -> str | None:
 
 def test_functions_and_their_parameter_lists_are_short():
     rows = []
-    for path in sorted(p for top in ("cgraph", "nn") for p in (ROOT / top).rglob("*.py")):
-        for node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in sources().items():
+        for node in functions(tree):
             if reason := complaint(node):
-                rows.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {reason}")
+                rows.append(f"{path}:{node.lineno}: {node.name} has {reason}")
     assert not rows, "split them, or pass what travels together as a record:\n" + "\n".join(rows)
 
 

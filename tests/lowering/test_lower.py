@@ -9,6 +9,8 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
+from cgraph.lowering.image_lowerings import Lowering
+from cgraph.lowering.lower import fills_of
 from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.conv_layer import LEAST_FILTERS
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
@@ -21,6 +23,7 @@ from cgraph.ops.physical.lanes import (
     ToBlocked,
     ToPlain,
 )
+from cgraph.record import replace
 from tests.support.kernels import TARGETS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_near
@@ -156,3 +159,19 @@ def test_features_of_boxes_and_their_gradient_stay_in_lanes():
     moved = [n.op for n in steps if isinstance(n.op, (ToBlocked, ToPlain))]
     assert len(moved) == 2  # of x and of its gradient
     assert {type(n.op) for n in steps} > {BlockedRoiAlign, BlockedRoiAlignGrad}
+
+
+def test_a_halo_has_the_zero_point_of_the_first_convolution_that_reads_the_image_or_else_a_concat_of_it():
+    x, y, z = (cg.Var((1, 8, 6, 6), "uint8", name) for name in "xyz")
+    inner = cg.concat([x, y], 1)
+    outer = cg.concat([inner, z], 1)
+    row = Lowering(lambda node, context: True, lambda b, node: node)
+    laned = [x, y, inner, z, outer]
+    for readers, want in (
+        (((x, 3), (outer, 9)), {x: 3, y: 9, inner: 9, z: 9, outer: 9}),
+        (((outer, 9), (x, 3), (outer, 5)), {x: 3, y: 9, inner: 9, z: 9, outer: 9}),
+        (((inner, 4), (outer, 9)), {x: 4, y: 4, inner: 4, z: 9, outer: 9}),
+        ((), dict.fromkeys((x, y, inner, z), 0)),
+    ):
+        rows = {cg.expand_dims(v, i): replace(row, fill=lambda _, n=n: n) for i, (v, n) in enumerate(readers)}
+        assert fills_of(laned, rows) == want

@@ -1,5 +1,7 @@
 """Every call of the table gives with nodes what it gives with arrays, or is refused with something that exists."""
 
+import ast
+import inspect
 import re
 from operator import attrgetter
 
@@ -108,3 +110,40 @@ def test_the_calls_without_a_gradient_are_these_and_say_what_has_one(call):
     assert call in smooth_calls()
     with pytest.raises(NoGradientError, match=WITHOUT_GRADIENT[call]):
         gradients_of(call, nodes(), np.random.default_rng(1))
+
+
+UNCALLED = {
+    "functions that read no node": """arange.dtype array.dtype array.ndmin asanyarray.dtype asarray.dtype
+        ascontiguousarray.dtype asfortranarray.dtype can_cast.casting einsum_path.optimize einsum_path.einsum_call
+        empty.dtype empty_like.dtype empty_like.shape full.dtype identity.dtype ones.dtype zeros.dtype""",
+    "where results lie, which nodes do not decide": """astype.copy nanpercentile.overwrite_input
+        nanquantile.overwrite_input percentile.overwrite_input quantile.overwrite_input reshape.copy""",
+    "refused, or NumPy refuses it": """einsum.dtype histogram_bin_edges.weights polyfit.cov
+        polyfit.full real_if_close.tol""",
+}
+"""Options of functions that no call of the table passes."""
+
+
+def options_in_calls() -> dict[str, tuple[set[str], int]]:
+    """For each function the keywords of its calls, and the most arguments that one of them passes by position."""
+    table: dict[str, tuple[set[str], int]] = {}
+    for node in (x for call in CALLS for x in ast.walk(ast.parse(call))):
+        if isinstance(node, ast.Call):
+            words, count = table.get(ast.unparse(node.func), (set(), 0))
+            table[ast.unparse(node.func)] = words | {x.arg for x in node.keywords if x.arg}, max(count, len(node.args))
+    return table
+
+
+def test_every_option_of_every_function_is_passed_by_some_call():
+    """An option that no call passes could be forgotten on its way and no test would see it."""
+    table, uncalled = options_in_calls(), set()
+    for owner, module in (("np", cg.numpy), ("np.linalg", cg.numpy.linalg), ("np.fft", cg.numpy.fft)):
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if name.startswith("_") or not hasattr(attrgetter(owner[3:])(np) if owner[3:] else np, name):
+                continue
+            words, count = table.get(f"{owner}.{name}", (set(), 0))
+            for i, x in enumerate(inspect.signature(function).parameters.values()):
+                is_passed = x.name in words or (x.kind is not x.KEYWORD_ONLY and i < count)
+                if x.default is not x.empty and not is_passed:
+                    uncalled.add(f"{owner}.{name}.{x.name}".removeprefix("np."))
+    assert uncalled == {x for names in UNCALLED.values() for x in names.split()}

@@ -156,3 +156,18 @@ def test_each_mode_of_qr_has_numpys_shapes_and_the_matrix_is_the_product(shape, 
         return
     assert [y.shape for y in found] == [y.shape for y in want]
     near(found.Q @ found.R, x)
+
+
+@pytest.mark.parametrize("name", ["svd", "pinv", "matrix_rank"])
+@pytest.mark.parametrize("leading", [(), (2,)])
+def test_a_hermitian_matrix_is_its_lower_triangle_for_every_function_that_is_told_so(name, leading):
+    """What lies above the diagonal is not read: numbers there that would change rank, values and inverse."""
+    lower = np.broadcast_to(np.array([[2.0, 0, 0], [1, 3, 0], [0, 1, 1]]), (*leading, 3, 3)).copy()
+    lower[..., 0, 1:], lower[..., 1, 2] = (7, -5), 11
+    lower[..., 2, 2] = 1 / 3 + 1 / 15  # the hermitian matrix has rank 2
+    whole = np.tril(lower) + np.tril(lower, -1).swapaxes(-1, -2)
+    assert (np.linalg.matrix_rank(whole) == 2).all() and (np.linalg.matrix_rank(lower) == 3).all()
+    call = {"svd": lambda m, x: m.svd(x, compute_uv=False, hermitian=True)}.get(
+        name, lambda m, x: getattr(m, name)(x, hermitian=True)
+    )
+    assert_near(np.asarray(call(linalg, node(lower)).eval()), call(np.linalg, lower), "float64")

@@ -1,5 +1,7 @@
 """The pointwise family: promotion as NumPy's, broadcasting as nodes, dtypes of functions, bands, names of functions."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -125,3 +127,22 @@ def test_public_functions_have_the_name_and_the_text_of_their_op():
     assert OPS["maximum"] is cg.maximum
     assert (cg.maximum.__name__, cg.maximum.__doc__) == ("maximum", Maximum.__doc__)
     assert cg.true_divide.__name__ == "true_divide"
+
+
+NO_SECOND_OPERAND = frozenset("astype delay gelu lazy_print thresholded_relu".split())
+"""Functions of one array: their second argument, or their first, is a dtype, a function, a text or a setting."""
+
+
+def test_a_function_of_two_arrays_promotes_both_whichever_comes_first():
+    """Every public function that takes two square matrices and gives a node: float32 with float64, either way."""
+    narrow, wide, promoted = cg.Var((3, 3), "float32"), cg.Var((3, 3), "float64"), []
+    for name, function in sorted(OPS.items()):
+        dtypes = []
+        for pair in ((narrow, wide), (wide, narrow)):
+            with suppress(Exception):  # it takes other arguments
+                result = function(*pair)
+                dtypes += [result.dtype] if isinstance(result, cg.Node) and isinstance(result.spec, Spec) else []
+        if len(dtypes) == 2 and dtypes[0].kind in "fc":
+            promoted.append(name)
+            assert dtypes[0] == dtypes[1] or name in NO_SECOND_OPERAND, (name, dtypes)
+    assert len(promoted) > 20 and {"complex", "add", "matmul", "arctan2"} <= set(promoted)

@@ -124,3 +124,13 @@ def test_fewer_bytes_are_planned():
     far = cg.abs(z := x * y + x) > 1.0
     f = cg.compile([cg.where(far, 2.0, z), cg.where(far, x, y)], [x, y])
     assert f.nbytes == 2 * A.nbytes
+
+
+@pytest.mark.parametrize(("inputs", "is_joint"), [("xr", True), ("x", True), ("r", True), ("", False), ("z", False)])
+def test_each_result_depends_on_an_input_perhaps_by_a_broadcast(inputs, is_joint):
+    """A value that no call changes is not computed again with those that calls change."""
+    values = {"x": cg.Var(SHAPE, name="x"), "r": cg.Var(SHAPE[1:], name="r"), "z": cg.Var(SHAPE, name="z")}
+    outputs = [values["x"] * values["r"], values["x"] - values["r"]]
+    assert bool(joint(outputs, [values[name] for name in inputs])) is is_joint
+    outputs.append(cg.exp(values["x"]))
+    assert bool(joint(outputs, [values[name] for name in inputs])) is ("x" in inputs)

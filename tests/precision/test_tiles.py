@@ -219,3 +219,25 @@ def test_a_request_for_tiles_is_kept_and_cannot_be_saved(on_tiles, tmp_path):
     assert function.for_saving() is function
     with pytest.raises(cg.FormatError, match=r"Compile with CpuEngine\(tiles=False\)"):
         function.save(tmp_path / "f")
+
+
+@pytest.mark.parametrize("outputs", ["one", "list", "names"])
+def test_a_function_that_fits_only_without_tiles_gives_what_any_other_does(outputs, on_tiles, monkeypatch):
+    """Its outputs are one or several, with or without names, as they were asked for."""
+    x, y = product()
+    asked = {"one": y, "list": [y, -y], "names": {"y": y, "minus": -y}}[outputs]
+    numbers = RNG.standard_normal(x.shape).astype("f4")
+    want = cg.compile(asked, [x], engine=CpuEngine(tiles=False), precision="bf16")
+
+    def refuse(self, request, options):
+        if self.tiles:
+            raise cg.BudgetError("tiles need more")
+        return plan(self, request, options)
+
+    plan = CpuEngine.plan
+    monkeypatch.setattr(CpuEngine, "plan", refuse)
+    function = cg.compile(asked, [x], precision="bf16")
+    got = function(numbers)
+    assert function.names == want.names and type(got) is type(want(numbers))
+    for i in range(len(got)):  # rows of one output, or outputs
+        np.testing.assert_array_equal(got[i], want(numbers)[i])

@@ -104,3 +104,17 @@ def test_the_divergence_is_that_of_a_plain_loop(first, stop):
             q[i] = sum(counts[first + at : first + at + each]) / len(there)
     p, q = smooth(p), smooth(q)
     assert_near(divergence(counts, first, stop), sum(a * np.log(a / b) for a, b in zip(p, q)), "float64 formulas")
+
+
+@pytest.mark.parametrize("size", [1e-42, 1e-38, 1e-30, 1e-20, 1e-3])
+@pytest.mark.parametrize("scale", [1e-37, 1e-30, 1e-20, 1e-10, 1.0])
+@pytest.mark.parametrize("bias", [0.0, 1e-3])
+def test_scales_and_units_of_weights_are_normal_numbers_and_biases_finite(size, scale, bias):
+    """However small weights and values are: their product, the unit of a bias, is divided by."""
+    x = cg.Var((2, 3), name="x")
+    (layer,) = network_of(prepare((x @ np.full((3, 2), size, "float32") + np.float32([bias, -bias]),), (x,))).layers
+    with np.errstate(all="raise", under="ignore"):
+        held = weights_of(layer, Quantum(np.float32(scale), 0))
+        numbers = held.bias(layer.bias)
+    assert (held.unit >= np.finfo("f4").tiny).all() and np.isfinite(held.scale).all()
+    assert numbers.tolist() == [-numbers[1], numbers[1]] and np.isfinite(held.floats).all()

@@ -136,10 +136,12 @@ def test_a_first_run_is_put_off_where_that_is_enough():
     assert least.nbytes < plain.nbytes
 
 
-def test_what_may_fail_runs_first_where_it_stood_and_a_var_is_read_before_it_is_written():
+@pytest.mark.parametrize("reads", [lambda w, x: w + x, lambda w, x: x - w, lambda w, x: cg.where(x > 0, x, w)])
+def test_what_may_fail_runs_first_where_it_stood_and_a_var_is_read_before_it_is_written(reads):
+    """The Var may be any operand of the step that reads it."""
     x, at, w = cg.Var((64, 16), name="x"), cg.Var(64, "int64", "at"), cg.Var((64, 16), name="w")
     taken = cg.take(x, at, axis=0)
-    read = cg.tanh(w + taken)
+    read = cg.tanh(reads(w, taken))
     h = read
     for _ in range(3):
         h = cg.tanh(h * 2)

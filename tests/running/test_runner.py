@@ -9,6 +9,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, InputError, UnassignedError
+from cgraph.running import runner
 from cgraph.running.runner import check_room
 from cgraph.storage.cell import CellValue, commit
 from cgraph.storage.shared_arenas import SharedArenas
@@ -339,3 +340,31 @@ def test_arrays_of_a_device_stay_there_and_fit_or_are_refused(monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             f._value(x, wrong)
+
+
+def test_what_reads_or_writes_several_cells_waits_for_its_turn(tmp_path, monkeypatch):
+    """A state that is saved, loaded or written by a run is that between two runs: all of it inside of one turn."""
+    f, kept, count = with_cells()
+    inside, seen = [], []
+
+    class Turns(FairLock):
+        def run(self, work):
+            inside.append(work)
+            try:
+                return super().run(work)
+            finally:
+                inside.pop()
+
+    def watched(name, work):
+        return lambda *args: seen.append((name, bool(inside))) or work(*args)
+
+    f._turns = Turns()
+    monkeypatch.setattr(f, "_arrays", watched("read", f._arrays))
+    monkeypatch.setattr(f, "_run", watched("run", f._run))
+    monkeypatch.setattr(runner, "commit", watched("write", runner.commit))
+    f.save_state(tmp_path / "state")
+    f.load_state(tmp_path / "state")
+    f(ramp(4))
+    f.save(tmp_path / "saved")
+    assert [name for name, _ in seen][:2] == ["read", "write"] and seen and all(is_inside for _, is_inside in seen)
+    assert not inside

@@ -69,3 +69,12 @@ def test_values_that_nobody_reads_end_at_their_own_step_unless_they_stay():
     operands = ((), (), ())
     assert breadths(Dag((4, 5, 2), operands), (0, 1, 2)) == [4, 5, 2]
     assert breadths(Dag((4, 5, 2), operands, frozenset([0, 2])), (2, 0, 1)) == [2, 6, 11]
+
+
+@pytest.mark.parametrize("field", ["operands", "scratch", "takes"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_list_has_an_entry_for_each_node(field, count):
+    entries = {"operands": ((), ()), "scratch": (0, 0), "takes": ((), ())}
+    Dag((1, 1), **entries)
+    with pytest.raises(GraphError, match=f"2 sizes for {count} nodes"):
+        Dag((1, 1), **entries | {field: (*entries[field], entries[field][0])[:count]})

@@ -5,11 +5,12 @@ from itertools import permutations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from cgraph.schedule.breadth_first import breadth_first
-from cgraph.schedule.dag import Dag, peak
+from cgraph.schedule.dag import Dag, breadths, peak
 from cgraph.schedule.depth_first import depth_first
-from cgraph.schedule.least_memory import SIMPLE, least_memory
+from cgraph.schedule.least_memory import SIMPLE, _cuts, _stretches, least_memory
 from tests.schedule.dags import dags, is_schedule, random_dag
 from tests.support.data import shared
 
@@ -92,3 +93,20 @@ def test_least_memory_lowers_the_peak_of_inception_after_its_stem():
     dag = inception_after_the_stem()
     mib = [f"{peak(dag, schedule(dag)) / 2**20:.3f}" for schedule in (depth_first, breadth_first, least_memory)]
     assert mib == ["3.738", "3.514", "2.991"]
+
+
+@given(dag=dags(most=14), start=st.sampled_from(SIMPLE))
+def test_a_stretch_begins_with_the_bytes_in_use_there_and_has_the_peak_of_its_steps(dag, start):
+    """By plain counting: values that have run and are read later, or stay."""
+    order = start(dag)
+    free = [not n and not xs for n, xs in zip(dag.nbytes, dag.operands)]
+    stretches = _stretches(dag, order, _cuts(dag, free), free)
+    assert [x for stretch in stretches for x in stretch.nodes] == [x for x in order if not free[x]]
+    place = {node: i for i, node in enumerate(order)}
+    steps = breadths(dag, order)
+    for stretch in stretches:
+        if stretch.nodes:
+            first = place[stretch.nodes[0]]
+            used = (x for x in order[:first] if x in dag.lasting or any(place[u] >= first for u in dag.users[x]))
+            assert stretch.start == sum(dag.nbytes[x] for x in used)
+        assert stretch.peak == max((steps[place[x]] for x in stretch.nodes), default=0)

@@ -138,6 +138,13 @@ def two_images(net, kind):
     return first, net.op(kind, [x, small], net.made(0.7))
 
 
+@case("ADD", "SUB", "MUL")
+def far_scales(net, kind):
+    """One operand in far larger steps than the other, on either side."""
+    fine, coarse = net.bytes_in((16, 32), 0.01), net.bytes_in((16, 32), 5.0)
+    return net.op(kind, [fine, coarse], net.made(5.0)), net.op(kind, [coarse, fine], net.made(5.0))
+
+
 @case("MAXIMUM", "MINIMUM")
 def larger(net, kind):
     how = net.scaled()

@@ -221,7 +221,7 @@ def gradient_calls(target: Target, plan: TileFilterGrad, out: View, g: BlockedVi
 def raster_calls(target: Target, plan: TileFilterGrad, out: View, x: View, first: int) -> list[Call]:
     """Copy images ``[n, blocks, h, w, lanes]`` to the pixels ``[channels, parts, pixels]`` from pixel `first` on."""
     calls, each, (rows, columns) = [], plan.cut.images, plan.raster
-    _, blocks, h, w, lanes = x.shape
+    *_, lanes = x.shape
     for i in range(plan.cut.parts):
         source = part(x, 0, i * each, min(each, plan.n - i * each))
         channel, step, pixel = out.strides

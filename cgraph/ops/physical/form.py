@@ -58,7 +58,7 @@ class Form(Record):
 
     def rows(self, first: int, stop: int) -> "Form":
         """Return the form of block rows of the array, counted with the halo, which keep their part of it."""
-        top, left, bottom, right = self.halo
+        top, left, _, right = self.halo
         above, below = max(top - first, 0), max(stop - top - self.h, 0)
         return replace(self, h=stop - first - above - below, halo=(above, left, below, right))
 

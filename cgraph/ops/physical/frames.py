@@ -126,7 +126,7 @@ class ToFrames(Op):
         return x.swapaxes(1, 2).reshape(n * d, c, *pixels)
 
     def work(self, target: Target, x: Spec) -> Work:
-        n, c, d, *pixels = x.shape
+        n = x.shape[0]
 
         def calls(out: View, x: View) -> list[Call]:
             return copy_calls(target, with_depth(out, n), swap_depth(x))

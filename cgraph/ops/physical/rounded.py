@@ -88,7 +88,7 @@ def layouts(specs: Sequence[Spec]) -> list[tuple[View, ...]]:
 
 def by_columns(x: View) -> View:
     """Return a view of the same shape whose columns are contiguous."""
-    m, n = x.shape[-2:]
+    m = x.shape[-2]
     return View(x.at, x.shape, (*x.strides[:-2], x.itemsize, m * x.itemsize), x.dtype)
 
 

@@ -195,7 +195,7 @@ def pool(c: TfliteContext) -> TfliteValue:
 
 def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:
     """Return the mean of quantised numbers, halves rounded away from zero."""
-    n, channels, *pixels = x.shape
+    _, channels, *pixels = x.shape
     if tuple(pixels) == window and not any(op.pad):
         total, count = apply(PixelSum(), x), np.full((1, 1), window[0] * window[1])
     else:
