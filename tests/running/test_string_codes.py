@@ -9,7 +9,7 @@ from cgraph.running.string_codes import array_of_strings, codes_of, strings_for
 
 def test_strings_that_the_file_lacks_get_the_next_numbers():
     more: dict[str, int] = {}
-    codes = codes_of(np.array([["b", "new"], ["newer", "new"]], object), {"a": 0, "b": 1}, more)
+    codes = codes_of(np.array([["b", "new"], ["newer", "new"]], object), {"a": 0, "b": 1}, more, "x")
     assert codes.tolist() == [[1, 2], [3, 2]] and codes.dtype == np.int64 and more == {"new": 2, "newer": 3}
     assert strings_for(codes, ["a", "b", *more]).tolist() == [["b", "new"], ["newer", "new"]]
     assert strings_for(np.int64(1), ["a", "b"]).shape == () and strings_for(np.zeros((0, 2), int), []).shape == (0, 2)
