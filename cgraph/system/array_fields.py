@@ -1,4 +1,4 @@
-"""Offsets of fields in CPython's objects of arrays, dtypes and tuples, which native code reads to check a call's arrays.
+"""Offsets of fields in CPython's objects of arrays, dtypes and tuples, which native code reads to check arrays.
 
 Source: NumPy's C API, ``PyArrayObject_fields`` and ``PyArray_Descr``; CPython's ``PyTupleObject``. All are in bytes.
 """
@@ -30,7 +30,11 @@ def has_array_fields() -> bool:
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     probes = (np.zeros((2, 3), np.float32), np.zeros((5,), np.int64)[1:], np.zeros((2, 3, 4)).T, np.zeros((), np.uint8))
-    return holds_items(probes) and all(map(has_fields, probes)) and word_of(np.dtype("f4")) != word_of(np.dtype("i8"))
+    return (
+        holds_items(probes)
+        and all(has_fields(x) for x in probes)
+        and word_of(np.dtype("f4")) != word_of(np.dtype("i8"))
+    )
 
 
 def holds_items(probe: tuple) -> bool:

@@ -41,9 +41,7 @@ class Entry:
             "head": HEAD,
             "items": ITEMS,
         }
-        entries = [
-            [word_of(x.dtype), x.ndim, len(pairs), *x.shape, *chain(*pairs)] for x, pairs in zip(USUAL, PLACES)
-        ]
+        entries = [[word_of(x.dtype), x.ndim, len(pairs), *x.shape, *chain(*pairs)] for x, pairs in zip(USUAL, PLACES)]
         self.words = np.array([*(fields[name] for name in ARRAYS), *chain(*entries)], np.int64)
 
     def run(self, i: int, stop_at: int) -> None:

@@ -86,7 +86,13 @@ def entry_words(
     words = [fields[name] for name in ARRAYS]
     for x, place in zip(inputs, places):
         pairs = [] if place is None else list(zip(place.positions.tolist(), place.offsets.tolist()))
-        words += [word_of(x.spec.dtype), len(x.spec.shape), len(pairs), *x.spec.shape, *(n for pair in pairs for n in pair)]
+        words += [
+            word_of(x.spec.dtype),
+            len(x.spec.shape),
+            len(pairs),
+            *x.spec.shape,
+            *(n for pair in pairs for n in pair),
+        ]
     return np.array(words, np.int64)
 
 
