@@ -9,6 +9,7 @@ from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.direct import direct_run, results_reader
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.control import OTHER_ARRAYS, STOPPED
+from tests.support.tolerance import assert_close
 
 SHAPE = (3, 4)
 
@@ -31,7 +32,7 @@ def test_each_call_reads_its_own_arrays(threads):
     function = function_of(threads)
     for seed in range(4):
         x, y = value(seed), value(seed + 9)
-        np.testing.assert_allclose(function.run_directly((x, y)), expected(x, y), rtol=1e-5)
+        assert_close(function.run_directly((x, y)), expected(x, y))
         np.testing.assert_array_equal(function.run_directly((x, x)), function(x, x, copy=False))
 
 
@@ -62,7 +63,7 @@ def test_interpreters_whose_arrays_have_other_fields_take_the_general_path(monke
     monkeypatch.setattr(instances, "has_array_fields", lambda: False)
     function, x, y = function_of(), value(1), value(2)
     assert function.run_directly((x, y)) is None
-    np.testing.assert_allclose(function(x, y), expected(x, y), rtol=1e-5)
+    assert_close(function(x, y), expected(x, y))
 
 
 def test_the_words_of_a_call_live_as_long_as_its_function():
