@@ -151,21 +151,20 @@ class SizedFunction:
             InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
         """
         arrays = ordered(args, named, self.inputs)
-        function = self._fitting(arrays)
-        if function is not None and out is None and copy:
-            results = function.run_fitting(arrays)
+        latest = self._latest
+        if latest is not None and out is None and copy:
+            results = latest[1].run_directly(arrays)
             if results is not None:
                 return results
         return self._function_for(arrays)(*arrays, out=out, copy=copy)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
-        if names is None and type(inputs) is dict and len(inputs) == len(self.shapes):
-            values = [inputs.get(x) for x in self.shapes]
-            function = self._fitting(values)
-            results = None if function is None else function.run_fitting(values)
+        latest = self._latest
+        if latest is not None and names is None and type(inputs) is dict and len(inputs) == len(self.shapes):
+            results = latest[1].results_directly(tuple(map(inputs.get, self.shapes)))
             if results is not None:
-                return list(results) if isinstance(results, list) else [results]
+                return results
         arrays = ordered((inputs,), {}, self.inputs)
         function = self._function_for(arrays)
         return run_by_name(lambda _: function(*arrays), function.names, names, inputs)

@@ -13,7 +13,7 @@ from cgraph.kernels.control import NO_EIGENVALUES, NO_SINGULAR_VALUES, NOT_FINIT
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
 
-DirectRun = Callable[[Sequence[np.ndarray]], list[Any] | None]
+DirectRun = Callable[[tuple], list[Any] | None]
 
 
 class Share(Record):
@@ -86,7 +86,8 @@ class Instance(Protocol):
         """Return a function that binds the arrays of these inputs, runs all steps and returns copies of these outputs;
         None if this instance needs more than that.
 
-        It is given contiguous arrays, one for each input. It returns None, without a run, for one in this memory.
+        It takes a tuple. It returns None, without a run, unless that holds a contiguous array of the shape and dtype of
+        each input, none of them in this memory.
         """
 
     def read(self, output: Any) -> np.ndarray:

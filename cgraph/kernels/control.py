@@ -20,4 +20,10 @@ READ, FREED, FAILED, HALT, STALLED = 0, 16, 32, 33, 48
 # In a run's stop word; 1 is a position outside its axis
 READ_FAILED, SINGULAR, NOT_POSITIVE = 2, 3, 4
 NO_EIGENVALUES, NO_SINGULAR_VALUES, NOT_FINITE = 5, 6, 7  # an iteration did not converge; NaN or infinity
+# Words of a call with arrays: the address of the function that runs rows, those of its operands, and the slice; the
+# addresses of the arguments and of the arena's ends; the number of arrays, the address of their type, and the bytes of
+# an object's head and before a tuple's items. Then for each array a dtype's word, the number of axes, the number of
+# places, the sizes, and for each place its number among the arguments and its offset from the array's address
+ARRAYS = tuple("alone cores table rows stop slice args first last count kind head items".split())
+OTHER_ARRAYS, STOPPED = -1, -2  # in place of the number of rows that ran: other arrays; STOPPED less that number
 DAMAGED = -2  # in place of the result of `pread`: the checksum of a piece differs

@@ -71,6 +71,8 @@ class Runner:
         self._rooms_shared: SharedArenas | None = None
         self._turns = FairLock()
         self._read: Callable[[Any], Any] | None = None
+        self._may_run_directly = self._can_run_directly()
+        self._input_names = tuple(x.name for x in self.inputs)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
@@ -105,6 +107,7 @@ class Runner:
         """
         copy = type(self).__new__(type(self))
         copy.__dict__ |= {**self.__dict__, "_read": None if library == "numpy" else reader_of(library)}
+        copy._may_run_directly = copy._can_run_directly()
         return copy
 
     def share(self, rooms: SharedArenas, turns: FairLock) -> None:
@@ -186,7 +189,7 @@ class Runner:
             UnassignedError: a Var that is not an input holds no value
         """
         if out is None and copy and not named:
-            results = self._run_directly(args)
+            results = self.run_directly(args)
             if results is not None:
                 return results
         if self._read is not None and not copy and self.program.own_array is None:
@@ -206,28 +209,32 @@ class Runner:
                 return False
         return len(arrays) == len(self._usual)
 
-    def _run_directly(self, args: tuple) -> Any:
-        """Return the result of a call with arrays that need no conversion, on the fast path; None if there is none."""
-        return self.run_fitting(args) if self.fits(args) else None
-
-    def run_fitting(self, args: Sequence[Any]) -> Any:
-        """Return the result of a call with arrays that fit (`fits`), on the fast path; None if there is none."""
-        results = self._results_directly(args)
+    def run_directly(self, arrays: tuple) -> Any:
+        """Return the result of a call with these arrays on the fast path; None if there is none, or they do not fit."""
+        results = self.results_directly(arrays)
         if results is None:
             return None
         return results[0] if self.single else Results(results, self.names)
 
-    def _results_directly(self, args: Sequence[Any]) -> list[Any] | None:
-        """Return the outputs of the program for arrays that fit, on the fast path; None if there is none."""
-        if self._used or self._read is not None or self.program.own_array is not None:
+    def results_directly(self, arrays: tuple) -> list[Any] | None:
+        """Return the outputs of a call with these arrays on the fast path; None if there is none, or they do not fit.
+
+        Arrays fit if they need no conversion (`fits`) and do not lie in the arena.
+        """
+        if not self._may_run_directly:
             return None
         record = self._take()
         try:
-            if not record.was_asked:
-                record.direct, record.was_asked = self._direct_run(record), True
-            return None if record.direct is None else record.direct(args)
+            if record.direct is None:
+                record.direct = self._direct_run(record)
+                self._may_run_directly = record.direct is not None  # the same for each instance
+            return None if record.direct is None else record.direct(arrays)
         finally:
             self._give(record)
+
+    def _can_run_directly(self) -> bool:
+        """Return True unless calls read or write cells, convert results, or take arrays of a device."""
+        return not self._used and self._read is None and self.program.own_array is None
 
     def _direct_run(self, record: "_InstanceRecord") -> DirectRun | None:
         """Return an instance's fast path, if every call runs every step."""
@@ -244,6 +251,10 @@ class Runner:
         Raises
             InputError: an output is unknown; as a call raises
         """
+        if names is None and type(inputs) is dict and len(inputs) == len(self.inputs):
+            results = self.results_directly(tuple(map(inputs.get, self._input_names)))
+            if results is not None:
+                return results
         return run_by_name(self, self.names, names, inputs)
 
     def run_each(self, arrays: Sequence[np.ndarray], complete: Callable[[int, np.ndarray], None]) -> None:
@@ -507,7 +518,7 @@ class _InstanceRecord:
         state: the valid values, see `IncrementalPlan`; None if unknown
         versions: versions of the cells in the run that `state` describes
         done: the word that a run sets when it has written its update edges
-        direct: the fast path of calls, if there is one; `was_asked` once that is known
+        direct: the fast path of calls; None if there is none, or before the first call
     """
 
     def __init__(self, instance: Instance, outputs: Sequence[Any], room: SharedArena | None = None) -> None:
@@ -519,4 +530,3 @@ class _InstanceRecord:
         self.versions: list[int | None] = []
         self.done = np.zeros(1, np.int64)
         self.direct: DirectRun | None = None
-        self.was_asked = False

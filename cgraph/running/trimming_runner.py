@@ -1,6 +1,7 @@
 """Results of dynamic length: a run computes them at their maximum, and the lengths to which they are cut."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Trimming(Runner):
         if self.trims.strings is not None:
             strings = self.trims.strings
             inputs = {x: strings.encode(x, v, more) if x in strings.inputs else v for x, v in inputs.items()}
-        return self._trimmed(super()._run(inputs, out, copy), more)
+        return Results(self._trimmed(super()._run(inputs, out, copy), more), self.names)
 
     def fits(self, arrays: Sequence[Any]) -> bool:
         """Return True if these are contiguous arrays of exactly the shapes and dtypes of the inputs, or of strings."""
@@ -97,38 +98,64 @@ class Trimming(Runner):
                 return False
         return len(arrays) == len(self.inputs)
 
-    def run_fitting(self, args: Sequence[Any]) -> Any:
-        """Run on the fast path, with codes in place of strings."""
+    def results_directly(self, arrays: tuple) -> list[Any] | None:
+        """Return the outputs of a call on the fast path, with codes in place of strings."""
         more: dict[str, int] = {}
-        strings = self.trims.strings
-        if strings is not None:
-            args = [
-                strings.encode(x, strings.strings(x, v), more) if x in strings.inputs else v
-                for x, v in zip(self.inputs, args)
-            ]
-        results = self._results_directly(args)
+        if self._string_inputs:
+            codes = self._encoded(arrays, more) if self._may_run_directly else None
+            if codes is None:
+                return None
+            arrays = codes
+        results = super().results_directly(arrays)
         return None if results is None else self._trimmed(results, more)
 
-    def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> Results:
+    @cached_property
+    def _string_inputs(self) -> tuple[tuple[int, Any, tuple[int, ...]], ...]:
+        """The numbers of the inputs of strings, these inputs, and their shapes."""
+        strings = self.trims.strings
+        if strings is None:
+            return ()
+        return tuple((i, x, strings.shape_of(x)) for i, x in enumerate(self.inputs) if x in strings.inputs)
+
+    @cached_property
+    def _plain_places(self) -> tuple[int, ...] | None:
+        """The places of the outputs among those of the program; None if lengths or conditions decide."""
+        plain = all(len(cases) == 1 and not cases[0].cut for cases in self.trims.cases)
+        return tuple(cases[0].place for cases in self.trims.cases) if plain else None
+
+    def _encoded(self, arrays: tuple, more: dict[str, int]) -> tuple | None:
+        """Return arrays with codes in place of strings; None if these are not arrays of objects of their shapes."""
+        strings, encoded = self.trims.strings, list(arrays)
+        if strings is None or len(arrays) != len(self.inputs):
+            return None
+        for i, x, shape in self._string_inputs:
+            array = arrays[i]
+            if type(array) is not np.ndarray or array.dtype != OBJECT or array.shape != shape:
+                return None
+            encoded[i] = strings.encode(x, array, more)
+        return tuple(encoded)
+
+    def _trimmed(self, results: Sequence[Any], more: Mapping[str, int]) -> list[Any]:
         """Return the outputs at their lengths. InputError if a condition does not hold.
 
         Parameters
             more: codes of strings that the model does not have
         """
-        first = len(results) - len(self.trims.texts)
-        for holds, text in zip(results[first:], self.trims.texts):
-            if not holds.item():
-                raise InputError(text)
-        outputs = [self._output(cases, results) for cases in self.trims.cases]
-        if self.trims.strings is not None and self.trims.strings.outputs:
-            words = [*self.trims.strings.words, *more] if more else self.trims.strings.words
-            outputs = [strings_for(x, words) if i in self.trims.strings.outputs else x for i, x in enumerate(outputs)]
-        return Results(outputs, self.names)
+        trims, places, strings = self.trims, self._plain_places, self.trims.strings
+        if trims.texts and not all(results[-len(trims.texts) :]):
+            raise InputError(next(text for holds, text in zip(results[-len(trims.texts) :], trims.texts) if not holds))
+        if places is None:
+            outputs = [self._output(cases, results) for cases in trims.cases]
+        else:
+            outputs = [results[i] for i in places]
+        if strings is not None and strings.outputs:
+            words = strings.words_with(more) if more else strings.words
+            for i in strings.outputs:
+                outputs[i] = strings_for(outputs[i], words)
+        return outputs
 
     def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:
         """Return one output: the array whose condition holds, cut to its lengths."""
-        if len(cases) == 1 and not cases[0].cut:
-            return results[cases[0].place]
         case = next(x for x in cases if x.condition is None or results[x.condition].item())
         return self._cut(results[case.place], {axis: results[i].item() for axis, i in case.cut.items()})
 

@@ -13,7 +13,7 @@ graph.onnx              the graph, if it was saved: for other versions and proce
 from collections.abc import Sequence
 from zlib import crc32
 
-FORMAT, VERSION = "cgraph function", 6
+FORMAT, VERSION = "cgraph function", 7
 MANIFEST, STATE, GRAPH = "manifest.json", "state.bin", "graph.onnx"
 SUM, SUM_END = b', "crc32": "', b'"}\n'  # end of a manifest: the checksum of everything before, in hexadecimal
 IMAGES = ("kernels", "interpreter")

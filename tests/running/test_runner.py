@@ -205,13 +205,13 @@ def test_a_function_shows_its_inputs_outputs_and_arena():
 # -- the fast path of calls with small results ----------------------------------------------------------------------
 def fast_paths(function):
     """Count the runs that a function makes on the fast path from now on."""
-    counted, short = [], function._run_directly
+    counted, short = [], function.run_directly
 
     def run(args):
         counted.append(result := short(args))
         return result
 
-    function._run_directly = run
+    function.run_directly = run
     return lambda: sum(x is not None for x in counted)
 
 

@@ -75,7 +75,7 @@ def test_the_fast_path_of_a_call_trims_too():
     n, m = np.array(2), np.array(3)
     for _ in range(2):
         np.testing.assert_array_equal(function(TABLE, n, m)["a"], TABLE[:2, :3])
-    assert function._run_directly((TABLE, n, m)) is not None
+    assert function.run_directly((TABLE, n, m)) is not None
     with pytest.raises(InputError, match="^n is not even$"):
         function(TABLE, np.array(1), m)
 
@@ -102,7 +102,7 @@ def test_strings_of_a_call_take_the_fast_path(words):
     trimmed = TrimmedFunction.of(function, Trims([[Case(None, 0, {})], [Case(None, 1, {})]], (), codes))
     array, numbers = np.array(words, object), np.ones(2, "float32")
     assert trimmed.fits((array, numbers))
-    for got in (trimmed.run_fitting((array, numbers)), trimmed(array, numbers), trimmed(words, [1, 1])):
+    for got in (trimmed.run_directly((array, numbers)), trimmed(array, numbers), trimmed(words, [1, 1])):
         assert got[0].tolist() == words[::-1]
         np.testing.assert_array_equal(got[1], [{"a": 1, "b": 2, "zebra": 3}[word] for word in words])
 

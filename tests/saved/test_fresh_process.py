@@ -11,6 +11,7 @@ from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, s
 FEW = """
 cgraph cgraph.collector
 cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores cgraph.engine.cpu.instance
+cgraph.engine.cpu.direct
 cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors
 cgraph.dtypes cgraph.dtypes.convert cgraph.dtypes.storage cgraph.kernels.isa cgraph.kernels.isa.architectures
 cgraph.kernels.isa.records cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels
@@ -19,7 +20,8 @@ cgraph.kernels.signature cgraph.memory cgraph.memory.incremental cgraph.memory.t
 cgraph.running.arguments cgraph.running.results cgraph.running.runner cgraph.saved cgraph.saved.folder
 cgraph.saved.function cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage.shared_arenas cgraph.system
-cgraph.system.addresses cgraph.system.alignment cgraph.system.bounded_cache cgraph.system.c_library
+cgraph.system.addresses cgraph.system.alignment cgraph.system.array_fields
+cgraph.system.bounded_cache cgraph.system.c_library
 cgraph.system.fair_lock cgraph.system.file_ownership cgraph.system.folders cgraph.system.machine cgraph.system.mapping
 cgraph.terminal cgraph.tracebacks cgraph.version
 """.split()

@@ -13,23 +13,21 @@ import numpy as np
 
 from cgraph.dtypes.convert import dtype_of_code
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
+from cgraph.engine.cpu.direct import InputView, direct_run, entry_words, results_reader
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
 from cgraph.engine.instance import DirectRun, Share, failure
-from cgraph.kernels.control import CONTROLS
+from cgraph.kernels.control import CONTROLS, OTHER_ARRAYS, STOPPED
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
 from cgraph.storage.cell import CellValue
 from cgraph.system.addresses import address_of
 from cgraph.system.alignment import aligned_memory
+from cgraph.system.array_fields import has_array_fields
 from cgraph.system.bounded_cache import Bounded, most_of
 
 FEW = 4  # addresses that are written one by one in less time than as a vector
 NUMBER = np.zeros(())  # stands where a view of an input comes
-MANY = 16  # addresses of all inputs, for which vectors take less time
-
-Layout = tuple[tuple[int, ...], np.dtype, int, tuple[int, ...]]  # shape, dtype, offset and strides of a view
-Words = tuple[tuple[int, int], ...]  # the positions of an array's addresses, and the offset of each
 
 
 class LoadedCode(Record, eq=False):
@@ -84,7 +82,7 @@ class CpuInstance:
         self.threads = program.threads if shared else 1
         self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
         self.stop = np.zeros(1, np.int64)
-        self._stop_address, self._stop_word = self.stop.ctypes.data, self.stop.data
+        self._stop_address = self.stop.ctypes.data
         self.functions = [c.function for c in code.callbacks]
         self._calls_blas = code.calls_blas
         self._arrays: dict[Any, np.ndarray] = {}
@@ -194,13 +192,10 @@ class CpuInstance:
     def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
         """Return the fast path of a run, or None; see `cgraph.engine.instance.Instance`."""
         is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
-        if not is_plain or self._done or any(x in self.results for x in outputs):
+        if not is_plain or self._done or any(x in self.results for x in outputs) or not has_array_fields():
             return None
-        others = self._variables.keys() - set(inputs)
-        places = [self._variables.get(x) for x in inputs]
-        if others or sum(len(r.positions) for r in places if r is not None) > MANY:
+        if self._variables.keys() - set(inputs):
             return None
-        words = [() if r is None else tuple(zip(r.positions.tolist(), r.offsets.tolist())) for r in places]
         numbers = {x: i for i, x in enumerate(inputs)}
         views, shown = [], []
         for i, x in enumerate(outputs):
@@ -209,41 +204,29 @@ class CpuInstance:
                 views.append(self.read(x) if view.size else np.empty(view.shape, dtype_of_code(view.dtype)))
             else:
                 views.append(NUMBER)
-                layout = (view.shape, dtype_of_code(view.dtype), view.at.offset, view.strides)
-                shown.append((i, numbers[view.at.base], layout))
-        return partial(self._run_directly, words, views, shown)
-
-    def _run_directly(
-        self,
-        places: Sequence[Words],
-        views: Sequence[np.ndarray],
-        shown: Sequence[tuple[int, int, Layout]],
-        arrays: Sequence[np.ndarray],
-    ) -> list[Any] | None:
-        """Bind arrays, run all steps and return copies of these views; None for an array in the arena.
-
-        Parameters
-            places: where the address of each array goes
-            shown: the outputs that are views of inputs: their numbers, those of the inputs, and their layouts there
-        """
-        words, own = self._words, self._own
-        self._bound.clear()  # first: unknown until all are written
-        for place, array in zip(places, arrays):
-            address = address_of(array)
-            if address in own:  # a view that an earlier call returned; the run would overwrite it
-                return None
-            for position, offset in place:
-                words[position] = address + offset
+                shown.append(InputView(i, numbers[view.at.base], view))
         rows = self._whole
-        self._stop_word[0] = 0
-        ran = run_rows(rows.first, rows.count, self.threads, self._stop_address)
-        if self._stop_word[0]:
+        count = rows.count if self.threads == 1 else 0  # a team runs the others
+        memory = {"stop": self._stop_address, "args": self.args.ctypes.data}
+        memory |= {"first": self._own.start, "last": self._own.stop}
+        words = entry_words(inputs, [self._variables.get(x) for x in inputs], rows, count, memory)
+        finish = partial(self._finish_directly, rows)
+        return direct_run(words, rows.count, self._bound.clear, finish, results_reader(views, shown))
+
+    def _finish_directly(self, rows: TableRows, ran: int) -> bool:
+        """Run the rows that are left after a direct run; return False if its arrays do not fit."""
+        if ran == OTHER_ARRAYS:
+            return False
+        if ran > OTHER_ARRAYS:
+            ran += run_rows(
+                rows.first + ran * rows.table.strides[0], rows.count - ran, self.threads, self._stop_address
+            )
+            is_stopped = bool(self.stop[0])
+        else:
+            ran, is_stopped = STOPPED - ran, True
+        if is_stopped:
             raise self._stopped(ran, rows)
-        results = [view.copy() if view.ndim else view[()] for view in views]
-        for i, number, (shape, dtype, offset, strides) in shown:
-            value: Any = np.ndarray(shape, dtype, arrays[number], offset, strides)
-            results[i] = value.copy() if value.ndim else value[()]
-        return results
+        return True
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(

@@ -61,7 +61,8 @@ def run_rows(
 
 
 class Native:
-    """The interpreter's functions: run alone, lead a team, follow in a team, hold and release all cores.
+    """The interpreter's functions: run alone, enter a call with arrays, lead a team, follow in a team, hold and release
+    all cores.
 
     The last two belong to the reader of weights: read pieces of a file into a ring, and halt. A function is loaded when
     it is first used, together with those of its group. Changes: attributes are added.
@@ -71,6 +72,7 @@ class Native:
     """
 
     alone: Callable[..., int]
+    enter: Callable[..., int]
     lead: Callable[..., int]
     follow: Callable[..., int]
     hold: Callable[..., int]
@@ -97,6 +99,10 @@ class Native:
             new[kernel.family.rpartition(".")[2]] = kind(address)
         vars(self).update(new)
 
+    def address(self, name: str) -> int:
+        """Return the address of a function."""
+        return ctypes.cast(getattr(self, name), ctypes.c_void_p).value or 0
+
     @property
     def is_used(self) -> bool:
         """True if a run may be inside native code."""
@@ -105,6 +111,7 @@ class Native:
 
 WORDS = {  # that the functions are given
     "interpret.alone": 6,
+    "interpret.arrays.enter": 2,
     "interpret.lead": 8,
     "interpret.follow": 2,
     "interpret.hold": 2,
@@ -113,7 +120,7 @@ WORDS = {  # that the functions are given
     "ring.halt": 1,
 }
 FORK = ("hold", "release")  # of every group that runs calls: compiling them in a fork would wait for the store
-GROUPS = (("alone", *FORK), ("lead", "follow", *FORK), ("read", "halt"))
+GROUPS = (("alone", *FORK), ("enter",), ("lead", "follow", *FORK), ("read", "halt"))
 _native = Native()
 
 
@@ -212,13 +219,14 @@ class ThreadPool:
 
     def __init__(self, size: int) -> None:
         self.size = max(1, size)
-        self.forget()
-
-    def forget(self) -> None:
-        """Reset to no runs and no threads: the state of a new pool, and of a forked child."""
         self._cores = new_cores(self.size)
         self._address = self._cores.ctypes.data
         self._teams: list[Team] = []
+
+    def forget(self) -> None:
+        """Reset to no runs and no threads: the state of a forked child. Words keep their address, which calls hold."""
+        self._cores[...] = new_cores(self.size)
+        self._teams = []
 
     @property
     def _free(self) -> int:
@@ -302,6 +310,11 @@ def words_at(address: int) -> tuple[int, ...]:
 
 def is_set(stop: int) -> bool:
     return ctypes.c_int64.from_address(stop).value != 0
+
+
+def cores_address() -> int:
+    """Return the address of the words of this process's cores."""
+    return _pool._address
 
 
 _pool = ThreadPool(cores())

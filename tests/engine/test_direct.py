@@ -1,0 +1,93 @@
+"""Direct runs: where native code binds arrays, what is copied, what runs afterwards, and what is refused."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu import instance as instances
+from cgraph.engine.cpu import threads as pools
+from cgraph.engine.cpu.direct import direct_run, results_reader
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.kernels.control import OTHER_ARRAYS, STOPPED
+from tests.support.tolerance import assert_close
+
+SHAPE = (3, 4)
+
+
+def value(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(SHAPE, "float32")
+
+
+def function_of(threads: int = 1) -> cg.Function:
+    x, y = cg.Var(SHAPE, name="x"), cg.Var(SHAPE, name="y")
+    return cg.compile(cg.cumsum(x, 0) * y + x, [x, y], engine=CpuEngine(threads=threads))
+
+
+def expected(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.cumsum(x, 0) * y + x
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_each_call_reads_its_own_arrays(threads):
+    function = function_of(threads)
+    for seed in range(4):
+        x, y = value(seed), value(seed + 9)
+        assert_close(function.run_directly((x, y)), expected(x, y))
+        np.testing.assert_array_equal(function.run_directly((x, x)), function(x, x, copy=False))
+
+
+def test_arrays_that_do_not_fit_run_nothing_and_the_next_call_binds_anew():
+    function, x, y = function_of(), value(1), value(2)
+    want = function(x, y)
+    assert function.run_directly((x, y.T)) is None and function.run_directly((y,)) is None
+    np.testing.assert_array_equal(function(x, y, copy=False), want)
+    assert function.run_directly((y, x[:2])) is None  # the first array may be bound then
+    np.testing.assert_array_equal(function(x, y, copy=False), want)
+
+
+def test_rows_that_native_code_leaves_run_afterwards(monkeypatch):
+    """A run that waits for a core takes it."""
+    function, x, y = function_of(), value(1), value(2)
+    want, naps = function(x, y), []
+    monkeypatch.setattr(pools, "POLITE_SECONDS", 0)
+    monkeypatch.setattr(pools.time, "sleep", naps.append)
+    pools._pool._cores[pools.WAITING] += 1
+    try:
+        np.testing.assert_array_equal(function.run_directly((x, y)), want)
+    finally:
+        pools._pool._cores[pools.WAITING] -= 1
+    assert naps
+
+
+def test_interpreters_whose_arrays_have_other_fields_take_the_general_path(monkeypatch):
+    monkeypatch.setattr(instances, "has_array_fields", lambda: False)
+    function, x, y = function_of(), value(1), value(2)
+    assert function.run_directly((x, y)) is None
+    assert_close(function(x, y), expected(x, y))
+
+
+def test_the_words_of_a_call_live_as_long_as_its_function():
+    words = np.zeros(32, np.int64)
+    assert direct_run(words, 0, lambda: None, lambda ran: True, list).words is words
+
+
+@pytest.mark.parametrize("ran", [OTHER_ARRAYS, STOPPED, STOPPED - 3])
+def test_what_native_code_says_is_refused_or_raised(ran):
+    x, i = cg.Var((4,), name="x"), cg.Var((2,), "int64", name="i")
+    function = cg.compile(cg.take(x, i), [x, i])
+    instance = function.program.instance()
+    if ran == OTHER_ARRAYS:
+        assert not instance._finish_directly(instance._whole, ran)
+    else:
+        instance.stop[0] = 1
+        rows = instance._whole
+        with pytest.raises(cg.PositionError):
+            instance._finish_directly(rows, STOPPED - 1 if rows.count < 3 else ran)
+
+
+def test_results_are_copies_and_numbers_are_scalars():
+    arrays = [np.arange(3.0), np.array(2)]
+    first, second = results_reader(arrays, ())(())
+    assert first is not arrays[0] and first.tolist() == [0, 1, 2] and type(second) is np.int64
+    (only,) = results_reader(arrays[:1], ())(())
+    assert only.flags.owndata and only.tolist() == [0, 1, 2]
