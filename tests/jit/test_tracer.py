@@ -157,7 +157,7 @@ def test_what_an_augmented_assignment_gives_is_the_array_itself_and_of_a_number_
 @pytest.mark.parametrize("need", [
     bool, float, int, complex, range, np.asarray, np.array, lambda x: np.float64(x), lambda x: x.item(),
     lambda x: x.tolist(), lambda x: x.eval(), lambda x: f"{x:.2f}",
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_a_message_names_the_line_that_needs_a_value_and_then_the_line_that_made_it(need):
     """They are different lines, in this order, for whatever reads a value."""
 
