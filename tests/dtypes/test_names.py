@@ -14,7 +14,12 @@ RECORDS = {name for name, value in vars(storage).items() if isinstance(value, St
 FORMATS = ("cgraph/formats/", "nn/models/")  # dtypes that files declare, and the file that a tool writes
 PRODUCTS = {  # of bfloat16, which an instruction multiplies
     *("cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"),
-    *("cgraph/ops/physical/tiled.py", "cgraph/ops/physical/tile_conv.py", "cgraph/kernels/tile_conv/signature.py"),
+    *(
+        "cgraph/ops/physical/tiled.py",
+        "cgraph/ops/physical/tile_conv.py",
+        "cgraph/ops/physical/tile_transposed.py",
+        "cgraph/kernels/tile_conv/signature.py",
+    ),
     *("cgraph/kernels/tile_attention/calls.py", "cgraph/kernels/tile_attention/emit.py"),
     *("cgraph/ops/physical/tile_filters.py", "cgraph/ops/physical/conv_transpose.py"),
     *("cgraph/kernels/pairs/paired_sides.py", "cgraph/kernels/tile_products/computed_sides.py"),

@@ -225,7 +225,7 @@ def test_weights_that_are_not_read_are_refused():
 
 def test_what_is_not_there_is_refused():
     with pytest.raises(FormatError, match="a mask"):
-        attention_of(np.ones((2, 5, 5), "int32"))
+        attention_of(np.ones((2, 4, 5), "int32"))
     with pytest.raises(FormatError, match="do_rotary"):
         attention_of(None, do_rotary=1)
     with pytest.raises(FormatError, match="channels_last is not supported"):
