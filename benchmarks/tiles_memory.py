@@ -40,9 +40,11 @@ def added_nbytes(way: str, model_stays: bool) -> int:
     before = anonymous_nbytes()
     model = nn.models.resnet18(0)
     function = nn.compile(model, **WAYS[way])
-    kept = (function, model) if model_stays else (function,)
-    del model
-    return anonymous_nbytes() - before if kept else 0
+    if not model_stays:
+        del model
+    added = anonymous_nbytes() - before
+    del function
+    return added
 
 
 def main(args: list[str]) -> None:

@@ -35,7 +35,7 @@ from cgraph.running.string_codes import StringCodes, array_of_strings
 from cgraph.storage.cell import PLAIN, fitting_array
 
 OLDEST, NEWEST = 1, 27
-BLOCKED = "com.microsoft.nchwc."  # operators on images whose channels are blocked as one processor likes it
+BLOCKED = "com.microsoft.nchwc."  # operators on channel-blocked images; the size of a block depends on the processor
 NAMED = 200  # bytes of an input's names, beside those of its node
 
 
@@ -264,7 +264,7 @@ def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> Non
         way_out = "See docs/formats.md for those that are"
         if any(name.startswith(BLOCKED) for name in missing):
             way_out = (
-                "onnxruntime has laid the images out for one processor: save the model with its optimisations up to "
+                "The file has onnxruntime's image layout for one processor. Save the model with optimisations up to "
                 "ORT_ENABLE_EXTENDED"
             )
         raise FormatError(f"{len(missing)} operators are not supported: {named}. {way_out}")

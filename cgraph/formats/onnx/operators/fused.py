@@ -49,8 +49,9 @@ def fused_conv(c: Context) -> Node:
     y = conv(c)
     y = y if c.value(3) is None else y + c[3]
     _, parameters = ACTIVATIONS.get(c.attribute("activation", ""), ("", {}))
-    names = [*parameters, *(f"parameter {i}" for i in range(len(parameters), 9))]
-    return activate(c, y, dict(zip(names, c.attribute("activation_params") or [])))
+    numbers = c.attribute("activation_params") or []
+    names = [*parameters, *(f"parameter {i}" for i in range(len(parameters), len(numbers)))]
+    return activate(c, y, dict(zip(names, numbers)))
 
 
 @operator("com.microsoft.FusedGemm")

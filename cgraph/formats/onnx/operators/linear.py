@@ -83,7 +83,7 @@ def inverse(c: Context) -> Node:
 def distances(c: Context) -> Node:
     """Import CDist, as skl2onnx writes nearest neighbours: distances from each row of a matrix to each of another.
 
-    They come from products, as in onnxruntime: the array of all differences would be as many times as large as a row.
+    They are computed from matrix products, as in onnxruntime, without an array of all differences.
     """
     metric = c.attribute("metric", "sqeuclidean")
     if metric not in ("sqeuclidean", "euclidean"):

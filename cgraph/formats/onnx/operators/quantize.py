@@ -113,13 +113,18 @@ def floats(c: Context, i: int, x: Node) -> Node:
 def q_matmul(c: Context) -> Node:
     """Import QLinearMatMul: as floats where a pass finds the product of bytes in them, else with exact sums."""
     x, y = c[0], c[3]
-    of_numbers = all(isinstance(c[i].op, ConstOp) and c[i].size == 1 for i in (1, 2, 4, 5, 6, 7))
-    if (y.ndim == 2 and isinstance(y.op, ConstOp)) or (of_numbers and min(x.ndim, y.ndim) > 1):
+    has_constant_matrix = y.ndim == 2 and isinstance(y.op, ConstOp)
+    if has_constant_matrix or (min(x.ndim, y.ndim) > 1 and has_constant_scales(c)):
         return floats(c, 6, cg.matmul(part(c, 0), part(c, 3, y.ndim - 1)))
     product = cg.matmul(subtract_zero(x, c[2], max(x.ndim - 2, 0)), subtract_zero(y, c[5], y.ndim - 1))
     scale = broadcastable(c[1], x, max(x.ndim - 2, 0), 0) * broadcastable(c[4], y, y.ndim - 1, 0)
     scale = cg.astype(scale, "float64") / cg.astype(c[6], "float64")
     return cg.quantize(cg.astype(product, "float64") * scale, np.float64(1), c[7], c[7].dtype)
+
+
+def has_constant_scales(c: Context) -> bool:
+    """Return True if QLinearMatMul has one constant scale and zero point for each operand and for the result."""
+    return all(isinstance(c[i].op, ConstOp) and c[i].size == 1 for i in (1, 2, 4, 5, 6, 7))
 
 
 @operator("QLinearConv")
