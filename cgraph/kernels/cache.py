@@ -36,9 +36,10 @@ from cgraph.system.folders import (
 )
 
 MAGIC = b"cgraph-kernel-2\n"
-DAY = 86400  # seconds
+HOUR, DAY = 3600, 86400  # seconds
 UNUSED = 90 * DAY  # a file that was not read for longer is removed
 LARGEST = 128 << 20  # bytes of all files; beyond it the least recently used are removed
+PRUNED = ".pruned"  # its modification time is that of the last removal
 SUFFIX = ".part"  # suffix of a file that is still being written
 ALONE = 0o700  # permissions of the folder
 
@@ -125,13 +126,22 @@ class CacheFolder:
                 with suppress(OSError):
                     remove_in(self.handle, name)
 
+    def prune_hourly(self) -> None:
+        """Call `prune` unless a process did so in the last hour: listing 30,000 files takes a third of a second."""
+        with suppress(OSError):
+            if abs(time.time() - status_in(self.handle, PRUNED).st_mtime) < HOUR:
+                return
+        self.write(PRUNED, b"")
+        self.prune()
+
     def entries(self) -> list[tuple[float, int, str]]:
         """Return (time of last use, bytes, name) of each file, without files that others remove meanwhile."""
         entries = []
         with suppress(OSError):
-            for name in names_in(self.handle):
+            folder = self.handle
+            for name in names_in(folder):
                 with suppress(OSError):
-                    status = status_in(self.handle, name)
+                    status = status_in(folder, name)
                     entries.append((status.st_mtime, status.st_size, name))
         return entries
 

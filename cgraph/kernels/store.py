@@ -82,7 +82,7 @@ class KernelStore:
             addresses = self._place(code, None, target)
         self._addresses.update(((kernel, target), addresses[symbol]) for kernel, symbol in symbols.items())
         if self.folder and is_warm and self.misses:  # once per process, after its first compilation
-            self.folder.prune()
+            self.folder.prune_hourly()
 
     def _link(self, symbols: dict[Kernel, str], target: Target) -> tuple[dict[str, bytes], Image | None]:
         """Return object code by symbol, and the linked image; None in place of the image where only LLVM can link.

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels import store as store_module
-from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum
+from cgraph.kernels.cache import DAY, MAGIC, PRUNED, cache_folder, checksum
 from cgraph.kernels.code_image import UnknownCode, place_image
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
@@ -448,6 +448,18 @@ def test_a_process_that_compiles_removes_what_is_long_unused(folder):
     aged(folder, {"old": 100, "new": 1})
     KernelStore(folder).address(KERNEL, HOST)
     assert (folder.path / "new").exists() and not (folder.path / "old").exists()
+
+
+def test_files_are_removed_at_most_once_an_hour(folder):
+    """Listing a large folder takes a third of a second, which each process that compiles would spend."""
+    KernelStore(folder).address(KERNEL, HOST)
+    for hours, is_removed in ((0.9, False), (1.1, True), (-0.9, False), (-1.1, True)):
+        aged(folder, {"old": 100})
+        then = time.time() - hours * 3600
+        os.utime(folder.path / PRUNED, (then, then))
+        file_of(folder).unlink()
+        KernelStore(folder).address(KERNEL, HOST)
+        assert (folder.path / "old").exists() is not is_removed, hours
 
 
 def test_removing_while_others_compile_costs_nobody_a_result(folder):
