@@ -13,12 +13,20 @@ ELSEWHERE = {
     "array": "use cg.Const(values) for a constant, cg.Var(array) for a variable",
     "asarray": "use cg.Const(values) for a constant, cg.Var(array) for a variable",
     "constant": "use cg.Const",
+    "fori_loop": "use cg.fori",
     "function": "use cg.jit(function), or cg.compile(outputs, inputs)",
+    "hessian": "use cg.hessian_vector_product, or cg.vmap of cg.grad (docs/jit.md)",
+    "jacfwd": "use cg.vmap of cg.grad (docs/jit.md)",
+    "jacobian": "use cg.vmap of cg.grad (docs/jit.md)",
+    "jacrev": "use cg.vmap of cg.grad (docs/jit.md)",
+    "lax": "use cg.scan, cg.fori, cg.while_loop, cg.cond",
     "mul": "use cg.multiply, or *",
     "onnx": "use cg.load(file), or cg.formats.onnx",
     "random": "use cg.random_normal(key, shape) and the like, with a key of cg.random_key(seed)",
+    "switch": "use cg.cond inside cg.cond",
     "tensor": "use cg.Const(values) for a constant, cg.Var(array) for a variable",
     "variable": "use cg.Var",
+    "vjp": "use cg.pullback, or cg.grad of the product with the vector (docs/jit.md)",
 }
 """Names of other libraries, and what to use instead."""
 
